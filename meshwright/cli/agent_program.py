@@ -1,4 +1,4 @@
-"""`python -m meshwright.cli.agent_program`: the agent itself, after its command line has been read.
+"""`python -m meshwright.cli.agent_program`: the agent itself, after the command line has been read.
 
 Every import of this module stays in memory beside every workload: see `meshwright.cli.process.handover`.
 """

@@ -73,7 +73,7 @@ class UnexpectedResponse(ServerRefused):
 
 
 def lines_of(error: Exception) -> tuple[str, ...]:
-    """Return the lines of an error for CommandFailed: its `lines`, one for each fault, or its text."""
+    """Return the lines of an error for CommandFailed: `lines`, one for each fault, or else the text."""
     found: tuple[str, ...] = getattr(error, "lines", (str(error),))
     return found
 

@@ -1,4 +1,4 @@
-"""The program `meshwright`: the list of its commands.
+"""The program `meshwright`: the list of all commands.
 
 Each command imports heavy packages itself, so that `--help` answers fast.
 """
@@ -102,6 +102,6 @@ for command in (
 
 
 def main() -> None:
-    """Run the command line, and end the process with its exit status."""
+    """Run the command line, and end the process with the command's exit status."""
     with ending_in_words():
         app(prog_name="meshwright")

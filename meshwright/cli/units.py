@@ -1,4 +1,4 @@
-"""Text of systemd units for our programs, each with only the privileges that its program needs. Pure."""
+"""Text of systemd units for our programs, each with only the necessary privileges. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -75,7 +75,7 @@ class Command:
 class Server:
     """Values for the unit of `serve`: `state` is below /var/lib; `drain` and `heartbeat` are in seconds.
 
-    systemd passes a `kubeconfig` as a credential, so that only root needs to be able to read the file.
+    systemd passes a `kubeconfig` as a credential, so the file may be readable by root only.
     """
 
     command: Command
@@ -188,7 +188,7 @@ OOMScoreAdjust=-500
 
 
 def intercept_unit(command: Command) -> str:
-    """Return the unit that intercepts traffic: it runs `command`, which is `intercept` with its arguments."""
+    """Return the unit for interception; `command` is `meshwright intercept` with arguments."""
     clean = Command(command.program, ("intercept", "--clean"), {}).line()
     return (
         f"""\

@@ -1,5 +1,5 @@
 """Bug reports: the state of an installation for a maintainer, in one archive.
 
-`contents` collects it, `redaction` removes secrets, and `archive` writes the file. The archive never contains
-a secret.
+`contents` collects the files, `redaction` removes secrets, and `archive` writes the archive, which never
+contains a secret.
 """

@@ -1,4 +1,4 @@
-"""Files of a bug report: answers of the server's API, its metrics, some proxies, and the end of a log."""
+"""Files of a bug report: answers of the server's API, metrics, some proxies, and the end of a log."""
 
 import http.client
 import json
@@ -32,7 +32,8 @@ PAGES: Final = {
     "loop": "/loop",
     "sources": "/sources",
 }
-"""API paths without arguments, by the names of their files; excludes all that grow with a mesh's square."""
+"""API paths without arguments, by the names of their files; pages that grow with a mesh's square are
+excluded."""
 LOG_BYTES: Final = 4 * 1024 * 1024
 _LIBRARIES: Final = ("aiohttp", "grpcio", "protobuf", "cryptography", "prometheus_client", "structlog")
 _SECONDS: Final = 10.0
@@ -138,7 +139,7 @@ def _most_wanted(found: object, most: int) -> list[str]:
 
 
 def _metrics(config: object) -> str:
-    """Return the server's metrics from the HTTP address in its configuration; raise ValueError without."""
+    """Return the server's metrics from its HTTP address; raise ValueError if there is no address."""
     listening = config.get("listening") if isinstance(config, Mapping) else None
     said = listening.get("http") if isinstance(listening, Mapping) else None
     if said is None:

@@ -91,7 +91,7 @@ def _hidden(value: object) -> object:
 def of_log(text: str) -> str:
     """Return lines of a log without secrets; a line of JSON stays JSON.
 
-    A problem keeps its code, place and object, without the text after them, because this text quotes field
+    A problem keeps its code, place and object. The text after them is removed, because this text quotes field
     values.
     """
     # Text rules first: a key can span several lines.
@@ -101,7 +101,7 @@ def of_log(text: str) -> str:
 def of_policies(page: object) -> object:
     """Return the page of policies with only kind, name and origin of objects, and code and place of problems.
 
-    Any value in an object can be a secret, for example a header in a policy, and its name need not show it.
+    Any value in an object can be a secret, for example a header in a policy, even under a harmless name.
     """
     found = page if isinstance(page, dict) else {}
     return {

@@ -1,7 +1,7 @@
-"""YAML scalars that are written again as they were, because readers of YAML 1.1 and 1.2 differ.
+"""YAML scalars with their original text, because readers of YAML 1.1 and 1.2 differ.
 
-For example, `defaultMode: 0444` is 292 for kubectl, and 444 for a reader of YAML 1.2. Where the value of a
-number matters, it is kubectl's value (sigs.k8s.io/yaml).
+For example, `defaultMode: 0444` is 292 for kubectl, and 444 for a reader of YAML 1.2. Calculations use
+kubectl's value (sigs.k8s.io/yaml).
 """
 
 import math
@@ -38,7 +38,7 @@ class Decimal(float):
 
 
 class PlainString(str):
-    """An unquoted string that some YAML reader might take for another type."""
+    """An unquoted string with another type for some YAML readers, for example `on`."""
 
     __slots__ = ()
 
@@ -56,13 +56,13 @@ def scalar(event: yaml.ScalarEvent) -> object:
 
 
 def _number(text: str) -> Integer | Decimal | None:
-    """Return the number that an unquoted text is for kubectl, or None.
+    """Return kubectl's number for an unquoted text, or None.
 
     Underscores between digits are ignored, a leading zero means octal, and a float without a fraction is an
     integer.
     """
     plain = text if text.startswith((".", "_")) else text.replace("_", "")
-    # A limit, because converting a number with many digits takes quadratic time.
+    # A limit, because Python converts long numbers slowly, or refuses to.
     if len(plain) > _LONGEST:
         return None
     if match := _INTEGER.fullmatch(plain):
@@ -84,8 +84,8 @@ def is_ambiguous(text: str) -> bool:
 def written(manifest: object) -> str:
     """Return one manifest as text with the same meaning for every YAML reader.
 
-    New strings that some reader would take for a number, a date or a boolean are quoted. Strings of several
-    lines stay blocks.
+    New strings are quoted if some reader would take them for a number, a date or a boolean. Strings of
+    several lines stay blocks.
     """
     return yaml.dump(manifest, Dumper=_QuotingDumper, sort_keys=False, allow_unicode=True, width=1 << 20)
 
@@ -101,7 +101,7 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
 
 
 def _as_it_stood(dumper: yaml.SafeDumper, value: object) -> yaml.ScalarNode:
-    """Return a scalar without quotes, with the tag that the dumper itself would resolve for its text."""
+    """Return an unquoted scalar, with the tag that the dumper resolves for its text."""
     text = value.text if isinstance(value, Integer | Decimal) else str(value)
     as_taken = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
     return yaml.ScalarNode(as_taken, text)

@@ -26,7 +26,7 @@ class Piece:
     as_json: bool = False
 
     def written(self, value: Mapping[str, object]) -> str:
-        """Return the text with another value, after the comments at its beginning."""
+        """Return the text with another value, after the document's leading comments."""
         if self.as_json:
             return json.dumps(value, indent=4, ensure_ascii=False) + "\n"
         lead = _LEAD.match(self.text)

@@ -1,4 +1,4 @@
-"""Observations of this machine: its clock, its listening sockets, and its directories."""
+"""Observations of this machine: the clock, listening sockets, and directories."""
 
 import ctypes
 import ipaddress
@@ -54,7 +54,7 @@ def listeners(*, with_programs: bool = True) -> tuple[Listener, ...]:
 
 
 def directory(path: Path) -> Directory:
-    """Return whether a directory can be written, or could be created; nothing is created."""
+    """Return whether a directory can be written, or could be created, without creating it."""
     if path.exists():
         if not path.is_dir():
             return Directory(path, there=True, error=f"{path} is no directory")

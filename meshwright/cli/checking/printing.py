@@ -11,7 +11,7 @@ _STYLES: Final = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILED: "
 
 
 def show(checks: Sequence[Check], *, as_json: bool) -> None:
-    """Print each check, with its next step on a second line."""
+    """Print each check, with the next step on a second line."""
     if as_json:
         print_json({"status": worst(checks).value, "checks": [record(each) for each in checks]})
         return

@@ -1,4 +1,4 @@
-"""Looks that run at the same time, each with its own time limit."""
+"""Concurrent looks, each with a time limit."""
 
 import threading
 from collections.abc import Callable
@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 
 class TimedLook(Generic[_T]):
-    """A look that runs in its own thread; the thread is abandoned if it takes too long."""
+    """A look in its own thread; the thread is abandoned after the time limit."""
 
     def __init__(self, what: str, function: Callable[[], _T], seconds: float = SECONDS) -> None:
         self._function = function
@@ -25,7 +25,7 @@ class TimedLook(Generic[_T]):
         self._thread.start()
 
     def seen(self) -> _T | UnavailableCheck:
-        """Return the result, or why there is none; waits for at most the time limit."""
+        """Return the result, or the reason for a missing one; wait for at most the time limit."""
         self._thread.join(self._seconds)
         return self._found
 

@@ -221,6 +221,7 @@ def run(
         return
     from meshwright.cli.process.signals import not_hung_up
 
+    # A reload by SIGHUP during the start must not end the process.
     not_hung_up()
     if credentials is None or ads is None:
         raise CommandFailed(

@@ -1,4 +1,4 @@
-"""`meshwright bug-report`: one archive with everything that a maintainer needs."""
+"""`meshwright bug-report`: one archive with everything for a maintainer."""
 
 import sys
 from datetime import UTC, datetime
@@ -91,6 +91,7 @@ def bug_report(
 
     to_standard_output = out in archive.STANDARD_OUTPUT
     if to_standard_output:
+        # Before the slow collection, so that a mistake shows at once.
         _see_that_standard_output_is_free(as_json=as_json)
     now = datetime.now(UTC)
     report = gathered.Report(values)

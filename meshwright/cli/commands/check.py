@@ -104,6 +104,7 @@ def check(
     from meshwright.cli.checking.server import stopped_server as stopped
     from meshwright.cli.checking.server.paths import told_by
 
+    # With one of these options, --kubernetes is a setting of the server to check.
     of_a_server = (state, mesh, config, ads_address, http_address, debug_address)
     if kubernetes and not any(of_a_server):
         _end(_cluster(kubeconfig, kube_context or "", control_plane, values, before=before), as_json=as_json)

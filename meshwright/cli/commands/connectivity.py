@@ -96,7 +96,7 @@ def _asked(state: Path | None, source: str, to: str, method: str, path: str, hea
 
 
 def _given(facts: str) -> Found:
-    """Read the facts from a file, from standard input, or from `facts` itself, if it begins with `{`."""
+    """Read the facts from a file, from standard input, or from `facts` itself if beginning with `{`."""
     is_json = facts.lstrip().startswith("{")
     named = "--facts" if is_json else facts
     try:

@@ -85,6 +85,7 @@ def diff(
             "for a cluster"
         )
     _say_errors(directory, wanted)
+    # Proxies whose driver cannot be chosen keep their configuration, so they are not compared.
     before = {proxy: each for proxy, each in served.versions.items() if proxy not in wanted.kept}
     found = compare(before, _versions(wanted.snapshots))
     # Proxies with the same changes are compared once, by the first of them.
@@ -137,7 +138,7 @@ class _ServedConfig:
 
 
 def _replaced(directory: Path, state: Path) -> "tuple[_ServedConfig, SelectedSnapshots]":
-    """Return the server's configuration, and the one it would have with this directory."""
+    """Return the server's present configuration, and the configuration with this directory instead."""
     from meshwright.cli.offline.selection import wanted
 
     published: Mapping[str, Any] = api(state, "/published")

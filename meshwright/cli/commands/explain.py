@@ -145,6 +145,7 @@ def explain(
 
 def _asked(method: str, path: str) -> dict[str, str]:
     """Return the query: a method and a path, or a line of an access log."""
+    # A line of the access log is a JSON object.
     if method != "-" and not method.startswith("{"):
         return {"method": method, "path": path}
     lines = (read_text() if method == "-" else method).strip().splitlines()
@@ -219,7 +220,7 @@ def _offline(read: "Callable[[], OfflineMesh]", query: Mapping[str, str], header
 
 
 def _short(query: Mapping[str, str]) -> Mapping[str, str]:
-    """Return a query whose log line has only the fields that are read, because a URL must be short."""
+    """Return a query with only the used fields of its log line, because a URL must be short."""
     if "line" not in query:
         return query
     import json

@@ -152,6 +152,7 @@ def pieces_of(file: Path) -> "tuple[Piece, ...]":
 def _content(file: Path, name: str) -> bytes:
     try:
         if str(file) == "-":
+            # One byte more than allowed, to notice a longer input.
             content = read_bytes(_MOST_BYTES + 1)
         else:
             with file.open("rb") as opened:

@@ -1,4 +1,4 @@
-"""`meshwright lint`: all problems that the server would report for manifests, without a server."""
+"""`meshwright lint`: problems of manifests, as the server would report them, without a server."""
 
 import sys
 from collections import Counter

@@ -1,4 +1,4 @@
-"""`meshwright proxy`: show one proxy and its configuration, and send rejected resources again."""
+"""`meshwright proxy`: show one proxy with its configuration, and send rejected resources again."""
 
 import enum
 import sys
@@ -67,7 +67,7 @@ def show(
 
 
 def _of(found: Found, section: Section | None) -> dict[str, object]:
-    """Return a proxy's fields without the sections that were not requested."""
+    """Return a proxy's fields, without sections other than the requested one."""
     return {
         name: each for name, each in found.items() if section in (None, name) or name not in tuple(Section)
     }

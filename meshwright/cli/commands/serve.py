@@ -182,6 +182,7 @@ def serve(
     from meshwright.cli.process.environment import of_program
     from meshwright.cli.process.signals import not_hung_up
 
+    # A reload by SIGHUP during the start must not end the process.
     not_hung_up()
     flags: dict[str, object] = {
         "mesh": mesh,

@@ -91,6 +91,7 @@ def top(
     is not a terminal, the command prints once.
     """
     query = _query(window, namespace, source, destination)
+    # A table cannot be refreshed in place in a file or a pipe.
     if as_json or not sys.stdout.isatty():
         found = _asked(state, of, query)
         found = {**found, "rows": _busiest(records(found, "rows"))}

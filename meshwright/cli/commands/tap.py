@@ -68,7 +68,7 @@ def tap(
     query += [*(("from", each) for each in source), *(("method", each.upper()) for each in method)]
     query += [("seconds", str(seconds)), ("limit", str(limit))]
     ended = False
-    # The server ends the stream after `seconds`; 60 s more are for a quiet service's last line.
+    # The server ends the stream after `seconds`. A quiet service sends no line before, so wait 60 s longer.
     for line in follow(state, "/tap", query, seconds + 60.0):
         _show(line, as_json=as_json)
         ended = "ended" in line

@@ -23,7 +23,7 @@ _ELSEWHERE: Final = "move it, for example below /etc/meshwright"
 
 
 class UnitKind(enum.StrEnum):
-    """A program that can run as a unit."""
+    """A program for a unit."""
 
     SERVE = "serve"
     AGENT = "agent"
@@ -101,10 +101,10 @@ def unit(
 
 
 class _TypedCommand:
-    """A parsed command line: its `arguments` with defaults for the unit, and its options.
+    """A parsed command line: `arguments` with defaults for the unit, and the options.
 
     `values` are the command's parsed options; the program ends where the command would refuse to run.
-    `variables` are the environment variables that the command would read.
+    `variables` are the environment variables of the command.
     """
 
     # Typer does not export the types of commands.
@@ -118,6 +118,7 @@ class _TypedCommand:
 
             known |= variables()
         self.variables: Mapping[str, str] = {n: os.environ[n] for n in sorted(known) if n in os.environ}
+        # Parsed twice: first to find the missing folders, then with these folders added.
         first = self._parsed(command, which, given)
         lacking: Mapping[str, str] = {
             name: folder

@@ -96,6 +96,7 @@ def roots(path: Path) -> bytes:
     except OSError as error:
         raise CommandFailed(f"--ca is {str(path)!r}: {error.strerror or error}") from error
     try:
+        # A file with a private key is probably the wrong file, even if it has certificates too.
         found = [] if b"PRIVATE KEY" in content else certificates_in(content)
     except ValueError:
         found = []

@@ -23,10 +23,10 @@ class DecisivePush:
 class Sidecar:
     """A sidecar on the path of the request.
 
-    `called_at` has the addresses at which its workload calls the destination; `led` means that transparent
-    interception redirects these calls. `said` says why the sidecar is not in sync, as a predicate. `lacks`
+    `called_at` has the addresses at which the workload calls the destination; `led` means that transparent
+    interception redirects these calls. `said` is a predicate with the reason for not being in sync. `lacks`
     has the missing parts without which the sidecar decides differently than policy. `rejected` has the
-    resources that the sidecar rejects, in Envoy's words.
+    rejected resources, in Envoy's words.
     """
 
     proxy: str
@@ -47,8 +47,7 @@ class Sidecar:
 class Endpoint:
     """An address of the destination; `withheld` is the reason for which it gets no traffic, or empty.
 
-    `given`: the caller's sidecars have this endpoint. `application` is the address where its application
-    listens.
+    `given`: the caller's sidecars have this endpoint. `application` is the listen address of the application.
     """
 
     address: str
@@ -102,7 +101,7 @@ class Facts:
 class Agent:
     """An agent's report about its proxy; `trouble` is a problem of the proxy, and `do` the next step.
 
-    `reached` is None while the agent does not know yet whether its control plane is connected.
+    `reached` is None while the agent does not know yet whether the control plane is connected.
     """
 
     at: str
@@ -141,7 +140,7 @@ def read_agent(at: str, found: Found) -> Agent:
     """Read an agent's report about itself."""
     plane, proxy = _object(found.get("control_plane")), str(found.get("proxy") or "")
     reasons = "" if found.get("ready") else "; ".join(texts(found, "not_ready")) or "it is not ready"
-    # A broken connection to the control plane usually explains the other reasons, so it is shown alone.
+    # If the control plane is not reached, only the reason for that is shown: it comes before all others.
     if plane.get("reached") or not plane.get("said"):
         return Agent(at, proxy, reasons, _STATUS if reasons else "", True if plane.get("reached") else None)
     return Agent(at, proxy, str(plane["said"]), str(plane.get("do") or _STATUS), reached=False)

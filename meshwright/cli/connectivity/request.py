@@ -1,4 +1,4 @@
-"""The real request: how to make it, and whether its outcome agrees with policy."""
+"""The real request: how to make it, and whether the outcome agrees with policy."""
 
 from http import HTTPStatus
 from typing import Final
@@ -13,7 +13,7 @@ from meshwright.mesh.service import Protocol
 
 
 def planned(facts: Facts, agent: Agent, seconds: float) -> Call | RequestOutcome:
-    """Return the request as the agent's workload would make it, or the reason for which none can be made."""
+    """Return the request as the agent's workload would make it, or an outcome with the reason against it."""
     # Only an agent beside the caller sends the request with the caller's identity.
     beside = next((each for each in facts.callers if each.proxy == agent.proxy), None)
     if beside is None:
@@ -35,7 +35,7 @@ def planned(facts: Facts, agent: Agent, seconds: float) -> Call | RequestOutcome
 
 
 def not_tried(why: str) -> RequestOutcome:
-    """Return the outcome for a request that was not made."""
+    """Return the outcome for a request without a try."""
     return RequestOutcome(Outcome.NOT_TRIED, words=why)
 
 
@@ -82,7 +82,7 @@ def _of_allowed(facts: Facts, seen: RequestOutcome, text: str) -> StepResult:
 
 
 def _is_meant(facts: Facts, seen: RequestOutcome) -> bool:
-    """Return whether the sidecar itself answers because a RoutePolicy or another policy asks for it."""
+    """Return whether the sidecar itself answers because of a RoutePolicy or another policy."""
     return seen.flag == "FI" or bool(facts.turned_down and seen.status == facts.turned_down)
 
 
@@ -179,7 +179,7 @@ def _text(facts: Facts, seen: RequestOutcome) -> str:
 
 
 def _application(facts: Facts, seen: RequestOutcome) -> str:
-    """Return the next step after a request that policy allows and the application did not answer."""
+    """Return the next step after a request allowed by policy, without an answer of the application."""
     if seen.flag == "UH":
         return f"{_shown(facts.callers, 'endpoints')} has the endpoints that the caller's sidecar knows"
     if seen.is_between_sidecars:

@@ -14,7 +14,7 @@ from meshwright.cli.connectivity.verdict import StepResult, Verdict
 from meshwright.cli.errors import Status
 
 NAMED: Final = 5
-"""Number of sidecars with problems that are named on each side."""
+"""Most sidecars with problems to name on each side."""
 
 
 class Point(enum.StrEnum):
@@ -108,7 +108,7 @@ def _sidecars(found: tuple[Sidecar, ...], caller: str, because: tuple[str, ...])
 
 
 def _last(well: Sidecar, because: tuple[str, ...]) -> str:
-    """Return the time of the last deciding push, if it is still in the history."""
+    """Return the time of the last deciding push, if still in the history."""
     if well.brought is None or well.brought.answer != "ack":
         return ""
     return f", the last change of {', '.join(because)} as {well.brought.type} of {well.brought.at}"
@@ -154,6 +154,7 @@ def _endpoints(facts: Facts) -> StepResult:
         said = "; ".join(held[:NAMED]) or f"nobody stands behind {facts.called}"
         return StepResult(Verdict.FAILED, said, _admitting(facts.endpoints))
     lacking = [each.address for each in ready if not each.given]
+    # For a denied call, missing endpoints are right.
     if lacking and facts.policy is Answer.ALLOWED:
         said = f"the caller's sidecar is not told of {', '.join(lacking[:NAMED])}"
         return StepResult(Verdict.FAILED if facts.callers else Verdict.UNKNOWN, said, _ENDPOINTS_SHOWN)

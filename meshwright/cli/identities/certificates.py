@@ -11,8 +11,8 @@ def about(found: Found, wanted: str) -> Found | None:
     """Return the entries of `/api/v1/certificates` that match `wanted`, or None without a match.
 
     `wanted` is a serial in any usual notation, a proxy's common name or UUID, or a service identity
-    (`namespace/serviceaccount`). For a proxy, the result has all its certificates, its entry as a
-    participant, and the service certificate that it presents to other proxies.
+    (`namespace/serviceaccount`). For a proxy, the result has all certificates of the proxy, the entry as a
+    participant, and the service certificate presented to other proxies.
     """
     serial = _serial(wanted)
     proxies = [each for each in records(found, "proxy_certificates") if _is_of(each, wanted, serial)]
@@ -45,7 +45,7 @@ def _is_of(each: Found, wanted: str, serial: str | None) -> bool:
 
 
 def _held(participant: Found) -> object:
-    """Return the serial of the certificate that a proxy presents to others, or None if unknown."""
+    """Return the serial of the certificate presented to other proxies, or None if unknown."""
     held = participant.get("service_certificate")
     return held.get("serial") if isinstance(held, Mapping) else None
 

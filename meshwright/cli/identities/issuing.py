@@ -27,7 +27,7 @@ from meshwright.controller.settings.settings import Settings, load
 from meshwright.mesh.names import TrustDomain
 
 START_SECONDS: Final = 30.0
-"""Longest wait for a server that holds the state directory to answer."""
+"""Longest wait for an answer of a server with a locked state directory."""
 
 UNASKED: Final = (
     "meshwright: nobody knows whether a workload has this name: no server runs; --mesh DIR would have asked"
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class IssuedCertificate:
-    """A certificate that was written; `made`: a new CA was created for it, in an empty directory.
+    """A written certificate; `made`: a new CA was created for it, in an empty directory.
 
     `unasked`: the name was not checked against the workloads of a mesh.
     """
@@ -114,12 +114,12 @@ def _place(out: Path) -> Iterator[None]:
 
 
 def made_in(state: Path) -> str:
-    """Return the remark that a new CA was created, so that a mistyped --state is noticed."""
+    """Return the remark about a new CA, so that users notice a mistyped --state."""
     return f"meshwright: a new CA was made in {state}: it was no state directory before"
 
 
 def candidates(state: Path, confirm: Sequence[str], *, everybody: bool) -> dict[str, object]:
-    """Return the certificates that proxies present to a server which rebuilds its ledger.
+    """Return the certificates presented by proxies to a server during the rebuilding of a ledger.
 
     The serials in `confirm` are confirmed first; with `everybody`, all candidates are. Raises IssuingError,
     and ServerNotRunning without a server.
@@ -143,6 +143,7 @@ def finish_rebuilding(state: Path, *, shared: bool = False) -> int:
     """
     try:
         lock.prepare(state, shared=shared)
+        # Under the lock, so that no server starts with the old ledger meanwhile.
         with lock.held(state):
             return rebuilt(state)
     except StateInUse as error:
@@ -158,7 +159,7 @@ def _mapping(answer: object) -> dict[str, object]:
 
 
 def listed(state: Path, trust_domain: str, *, shared: bool = False) -> Found:
-    """Return all certificates as `/api/v1/certificates` does; without a server, only those of proxies.
+    """Return all certificates as `/api/v1/certificates` does; without a server, only proxies' certificates.
 
     Raises IssuingError.
     """
@@ -176,9 +177,8 @@ def listed(state: Path, trust_domain: str, *, shared: bool = False) -> Found:
 def by_either(by_server: Callable[[], T], here: Callable[[], T]) -> T:
     """Call `by_server`; if no server runs, call `here`.
 
-    Both are repeated while the state directory is in use.
-
-    A starting server locks its directory before it answers. Raises IssuingError after START_SECONDS.
+    Both are repeated while the state directory is in use, because a starting server locks the directory
+    before it answers. Raises IssuingError after START_SECONDS.
     """
     limit = time.monotonic() + START_SECONDS
     while True:
@@ -187,13 +187,15 @@ def by_either(by_server: Callable[[], T], here: Callable[[], T]) -> T:
         try:
             return here()
         except StateInUse as error:
+            # Another process, such as a starting server, has the lock. A server that answers is asked in the
+            # next round.
             if time.monotonic() >= limit:
                 raise IssuingError(str(error)) from error
         time.sleep(_PAUSE_SECONDS)
 
 
 def asked_of_server(state: Path, path: str, body: object) -> dict[str, str]:
-    """Post a request to the running server, and return its answer.
+    """Post a request to the running server, and return the answer.
 
     Raises ServerNotRunning, IssuingError and NegativeAnswer.
     """
@@ -219,7 +221,7 @@ def _issued_here(
 
 @contextmanager
 def opened_here(state: Path, trust_domain: str, *, shared: bool, new: bool) -> Iterator[ProxyIssuing]:
-    """Open the state directory of a stopped server, and yield its issuing.
+    """Open the state directory of a stopped server, and yield the issuer of proxy certificates.
 
     `new`: create a CA in an empty directory. Raises IssuingError, StateInUse and MissingAuthority.
     """

@@ -14,7 +14,7 @@ from meshwright.enrolment.tokens import token_of
 
 @dataclass(frozen=True, slots=True)
 class RevokedCertificate:
-    """A certificate that was revoked, and the join proof of its holder, if there was one."""
+    """A revoked certificate, and the join proof of its holder, or an empty string."""
 
     name: str
     serial: str
@@ -78,7 +78,7 @@ def revoke_tokens(
 def usable_tokens(
     state: Path, revoked: Iterable[RevokedCertificate], trust_domain: str, *, shared: bool = False
 ) -> list[str]:
-    """Return the ids of the holders' join tokens that can still be used. Raises IssuingError."""
+    """Return the ids of the holders' join tokens with remaining uses. Raises IssuingError."""
     if not (found := _tokens(revoked)):
         return []
     everything = tokens.listed(state, trust_domain, shared=shared)

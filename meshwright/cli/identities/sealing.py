@@ -31,7 +31,7 @@ def unsealed(state: Path, passphrase: Path | None, *, shared: bool = False) -> i
 
 @contextlib.contextmanager
 def _alone(state: Path, passphrase: Path | None, *, shared: bool) -> Iterator[Path]:
-    """Lock an existing state directory, and yield the file with its passphrase. Raises IssuingError."""
+    """Lock an existing state directory, and yield the passphrase's file. Raises IssuingError."""
     on_standard_error()
     told = settings_of(state, shared=shared, passphrase=passphrase).key_passphrase_file
     if told is None:

@@ -22,11 +22,11 @@ from meshwright.enrolment.tokens import TokenRequest
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """A token in the form of the server's answer; its key `ca_made` says whether a CA was created.
+    """A token in the form of the server's answer; the key `ca_made` says whether a CA was created.
 
     The secret is in `token`, or in the file `written_to`.
 
-    `unasked`: the token is for one proxy, and its name was not checked against the workloads of a mesh.
+    `unasked`: the token is for one proxy, and the name was not checked against the workloads of a mesh.
     """
 
     token: Mapping[str, object] = field(repr=False)
@@ -94,7 +94,7 @@ def _opened(out: Path | None) -> Iterator[IO[str] | None]:
 
 
 def _put(out: Path | None, file: IO[str] | None, token: str) -> dict[str, str]:
-    """Write a token to its file, if there is one; return the fields that describe its place.
+    """Write a token to the file, if given; return the fields about the place of the secret.
 
     Raises IssuingError.
     """
@@ -104,6 +104,7 @@ def _put(out: Path | None, file: IO[str] | None, token: str) -> dict[str, str]:
         file.write(f"{token}\n")
         file.flush()
     except OSError as error:
+        # The error has only the token's id, because errors end in logs.
         identifier = token.partition(".")[0]
         raise IssuingError(
             f"cannot write {out}: {error.strerror}; the secret of token {identifier} is lost: revoke the "
@@ -126,7 +127,7 @@ def listed(state: Path, trust_domain: str, *, shared: bool = False) -> object:
 
 
 def revoke(state: Path, token: str, trust_domain: str, *, shared: bool = False) -> Mapping[str, object]:
-    """Revoke a token, so that it can no longer be used to join; raise IssuingError."""
+    """Revoke a token, so that machines can no longer join with it; raise IssuingError."""
 
     def without_server() -> Mapping[str, object]:
         with opened_here(state, trust_domain, shared=shared, new=False) as issuing:

@@ -11,5 +11,5 @@
     migration     all of the above together
     inputs        manifests in files, objects of a cluster
 
-All modules except `inputs` are functions of values. It never changes a cluster.
+All modules except `inputs` are functions of values. The package never changes a cluster.
 """

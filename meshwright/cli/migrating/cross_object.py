@@ -1,8 +1,7 @@
 """Lint problems between several objects of policy, as findings; a reader judges each object alone.
 
-Lint sees the objects that will be applied, with the MeshConfig that migrate writes. Files may contain only
-part of a mesh, so for them only contradictions between the given objects are reported, and missing objects
-are not.
+Lint gets the objects of the migrated mesh, with the MeshConfig from migrate. Files may contain only part of a
+mesh: for them, lint reports contradictions between the given objects, and ignores missing objects.
 """
 
 from collections.abc import Iterable, Mapping

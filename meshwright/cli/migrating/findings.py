@@ -11,9 +11,9 @@ Document = dict[str, Any]
 class MigrationStatus(enum.StrEnum):
     """The result of migrating one thing of Open Service Mesh.
 
-    WORKS: unchanged. REWRITTEN: a new manifest, or a value of the chart, replaces it. TO_DO: needs work by
-    the user. UNUSED: understood, and without effect. NOT_ENFORCED: policy without effect. REFUSED: invalid,
-    or not allowed.
+    WORKS: unchanged. REWRITTEN: replaced by a new manifest or a value of the chart. TO_DO: needs work by the
+    user. UNUSED: understood, and without effect. NOT_ENFORCED: policy without effect. REFUSED: invalid, or
+    not allowed.
     """
 
     WORKS = "works"
@@ -30,7 +30,7 @@ LOST = frozenset({MigrationStatus.UNUSED, MigrationStatus.NOT_ENFORCED, Migratio
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding about the object `what`: its field, its result, and the problem's code in lint and logs.
+    """A finding about the object `what`: field, result, and the problem's code in lint and logs.
 
     `field` and `code` may be empty. `do` is the next step, empty if there is none.
     """

@@ -52,6 +52,7 @@ def _of_ingress(document: Document) -> _Names:
         value = annotations[key]
         if not key.startswith(_NGINX) or not isinstance(value, str):
             continue
+        # Other annotations of NGINX contain configuration text, in which the directive sets the name.
         names = [value] if key == f"{_NGINX}proxy-ssl-name" else _DIRECTIVE.findall(value)
         yield from ((f"metadata.annotations.{key}", name, services) for name in names)
 

@@ -85,6 +85,8 @@ async def _all(api: Api) -> list[Document]:
     groups = {each.group for each in kinds}
     async with api:
         there = await served(api, groups)
+        # An API server lists no kinds of a group whose extension server is down; its objects would seem to be
+        # missing.
         if unknown := sorted(there.unknown):
             raise CommandFailed(
                 f"the cluster does not list its kinds of {', '.join(unknown)}: check its API services"
@@ -109,6 +111,6 @@ def _resource(there: ServedResources, kind: Kind) -> Resource | None:
 
 
 def _is_made(document: Document) -> bool:
-    """Return whether a controller created an object, because then its owner must be changed."""
+    """Return whether a controller created an object; if so, the controller must be changed instead."""
     owners = mapping(document.get("metadata")).get("ownerReferences") or []
     return any(mapping(each).get("controller") is True for each in owners)

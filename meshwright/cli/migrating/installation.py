@@ -15,7 +15,7 @@ UNCONVERTED: Final = '{"spec":{"conversion":{"strategy":"None","webhook":null}}}
 
 
 def of_installation(document: Document) -> Iterator[Finding]:
-    """Yield the work that remains for a part of Open Service Mesh; other objects yield nothing."""
+    """Yield the remaining work for a part of Open Service Mesh; other objects have no finding."""
     match document.get("kind"):
         case kinds.DEPLOYMENT.name if _name(document) in CONTROL_PLANE:
             said = "Open Service Mesh's control plane: its sidecars live by it"

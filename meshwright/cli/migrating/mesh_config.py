@@ -1,8 +1,8 @@
 """Migration of a MeshConfig, field by field: kept fields, and their replacements elsewhere.
 
 Each field is given to the reader in a MeshConfig with this field alone. The written MeshConfig omits fields
-without effect, and fields that would be wrong in Meshwright, such as Open Service Mesh's images, which have
-no agent.
+without effect, and fields with wrong values for Meshwright, such as Open Service Mesh's images, which have no
+agent.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -41,7 +41,7 @@ class FieldReplacement:
 
 @dataclass(frozen=True, slots=True)
 class MeshConfigMigration:
-    """Result of migrating a MeshConfig: findings, its new manifest if possible, and values elsewhere."""
+    """Result of migrating a MeshConfig: findings, the new manifest if possible, and values elsewhere."""
 
     findings: tuple[Finding, ...]
     manifest: Document | None = None
@@ -96,7 +96,8 @@ def _metadata(given: Document, home: str) -> Document:
 
 
 def _refused(what: str, document: Document) -> tuple[Finding, ...]:
-    """Return the problems outside the fields of its spec."""
+    """Return the problems outside the fields of `spec`."""
+    # With an empty spec, only problems of the other fields remain.
     without = {**document, "spec": {}} if isinstance(document.get("spec"), dict | None) else document
     found = (of_problem(what, each) for each in read(without).problems)
     return tuple(each for each in found if each.standing is MigrationStatus.REFUSED)
@@ -120,6 +121,7 @@ def _of_field(
 ) -> tuple[list[Finding], FieldReplacement | None]:
     alone: Document = {}
     _put(alone, section, name, value)
+    # Alone, so that every problem belongs to this field.
     problems = read({**document, "spec": alone}).problems
     found = [of_problem(what, each) for each in problems]
     if any(each.standing is MigrationStatus.REFUSED for each in found):
@@ -135,7 +137,7 @@ def _of_field(
 
 
 def _is_nothing(value: object) -> bool:
-    """Return whether a value has no effect because it is off, zero or empty."""
+    """Return whether a value is off, zero or empty, and so has no effect."""
     if isinstance(value, dict) and value.get("enable") is False:
         return True
     return value in (None, False, 0, "", "0s") or (isinstance(value, list | dict) and not value)

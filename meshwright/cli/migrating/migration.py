@@ -121,6 +121,7 @@ def _settled(documents: list[Document], home: str) -> MeshConfigMigration:
     theirs = [each for each in documents if each not in there]
     if not documents:
         return MeshConfigMigration(())
+    # An earlier run of migrate wrote the one in `home`, so this one is migrated only if there is no other.
     first, *others = theirs or there
     found = configured(first, home)
     said = f"a mesh has one MeshConfig, and {named(first)} is taken: leave the one that is meant"

@@ -54,7 +54,7 @@ def is_of_osm(namespace: NamespaceObject) -> bool:
 
 
 def of_namespace(config: InjectionConfig, document: Document) -> tuple[tuple[Finding, ...], Label | None]:
-    """Return findings for a namespace of OSM, and the label that it needs; nothing for other namespaces."""
+    """Return findings for a namespace of OSM, and the needed label; other namespaces have neither."""
     found = namespace_of(document)
     if not is_of_osm(found):
         return (), None

@@ -13,7 +13,7 @@ from meshwright.specs.reader import ManifestReading
 from meshwright.specs.reference.meanings.definitions import INSTALLED
 
 GROUPS: Final = frozenset(each.group for each in (*INSTALLED, *UNENFORCED))
-"""The API groups of policy: SMI, Open Service Mesh and its successor, and Meshwright."""
+"""The API groups of policy: SMI, Open Service Mesh and the latter's successor, and Meshwright."""
 
 _NOT_USED: Final = frozenset(
     map(str, (Code.NOT_USED, Code.FIELDS_NOT_USED, Code.PRUNED, Code.UNKNOWN_METADATA, Code.LIKE_A_FIELD))
@@ -59,7 +59,7 @@ def of_problem(what: str, problem: Problem) -> Finding:
 
 
 def standing_of(problem: Problem) -> MigrationStatus:
-    """Return the result that a problem means for its object or field."""
+    """Return the migration result for a problem."""
     if problem.severity is Severity.ERROR or problem.code in _REFUSED:
         return MigrationStatus.REFUSED
     if problem.code == str(Code.NOT_ENFORCED):

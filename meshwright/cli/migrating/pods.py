@@ -27,7 +27,7 @@ def makes_pods(document: Document) -> bool:
 def of_pods(
     known: InjectionInputs, namespaces: Mapping[str, NamespaceObject], document: Document
 ) -> Iterator[Finding]:
-    """Yield findings about a Pod or a controller; nothing outside namespaces and Pods of the mesh."""
+    """Yield findings about a Pod or a controller, if in a namespace of the mesh or with OSM's annotations."""
     pod = _pod(document)
     if _has_osm(pod):
         yield _restart(document)
@@ -62,6 +62,7 @@ def _has_osm(pod: Document) -> bool:
     if OSM_UUID in mapping(mapping(pod.get("metadata")).get("labels")):
         return True
     containers = mapping(pod.get("spec"))
+    # Manifests from files may have any shape; the API server has not checked them.
     if not all(isinstance(containers.get(each) or [], list) for each in ("containers", "initContainers")):
         return False
     return any(mapping(each).get("name") == _INIT for each in all_containers(pod))  # type: ignore[arg-type]

@@ -18,9 +18,9 @@ def text(
 ) -> str:
     """Return the bootstrap as JSON; raise CommandFailed, also if the files do not match each other.
 
-    The proxy's name is its certificate's common name. The trust domain is `trust_domain`, else the one in the
+    The proxy's name is the certificate's common name. The trust domain is `trust_domain`, else the one in the
     file beside the credentials, else the one in the CA certificate. The key may be readable by other users,
-    because the user who will run Envoy is unknown here.
+    because Envoy's user is unknown here.
     """
     directory = credentials.resolve()
     chain, key, authority = (directory / name for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE))

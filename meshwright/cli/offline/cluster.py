@@ -51,7 +51,7 @@ def brought(asked: ClusterAccess, where: Path | None) -> IntroducedProblems:
 
 
 def new(before: OfflineMesh, after: OfflineMesh) -> Problems:
-    """Return the problems of `after` that are not in `before`."""
+    """Return the new problems of `after`, compared with `before`."""
     known = frozenset(before.problems)
     return tuple(each for each in after.problems if each not in known)
 
@@ -80,6 +80,7 @@ async def _listed(found: Cluster) -> LoadedManifests:
     # Every problem is printed, or is the reason of the error, so logging would repeat it.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     async with found.api:
+        # The source would try again until its time is over.
         await _answers(found.api)
         try:
             await found.source.first()

@@ -54,7 +54,7 @@ class LoadedManifests:
         return LoadedManifests(Picture(merged.objects()), ordered((*kept, *other.problems)))
 
     def _aged(self, key: ObjectKey, applied: SourcedObject) -> SourcedObject:
-        """Return an object with the creation time of the object that it replaces, because apply keeps it."""
+        """Return an object with the creation time of the replaced object, as after `kubectl apply`."""
         before = self.objects.get(key)
         if before is None or created_of(applied.value):
             return applied
@@ -84,6 +84,7 @@ def held(where: Path) -> LoadedManifests:
         objects, problems = manifests.objects(), (*map(_unlisted, unlisted), *manifests.problems())
         if objects or problems:
             return LoadedManifests(objects, ordered(problems))
+        # Files are read a second time only here, where they hold no object.
         return LoadedManifests(nothing=_nothing(where, _contents(where, alone, unlisted)))
     except DirectoryError as error:
         raise OfflineError(str(error)) from error
@@ -128,7 +129,7 @@ def _alone(where: Path) -> tuple[str, str] | None:
 def _contents(
     where: Path, alone: tuple[str, str] | None, unlisted: list[UnlistedFolder]
 ) -> Iterator[tuple[str, Content]]:
-    """Yield files by name, and add folders that cannot be listed to `unlisted`; raise DirectoryError."""
+    """Yield files by name, and add unreadable folders to `unlisted`; raise DirectoryError."""
     if alone is not None:
         yield alone
     else:

@@ -63,6 +63,7 @@ def _known(what: str, name: str, names: Collection[str]) -> str:
 
 def schemas() -> Mapping[str, str]:
     """Return the text of all schemas by file name; schemas of kinds refer to the schema of all kinds."""
+    # References instead of copies keep the files small, and consistent with each other.
     found = {ALL: schema(None)} | {each.kind.name: reference(each, f"{ALL}.json") for each in described()}
     return {f"{name}.json": json.dumps(each, indent=2) + "\n" for name, each in found.items()}
 

@@ -1,4 +1,4 @@
-"""Snapshots that each proxy would get if the given objects were those of a running server."""
+"""Snapshots for each proxy, as if the given objects were those of a running server."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -32,9 +32,9 @@ from xds.protocol.resources.snapshot import Snapshot
 class SelectedSnapshots:
     """Snapshots without secrets, by proxy.
 
-    `kept` has the proxies that keep their configuration, with the reason: their driver cannot be chosen.
-    `errors` is the number of errors in single objects, which are left out; `between` is the number of errors
-    between objects.
+    `kept` has proxies with unchanged configuration, with the reason: their driver cannot be chosen. `errors`
+    is the number of errors in single objects, which are left out; `between` is the number of errors between
+    objects.
     """
 
     snapshots: Mapping[str, Snapshot]

@@ -55,7 +55,7 @@ def certificates_tables(found: Found) -> tuple[Columns, ...]:
 
 
 def candidates_tables(found: Found) -> tuple[Columns, ...]:
-    """Return the table of the certificates that proxies presented while the ledger is rebuilt."""
+    """Return the table of the certificates presented by proxies during the rebuilding of a ledger."""
     made = columns("PROXY", "SERIAL", "FROM", "SHOWN", "VALID SINCE", "VALID UNTIL", "WORKLOAD", "CONFIRMED")
     for each in records(found, "candidates"):
         moments = (str(each.get(name)) for name in ("shown_at", "not_before", "not_after"))
@@ -93,7 +93,7 @@ def certificates_lines(found: Found) -> Iterator[str]:
 
 
 def _signed_by(each: Found, authority: object) -> Iterator[str]:
-    """Yield the CA that signed a proxy certificate, if the ledger knows it."""
+    """Yield the CA behind a proxy certificate, if known to the ledger."""
     if not isinstance(authority, Mapping) or not (signer := each.get("signer")):
         return
     if signer != authority.get("signer"):

@@ -1,4 +1,4 @@
-"""Generator of `docs/codes.md`: every code that a problem can have, from the enums that define the codes."""
+"""Generator of `docs/codes.md`: every problem code, from the enums with the codes."""
 
 from typing import Final
 

@@ -73,8 +73,8 @@ def write_credentials(
 ) -> None:
     """Write `proxy.pem`, `proxy.key` (0600), `ca.pem`, and `trust-domain` if known, into a directory.
 
-    The directory is created if missing. All files are written before the first is renamed to its place.
-    Raises OSError, and then leaves everything as it was.
+    The directory is created if missing. All files are written before the first is renamed to its final name.
+    Raises OSError, and then leaves everything as before.
     """
     made = not directory.exists()
     make_private(directory)

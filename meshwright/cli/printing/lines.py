@@ -1,4 +1,4 @@
-"""Lines for people on standard output and standard error; each value stays on its own line."""
+"""Lines for people on standard output and standard error, with one line for each value."""
 
 import sys
 from collections.abc import Iterable

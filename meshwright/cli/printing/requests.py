@@ -22,7 +22,7 @@ def request_line(request: Mapping[str, object]) -> str:
 
 
 def remark(line: Mapping[str, object]) -> str:
-    """Return a sentence for a line of the stream that is not a request."""
+    """Return a sentence for any other line of the stream, such as an end."""
     match line:
         case {"watching": {"service": str(service), "proxies": 0}}:
             return f"no sidecar that answers for {service} is connected; watching for one"
@@ -37,7 +37,7 @@ def remark(line: Mapping[str, object]) -> str:
 
 
 def _proxy(name: str) -> str:
-    """Return `namespace/service` of a proxy's common name, with the first 8 digits of its UUID."""
+    """Return `namespace/service` of a proxy's common name, with the first 8 digits of the UUID."""
     uuid, service, namespace = name.split(".")
     return f"{namespace}/{service} ({uuid[:8]})"
 

@@ -36,7 +36,7 @@ def show(found: object, tables: Callable[[Found], tuple["Columns", ...]], *, as_
 
 
 def proxies_tables(found: Found) -> tuple["Columns"]:
-    """Return the table of `/api/v1/proxies`: the state of each proxy, its duration, and the cause.
+    """Return the table of `/api/v1/proxies`: the state of each proxy, the duration, and the cause.
 
     The columns POD and NODE appear only if at least one proxy has a value.
     """
@@ -59,7 +59,7 @@ def proxies_tables(found: Found) -> tuple["Columns"]:
 
 
 def _sync(sync: object) -> Text:
-    """Return one word if all types agree, else the state of each type that is not synced."""
+    """Return one word if all types agree, else the state of each unsynced type."""
     if not isinstance(sync, Mapping) or not sync:
         return styled("-")
     states = {str(state) for state in sync.values()}
@@ -91,9 +91,9 @@ def tokens_tables(found: Found) -> tuple["Columns"]:
 
 
 def sources_tables(found: Found) -> tuple["Columns", ...]:
-    """Return the tables of `/api/v1/sources`: the age of each source, and its numbers of objects.
+    """Return the tables of `/api/v1/sources`: the age of each source, and numbers of objects.
 
-    Sources that watch kinds separately have one more table, with a row for each watch.
+    Sources with separate watches for their kinds have one more table, with a row for each watch.
     """
     made = columns("SOURCE", "READ", "CHANGED", "GOOD", "STALE", "REFUSED", "HELD BACK", "ERROR")
     for each in records(found, "sources"):

@@ -1,8 +1,8 @@
 """A command as a process: standard streams, signals, environment and exit status.
 
 `exit_status` surrounds every command, and `program` turns errors into a message and a status.
-`standard_streams` makes sure that lost output is noticed. Long-running commands use `signals`;
-`server_program` runs the server, and `handover` replaces the command line by the agent's program.
+`standard_streams` detects lost output. Long-running commands use `signals`; `server_program` runs the server,
+and `handover` replaces the command line by the agent's program.
 
 The package does not depend on any command. Read next: `exit_status`, then `standard_streams`.
 """

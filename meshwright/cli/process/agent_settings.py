@@ -1,4 +1,4 @@
-"""The agent's settings from its command line, also used by `meshwright unit` to check arguments."""
+"""The agent's settings from the command line, also used by `meshwright unit` to check arguments."""
 
 import json
 from collections.abc import Mapping

@@ -46,5 +46,5 @@ def of_commands(command: Any) -> Iterator[str]:  # noqa: ANN401 - Typer's own, w
 
 
 def of_program(context: "typer.Context") -> frozenset[str]:
-    """Return the variables that commands of the program read; `context` belongs to any of the commands."""
+    """Return the variables of all commands of the program; `context` belongs to any of the commands."""
     return frozenset(of_commands(context.find_root().command))

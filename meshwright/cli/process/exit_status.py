@@ -11,7 +11,7 @@ from meshwright.cli.process.standard_streams import stand_open, words_were_lost
 
 @contextlib.contextmanager
 def ending_in_words() -> Iterator[None]:
-    """Run a command in this block, flush its output, and end the process with its exit status.
+    """Run a command in this block, flush the output, and end the process with the exit status.
 
     An internal error never exits with status 1 ("no"), and status 0 ("yes") is used only if all output was
     written.

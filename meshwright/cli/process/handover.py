@@ -1,7 +1,7 @@
 """From the command line to the agent: the process continues as `meshwright.cli.agent_program`.
 
-The agent runs beside every workload, and its imports stay in memory. The command line and its type checking
-need as much memory as the agent. `become_agent` therefore executes the agent's program in the same process
+The agent runs beside every workload, and all imports stay in memory. The command line with its type checking
+needs as much memory as the agent. `become_agent` therefore executes the agent's program in the same process
 (execve), and passes the settings in a memory file (memfd).
 """
 
@@ -41,7 +41,7 @@ def become_agent(told: AgentCommandLine) -> NoReturn:
 
 
 def handed_over(descriptor: int) -> AgentCommandLine:
-    """Return the command line that `become_agent` wrote to a descriptor, and restore the process's name."""
+    """Return the command line from the descriptor of `become_agent`, and restore the process's name."""
     with open(descriptor, "rb") as file:
         told, name = pickle.load(file)  # noqa: S301 - this process wrote it
     with contextlib.suppress(OSError):  # the agent then keeps the other name
@@ -51,7 +51,7 @@ def handed_over(descriptor: int) -> AgentCommandLine:
 
 
 def _own_name() -> bytes:
-    """Return the name of this process, which may be any bytes, or b"" if it cannot be read."""
+    """Return the name of this process, which may be any bytes, or b"" if unreadable."""
     try:
         return _NAME.read_bytes()
     except OSError:

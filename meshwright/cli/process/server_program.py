@@ -1,4 +1,4 @@
-"""The control plane as a program: settings, logs, the server, and its exit status."""
+"""The control plane as a program: settings, logs, the server, and the exit status."""
 
 import asyncio
 import os
@@ -24,8 +24,8 @@ def run(flags: Mapping[str, object], native: NativeLines, known: frozenset[str])
     """Run the server until a signal stops it; raise CommandFailed if it cannot start.
 
     Raises NegativeAnswer if a task of the server ends unexpectedly. `native` collects lines of native
-    libraries. `known` are the environment variables of commands; other MESHWRIGHT_ variables that are no
-    settings are logged as unknown.
+    libraries. `known` are the environment variables of commands; any other MESHWRIGHT_ variable must be a
+    setting, or is logged as unknown.
     """
     try:
         settings = load(flags)

@@ -1,4 +1,4 @@
-"""Signals of programs that run until they are stopped."""
+"""Signals of long-running programs."""
 
 import asyncio
 import signal
@@ -14,7 +14,7 @@ _log = structlog.get_logger("cli.signals")
 
 
 def not_hung_up() -> None:
-    """Ignore SIGHUP from now on, because a program that is starting has nothing to reload yet."""
+    """Ignore SIGHUP from now on, because a starting program has nothing to reload yet."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 

@@ -1,8 +1,8 @@
 """Standard input, output and error of a command, also if they are closed, full, or lack a character.
 
 A failed write to standard output ends the command with one sentence. A failed write to standard error is only
-remembered, because there is no other place for the message. Printed text comes in part from other people, so
-both streams escape characters that a terminal would take for commands.
+remembered, because there is no other place for the message. Printed text is partly from other people, so both
+streams escape control characters of terminals.
 """
 
 import errno
@@ -15,7 +15,7 @@ from meshwright.cli.errors import CommandFailed
 from meshwright.mesh.terminal.screened_stream import ScreenedStream
 
 READER_GONE: Final = 141
-"""Exit status after the reader of a pipe has gone, as shells have it: 128 plus SIGPIPE."""
+"""Exit status after the reader of a pipe has gone, as in shells: 128 plus SIGPIPE."""
 
 
 class StreamError(CommandFailed):

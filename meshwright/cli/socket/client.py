@@ -1,7 +1,7 @@
-"""Client of the running server, through its Unix socket.
+"""Client of the running server, through the server's Unix socket.
 
-`api` and `follow` read the JSON API. `ask` is for requests that change state, and for answers that only the
-state directory's owner may read.
+`api` and `follow` read the JSON API. `ask` is for requests that change state, and for answers only for the
+state directory's owner.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ Query = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
 def api(state: Path, path: str, query: Query = (), seconds: float = _TIMEOUT_SECONDS) -> dict[str, object]:
-    """Return the answer of the server of `state` at a path of its JSON API; wait at most `seconds`.
+    """Return the answer of the server of `state` at a path of the JSON API; wait at most `seconds`.
 
     Example: `api(state, "/proxies")` requests `/api/v1/proxies`. Raises ServerNotRunning, ServerRefused, and
     UnexpectedResponse if the server is older and lacks the path.
@@ -62,7 +62,7 @@ def ask(
     body: object = None,
     seconds: float = _TIMEOUT_SECONDS,
 ) -> object:
-    """Send one request to the server of `state`, and return its JSON answer; wait at most `seconds`.
+    """Send one request to the server of `state`, and return the JSON answer; wait at most `seconds`.
 
     Raises ServerNotRunning if no server answers. With the server's reason, raises NegativeAnswer for status
     409, and ServerRefused for any other status but 2xx.
@@ -76,7 +76,7 @@ def ask(
 def _answer(
     state: Path, method: str, path: str, query: Query, body: object, seconds: float
 ) -> tuple[int, object]:
-    """Return the status and JSON of an answer; the JSON of an error is None if it cannot be parsed."""
+    """Return the status and JSON of an answer; the JSON of an error is None if invalid."""
     connection = UnixConnection(state / SOCKET_NAME, seconds)
     asked = urlencode(list(query.items() if isinstance(query, Mapping) else query))
     sent = None if body is None else json.dumps(body)
@@ -124,7 +124,7 @@ def _is_fine(status: int) -> bool:
 
 
 def _nothing_at(path: str) -> str:
-    """Return a server's text for a path that its API lacks."""
+    """Return a server's text for a path outside the API."""
     return f"there is nothing at {unquote(path)}"
 
 
@@ -152,7 +152,7 @@ def _refused(status: int, answer: object) -> NegativeAnswer | ServerRefused:
 def follow(
     state: Path, path: str, query: Iterable[tuple[str, str]], seconds: float
 ) -> Iterator[Mapping[str, object]]:
-    """Yield the JSON objects, one per line, of an answer of the API until it ends.
+    """Yield the JSON objects of an answer of the API, one per line, until the answer ends.
 
     A pause longer than `seconds` ends the answer too. Raises the errors of `api`.
     """

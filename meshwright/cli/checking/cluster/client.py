@@ -47,7 +47,7 @@ class ClusterClient:
         await asyncio.gather(*self._lists.values(), return_exceptions=True)
 
     async def one(self, resource: Resource, namespace: str | None, name: str) -> Raw | None:
-        """Return an object, or None if it does not exist; raise KubeError."""
+        """Return an object, or None for a missing one; raise KubeError."""
         try:
             return await self.api.get(resource, namespace, name)
         except ApiError as error:
@@ -56,7 +56,7 @@ class ClusterClient:
             raise
 
     async def may(self, needs: Sequence[Need], user: str = "") -> Mapping[Need, bool | UnavailableCheck]:
-        """Return for each need whether the authorizer permits it, to us or to `user` (a ServiceAccount)."""
+        """Return for each need whether we, or `user` (a ServiceAccount), have the permission."""
         answers = await asyncio.gather(*(self._may(each, user) for each in needs))
         return dict(zip(needs, answers, strict=True))
 
@@ -86,7 +86,7 @@ class ClusterClient:
 
 
 async def looked(name: str, look: Callable[[], Awaitable[Check | Sequence[Check]]]) -> Sequence[Check]:
-    """Run one look with its time limit; return its checks, or one check with the reason of its failure."""
+    """Run one look with its time limit; return the checks, or one check with the reason of a failure."""
     try:
         async with asyncio.timeout(SECONDS):
             found = await look()

@@ -47,7 +47,7 @@ _NODES: Final = frozenset({"istio-cni-node", "ztunnel", "linkerd-cni", "consul-c
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The cluster, the control plane's namespace, and the manifests that install the control plane."""
+    """The cluster, the control plane's namespace, and the manifests of the installation."""
 
     kubeconfig: Path | None
     context: str
@@ -79,6 +79,7 @@ async def _checks(api: Api, place: Place, *, before: bool) -> Sequence[Check]:
         except KubeError as error:
             do = "name the right cluster with --kubeconfig and --context"
             return (Check.failed("API server", str(error), do),)
+        # A failed discovery is raised again in each look that needs it, so the other looks still work.
         there = partial(_there, await _served(api))
         looks: list[tuple[str, Callable[[], Awaitable[Check | Sequence[Check]]]]] = [
             ("kinds", lambda: _kinds(there(), before=before)),
@@ -125,7 +126,7 @@ async def _kinds(there: ServedResources, *, before: bool) -> Check:
 
 
 async def _conversions(asking: ClusterClient) -> Sequence[Check]:
-    """Check the conversion webhooks of the kinds that we read; without conversions, return no check."""
+    """Check the conversion webhooks of our kinds; without conversions, return no check."""
     found: dict[str, list[str]] = {}
     for raw in await asking.all(DEFINITIONS):
         spec = raw["spec"]
@@ -152,7 +153,7 @@ async def _permissions(asking: ClusterClient, there: ServedResources, place: Pla
 
 
 async def _volume(asking: ClusterClient, place: Place) -> Check:
-    """Check that the volume claim of the control plane's StatefulSet can be bound."""
+    """Check whether the volume claim of the control plane's StatefulSet can be bound."""
     claims = [
         claim["spec"]
         for each in place.manifests
@@ -171,7 +172,7 @@ async def _volume(asking: ClusterClient, place: Place) -> Check:
 
 
 async def _definitions(asking: ClusterClient, place: Place) -> Check:
-    """Check for CustomResourceDefinitions of the chart that no release of ours in this namespace created."""
+    """Check for CustomResourceDefinitions of the chart without a release of ours in this namespace."""
     of_chart = {str(each["metadata"]["name"]) for each in place.manifests if each["kind"] == DEFINITIONS.kind}
     ours = {f"{kind.group}/{kind.name}" for kind in INSTALLED}
     foreign = []
@@ -184,7 +185,7 @@ async def _definitions(asking: ClusterClient, place: Place) -> Check:
 
 
 def _is_of_release(metadata: Mapping[str, Any], home: str) -> bool:
-    """Return whether Helm regards an object as part of a release in `home`, by its label and annotations."""
+    """Return whether an object belongs to a release in `home` for Helm, by label and annotations."""
     annotations = metadata.get("annotations") or {}
     managed = (metadata.get("labels") or {}).get("app.kubernetes.io/managed-by") == "Helm"
     return managed and annotations.get("meta.helm.sh/release-namespace") == home

@@ -1,4 +1,4 @@
-"""Inputs of a cluster's injector: its configuration, the MeshConfig, and the version of Kubernetes."""
+"""Inputs of a cluster's injector: the configuration, the MeshConfig, and the version of Kubernetes."""
 
 from collections.abc import Iterable
 
@@ -68,7 +68,7 @@ async def mesh_config(asking: ClusterClient, home: str) -> MeshConfig:
 
 
 def config_of_all(items: Iterable[Raw], resource: Resource) -> MeshConfig:
-    """Return the MeshConfig that the control plane chooses from the API server's list of several."""
+    """Return the control plane's choice among several MeshConfigs, as listed by the API server."""
     objects = {}
     for raw in items:
         document = {**raw, "apiVersion": resource.api_version, "kind": resource.kind}

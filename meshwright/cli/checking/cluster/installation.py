@@ -1,4 +1,4 @@
-"""Looks at an installation in a cluster: its control plane, its webhooks, and its Pods."""
+"""Looks at an installation in a cluster: the control plane, the webhooks, and the Pods."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
@@ -53,7 +53,7 @@ _POD: Final[Mapping[str, Any]] = {
         }
     ],
 }
-"""A Pod that satisfies every Pod Security level; created only in dry runs."""
+"""A Pod for every Pod Security level; created only in dry runs."""
 
 
 def looks(
@@ -214,7 +214,7 @@ def _account(stateful_set: Raw) -> object:
 
 
 def _runner(pod: Raw) -> Runner | None:
-    """Read a Pod of the control plane; return None if it has ended or is being deleted."""
+    """Read a Pod of the control plane; return None for an ended or deleted Pod."""
     status = pod.get("status") or {}
     if status.get("phase") in ("Succeeded", "Failed") or pod["metadata"].get("deletionTimestamp"):
         return None

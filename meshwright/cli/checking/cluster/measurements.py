@@ -23,7 +23,7 @@ _FIRST: Final = "meshwright_certificate_acknowledged_expiry_seconds"
 
 @dataclass(frozen=True, slots=True)
 class ServerMeasurements:
-    """Metrics of proxies by state, and of the service certificates that proxies hold."""
+    """Metrics of proxies by state, and of the service certificates of proxies."""
 
     proxies: Mapping[str, int]
     running_out: int
@@ -36,6 +36,7 @@ async def looked_at(api: Api, home: str, pods: Sequence[Raw]) -> Sequence[Check]
     if pod is None:
         return ()
     name, port = str(pod["metadata"]["name"]), _port(pod)
+    # `proxied` raises an error for any status but 2xx, so an answer means that the Pod is ready.
     ready = await api.proxied(home, name, port, "/healthz/ready")
     found = measured(await api.proxied(home, name, port, "/metrics"))
     return (

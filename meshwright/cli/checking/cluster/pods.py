@@ -1,4 +1,4 @@
-"""Comparison of a cluster's Pods with what the injector would make of them now. Pure."""
+"""Comparison of a cluster's Pods with the injector's present result for them. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -89,7 +89,7 @@ def sorted_out(
     now: datetime,
     revision: str = "",
 ) -> PodsByState:
-    """Sort the Pods of a cluster that have not ended.
+    """Sort a cluster's Pods, without ended ones.
 
     Pods in namespaces of another revision are left out, because they belong to another control plane.
     """
@@ -149,7 +149,7 @@ def _without(
     pods: Sequence[Mapping[str, Any]],
     revision: str,
 ) -> Iterator[PodFinding]:
-    """Yield the Pods that would get a sidecar if they were created now, with the deciding rule."""
+    """Yield the Pods without sidecar that would get one if created now, with the deciding rule."""
     for each in pods:
         namespace = namespaces[each["metadata"]["namespace"]]
         try:
@@ -186,7 +186,7 @@ def _outdated(
 
 
 def _unready(pod: Mapping[str, Any]) -> str:
-    """Return why the sidecar of a running Pod is not ready; empty if it is ready."""
+    """Return why the sidecar of a running Pod is not ready; empty for a ready one."""
     status = pod.get("status") or {}
     containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
     for each in containers:

@@ -1,4 +1,4 @@
-"""Why the sidecar of a Pod cannot start, or has not started yet, by the Pod's status. Pure."""
+"""Problems with the start of a Pod's sidecar, from the Pod's status. Pure."""
 
 import enum
 from collections.abc import Iterator, Mapping
@@ -12,14 +12,14 @@ from meshwright.sidecars.injection.names import INIT_CONTAINER, SIDECAR_CONTAINE
 STARTS_WITHIN: Final = timedelta(minutes=2)
 """Older Pods are reported if their sidecar has not started."""
 LATELY: Final = timedelta(minutes=10)
-"""A sidecar that was killed for its memory within this time is reported, even if it runs again."""
+"""A sidecar killed for its memory within this time is reported, even if running again."""
 _OURS: Final = (INIT_CONTAINER, SIDECAR_CONTAINER)
 _ON_ITS_WAY: Final = frozenset({"ContainerCreating", "PodInitializing"})
 _OUT_OF_MEMORY: Final = "OOMKilled"
 
 
 class Start(enum.Enum):
-    """FAULTY: the sidecar cannot start, or keeps failing. LATE: it has not started, or was killed lately."""
+    """FAULTY: the sidecar cannot start, or keeps failing. LATE: the sidecar is slow, or was killed lately."""
 
     FAULTY = "faulty"
     LATE = "late"
@@ -34,7 +34,7 @@ class Trouble:
 
 
 def trouble_of(pod: Mapping[str, Any], now: datetime) -> Trouble | None:
-    """Return the reason for which a Pod's sidecar does not run; None if it runs or may still start in time.
+    """Return the reason for which a Pod's sidecar does not run; None if running, or still within its time.
 
     Only the containers `meshwright-init` and `meshwright-sidecar` count. Faults of the application's
     containers are not the mesh's to report.
@@ -59,7 +59,7 @@ def _ours(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _fault(status: Mapping[str, Any]) -> str:
-    """Return why a container fails; empty if it runs, has ended well, or is being created."""
+    """Return why a container fails; empty for a container that runs, has ended well, or is being created."""
     state, name = status.get("state") or {}, status.get("name")
     ended = _ended(state) or _ended(status.get("lastState") or {})
     if (waiting := state.get("waiting")) is not None:
@@ -72,7 +72,7 @@ def _fault(status: Mapping[str, Any]) -> str:
 
 
 def _ended(state: Mapping[str, Any]) -> str:
-    """Return how a container ended, if its exit code is not 0."""
+    """Return how a container ended; empty for exit code 0."""
     terminated = state.get("terminated") or {}
     code = terminated.get("exitCode", 0)
     return f"{terminated.get('reason') or 'Error'}, exit code {code}" if code else ""
@@ -97,7 +97,7 @@ def _has_started(ours: list[Mapping[str, Any]]) -> bool:
 
 
 def _waits_for(pod: Mapping[str, Any], ours: list[Mapping[str, Any]]) -> str:
-    """Return what a pending Pod waits for."""
+    """Return the reason for which a Pod is pending."""
     conditions = {each.get("type"): each for each in (pod.get("status") or {}).get("conditions") or ()}
     scheduled = conditions.get("PodScheduled") or {}
     if scheduled.get("status") == "False":

@@ -21,8 +21,9 @@ _BUT: Final = "but: "
 async def without(api: Api, pods: Sequence[Mapping[str, Any]]) -> tuple[PodFinding, ...]:
     """Return the Pods without control plane, with reasons; raise KubeError if asking is not permitted.
 
-    A Pod that was deleted meanwhile is left out. A Pod that does not answer is in the result.
+    Deleted Pods are left out. Pods without an answer are in the result.
     """
+    # Each request is proxied by the API server, so only few run at once.
     turn = asyncio.Semaphore(_AT_ONCE)
 
     async def asked(pod: Mapping[str, Any]) -> PodFinding | None:
@@ -44,6 +45,7 @@ async def _why(api: Api, namespace: str, pod: str) -> str:
     try:
         return remark(await api.proxied(namespace, pod, STATUS_PORT, READY_PATH))
     except ApiError as error:
+        # The Pod was deleted after it was listed.
         if error.is_not_found:
             return ""
         if error.is_forbidden:

@@ -19,7 +19,8 @@ from meshwright.kubernetes.admission.configuration import WEBHOOK, home_of, is_o
 from meshwright.specs.annotations import REVISION
 
 _WRONG: Final = {"matches": [{"name": "wrong", "pathRegex": "(", "methods": ["*"]}]}
-"""An object that only the webhook can refuse: an invalid regular expression, which schemas accept."""
+"""An object for which only the webhook has a reason to refuse: schemas accept an invalid regular expression.
+"""
 
 
 class Webhooks:
@@ -29,8 +30,9 @@ class Webhooks:
         self._asking, self._home, self._wanted = asking, home, wanted
 
     async def ours(self, resource: Resource) -> Raw | None:
-        """Return our webhook configuration, or else one without a label for its owner. Raises KubeError."""
+        """Return our webhook configuration, or else one without an owner's label. Raises KubeError."""
         there = [each for each in await self._asking.all(resource) if is_of_a_control_plane(each)]
+        # Reversed, so that the first of several with the same owner is used.
         homes = {home_of(each): each for each in reversed(there)}
         return homes.get(self._home, homes.get(""))
 
@@ -47,7 +49,7 @@ class Webhooks:
         return frozenset(root for each in hooks if each is not None for root in registered(each).roots)
 
     async def looked_at(self, resource: Resource) -> Sequence[Check]:
-        """Check that the webhooks are registered, and that their Services have ready endpoints."""
+        """Check the registration of the webhooks, and the ready endpoints of their Services."""
         name = "policy webhook" if resource is VALIDATING else "injection webhook"
         raw = await self.ours(resource)
         found = None if raw is None else registered(raw)
@@ -73,13 +75,15 @@ class Webhooks:
         except ApiError as error:
             # The message is the only place where the API server names the webhook that refused.
             ours = any(f'admission webhook "{each["name"]}"' in error.message for each in webhooks)
+            # A missing permission is no answer of any webhook. A refusal of this object by something else is
+            # one.
             if not ours and not error.is_of_one:
                 raise
             return (judging.judged(name, namespace, str(error), ours=ours),)
         return (judging.judged(name, namespace, "it would have been taken", ours=False),)
 
     async def outside(self, namespaces: Collection[str]) -> Sequence[str]:
-        """Return the given namespaces that the policy webhook's namespace selector excludes.
+        """Return the given namespaces outside the policy webhook's namespace selector.
 
         Such namespaces do not belong to the mesh.
         """
@@ -127,7 +131,7 @@ def registered(raw: Raw) -> WebhookRegistration:
 
 
 def certificates(pem: bytes) -> Iterator[bytes]:
-    """Yield the certificates in a PEM text one by one; an invalid text yields nothing."""
+    """Yield the certificates in a PEM text one by one; an invalid text is treated as empty."""
     try:
         found = certificates_in(pem)
     except ValueError:

@@ -45,7 +45,7 @@ def authority(found: Validity, now: datetime) -> Check:
 
 
 def given_authority(found: Validity | None, now: datetime, place: str) -> Check:
-    """Judge a CA in files at `place` that another program renews; `found` is None without files."""
+    """Judge a CA in files at `place`, renewed by another program; `found` is None without files."""
     name, do = "CA", f"whoever renews {place} must put a CA there: the server takes it as soon as it is good"
     if found is None:
         return Check.failed(name, f"it is to be in {place}, and is not there", do)
@@ -66,6 +66,7 @@ def services(found: Iterable[Certificate], now: datetime) -> Check:
         return Check.failed(
             name, f"expired: {listed(over)}", "the server's log says why it cannot renew them"
         )
+    # Expired certificates are an error already; these are still valid.
     late = [each.whose for each in known if now > renewed_by(each) + _LATE]
     if late:
         said = f"{counted(len(late), 'renewal')} overdue: {listed(late)}"
@@ -77,7 +78,7 @@ def services(found: Iterable[Certificate], now: datetime) -> Check:
 
 
 def proxies(found: Iterable[Certificate], now: datetime) -> Check:
-    """Judge the newest certificate of each proxy, which its agent renews if configured to do so."""
+    """Judge the newest certificate of each proxy, usually renewed by the proxy's agent."""
     name, known = "proxy certificates", sorted(found, key=lambda each: (each.not_after, each.whose))
     over = [f"{each.whose} (at {stamp(each.not_after)})" for each in known if now > each.not_after]
     if over:

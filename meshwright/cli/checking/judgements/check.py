@@ -1,4 +1,4 @@
-"""One line of a check: its name, status, observation and next step."""
+"""One line of a check: name, status, observation and next step."""
 
 import enum
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from typing import Self
 
 
 class Status(enum.StrEnum):
-    """OK: nothing to do. WARNING: needs attention, or could not be determined. FAILED: needs a repair."""
+    """OK: all is well. WARNING: needs attention, or could not be determined. FAILED: needs a repair."""
 
     OK = "ok"
     WARNING = "warning"
@@ -30,23 +30,23 @@ class Check:
 
     @classmethod
     def warning(cls, name: str, said: str, do: str) -> Self:
-        """Return a check that needs attention."""
+        """Return a check with status WARNING."""
         return cls(name, Status.WARNING, said, do)
 
     @classmethod
     def failed(cls, name: str, said: str, do: str) -> Self:
-        """Return a check that needs a repair."""
+        """Return a check with status FAILED."""
         return cls(name, Status.FAILED, said, do)
 
     @classmethod
     def unseen(cls, name: str, seen: "UnavailableCheck") -> Self:
-        """Return a check that could not be determined."""
+        """Return a check for a failed observation."""
         return cls(name, Status.WARNING, f"cannot be found out: {seen.why}", seen.do)
 
 
 @dataclass(frozen=True, slots=True)
 class UnavailableCheck:
-    """Why something could not be observed, and what would help."""
+    """The reason of a failed observation, and a remedy."""
 
     why: str
     do: str = "try again"
@@ -54,12 +54,13 @@ class UnavailableCheck:
 
 def worst(checks: Iterable[Check]) -> Status:
     """Return the worst status of checks; OK without any."""
+    # The members are declared from the best to the worst.
     order = list(Status)
     return max((each.status for each in checks), key=order.index, default=Status.OK)
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """Return a number with its noun, for example `2 proxies`."""
+    """Return a number with a noun, for example `2 proxies`."""
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 

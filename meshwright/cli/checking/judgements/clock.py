@@ -17,7 +17,7 @@ _SET: Final = "set it, and keep it in step (chrony, systemd-timesyncd): `timedat
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The time of the clock; `kept`: the kernel knows a program that synchronises it (None: unknown)."""
+    """The time of the clock; `kept`: the kernel knows a program for synchronisation (None: unknown)."""
 
     now: datetime
     kept: bool | None = None
@@ -31,8 +31,8 @@ class Clock:
 def beside_control_plane(clock: Clock, ahead: timedelta | None) -> Check:
     """Judge a machine's clock by its lead over the control plane's clock, or None if unknown.
 
-    A new certificate is valid from `BACKDATED` before its creation, so a clock that is further behind rejects
-    it.
+    A new certificate is valid from `BACKDATED` before its creation. A clock further behind rejects new
+    certificates.
     """
     if ahead is None:
         return Check.ok(NAME, f"it is {clock}; the control plane's is not known")

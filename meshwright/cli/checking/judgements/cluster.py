@@ -10,7 +10,7 @@ from meshwright.sidecars.injection.context import NATIVE_SINCE
 from meshwright.specs.kinds import READ
 
 _NAMED: Final = 8
-"""Most kinds that are named in a line."""
+"""Most kinds to name in a line."""
 
 RULES_SINCE: Final = (1, 25)
 """The first version of Kubernetes with validation rules (CEL) in definitions enabled by default."""
@@ -28,7 +28,7 @@ _KNOWN: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Injector:
-    """A webhook that may change new Pods, its configuration, and whether its failure refuses Pods."""
+    """A webhook for new Pods, its configuration, and whether its failure refuses Pods."""
 
     name: str
     configuration: str
@@ -49,7 +49,7 @@ def api_server(version: tuple[int, int], text: str) -> Check:
 
 
 def other_meshes(found: Sequence[Injector], daemons: Sequence[str]) -> Check:
-    """Judge other meshes: their injection webhooks, and DaemonSets that set rules on nodes (`daemons`)."""
+    """Judge other meshes: injection webhooks, and DaemonSets with rules for nodes (`daemons`)."""
     name = "other meshes"
     meshes = [f"{mesh} ({each.configuration})" for each in found if (mesh := mesh_of(each.name))]
     meshes += [f"DaemonSet {each}" for each in daemons]
@@ -65,9 +65,9 @@ def mesh_of(webhook: str) -> str:
 
 
 def open_service_mesh(control_plane: Sequence[str], webhooks: Sequence[str], pods: int) -> Check:
-    """Judge remains of Open Service Mesh: Deployments, webhook configurations, and Pods with its sidecar.
+    """Judge remains of Open Service Mesh: Deployments, webhook configurations, and Pods with OSM's sidecar.
 
-    If webhooks outlive the program that answers them, API servers refuse the objects of these webhooks.
+    Webhooks without a running program behind them make API servers refuse objects.
     """
     name = "Open Service Mesh"
     if not (control_plane or webhooks or pods):
@@ -82,7 +82,7 @@ def open_service_mesh(control_plane: Sequence[str], webhooks: Sequence[str], pod
 
 
 def conversions(found: Mapping[str, Sequence[str]], away: Sequence[str]) -> Check:
-    """Judge conversions of the kinds that we read, by Service; `away` are Services without endpoints."""
+    """Judge conversions of our kinds, by Service; `away` are Services without endpoints."""
     name = "conversion"
     do = "docs/from-osm.md: take the conversion away, and apply `meshwright crds`, which needs nobody"
     if gone := {service: found[service] for service in away}:
@@ -107,6 +107,7 @@ def kinds(served: Mapping[Kind, Sequence[str]], *, before: bool) -> Check:
     missing = [str(kind) for kind, versions in served.items() if not versions]
     if missing and not before:
         return Check.failed(name, f"not defined: {listed(missing, _NAMED)}", do)
+    # The last version of a reader is the newest one.
     older = [str(kind) for kind, versions in served.items() if READ[kind].versions[-1] not in (*versions,)]
     there = {kind: versions for kind, versions in served.items() if versions}
     if there and (others := [each for each in older if each not in missing]):

@@ -14,7 +14,7 @@ _PYTHON: Final = (3, 11)
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """A needed directory: whether it exists, and why it could not be created or written."""
+    """A needed directory: whether the directory exists, and why this user could not create or write it."""
 
     path: Path
     there: bool

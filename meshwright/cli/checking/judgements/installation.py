@@ -1,4 +1,4 @@
-"""Judgements of an installation in a cluster: its control plane, its webhooks, and the Pods with sidecars."""
+"""Judgements of an installation in a cluster: the control plane, the webhooks, and the Pods with sidecars."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from meshwright.mesh.kinds import POD
 _RESTART = "have them made anew: `kubectl rollout restart` of what they belong to"
 
 _NAMED = 10
-"""Most Pods or namespaces that are named in a line."""
+"""Most Pods or namespaces to name in a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class PodFinding:
 
 
 def control_plane(found: Sequence[Runner], home: str) -> Check:
-    """Judge the Pods that run the control plane."""
+    """Judge the Pods of the control plane."""
     name = "control plane"
     if not found:
         return no_control_plane({}, home)
@@ -61,6 +61,7 @@ def control_plane(found: Sequence[Runner], home: str) -> Check:
         do = f"`kubectl -n {home} describe pod {away[0].split()[0]}`, and its log"
         return Check.failed(name, f"not ready: {listed(away)}", do)
     images = sorted({each.image for each in found})
+    # During an update, Pods of two versions run at the same time.
     if len(images) > 1:
         return Check.warning(name, f"of several versions: {listed(images)}", "wait, or end the update")
     return Check.ok(name, f"{counted(len(found), POD.name)} ready, of {images[0]}")
@@ -80,7 +81,7 @@ def no_control_plane(replicas: Mapping[str, int], home: str) -> Check:
 
 
 def webhook(name: str, found: WebhookRegistration | None, now: datetime, *, wanted: bool) -> Check:
-    """Judge a webhook configuration: it exists, has webhooks, and has a valid root."""
+    """Judge a webhook configuration: existence, webhooks, and a valid root."""
     if found is None and not wanted:
         return Check.ok(name, "none is registered, and none is installed")
     if found is None:
@@ -176,7 +177,7 @@ def takes(refused: Sequence[PodFinding], asked: int, namespaces: int) -> Check:
 
 
 def outside(found: Sequence[str]) -> Check:
-    """Judge namespaces that request sidecars outside the mesh: their Pods would wait for ever."""
+    """Judge namespaces with injection outside the mesh, because their Pods would wait for ever."""
     name = "namespaces"
     if not found:
         return Check.ok(name, "all that ask for sidecars are of the mesh")
@@ -198,7 +199,7 @@ def misworded(found: Sequence[PodFinding]) -> Check:
 
 
 def uninjected(found: Sequence[PodFinding], namespaces: int) -> Check:
-    """Judge the Pods that lack their sidecar."""
+    """Judge the Pods without their sidecar."""
     if found:
         without = listed(map(str, found), _NAMED)
         said = f"{counted(len(found), POD.name)} to have a sidecar, and without: {without}"
@@ -211,7 +212,7 @@ def uninjected(found: Sequence[PodFinding], namespaces: int) -> Check:
 
 
 def outdated(found: Sequence[PodFinding], injected: int) -> Check:
-    """Judge the Pods whose sidecar differs from the one that would be injected now."""
+    """Judge the Pods whose sidecar differs from the present result of injection."""
     name = "Pods of another make"
     if not found:
         return Check.ok(name, f"none: all of {counted(injected, 'sidecar')} are as they would be made now")
@@ -221,7 +222,7 @@ def outdated(found: Sequence[PodFinding], injected: int) -> Check:
 
 
 def sidecars(found: Sequence[PodFinding], late: Sequence[PodFinding], injected: int) -> Check:
-    """Judge the sidecars of all Pods that have one, also of Pods that cannot start.
+    """Judge the sidecars of all Pods, also of Pods with failed starts.
 
     `found` are sidecars that are not ready or cannot start. `late` are sidecars that have not started in
     time, or were killed lately.

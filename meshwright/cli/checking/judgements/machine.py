@@ -45,7 +45,7 @@ class Envoy:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A listening socket, and its processes, as far as this user can see them."""
+    """A listening socket, and its processes, as far as visible to this user."""
 
     owner: Owner
     holders: tuple[Holder, ...] = ()
@@ -58,7 +58,7 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """A hosts file: whether the agent writes names into it, whether its block is complete, and missing names.
+    """A hosts file: whether the agent writes names there, whether the block is complete, and missing names.
 
     `lacking` is None if no Envoy could be asked for the right names.
     """
@@ -83,7 +83,7 @@ _IN_A_POD: Final[Mapping[str, str]] = {
 
 
 def in_a_pod(found: Check) -> Check:
-    """Return a check with the next step for a Pod, where nothing is installed, copied or started by hand."""
+    """Return a check with the next step for a Pod, where users do not install, copy or start anything."""
     do = _IN_A_POD.get(found.name)
     return found if found.status is Status.OK or do is None else replace(found, do=do)
 
@@ -93,6 +93,7 @@ def credentials(directory: Path, name: str, error: str, *, before: bool = False)
     if error and before and "No such file" in error:
         return Check.warning("credentials", f"there are none in {directory} yet", _ISSUE)
     if error:
+        # Errors about file modes end in the command that corrects the mode.
         said, _, do = error.partition(": chmod ")
         return Check.failed("credentials", said, f"chmod {do}" if do else _ISSUE)
     said = f"the three files in {directory} fit together, are private, and are those of {name}"
@@ -117,7 +118,7 @@ def workload(name: str, why: UnreachableReason | None) -> Check:
 
 
 def envoy_program(program: str, said: str, version: Version | None) -> Check:
-    """Judge Envoy's program by its version output; without a version, `said` is the error."""
+    """Judge Envoy's program by its version output; `said` is the error if there is no version."""
     name, tried = "Envoy's program", f"{OLDEST} to {NEWEST} are tried"
     if version is None:
         do = f"install Envoy ({tried}), and name it with --envoy (or MESHWRIGHT_ENVOY)"
@@ -130,7 +131,7 @@ def envoy_program(program: str, said: str, version: Version | None) -> Check:
 
 
 def agent(at: HostPort, found: Agent | str) -> Check:
-    """Judge the agent's report; a string is the reason for which there is none."""
+    """Judge the agent's report; a string is the reason for a missing report."""
     if isinstance(found, str):
         do = "start it (`systemctl start meshwright-agent`); its log says why if it ends"
         return Check.failed("agent", found, do)
@@ -145,7 +146,7 @@ def agent(at: HostPort, found: Agent | str) -> Check:
 
 
 def envoy(found: Envoy | str, program: Version | None) -> Check:
-    """Judge our own Envoy; a string is the reason for which it could not be asked."""
+    """Judge our own Envoy; a string is the reason for a missing answer."""
     name = "Envoy"
     if isinstance(found, str):
         return Check.failed(
@@ -162,7 +163,7 @@ def envoy(found: Envoy | str, program: Version | None) -> Check:
 
 
 def interception(led: Redirection, listeners: Iterable[Listener], waits_at: Sequence[int] | None) -> Check:
-    """Judge the ports to which interception rules redirect traffic, by the users that listen there.
+    """Judge the ports to which interception rules redirect traffic, by the listening users.
 
     The listener must run as the user whose own traffic is exempt from the rules. `waits_at` are the ports at
     which Envoy expects redirected traffic, or None if no Envoy could be asked.
@@ -191,6 +192,7 @@ def interception(led: Redirection, listeners: Iterable[Listener], waits_at: Sequ
             if each.owner.uid not in led.users:
                 holders = ", ".join(map(str, each.holders))
                 words = complaint(each.owner, direction, min(led.users, default=0), holders)
+                # The sentence ends in the remedy, which a check shows on its own line.
                 said, _, do = words.rpartition("; ")
                 return Check.failed(name, said, do)
     users = listed(named(uid) for uid in sorted(led.users))
@@ -236,7 +238,7 @@ def hosts_file(found: Hosts) -> Check:
 def application(
     at: HostPort, listeners: Iterable[Listener], own: AbstractSet[tuple[str | None, int | None]] = frozenset()
 ) -> Check:
-    """Judge whether the application listens at the address that its proxy calls.
+    """Judge whether the application listens at the address in its proxy's configuration.
 
     `own` are the proxy's sockets: without interception, the proxy has the application's port at the
     workload's address.

@@ -1,4 +1,4 @@
-"""Permissions in a cluster: those needed to install manifests, and those that roles in manifests grant."""
+"""Permissions in a cluster: for installing manifests, and granted by roles in manifests."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,13 +35,14 @@ def to_apply(manifests: Iterable[Manifest], plurals: Mapping[tuple[str, str], st
         Need(verb, group, plurals[group, kind], each["metadata"].get("namespace", ""))
         for each in manifests
         if (kind := str(each["kind"])) and (group := group_of(each), kind) in plurals
+        # kubectl apply creates missing objects, and patches existing ones.
         for verb in ("create", "patch")
     }
     return tuple(sorted(found))
 
 
 def unserved(manifests: Iterable[Manifest], plurals: Mapping[tuple[str, str], str]) -> tuple[str, ...]:
-    """Return the kinds that the cluster does not serve, without those that the manifests define."""
+    """Return the kinds that neither the cluster serves nor the manifests define."""
     given = list(manifests)
     defined = {
         (each["spec"]["group"], each["spec"]["names"]["kind"])
@@ -53,7 +54,7 @@ def unserved(manifests: Iterable[Manifest], plurals: Mapping[tuple[str, str], st
 
 
 def granted(manifests: Iterable[Manifest]) -> tuple[Need, ...]:
-    """Return the permissions that roles among the manifests grant."""
+    """Return the permissions granted by roles among the manifests."""
     return tuple(sorted(set(_granted(manifests))))
 
 
@@ -66,6 +67,7 @@ def _granted(manifests: Iterable[Manifest]) -> Iterator[Need]:
             for group in rule.get("apiGroups", ()):
                 for resource in rule.get("resources", ()):
                     for verb in rule["verbs"]:
+                        # A rule without resourceNames applies to all names.
                         for name in rule.get("resourceNames", [""]):
                             yield Need(verb, group, resource, namespace, name)
 
@@ -73,7 +75,7 @@ def _granted(manifests: Iterable[Manifest]) -> Iterator[Need]:
 def permitted(
     name: str, who: str, answers: Mapping[Need, bool | UnavailableCheck], do: str, unknown: Sequence[str] = ()
 ) -> Check:
-    """Judge the authorizer's answer to each need; `unknown` are kinds that the cluster does not serve."""
+    """Judge the authorizer's answer to each need; `unknown` are kinds missing in the cluster."""
     if unknown:
         said = f"the cluster does not serve {listed(unknown)}"
         return Check.failed(name, said, "install its definition first, or leave that out of the values")

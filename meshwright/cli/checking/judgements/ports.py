@@ -10,9 +10,10 @@ from meshwright.mesh.host_port import HostPort
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """An address of ours with its purpose and its setting, and the present listeners.
+    """An address of ours with its purpose and setting, and the present listeners.
 
-    `taken`: a program listens there. `holders` are its processes, empty if they belong to another user.
+    `taken`: a program listens there. `holders` are the listening processes, empty if they belong to another
+    user.
     """
 
     purpose: str
@@ -28,12 +29,12 @@ class Port:
 
     @property
     def who(self) -> str:
-        """Return the listening processes, as far as this user can see them."""
+        """Return the listening processes, as far as visible to this user."""
         return ", ".join(map(str, self.holders)) or "a program of another user"
 
 
 def free(port: Port) -> Check:
-    """Judge a port that one of our programs will need."""
+    """Judge a port for a program of ours before its start."""
     if not port.address.port:
         return Check.ok(port.name, "the system chooses one that is free")
     if port.taken:

@@ -9,7 +9,7 @@ from meshwright.mesh.problems.problem import Severity
 
 @dataclass(frozen=True, slots=True)
 class ObjectProblem:
-    """A problem with objects: its code, severity and text in one line."""
+    """A problem with objects: code, severity and text in one line."""
 
     code: str
     severity: Severity

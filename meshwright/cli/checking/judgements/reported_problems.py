@@ -1,4 +1,4 @@
-"""Judgement of Events about the control plane's own objects, such as its MeshConfig."""
+"""Judgement of Events about the control plane's own objects, such as the MeshConfig."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from meshwright.cli.checking.judgements.check import Check, listed
 NAME: Final = "reported problems"
 
 _BROKEN: Final = frozenset({"GatewayCertificateNotWritten", "InjectionConfigurationRefused"})
-"""Reasons of Events that mean that a part of the installation does not work."""
+"""Reasons of Events about parts of the installation that do not work."""
 
 _NAMED: Final = 3
-"""Most problems that are named."""
+"""Most problems to name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedProblem:
-    """A problem that an Event reports: the object, the Event's reason, and its note."""
+    """A problem in an Event: the object, the Event's reason, and the note."""
 
     about: str
     reason: str

@@ -1,4 +1,4 @@
-"""Judgements of a server: its state directory, its sources, its proxies, and its event loop."""
+"""Judgements of a server: the state directory, the sources, the proxies, and the event loop."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ BEHIND: Final = timedelta(seconds=30)
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A state directory: access by other users, the reason if it cannot be written, and free bytes."""
+    """A state directory: access by other users, the error of a test write, and free bytes."""
 
     path: Path
     there: bool
@@ -33,7 +33,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Answer of a health page: its HTTP status, 0 without an answer, and its text."""
+    """Answer of a health page: the HTTP status, 0 without an answer, and the text."""
 
     status: int
     text: str
@@ -41,7 +41,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A source: its error and the error's start, held-back objects, and numbers of objects."""
+    """A source: the error and its start, held-back objects, and numbers of objects."""
 
     name: str
     error: str = ""
@@ -55,7 +55,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy: name, state, whether it is held, cause of a delay, rejected types, and its longest wait."""
+    """A proxy: name, state, whether held, cause of a delay, rejected types, and longest wait."""
 
     name: str
     state: str
@@ -67,7 +67,7 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A delay of the event loop: its time, its length, and the activity that caused it."""
+    """A delay of the event loop: time, length, and the activity at fault."""
 
     at: datetime
     late: timedelta
@@ -82,6 +82,7 @@ def state_directory(found: State, *, shared: bool = False) -> Check:
         return Check.failed(name, f"{found.path} is not there, or is no directory", do)
     if found.exposed and not shared:
         first, *more = found.exposed
+        # Each exposure ends in the command that corrects the mode.
         said, _, do = first.rpartition(": ")
         others = f" (and so of {len(more)} more)" if more else ""
         return Check.failed(name, f"{said}{others}", f"{do}, or set shared_state if that is meant")
@@ -97,12 +98,13 @@ def state_directory(found: State, *, shared: bool = False) -> Check:
 
 
 def ledger(known: int) -> Check:
-    """Judge a ledger that can be read and belongs to its CA."""
+    """Judge a readable ledger of the right CA."""
     return Check.ok("ledger", f"it can be read, and has {counted(known, 'proxy certificate')}")
 
 
 def broken_ledger(why: str) -> Check:
-    """Judge a ledger or a CA that prevents the server's start."""
+    """Judge a ledger or a CA with which no server starts."""
+    # The sentence has the remedy after the semicolon.
     said, _, do = why.partition("; ")
     return Check.failed("ledger", said, do or "docs/operations.md says what to do about each")
 
@@ -110,6 +112,7 @@ def broken_ledger(why: str) -> Check:
 def readiness(found: Answer) -> Check:
     """Judge the server's readiness page."""
     name, text = "readiness", found.text.strip()
+    # The first line is the answer; each further line is a remark that begins with "but: ".
     first, *remarks = text.splitlines() or [""]
     if not found.status:
         return Check.failed(name, text, "look at `port HTTP`, and at the server's log")
@@ -139,14 +142,14 @@ def source(found: Source) -> Check:
 
 
 def problems(found: Sequence[ObjectProblem]) -> Check:
-    """Judge the problems of objects, without parts that proxies reject."""
+    """Judge the problems of objects, without rejections by proxies."""
     others = [each for each in found if each.code not in (REJECTED, LEFT_OUT)]
     do = "`meshwright lint` and `/debug/policies` have them all"
     return judged("problems", others, do, "nothing is wrong with the objects, or between them")
 
 
 def rejections(proxies: Sequence[Proxy], found: Sequence[ObjectProblem]) -> Check:
-    """Judge the resources that proxies have rejected."""
+    """Judge the resources rejected by proxies."""
     who = [f"{each.name} ({', '.join(each.rejects)})" for each in proxies if each.rejects]
     why = next((each.line for each in found if each.code == REJECTED), "")
     if not who and not why:
@@ -157,7 +160,7 @@ def rejections(proxies: Sequence[Proxy], found: Sequence[ObjectProblem]) -> Chec
 
 
 def withheld(found: Sequence[ObjectProblem], failures: Sequence[str]) -> Check:
-    """Judge parts of policy that are not in force, and groups of proxies with outdated configuration."""
+    """Judge parts of policy out of force, and groups of proxies with outdated configuration."""
     left = [each for each in found if each.code == LEFT_OUT]
     if failures:
         said = f"{counted(len(failures), 'group')} of proxies cannot be configured anew: {failures[0]}"
@@ -205,6 +208,7 @@ def _told(proxy: Proxy) -> str:
 def event_loop(alive: Answer, found: Sequence[Moment], now: datetime) -> Check:
     """Judge the recent delays of the event loop."""
     name = "event loop"
+    # The liveness page has its own thread, so it answers even while the event loop is blocked.
     if alive.status == 503:
         do = "look at its log for what it is at; a process that stays so is to be restarted"
         return Check.failed(name, alive.text.strip(), do)

@@ -1,4 +1,4 @@
-"""Judgements of a control plane's metrics in a cluster: its proxies, and their certificates."""
+"""Judgements of a control plane's metrics in a cluster: the proxies, and their certificates."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -10,7 +10,7 @@ _INSIDE = "`kubectl -n {home} exec {pod} -- meshwright {command}`"
 
 
 def proxies(found: Mapping[str, int], home: str, pod: str) -> Check:
-    """Judge the connected proxies by state. Proxies that ended on purpose are not counted."""
+    """Judge the proxies by state. Ended proxies, whose workload is gone, are not an error."""
     name, do = "proxies", f"{_INSIDE.format(home=home, pod=pod, command='proxies')} names them"
     here, gone, expected = (found.get(each, 0) for each in ("connected", "disconnected", "expected"))
     said = f"{here} connected, {expected} expected, {gone} disconnected"
@@ -22,8 +22,8 @@ def proxies(found: Mapping[str, int], home: str, pod: str) -> Check:
 def certificates(running_out: int, first: Mapping[str, timedelta], home: str, pod: str) -> Check:
     """Judge the proxies' certificates.
 
-    `running_out` is the number of certificates that cannot be renewed. `first` is the time until the first
-    certificate of a kind expires.
+    `running_out` is the number of certificates without a possible renewal. `first` is the time until the
+    first certificate of a kind expires.
     """
     name, do = "certificates", f"{_INSIDE.format(home=home, pod=pod, command='check')} names them"
     if ended := sorted(kind for kind, left in first.items() if left <= timedelta()):

@@ -1,4 +1,4 @@
-"""Judgements of an installation's needs: a volume, and CustomResourceDefinitions that Helm may own."""
+"""Judgements of an installation's needs: a volume, and CustomResourceDefinitions for Helm to own."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from meshwright.cli.checking.judgements.check import Check, counted, listed
 
 _NAMED = 8
-"""Most definitions that are named."""
+"""Most definitions to name."""
 
 
 @dataclass(frozen=True, slots=True)
 class StorageClass:
-    """A StorageClass: its name, and whether it is the cluster's default."""
+    """A StorageClass: the name, and whether it is the cluster's default."""
 
     name: str
     default: bool = False
@@ -45,7 +45,7 @@ def volume(wanted: str | None, found: Sequence[StorageClass]) -> Check:
 
 
 def definitions(foreign: Sequence[str], *, installed: bool) -> Check:
-    """Judge whether Helm can install; `foreign` are the chart's definitions that no release created.
+    """Judge whether Helm can install; `foreign` are definitions of the chart from outside any release.
 
     `installed`: the values install definitions (`crds.install`).
     """

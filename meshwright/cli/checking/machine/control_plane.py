@@ -102,13 +102,14 @@ def _certificate(directory: Path) -> Certificate | None:
 def way_to(where: DialSettings, ads: HostPort | None, user: int | None) -> ReachObservation | str | None:
     """Connect to the control plane as `user`, whose traffic is exempt from interception rules.
 
-    `user` is None without rules. Without credentials, only the TCP connection is tried, and None means that
-    it succeeds.
+    `user` is None without rules. Without credentials, only the TCP connection is tried, and None means
+    success.
     """
     if ads is None:
         return None
     if not where.credentials.exists():
         return asyncio.run(_dialled(ads))
+    # In this look's own thread, so that other looks keep their user.
     if user is not None:
         send_as(user)
     try:

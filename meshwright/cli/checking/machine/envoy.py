@@ -23,7 +23,7 @@ _SECONDS: Final = 8.0
 
 @dataclass(frozen=True, slots=True)
 class EnvoyState:
-    """The state of a running Envoy, its listeners, and the addresses at which it calls the application."""
+    """The state of a running Envoy, the listeners, and the application's addresses."""
 
     envoy: Envoy
     listeners: tuple[Listener, ...]
@@ -36,15 +36,16 @@ class EnvoyState:
 
     @property
     def waits_at(self) -> tuple[int, ...]:
-        """Return the ports for intercepted traffic; empty for a proxy that is called by address."""
+        """Return the ports for intercepted traffic; empty without interception."""
         ports = (each.port for each in self.listeners if "|" not in each.name)
         return tuple(sorted(port for port in ports if port in _INTERCEPTING))
 
 
 def program(path: str, user: int | None = None) -> tuple[str, Version | None]:
-    """Ask a program for its version; return its output, or the error, and the version if valid.
+    """Ask a program for its version; return the output, or the error, and the version if valid.
 
-    As root, run the program as `user`, because the path comes from a process of this user and is not trusted.
+    As root, run the program as `user`, because a process of this user named the path, and could name any
+    program.
     """
     identity = {"user": user, "group": user, "extra_groups": []} if user and os.geteuid() == 0 else {}
     try:
@@ -67,7 +68,7 @@ def program(path: str, user: int | None = None) -> tuple[str, Version | None]:
 
 
 async def running(admin: HostPort | Path, bootstrap: Path) -> EnvoyState | str:
-    """Ask the Envoy that runs with this bootstrap; return the reason if it does not answer."""
+    """Ask the Envoy with this bootstrap; return the reason of a missing answer."""
     try:
         async with EnvoyAdmin(admin, bootstrap) as asked:
             info = await asked.server_info()

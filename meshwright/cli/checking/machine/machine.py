@@ -33,7 +33,7 @@ _WAY_SECONDS: Final = 30.0
 
 
 def checks(where: DialSettings) -> Iterator[Check]:
-    """Check a machine after its set-up, or a Pod from inside its sidecar's container."""
+    """Check a machine after its set-up, or a Pod from inside the sidecar's container."""
     in_a_pod = place() is Place.POD
     return (machine.in_a_pod(each) if in_a_pod else each for each in _checks(where))
 
@@ -47,6 +47,7 @@ def _checks(where: DialSettings) -> Iterator[Check]:
     )
     bootstrap = RuntimeDirectory(where.run.absolute()).bootstrap
     proxy = TimedLook("Envoy", lambda: asyncio.run(envoy.running(where.admin, bootstrap)))
+    # The rules name the exempt user, as whom the control plane is then called.
     rules = TimedLook("rules", _rules).seen()
     said = status.seen()
     path, user_of_it = (where.envoy, None) if where.envoy else _run_by(said)
@@ -111,7 +112,7 @@ def before(where: DialSettings) -> Iterator[Check]:
 
 
 def _run_by(status: tuple[Agent, HostPort] | str | UnavailableCheck) -> tuple[str, int | None]:
-    """Return the program that the agent runs as Envoy, and its user; else the default program without user.
+    """Return the agent's Envoy program, and its user; else the default program without user.
 
     Any program can answer at the agent's address. As root, we must therefore run the named program only as
     the user who already runs it.
@@ -129,7 +130,7 @@ def _run_by(status: tuple[Agent, HostPort] | str | UnavailableCheck) -> tuple[st
 
 
 def _status(at: HostPort) -> tuple[Agent, HostPort] | str:
-    """Ask the agent; return its report and its control plane's address, or why there is no answer."""
+    """Ask the agent; return the report and the control plane's address, or the reason of a missing answer."""
     try:
         found = status_of(at)
     except AgentSilent as error:

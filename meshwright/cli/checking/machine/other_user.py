@@ -21,7 +21,7 @@ class _CapabilitySets(ctypes.Structure):
 
 
 def send_as(user: int) -> None:
-    """Open the sockets of this thread, and of threads that it starts, as `user`; raise OSError.
+    """Open the sockets of this thread, and of threads started later, as `user`; raise OSError.
 
     Files are still opened with root's rights, because `user` may not have access to our modules and the
     credentials.

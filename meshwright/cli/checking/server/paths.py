@@ -1,4 +1,4 @@
-"""Looks at a server whether it runs or not: its directory, its CA, its ports, and its clock."""
+"""Looks at a server whether it runs or not: the directory, the CA, the ports, and the clock."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping

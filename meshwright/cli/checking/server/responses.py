@@ -21,7 +21,7 @@ from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.problems.problem import Severity
 
 Page = Mapping[str, object]
-"""The answer at one path of the API, or its replacement without a server."""
+"""The answer at one path of the API, or the ledger's replacement for one without a server."""
 
 _T = TypeVar("_T")
 
@@ -36,7 +36,7 @@ class Policies:
 
 @dataclass(frozen=True, slots=True)
 class IssuedCertificates:
-    """The number of proxy certificates, and those not revoked, in the order of their issue."""
+    """The number of proxy certificates, and the unrevoked ones in the order of their issue."""
 
     known: int
     valid: tuple[Certificate, ...]
@@ -143,7 +143,7 @@ def issued(page: Page) -> IssuedCertificates:
 
 
 def told(page: Page, state: Path) -> ServerPaths:
-    """Read `/api/v1/config`: the settings of a state directory's server, and its listening addresses."""
+    """Read `/api/v1/config`: the settings of a state directory's server, and the listening addresses."""
     settings, words = _object(page, "settings"), {"ads": "ADS", "http": "HTTP"}
     addresses = tuple(
         (words.get(name, name), f"--{name}-address", HostPort.parse(str(at)))
@@ -161,7 +161,7 @@ def told(page: Page, state: Path) -> ServerPaths:
 
 
 def _authority(settings: Page) -> WatchedFiles | None:
-    """Return the files of a CA that another program renews, or None; the key's path is not known here."""
+    """Return the files of a CA renewed by another program, or None; the key's path is unknown here."""
     if directory := settings.get("authority_directory"):
         return WatchedFiles.within(Path(str(directory)))
     certificate = settings.get("authority_certificate")

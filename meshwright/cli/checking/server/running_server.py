@@ -69,6 +69,7 @@ def checks(told: ServerPaths) -> Iterator[Check]:
     yield authority(told, now)
     yield certs.judged("service certificates", lambda found: certificates.services(found.services, now))
     here = proxies.seen()
+    # Without the list of proxies, the certificates of all proxies are judged.
     names = None if isinstance(here, UnavailableCheck) else [each.name for each in here]
     yield certs.judged(
         "proxy certificates", lambda found: certificates.proxies(found.proxies.newest(names), now)
@@ -99,7 +100,7 @@ def _policy(found: Policies | UnavailableCheck, proxies: tuple[Proxy, ...]) -> I
 
 
 def pids(state: Path) -> tuple[int, ...]:
-    """Return the pid of the process that holds the state directory, as a tuple with at most one element."""
+    """Return the pid of the state directory's server, as a tuple with at most one element."""
     pid = holder(state)
     return () if pid is None else (pid,)
 
@@ -107,6 +108,7 @@ def pids(state: Path) -> tuple[int, ...]:
 def _health(at: HostPort | None, path: str) -> Answer:
     if at is None:
         return Answer(0, "the server has not begun to serve")
+    # The server may listen at a wildcard address, to which nobody can connect.
     connection = http.client.HTTPConnection(reached_from_here(at.host), at.port, timeout=SECONDS)
     try:
         connection.request("GET", path)

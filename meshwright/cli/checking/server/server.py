@@ -18,6 +18,7 @@ _SILENT: Final = (
 def checks(told: ServerPaths) -> Iterator[Check]:
     """Check the server of a state directory; `told` is used only if the server does not run."""
     try:
+        # A running server reports its own settings, which may differ from this command's options.
         said = running.told(told.state)
     except ServerNotRunning as error:
         yield from stopped.checks(told, str(error))

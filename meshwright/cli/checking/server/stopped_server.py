@@ -1,4 +1,4 @@
-"""Looks of `meshwright check` at a server that does not run, or is not set up yet."""
+"""Looks of `meshwright check` at a stopped server, or before the first start."""
 
 import os
 import shutil
@@ -35,7 +35,7 @@ _START: Final = "start it: `meshwright serve`; if it ends, its last line says wh
 
 
 def checks(told: ServerPaths, why: str) -> Iterator[Check]:
-    """Make the checks that need no server; `why` is the message about the missing server."""
+    """Make the checks without a server; `why` is the message about the missing server."""
     now = datetime.now(UTC)
     mesh, ledger = _Mesh(told), TimedLook("ledger", lambda: _ledger(told, now))
     yield directory(told)
@@ -93,7 +93,7 @@ def _directory(where: Path) -> Check:
 
 
 def _cluster(settings: Settings) -> Check:
-    """Check the cluster as `lint --kubernetes` does, as this user, who may differ from the server's user."""
+    """Check the cluster as `lint --kubernetes` does, as this user, possibly not the server's user."""
     from meshwright.cli.offline.cluster import listed
     from meshwright.controller.kubernetes.cluster import ClusterAccess
 
@@ -111,12 +111,13 @@ def _found(seen: OfflineMesh) -> list[ObjectProblem]:
 def _ledger(told: ServerPaths, now: datetime) -> IssuedCertificates | str | UnavailableCheck | None:
     """Open CA and ledger as a server would; return their certificates, or why they cannot be used.
 
-    Returns None if neither exists. Only the owner opens them, because another user would create files that
-    the server cannot use.
+    Returns None if neither exists. Only the owner opens them, because another user would leave files behind
+    that the server cannot use.
     """
     try:
         if not begun(told.state):
             return None
+        # Checked before the directory is locked, because locking creates a file.
         if (user := user_of(told.state)) != os.geteuid():
             return UnavailableCheck(f"it is that of {named(user)}", f"ask as {named(user)} (`runuser -u`)")
         domain = TrustDomain(told.trust_domain)
