@@ -38,7 +38,7 @@ class Decimal(float):
 
 
 class PlainString(str):
-    """An unquoted string with another type for some YAML readers, for example `on`."""
+    """An unquoted string that some YAML readers take for another type, for example `on`."""
 
     __slots__ = ()
 

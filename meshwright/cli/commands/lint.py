@@ -102,7 +102,10 @@ def _problems(where: Path | None) -> "Problems":
 
 
 def text(found: "Sequence[Problem]", standing: int = 0) -> str:
-    """Return one line for each problem, then the numbers by severity; `standing` counts older problems."""
+    """Return one line for each problem, and a line with their numbers by severity.
+
+    `standing` is the number of problems that the cluster already had.
+    """
     counts = Counter(each.severity.value for each in found)
     summary = ", ".join(f"{counts[name]} {name}{'' if counts[name] == 1 else 's'}" for name in sorted(counts))
     lines = [f"{each.severity.value}: {each}" for each in found]

@@ -23,7 +23,7 @@ _ELSEWHERE: Final = "move it, for example below /etc/meshwright"
 
 
 class UnitKind(enum.StrEnum):
-    """A program for a unit."""
+    """A program that can run as a unit."""
 
     SERVE = "serve"
     AGENT = "agent"

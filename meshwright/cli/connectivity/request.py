@@ -35,7 +35,7 @@ def planned(facts: Facts, agent: Agent, seconds: float) -> Call | RequestOutcome
 
 
 def not_tried(why: str) -> RequestOutcome:
-    """Return the outcome for a request without a try."""
+    """Return the outcome of a request that was not sent."""
     return RequestOutcome(Outcome.NOT_TRIED, words=why)
 
 
@@ -179,7 +179,7 @@ def _text(facts: Facts, seen: RequestOutcome) -> str:
 
 
 def _application(facts: Facts, seen: RequestOutcome) -> str:
-    """Return the next step after a request allowed by policy, without an answer of the application."""
+    """Return the next step if policy allows the request, but the application did not answer."""
     if seen.flag == "UH":
         return f"{_shown(facts.callers, 'endpoints')} has the endpoints that the caller's sidecar knows"
     if seen.is_between_sidecars:

@@ -27,7 +27,7 @@ from meshwright.controller.settings.settings import Settings, load
 from meshwright.mesh.names import TrustDomain
 
 START_SECONDS: Final = 30.0
-"""Longest wait for an answer of a server with a locked state directory."""
+"""Longest wait for a server that has locked the state directory, in seconds."""
 
 UNASKED: Final = (
     "meshwright: nobody knows whether a workload has this name: no server runs; --mesh DIR would have asked"

@@ -78,7 +78,7 @@ def revoke_tokens(
 def usable_tokens(
     state: Path, revoked: Iterable[RevokedCertificate], trust_domain: str, *, shared: bool = False
 ) -> list[str]:
-    """Return the ids of the holders' join tokens with remaining uses. Raises IssuingError."""
+    """Return the ids of the holders' join tokens that can still be used. Raises IssuingError."""
     if not (found := _tokens(revoked)):
         return []
     everything = tokens.listed(state, trust_domain, shared=shared)

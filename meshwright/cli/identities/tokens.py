@@ -94,7 +94,7 @@ def _opened(out: Path | None) -> Iterator[IO[str] | None]:
 
 
 def _put(out: Path | None, file: IO[str] | None, token: str) -> dict[str, str]:
-    """Write a token to the file, if given; return the fields about the place of the secret.
+    """Write a token to its file, if there is one; return the field `token` or `written_to`.
 
     Raises IssuingError.
     """

@@ -27,7 +27,7 @@ def makes_pods(document: Document) -> bool:
 def of_pods(
     known: InjectionInputs, namespaces: Mapping[str, NamespaceObject], document: Document
 ) -> Iterator[Finding]:
-    """Yield findings about a Pod or a controller, if in a namespace of the mesh or with OSM's annotations."""
+    """Yield findings about a Pod or controller that belongs to OSM by its namespace or annotations."""
     pod = _pod(document)
     if _has_osm(pod):
         yield _restart(document)

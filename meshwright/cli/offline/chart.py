@@ -14,7 +14,7 @@ _STATE: Final = Path("/state/meshwright")
 
 
 def faults(manifests: Sequence[Mapping[str, Any]], home: str) -> tuple[str, ...]:
-    """Return the control plane's faults with its settings and the injection configuration."""
+    """Return the faults that the control plane would find in settings and injection configuration."""
     return tuple(_faults(manifests, home))
 
 

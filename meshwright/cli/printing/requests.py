@@ -22,7 +22,7 @@ def request_line(request: Mapping[str, object]) -> str:
 
 
 def remark(line: Mapping[str, object]) -> str:
-    """Return a sentence for any other line of the stream, such as an end."""
+    """Return a sentence for a line of the stream that is not a request."""
     match line:
         case {"watching": {"service": str(service), "proxies": 0}}:
             return f"no sidecar that answers for {service} is connected; watching for one"

@@ -17,7 +17,7 @@ def print_json(value: object) -> None:
 
 @contextlib.contextmanager
 def saying_why(*, as_json: bool) -> Iterator[None]:
-    """With `as_json`, also print the reason of a NegativeAnswer as JSON, if nothing else was printed."""
+    """If `as_json`, print the reason of a NegativeAnswer as JSON too, for commands without other output."""
     try:
         yield
     except NegativeAnswer as no:

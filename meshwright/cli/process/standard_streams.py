@@ -32,7 +32,7 @@ class _Output(io.FileIO):
 
     def write(self, data: Any, /) -> int:  # noqa: ANN401 - whatever has bytes
         """Write bytes."""
-        if self._failed:  # the interpreter writes the rest of its buffer at exit
+        if self._failed:  # also at exit, when the interpreter writes the rest of its buffer
             return len(memoryview(data))
         try:
             return super().write(data)

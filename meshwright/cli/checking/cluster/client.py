@@ -56,7 +56,10 @@ class ClusterClient:
             raise
 
     async def may(self, needs: Sequence[Need], user: str = "") -> Mapping[Need, bool | UnavailableCheck]:
-        """Return for each need whether we, or `user` (a ServiceAccount), have the permission."""
+        """Return for each need whether we, or `user` (a ServiceAccount), have the permission.
+
+        The value is an UnavailableCheck if the API server does not answer.
+        """
         answers = await asyncio.gather(*(self._may(each, user) for each in needs))
         return dict(zip(needs, answers, strict=True))
 

@@ -126,7 +126,7 @@ async def _kinds(there: ServedResources, *, before: bool) -> Check:
 
 
 async def _conversions(asking: ClusterClient) -> Sequence[Check]:
-    """Check the conversion webhooks of our kinds; without conversions, return no check."""
+    """Check the conversion webhooks of kinds that the server reads; without conversions, return no check."""
     found: dict[str, list[str]] = {}
     for raw in await asking.all(DEFINITIONS):
         spec = raw["spec"]

@@ -63,7 +63,7 @@ def looks(
     version: tuple[int, int],
     there: Callable[[], ServedResources],
 ) -> list[Look]:
-    """Return the looks by the name of their check; `there` raises KubeError."""
+    """Return the looks by check name; `there` returns the served resources, or raises KubeError."""
     webhooks = Webhooks(asking, home, {str(each["kind"]) for each in manifests})
     found = _InstallationReader(asking, home, webhooks, version)
     return [

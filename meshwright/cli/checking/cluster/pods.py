@@ -1,4 +1,4 @@
-"""Comparison of a cluster's Pods with the injector's present result for them. Pure."""
+"""Comparison of a cluster's Pods with the Pods that the injector would create now. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -19,7 +19,7 @@ _OUT_OF_MEMORY: Final = "OOMKilled"
 
 
 class Start(enum.Enum):
-    """FAULTY: the sidecar cannot start, or keeps failing. LATE: the sidecar is slow, or was killed lately."""
+    """FAULTY: the sidecar cannot start, or keeps failing. LATE: not started in time, or killed lately."""
 
     FAULTY = "faulty"
     LATE = "late"

@@ -19,8 +19,7 @@ from meshwright.kubernetes.admission.configuration import WEBHOOK, home_of, is_o
 from meshwright.specs.annotations import REVISION
 
 _WRONG: Final = {"matches": [{"name": "wrong", "pathRegex": "(", "methods": ["*"]}]}
-"""An object for which only the webhook has a reason to refuse: schemas accept an invalid regular expression.
-"""
+"""An object that only the webhook can refuse: an invalid regular expression, which schemas accept."""
 
 
 class Webhooks:

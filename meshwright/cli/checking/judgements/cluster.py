@@ -82,7 +82,10 @@ def open_service_mesh(control_plane: Sequence[str], webhooks: Sequence[str], pod
 
 
 def conversions(found: Mapping[str, Sequence[str]], away: Sequence[str]) -> Check:
-    """Judge conversions of our kinds, by Service; `away` are Services without endpoints."""
+    """Judge conversions of kinds that the server reads, by Service.
+
+    `away` are the Services without ready endpoints.
+    """
     name = "conversion"
     do = "docs/from-osm.md: take the conversion away, and apply `meshwright crds`, which needs nobody"
     if gone := {service: found[service] for service in away}:
@@ -95,7 +98,7 @@ def conversions(found: Mapping[str, Sequence[str]], away: Sequence[str]) -> Chec
 
 
 def kinds(served: Mapping[Kind, Sequence[str]], *, before: bool) -> Check:
-    """Judge the served versions of our kinds and of other meshes' kinds; empty for a missing kind."""
+    """Judge the served versions of all kinds that need a definition; a missing kind has no version."""
     name, do = "kinds", "`meshwright crds | kubectl apply --server-side -f -`"
     unread = [
         f"{kind} ({', '.join(versions)})"

@@ -22,8 +22,8 @@ def proxies(found: Mapping[str, int], home: str, pod: str) -> Check:
 def certificates(running_out: int, first: Mapping[str, timedelta], home: str, pod: str) -> Check:
     """Judge the proxies' certificates.
 
-    `running_out` is the number of certificates without a possible renewal. `first` is the time until the
-    first certificate of a kind expires.
+    `running_out` is the number of certificates that cannot be renewed. `first` is the time until the first
+    certificate of a kind expires.
     """
     name, do = "certificates", f"{_INSIDE.format(home=home, pod=pod, command='check')} names them"
     if ended := sorted(kind for kind, left in first.items() if left <= timedelta()):

@@ -45,7 +45,7 @@ def volume(wanted: str | None, found: Sequence[StorageClass]) -> Check:
 
 
 def definitions(foreign: Sequence[str], *, installed: bool) -> Check:
-    """Judge whether Helm can install; `foreign` are definitions of the chart from outside any release.
+    """Judge whether Helm can install; `foreign` are the chart's definitions that no release created.
 
     `installed`: the values install definitions (`crds.install`).
     """

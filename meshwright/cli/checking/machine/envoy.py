@@ -68,7 +68,7 @@ def program(path: str, user: int | None = None) -> tuple[str, Version | None]:
 
 
 async def running(admin: HostPort | Path, bootstrap: Path) -> EnvoyState | str:
-    """Ask the Envoy with this bootstrap; return the reason of a missing answer."""
+    """Ask the Envoy that runs with this bootstrap; return the reason if it does not answer."""
     try:
         async with EnvoyAdmin(admin, bootstrap) as asked:
             info = await asked.server_info()

@@ -21,7 +21,7 @@ from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.problems.problem import Severity
 
 Page = Mapping[str, object]
-"""The answer at one path of the API, or the ledger's replacement for one without a server."""
+"""The answer at one path of the API, or a document of the same form from a ledger."""
 
 _T = TypeVar("_T")
 

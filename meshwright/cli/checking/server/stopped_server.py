@@ -93,7 +93,7 @@ def _directory(where: Path) -> Check:
 
 
 def _cluster(settings: Settings) -> Check:
-    """Check the cluster as `lint --kubernetes` does, as this user, possibly not the server's user."""
+    """Check the cluster as `lint --kubernetes` does, as this user, who may differ from the server's user."""
     from meshwright.cli.offline.cluster import listed
     from meshwright.controller.kubernetes.cluster import ClusterAccess
 
