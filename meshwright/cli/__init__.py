@@ -5,7 +5,7 @@ streams, signals, environment, exit status. `socket/` sends requests to a runnin
 builds a mesh from manifests without a server. The other folders each serve one group of commands, for example
 `checking/` serves `meshwright check`.
 
-The package only reads, decides and prints for one command. Work for programs without a terminal belongs to
-the packages below. Read next: `main`, `process/exit_status`, then one command such as `commands/explain`. For
+The package never does work that a program without a terminal could need, because such work belongs to the
+packages below. Read next: `main`, `process/exit_status`, then one command such as `commands/explain`. For
 users: docs/cli.md.
 """

@@ -91,7 +91,7 @@ def written(manifest: object) -> str:
 
 
 class _QuotingDumper(yaml.SafeDumper):
-    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - an alias is for nobody's eyes
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - people do not want aliases in manifests
         return True
 
 

@@ -41,5 +41,5 @@ class TimedLook(Generic[_T]):
             self._found = UnavailableCheck(str(error), error.do)
         except CommandFailed as error:
             self._found = UnavailableCheck(str(error))
-        except Exception as error:  # noqa: BLE001 - whatever it is: it is said in its line, and the others go on
+        except Exception as error:  # noqa: BLE001 - any error becomes the text of this check
             self._found = UnavailableCheck(" ".join(f"{type(error).__name__}: {error}".split()))

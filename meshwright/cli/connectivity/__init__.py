@@ -2,5 +2,5 @@
 
 `facts` reads the answers of the server and of the caller's agent. `request` plans the real request and judges
 the outcome, `steps` judges all steps in the order of the request, and `printing` prints them. All modules are
-pure: the command sends the request.
+pure: the package never sends the request itself, the command does.
 """

@@ -4,5 +4,5 @@
 `standard_streams` detects lost output. Long-running commands use `signals`; `server_program` runs the server,
 and `handover` replaces the command line by the agent's program.
 
-The package does not depend on any command. Read next: `exit_status`, then `standard_streams`.
+The package never depends on a command. Read next: `exit_status`, then `standard_streams`.
 """

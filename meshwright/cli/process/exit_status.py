@@ -24,7 +24,7 @@ def ending_in_words() -> Iterator[None]:
         status = _said(failed)
     except SystemExit as ended:
         status = ended.code or Status.YES
-    except Exception:  # noqa: BLE001 - whatever it is, it has been printed, and the status is said
+    except Exception:  # noqa: BLE001 - any internal error must end in a traceback and status 2
         traceback.print_exc()
         status = Status.UNKNOWN
     try:

@@ -30,7 +30,7 @@ class _Output(io.FileIO):
 
     _failed = False
 
-    def write(self, data: Any, /) -> int:  # noqa: ANN401 - whatever has bytes
+    def write(self, data: Any, /) -> int:  # noqa: ANN401 - any object with bytes
         """Write bytes."""
         if self._failed:  # also at exit, when the interpreter writes the rest of its buffer
             return len(memoryview(data))
@@ -49,7 +49,7 @@ class _Words(io.FileIO):
 
     lost = False
 
-    def write(self, data: Any, /) -> int:  # noqa: ANN401 - whatever has bytes
+    def write(self, data: Any, /) -> int:  # noqa: ANN401 - any object with bytes
         """Write bytes, and count a failed write as done."""
         try:
             return super().write(data)

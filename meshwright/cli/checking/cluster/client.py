@@ -100,6 +100,6 @@ async def looked(name: str, look: Callable[[], Awaitable[Check | Sequence[Check]
         return (Check.unseen(name, UnavailableCheck(str(error), do)),)
     except KubeError as error:
         return (Check.unseen(name, UnavailableCheck(str(error))),)
-    except Exception as error:  # noqa: BLE001 - whatever it is: it is said in its line, and the others go on
+    except Exception as error:  # noqa: BLE001 - any error becomes the text of this check
         return (Check.unseen(name, UnavailableCheck(" ".join(f"{type(error).__name__}: {error}".split()))),)
     return (found,) if isinstance(found, Check) else found
