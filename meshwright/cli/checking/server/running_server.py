@@ -108,7 +108,7 @@ def pids(state: Path) -> tuple[int, ...]:
 def _health(at: HostPort | None, path: str) -> Answer:
     if at is None:
         return Answer(0, "the server has not begun to serve")
-    # The server may listen at a wildcard address, to which nobody can connect.
+    # The server may listen at a wildcard address; a connection needs a concrete one.
     connection = http.client.HTTPConnection(reached_from_here(at.host), at.port, timeout=SECONDS)
     try:
         connection.request("GET", path)
