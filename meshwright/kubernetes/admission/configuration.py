@@ -1,4 +1,4 @@
-"""The ValidatingWebhookConfiguration: of which objects an API server asks, where, and whom it trusts."""
+"""The ValidatingWebhookConfiguration: reviewed objects, address of the webhook, and trusted roots."""
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,17 +17,21 @@ NAME: Final = "meshwright"
 WEBHOOK: Final = "policy.meshwright.dev"
 SETTINGS: Final = "meshconfig.meshwright.dev"
 HOME: Final = "home.meshwright.dev"
-"""The webhooks: of all kinds but one, of MeshConfigs of the mesh's namespaces, and of those at home."""
+"""Names of the webhooks in one configuration.
+
+WEBHOOK reviews all kinds except MeshConfig, SETTINGS the MeshConfigs in the mesh's namespaces, and HOME the
+MeshConfigs in the control plane's own namespace. Without a known own namespace WEBHOOK reviews all kinds.
+"""
 
 SECONDS: Final = 5
-"""How long an API server waits for an answer; then the object is let through."""
+"""Seconds that an API server waits for an answer; afterwards the API server stores the object unreviewed."""
 
 _NOT_KUBERNETES: Final = {
     "key": "kubernetes.io/metadata.name",
     "operator": "NotIn",
     "values": ["kube-node-lease", "kube-public", "kube-system"],
 }
-"""Kubernetes' own namespaces: no mesh is there, and a cluster must come up without one."""
+"""Selector that excludes Kubernetes' own namespaces: a cluster must be able to start without the webhook."""
 
 _ALWAYS: Final = ("CREATE", "UPDATE")
 
@@ -41,11 +45,13 @@ def configuration(
     home: str = "",
     revision: str = "",
 ) -> Configuration:
-    """Return the object as it should be, with the roots (PEM) that certify the webhook's server.
+    """Return the desired configuration, with the root certificates (PEM) of the webhook's server.
 
-    Asked about are the namespaces of the mesh, by a LabelSelector's expressions, but for Kubernetes' own.
-    `home` is the control plane's own: a MeshConfig there counts in any case, and each is asked about once.
-    Of several control planes each `revision` has an object of its own.
+    `namespaces` are the expressions of a LabelSelector, for example {"key": "mesh", "operator": "Exists"},
+    and select the reviewed namespaces. Kubernetes' own namespaces are always excluded. `home` is the control
+    plane's namespace: a MeshConfig there is in force whatever its namespace's labels are, so a separate
+    webhook reviews it, and each MeshConfig is reviewed once. If a cluster has several control planes, each
+    `revision` has a configuration of its own.
     """
     trusted = {**place.client_config(), "caBundle": base64.b64encode(ca).decode("ascii")}
     scope = [_NOT_KUBERNETES, *namespaces]
@@ -66,6 +72,8 @@ def configuration(
         }
 
     if not home:
+        # No two of the three webhooks select the same object, because each would report the same problems
+        # again.
         webhooks = [webhook(WEBHOOK, _rules(), scope)]
     else:
         webhooks = [
@@ -78,19 +86,19 @@ def configuration(
 
 
 def name_of(revision: str) -> str:
-    """Return what a configuration of webhooks is called: each revision has its own."""
+    """Return the name of a revision's configuration, for example `meshwright-canary`."""
     return f"{NAME}-{revision}" if revision else NAME
 
 
 def metadata(revision: str, home: str) -> Mapping[str, Any]:
-    """Return name and labels of a configuration of webhooks, by which it is found and known as ours."""
+    """Return the name and the labels by which a webhook configuration is recognised as Meshwright's."""
     whose = {annotations.HOME: home} if home else {}
     labels = {"app.kubernetes.io/name": NAME, annotations.REVISION: revision, **whose}
     return {"name": name_of(revision), "labels": labels}
 
 
 def is_of_a_control_plane(found: Mapping[str, Any]) -> bool:
-    """Say whether a configuration of webhooks is one of Meshwright's, of whatever revision."""
+    """Return whether a webhook configuration belongs to Meshwright, of any revision."""
     metadata = found["metadata"]
     return bool(metadata["name"] == name_of((metadata.get("labels") or {}).get(annotations.REVISION, "")))
 
@@ -105,9 +113,10 @@ def _named(operator: str, namespace: str) -> Mapping[str, object]:
 
 
 def _rules(policy: Iterable[Kind] = INSTALLED) -> Iterator[Mapping[str, Any]]:
-    """Yield what is asked about: policy, Services, and Namespaces but for their end, that of all in them.
+    """Yield the reviewed resources: policy, Services and Namespaces.
 
-    Not asked about is what controllers write, such as Pods and EndpointSlices: nobody would read the answer.
+    Deletions of Namespaces are left out, because each deleted object in them is reviewed. Objects written by
+    controllers, for example Pods and EndpointSlices, are left out too, because controllers ignore warnings.
     """
     yield from _of_policy(policy)
     yield _rule(SERVICE.group, READ[SERVICE].versions, ["services"], (*_ALWAYS, "DELETE"))
@@ -139,10 +148,11 @@ def _rule(
 
 
 def home_of(found: object) -> str:
-    """Return whose a configuration is, by the control plane's own namespace; empty where it does not say."""
+    """Return the namespace of the control plane that owns a configuration, or an empty text if unknown."""
     match found:
         case {"metadata": {"labels": {annotations.HOME: str(home)}}}:
             return home
+        # A configuration without the label, of an earlier version, has the namespace in the selector of HOME.
         case {"webhooks": [*webhooks]}:
             return next((home for each in webhooks if (home := _home(each))), "")
         case _:
@@ -158,9 +168,9 @@ def _home(webhook: object) -> str:
 
 
 def is_as(found: object, wanted: object) -> bool:
-    """Say whether all that is wanted of a value stands in it: what else it has is others' business.
+    """Return whether `found` contains all of `wanted`. Further fields belong to other clients.
 
-    Webhooks are found by their names, in whatever order.
+    Webhooks are matched by their names, in any order.
     """
     match wanted:
         case dict():

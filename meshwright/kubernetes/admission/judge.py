@@ -1,4 +1,4 @@
-"""A review judged: what refuses the object, and what its owner should look at, within the review's time."""
+"""Verdicts on reviews: an object is refused or stored with warnings, within the time limit of the review."""
 
 import asyncio
 import time
@@ -31,11 +31,11 @@ NOT_READ: Final = (
 )
 
 IDLE_SECONDS: Final = 300.0
-"""The second mesh is forgotten when nobody has asked for so long."""
+"""Seconds without a review after which the second copy of the mesh is freed."""
 
 
 def yielding() -> None:
-    """Let the event loop run, if it waits to: else it waits five milliseconds each time."""
+    """Release the interpreter's lock, so that a waiting event loop runs now and not after 5 milliseconds."""
     time.sleep(0)
 
 
@@ -44,7 +44,11 @@ _log = structlog.get_logger("admission.judging")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a review comes to: why the object is refused, empty where it is not, and what is warned of."""
+    """The outcome of a review.
+
+    `refused` is the reason for a refusal, or empty if the object may be stored. `looked` is False if the
+    object could not be checked against the mesh in time.
+    """
 
     refused: str = ""
     warnings: tuple[str, ...] = ()
@@ -53,20 +57,19 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class MeshMoment:
-    """What the mesh is, at one moment."""
+    """The objects and settings of the mesh at one moment."""
 
     merged: MergedObjects
     admissions: Admissions
 
 
 class Judge:
-    """Judges reviews against the mesh of the moment, within the time of each review.
+    """Judge of reviews against the current mesh, within the time limit of each review.
 
-    Objects are read in one thread, and their effect on the mesh is found out in another, one object at a time
-    in each. Clients take turns in both (`meshwright.kubernetes.admission.turns`), and work stops with the
-    review that it is for.
-    `source` is the name of the cluster's source, and `cluster` that of the cluster, for origins. `now` is
-    asked on the event loop.
+    One thread parses objects, and another finds their effect on the mesh, one object at a time. Clients take
+    turns in both threads (`meshwright.kubernetes.admission.turns`), and work stops when its review ends.
+    `source` is the name of the cluster's source, and `cluster` the name of the cluster in origins. `now` is
+    called on the event loop.
     """
 
     def __init__(
@@ -84,7 +87,10 @@ class Judge:
         self._asked_at = monotonic()
 
     async def judge(self, review: Review, seconds: float) -> Verdict:
-        """Return the verdict, after `seconds` with less in it; what fails is logged, and refuses nothing."""
+        """Return the verdict within `seconds`; when time runs out, the verdict has fewer checks.
+
+        An internal error is logged and never refuses an object.
+        """
         until = self._asked_at = self._monotonic()
         until += seconds
         try:
@@ -104,19 +110,20 @@ class Judge:
 
     @property
     def values(self) -> int:
-        """How many derived values are remembered for it."""
+        """Return the number of derived values in the second copy of the mesh."""
         trial = self._trial
         return 0 if trial is None else trial.values
 
     @property
     def waiting(self) -> int:
-        """How many reviews wait for a thread, or have it."""
+        """Return the number of reviews that wait for a thread or use one."""
         return self._reading.waiting + self._looking.waiting
 
     def _read(self, review: Review, check: Check) -> tuple[ManifestReading, list[Problem], bool]:
-        """Return in the thread what an object is read as, its errors, and whether it is refused for them.
+        """Parse an object in the thread; return the reading, the errors, and whether they refuse the object.
 
-        Who labels an object that has had all its errors before, or deletes it, need not mend it first.
+        Errors that the stored object already has do not refuse an update. A user can therefore label a broken
+        object, for example, without repairing it first.
         """
         if review.document is None:
             return ManifestReading(key=review.key), [], False
@@ -133,7 +140,7 @@ class Judge:
         return InCluster(self._cluster, "")
 
     async def _comes_to(self, review: Review, reading: ManifestReading, until: float) -> Problems | None:
-        """Return what would be wrong in the mesh, None where that is not found out in time."""
+        """Return the problems that the object causes in the mesh, or None if the check was late or failed."""
         changes = [(key, SourcedObject(key, value, self._origin)) for key, value in reading.objects]
         gone = [(review.key, None)] if review.document is None and review.key is not None else []
         work = partial(self._tried, self._now(), [*changes, *gone])
@@ -142,32 +149,36 @@ class Judge:
                 return await self._looking.run(review.client, work)
         except (TimeoutError, FullError):
             return None
-        except Exception as error:  # noqa: BLE001 - whatever it was, it is said, and no object waits for it
+        except Exception as error:  # noqa: BLE001 - any error is logged, and the object is stored unchecked
             _log.error("admission review failed", error=f"{type(error).__name__}: {error}")
             return None
 
     def _tried(
         self, now: MeshMoment, changes: list[tuple[ObjectKey, SourcedObject | None]], check: Check
     ) -> Problems:
-        """In the thread: come up to date in any case, for those who ask next; look while somebody waits."""
+        """Try the changes in the thread.
+
+        The copy of the mesh is brought up to date in any case, for the next review. The changes are tried
+        only while the client still waits.
+        """
         trial = self._trial = self._trial or self._new_trial()
         try:
             trial.follow(now.merged, now.admissions)
             check()
             return tuple(each for key, value in changes for each in trial.of(self._source, key, value, check))
         except LateError:
-            raise  # the second mesh is as it was
+            raise  # the copy of the mesh is unchanged
         except BaseException:
-            self._trial = None  # whatever state it is in: the next review may wait for this thread already
+            self._trial = None  # in an unknown state; cleared now, because the next review may already wait
             raise
 
     def tidy(self) -> None:
-        """Forget the second mesh if nobody has asked for a while."""
+        """Free the second copy of the mesh if the last review was more than IDLE_SECONDS ago."""
         if self._monotonic() - self._asked_at > IDLE_SECONDS and not self.waiting:
             self._trial = None
 
     async def tidying(self) -> None:
-        """Forget the second mesh when nobody has asked for a while, until cancelled."""
+        """Call `tidy` every minute until cancelled, then close the threads."""
         try:
             while True:
                 await asyncio.sleep(IDLE_SECONDS / 5)
@@ -178,17 +189,21 @@ class Judge:
 
 
 def refusable(review: Review) -> bool:
-    """Say whether an object may be refused: policy may, what Kubernetes itself runs on is only warned of."""
+    """Return whether an object may be refused.
+
+    Policy may. Kubernetes' own kinds (Services, Namespaces) only get warnings, and a deletion is never
+    refused.
+    """
     return review.operation is not Operation.DELETE and review.kind in INSTALLED
 
 
 def _told_at_once(review: Review, found: Problems) -> Problems:
-    """Return the problems to warn of in the answer to a review.
+    """Return the problems for the warnings of a review.
 
-    Left out is what ends when another object comes, because the next manifest may be that object. If it does
-    not come, an Event tells so (`meshwright.kubernetes.status.events.patience`). The answer to a dry run has
-    everything, because no Event follows it. So has the answer where an object is deleted, or changed so that
-    others miss a part of it.
+    Problems that end when another object is created are left out, because the next manifest may create that
+    object. If the object stays missing, an Event reports the problem
+    (`meshwright.kubernetes.status.events.patience`). A dry run gets all problems, because no Event follows.
+    So does a deletion, and an update after which another object lacks something.
     """
     if review.dry_run or review.operation is Operation.DELETE:
         return found
@@ -198,6 +213,6 @@ def _told_at_once(review: Review, found: Problems) -> Problems:
 
 
 def _in_order(problems: Problems, key: ObjectKey | None) -> list[Problem]:
-    """Return what is to be looked at: the object's own first, errors before warnings."""
+    """Return the problems above severity INFO: first the object's own, and errors before warnings."""
     said = [each for each in problems if each.severity is not Severity.INFO]
     return sorted(said, key=lambda each: (each.key != key, each.severity is not Severity.ERROR))

@@ -1,4 +1,4 @@
-"""Where an API server reaches the webhook: by a Service in its cluster, or by a URL."""
+"""Address at which an API server reaches a webhook: a Service in the cluster, or a URL."""
 
 import re
 from dataclasses import dataclass
@@ -19,7 +19,11 @@ _RULE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place: what it is called in a ValidatingWebhookConfiguration, and the host that certificates name."""
+    """Address of a webhook.
+
+    `host` is the host name in the server's certificate, for example `meshwright.mesh-system.svc`. `service`
+    is namespace, name and port, or None for a URL.
+    """
 
     text: str
     host: str
@@ -27,7 +31,10 @@ class Place:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `NAMESPACE/SERVICE`, `NAMESPACE/SERVICE:PORT` or `https://HOST:PORT`; raise ValueError."""
+        """Parse `NAMESPACE/SERVICE`, `NAMESPACE/SERVICE:PORT` or `https://HOST:PORT`.
+
+        The port of a Service is 443 if the text has none. Raises ValueError.
+        """
         if found := _SERVICE.fullmatch(text):
             namespace, name, port = found["namespace"], found["name"], int(found["port"] or 443)
             if not (is_dns_label(namespace) and is_dns_label(name) and 1 <= port <= 65535):
@@ -44,7 +51,7 @@ class Place:
         return cls(text.rstrip("/"), host)
 
     def client_config(self, path: str = PATH) -> dict[str, object]:
-        """Return how the API server calls it, but for whom it trusts."""
+        """Return the `clientConfig` of a webhook, without `caBundle`."""
         if self.service is None:
             return {"url": f"{self.text}{path}"}
         namespace, name, port = self.service

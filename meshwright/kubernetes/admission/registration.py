@@ -1,4 +1,4 @@
-"""The cluster is told of a webhook, and told again whenever it has it otherwise."""
+"""Registration of a webhook in the cluster, repaired after every change by another client."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,26 +18,32 @@ from meshwright.kubernetes.admission.configuration import Configuration, home_of
 from meshwright.kubernetes.admission.roots import believed, trusting
 
 MANAGER: Final = "meshwright.dev/control-plane"
-"""The field manager by whose name everything in the cluster is written."""
+"""Field manager of everything that the control plane writes into the cluster."""
 
 LOOK_SECONDS: Final = 60.0
-"""How often it is looked at though nothing was heard: roots may be others, and who was refused asks again."""
+"""Seconds between two checks without an event.
+
+Checks are needed because our roots may change, and because a refused write is retried.
+"""
 
 REST_SECONDS: Final = 5.0
 LONGEST_SECONDS: Final = 300.0
-"""Between two repairs, at first and at the longest: two who want it otherwise do not keep each other busy."""
+"""Shortest and longest seconds between two repairs.
+
+The growing pause limits the load of a conflict with another client.
+"""
 
 CALM_SECONDS: Final = 1200.0
-"""After so long without a repair the next one is the first again."""
+"""Seconds without a repair after which the next repair counts as the first."""
 
 PATIENCE: Final = 3
-"""How many repairs are made at the shortest distance, before each takes twice as long to come as the last."""
+"""Number of repairs at the shortest interval; afterwards each interval is twice the last one."""
 
 DISPUTED: Final = 6
-"""After how many repairs it is said that somebody wants it otherwise."""
+"""Number of repairs after which the registration is reported as disputed."""
 
 SETTLED: Final = timedelta(minutes=5)
-"""How long after a start others have had the time to say that roots are theirs."""
+"""Time after a start in which other servers may still claim their roots, so that none are removed."""
 
 _DISPUTED: Final = (
     "another client changes it repeatedly, for example another control plane or a deployment tool; set "
@@ -54,10 +60,11 @@ _log = structlog.get_logger("admission.registration")
 
 @dataclass(frozen=True, slots=True)
 class RegistrationStatus:
-    """How it stands: whether the cluster has it as it should be, why not, and how often it was written.
+    """State of a registration in the cluster.
 
-    It is `disputed` if it was found otherwise again and again, and `another_s` if it is that of a control
-    plane elsewhere, which is left alone.
+    `is_right`: the cluster has the desired configuration. `writes` is the number of writes that changed it.
+    `disputed`: other clients changed it repeatedly. `another_s`: it belongs to another control plane, whose
+    configuration is left alone.
     """
 
     is_right: bool = False
@@ -68,12 +75,13 @@ class RegistrationStatus:
 
 
 class Registration:
-    """Keeps one configuration of webhooks as `wanted` says; what others add to it stays.
+    """Writer of one webhook configuration: keeps it equal to `wanted`, except fields of other clients.
 
-    It is of `resource`, under the name that is wanted first; `what` is what it is called in words. `wanted`
-    is asked each time, as roots change. Servers of the same mesh whose roots are others are trusted
-    beside us (see admission.roots). An object that is gone is made anew; one of another mesh, whose control
-    plane has another namespace as its own, stays: each would take it from the other in turn.
+    The configuration is a `resource` with the name of the first `wanted()`; `what` is its name in messages.
+    `wanted` is called each time, because roots change. Roots of other servers of the same mesh stay in the
+    bundle (`meshwright.kubernetes.admission.roots`). A deleted configuration is created again. A
+    configuration with another home namespace belongs to another control plane and stays, because otherwise
+    the two control planes would overwrite each other for ever.
     """
 
     def __init__(
@@ -100,22 +108,22 @@ class Registration:
 
     @property
     def watch_error(self) -> str:
-        """Why what is known of it may be old, empty while it is current."""
+        """Return the reason why the known configuration may be outdated, or an empty text if current."""
         return self._reflector.figures.error
 
     @property
     def is_settled(self) -> bool:
-        """Say whether the cluster has been told, or it is known why it cannot be: nothing is waited for."""
+        """Return whether the webhook is registered, or the reason is known why it cannot be registered."""
         return self.state.is_right or bool(self.state.error or self.watch_error)
 
     @property
     def trusted(self) -> bytes:
-        """Return the roots (PEM) by which the cluster verifies the webhook, as far as is known here."""
-        # Who may not look knows what it was when it was written.
+        """Return the known root certificates (PEM) with which the cluster verifies the webhook."""
+        # Without permission to watch, the last written configuration is the best knowledge.
         return believed(self._written if self.watch_error else self._found(), self._webhooks).pem
 
     def remarks(self) -> tuple[str, ...]:
-        """Say what is not as it should be."""
+        """Return a sentence for each fault of the registration."""
         wrong = {
             f"the {self.what} is not registered": self.state.error,
             f"the {self.what}'s registration cannot be watched": self.watch_error,
@@ -124,11 +132,14 @@ class Registration:
         return tuple(f"{what}: {error}" for what, error in wrong.items() if error)
 
     def look(self) -> None:
-        """Look at once whether it is as it should be: what is wanted is other."""
+        """Check the registration at once, because the desired configuration has changed."""
         self._changed.set()
 
     async def run(self) -> None:
-        """Keep it right until cancelled; what the cluster does not allow is said once, and tried again."""
+        """Keep the registration right until cancelled.
+
+        A failed write is logged once for each new error, and is retried.
+        """
         async with asyncio.TaskGroup() as group:
             group.create_task(self._reflector.run(self._heard), name=f"{self._resource.plural} watch")
             group.create_task(self._keeping(), name=self._resource.plural)
@@ -143,7 +154,7 @@ class Registration:
         while True:
             await self._told(min(LOOK_SECONDS, rest(failures)) if failures else LOOK_SECONDS)
             if not self._is_known and not self.watch_error:
-                continue  # it may be another's
+                continue  # the configuration in the cluster may belong to another control plane
             if now() - wrote > CALM_SECONDS:
                 repairs = 0
                 self.state = replace(self.state, disputed=False)
@@ -162,7 +173,7 @@ class Registration:
             await asyncio.sleep(rest(repairs - PATIENCE))
 
     def _is_another_s(self, home: str, ours: str) -> bool:
-        """Say whether what is there is another mesh's, and say so once."""
+        """Return whether the configuration belongs to another mesh's control plane, and log it once."""
         is_it = bool(home and ours and home != ours)
         if is_it:
             kind, plural = self._resource.kind, self._resource.plural.removesuffix("s")
@@ -174,7 +185,7 @@ class Registration:
         return is_it
 
     async def _told(self, seconds: float) -> None:
-        """Return when something was heard of it, or it is time to look again."""
+        """Wait for an event about the configuration, or for `seconds` at most."""
         try:
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
@@ -188,7 +199,7 @@ class Registration:
         return None if item is None else item.body
 
     async def _write(self, wanted: Configuration) -> bool:
-        """Write it; say whether that changed anything."""
+        """Write the configuration, and return whether the write changed it."""
         try:
             found = await self._api.apply(self._resource, None, self._name, wanted, manager=MANAGER)
         except KubeError as error:
@@ -199,7 +210,8 @@ class Registration:
         self._written = found
         metadata = found.get("metadata")
         version = str(metadata.get("resourceVersion", "")) if isinstance(metadata, dict) else ""
-        # Who may write and not look writes what is there already.
+        # Without permission to watch, the same content is written again, and the version shows that nothing
+        # changed.
         if is_other := version != self._version:
             _log.info(f"{self.what} registered", again=bool(self._version))
             self.state = replace(self.state, writes=self.state.writes + 1)
@@ -209,12 +221,18 @@ class Registration:
 
 
 def rest(times: int) -> float:
-    """Return how long to wait after the same has been done so many times."""
+    """Return the seconds to wait after `times` repetitions of an action.
+
+    From the second repetition on, REST_SECONDS doubles each time, up to LONGEST_SECONDS.
+    """
     return min(REST_SECONDS * 2.0 ** max(0, min(times, 16) - 1), LONGEST_SECONDS)
 
 
 def _relevant(resource: Resource, found: Raw) -> Raw:
-    """Return what is compared: not who wrote which field. In lists an object need not say what it is."""
+    """Return the compared parts of a configuration, without `managedFields`.
+
+    API version and kind come from `resource`, because objects in lists need not have them.
+    """
     metadata = {name: found["metadata"].get(name) for name in ("name", "labels", "annotations")}
     kinds = {"apiVersion": resource.api_version, "kind": resource.kind}
     return {**kinds, "metadata": metadata, "webhooks": found.get("webhooks")}

@@ -1,4 +1,4 @@
-"""AdmissionReview (admission.k8s.io/v1): what an API server asks about one object, and the answer."""
+"""AdmissionReview (admission.k8s.io/v1): an API server's request about one object, and the response."""
 
 import enum
 from collections.abc import Mapping, Sequence
@@ -13,17 +13,17 @@ API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
 
 _NOT_YET: Final = "x"
-"""Stands for what the API server will put behind `metadata.generateName`."""
+"""Placeholder for the characters that the API server will append to `metadata.generateName`."""
 
 Document = Mapping[str, object]
 
 
 class BadReviewError(ValueError):
-    """What came is no review that could be answered; the message is one sentence for whoever sent it."""
+    """A request body is not a usable AdmissionReview; the message is one sentence for the client."""
 
 
 class Operation(enum.StrEnum):
-    """What is to be done with the object."""
+    """The operation on the object that the API server asks about."""
 
     CREATE = "CREATE"
     UPDATE = "UPDATE"
@@ -32,12 +32,14 @@ class Operation(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A question about one object: `document` as it will be, None where it is to be deleted.
+    """A request about one object.
 
-    `before` is what it is now, None where it is new. With `dry_run` nothing is to come of it anywhere.
-    `client` is on whose behalf the API server asks, such as `namespace shop` or `user admin`: clients share
-    the webhook's time evenly. It is the object's namespace, because controllers make the Pods of all
-    namespaces under one name; the user where the object has no namespace.
+    `document` is the object after the operation, or None for a deletion. `before` is the stored object, or
+    None for a creation. With `dry_run` nothing is stored.
+
+    `client` is the client that the API server acts for, for example `namespace shop` or `user admin`. Clients
+    share the webhook's time evenly. The object's namespace is the client, because controllers create the Pods
+    of all namespaces as one user; objects without a namespace count for their user.
     """
 
     uid: str
@@ -49,13 +51,13 @@ class Review:
 
     @property
     def kind(self) -> Kind:
-        """The kind of the object."""
+        """Return the kind of the object."""
         shown = self._shown
         return Kind(str(shown.get("kind", "")), split_api_version(str(shown.get("apiVersion", "")))[0])
 
     @property
     def key(self) -> ObjectKey | None:
-        """The object's key; None if it has no usable name."""
+        """Return the object's key, or None if the object has no usable name."""
         return key_of(self.kind, self._shown)
 
     @property
@@ -64,7 +66,7 @@ class Review:
 
 
 def asked(body: object) -> Review:
-    """Return the question in an AdmissionReview; raise BadReviewError, naming the field that is wrong."""
+    """Parse an AdmissionReview. Raises BadReviewError, which names the wrong field."""
     if not isinstance(body, Mapping) or body.get("kind") != KIND:
         raise BadReviewError(f"the body must be an {KIND} of {API_VERSION}")
     if body.get("apiVersion") != API_VERSION:
@@ -91,7 +93,7 @@ def asked(body: object) -> Review:
 
 
 def answered(uid: str, *, refused: str = "", warnings: Sequence[str] = ()) -> Mapping[str, object]:
-    """Return the answer: the object is let through unless there is a reason why it is `refused`."""
+    """Return the response: `refused` is the reason for a refusal, or empty if the object may be stored."""
     response: dict[str, object] = {"uid": uid, "allowed": not refused}
     if refused:
         response["status"] = {"code": 422, "reason": "Invalid", "message": refused}
@@ -101,7 +103,7 @@ def answered(uid: str, *, refused: str = "", warnings: Sequence[str] = ()) -> Ma
 
 
 def _client(request: Mapping[str, object]) -> str:
-    """Return on whose behalf a review is asked for."""
+    """Return the client that a review is for, as in `Review.client`."""
     if namespace := request.get("namespace"):
         return f"namespace {namespace!s:.253}"
     user = request.get("userInfo")
@@ -118,7 +120,7 @@ def _object(request: Mapping[str, object], name: str) -> Document | None:
 
 
 def _named(document: Document, request: Mapping[str, object]) -> Document:
-    """Return an object with the name and namespace that it will have: it need not say them itself."""
+    """Return an object with its final name and namespace, which the manifest itself need not have."""
     metadata = document.get("metadata")
     if not isinstance(metadata, Mapping):
         return document

@@ -1,9 +1,9 @@
-"""Whom API servers trust to be the webhook: the roots of all servers that stand behind one configuration.
+"""Root certificates with which API servers verify a webhook: those of all servers behind a configuration.
 
-Replicas may have CAs of their own, and while a CA is replaced some have the old one. Each has its roots in
-the one bundle, as API servers with several CAs do among themselves, and says in an annotation when it last
-had them there. Roots of which nobody has said so for an hour are nobody's any more; those of which nobody
-ever has are a mistake.
+Replicas may have CAs of their own, and while a CA is replaced some replicas still use the old one. Each
+server adds its roots to the common bundle, as API servers with several CAs do, and records the time in an
+annotation. Roots whose record is an hour old or older are removed, because their server is gone. Roots
+without a record are removed as a mistake.
 """
 
 import base64
@@ -17,30 +17,34 @@ from certs.keys.bundle import TrustBundle
 from meshwright.kubernetes.admission.configuration import Configuration, names_of
 
 SAID: Final = "meshwright.dev/roots"
-"""The annotation: of each root, by its SHA-256, when a server last had it in the bundle."""
+"""Annotation with the time at which a server last confirmed each root, by the root's SHA-256 fingerprint.
+
+For example `{"5f3a...": "2026-11-02T10:15:00Z"}`.
+"""
 
 KEPT: Final = timedelta(hours=1)
-"""For how long others' roots are kept of which nobody says anything more."""
+"""Time for which another server's root stays in the bundle after its last confirmation."""
 
 RENEWED: Final = timedelta(minutes=20)
-"""After how long it is said anew that ours are ours, where there are others."""
+"""Age at which our own confirmation is renewed, if other servers have roots in the bundle."""
 
 MOST: Final = 16
-"""How many roots of others are kept: of a server that makes new ones at each start there is an end."""
+"""Maximum number of other servers' roots. Bounded, because a server may create a new root at each start."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrustedRoots:
-    """Roots, and when of each it was last said that it is somebody's, by fingerprint."""
+    """Root certificates, and the time of the last confirmation of each, by fingerprint."""
 
     bundle: TrustBundle
     said: Mapping[str, datetime] = field(default_factory=dict)
 
 
 def trusting(wanted: Configuration, found: object, now: datetime, *, settled: bool) -> Configuration:
-    """Return a configuration with others' roots, as one that was found has them, beside its own.
+    """Return the configuration `wanted` with its own roots and with the other servers' roots from `found`.
 
-    Until what there is has `settled` after a start, nobody's are left out: others may be about to say theirs.
+    `settled` is False soon after a start. Until then roots without a recent confirmation stay, because their
+    servers may be about to confirm them.
     """
     names = names_of(wanted)
     trusted = agreed(_bundle(wanted, names), _trusted(found, names), now, settled=settled)
@@ -54,7 +58,7 @@ def trusting(wanted: Configuration, found: object, now: datetime, *, settled: bo
 
 
 def believed(found: object, names: Collection[str]) -> TrustBundle:
-    """Return the roots by which API servers verify all webhooks of these names in a configuration."""
+    """Return the roots with which API servers verify all webhooks with these names in a configuration."""
     webhooks = _mapping(found).get("webhooks")
     ours = [
         {"webhooks": [each]}
@@ -72,7 +76,7 @@ def believed(found: object, names: Collection[str]) -> TrustBundle:
 
 
 def agreed(ours: TrustBundle, there: TrustedRoots, now: datetime, *, settled: bool) -> TrustedRoots:
-    """Return the roots that are to be trusted: ours, and those that others have said are theirs."""
+    """Return the roots to trust: ours, and the roots that other servers have confirmed."""
     others = {
         each: there.said[each]
         for each in there.bundle.fingerprints
@@ -88,12 +92,15 @@ def agreed(ours: TrustBundle, there: TrustedRoots, now: datetime, *, settled: bo
 
 
 def _counts(said: datetime, now: datetime, settled: bool) -> bool:
-    """Say whether others' roots are still believed to be theirs: clocks may differ, but not by so much."""
+    """Return whether another server's confirmation is still valid.
+
+    A confirmation in the future is accepted up to RENEWED, because clocks may differ.
+    """
     return now - said > -RENEWED and (not settled or now - said < KEPT)
 
 
 def _trusted(found: object, names: Collection[str]) -> TrustedRoots:
-    """Return what a configuration says of roots; whatever in it is none is left out."""
+    """Return the confirmed roots in a configuration, or an empty bundle if they cannot be parsed."""
     there = _mapping(found)
     annotations = _mapping(_mapping(there.get("metadata")).get("annotations"))
     try:
@@ -103,7 +110,7 @@ def _trusted(found: object, names: Collection[str]) -> TrustedRoots:
 
 
 def _bundle(configuration: Mapping[str, Any], names: Collection[str]) -> TrustBundle:
-    """Return the roots of the webhooks of these names. Raises ValueError."""
+    """Return the roots of the webhooks with these names. Raises ValueError."""
     found = configuration.get("webhooks")
     webhooks = [_mapping(each) for each in (found if isinstance(found, list) else ())]
     configs = [_mapping(each.get("clientConfig")) for each in webhooks if each.get("name") in names]
@@ -113,6 +120,7 @@ def _bundle(configuration: Mapping[str, Any], names: Collection[str]) -> TrustBu
 def _moments(said: object) -> Iterator[tuple[str, datetime]]:
     for each, at in _mapping(said).items():
         moment = datetime.fromisoformat(str(at))
+        # A time without a time zone cannot be compared with the clock.
         if moment.tzinfo is not None:
             yield str(each), moment
 

@@ -14,21 +14,21 @@ from meshwright.kubernetes.admission.place import PATH
 from meshwright.kubernetes.admission.review import BadReviewError, answered, asked
 
 LARGEST: Final = 8 * 1024 * 1024
-"""Bytes of a review: an object and its form before, each of at most the 3 MiB that an API server takes."""
+"""Maximum bytes of a review: an object and its previous form, each at most 3 MiB in an API server."""
 
 SPARE_SECONDS: Final = 1.0
-"""What of an API server's patience is left for the way there and back."""
+"""Seconds of the API server's timeout that are reserved for the transmission in both directions."""
 
 _LEAST_SECONDS: Final = 0.5
 _LARGE: Final = 64 * 1024
 _TIMEOUT: Final = re.compile(r"([0-9]{1,3})s")
 
 Told = Callable[[str], None]
-"""Told of each review what became of it: allowed, warned, refused or unchecked."""
+"""Callback with the outcome of each review: allowed, warned, refused or unchecked."""
 
 
 def application(judge: Judge, told: Told = lambda _: None) -> web.Application:
-    """Return the application; it answers whoever reaches it, and changes nothing."""
+    """Return the application. It answers every client, because it reveals and changes nothing of the mesh."""
     app = web.Application(client_max_size=LARGEST)
 
     async def review(request: web.Request) -> web.Response:

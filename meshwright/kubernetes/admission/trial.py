@@ -1,4 +1,4 @@
-"""The mesh a second time, of which it is asked what an object would come to: what is served never sees it."""
+"""A second copy of the mesh, in which the effect of one object is tried; proxies never get its content."""
 
 from collections.abc import Callable, Hashable, Mapping
 from typing import Final
@@ -18,19 +18,20 @@ from meshwright.providers.merge import MergedObjects, merge
 Admissions = Picture[ProxyName, Admission]
 
 PART: Final = 16
-"""How many edits are taken over between two pauses: that takes a millisecond."""
+"""Number of edits that are applied between two pauses, which takes about a millisecond."""
 
 
 def _on() -> None:
-    """Go on without a pause."""
+    """Continue without a pause."""
 
 
 class Trial:
-    """A view that follows the sources when it is asked, and its problems; for one thread at a time.
+    """A view of the mesh with its problems, which follows the sources on request.
 
-    The first question costs what there is, another one what has changed since, and what the object concerns.
-    Whoever has it work beside an event loop lets that have its turn in each `pause`. `values` is how many
-    derived values it remembered when it last came up to date.
+    Only one thread may use a trial at a time. The first `follow` costs as much as the whole mesh, a later one
+    as much as the changes since, and `of` as much as the objects that depend on the tried object. `pause` is
+    called between small parts of the work, so that an event loop in another thread can run. `values` is the
+    number of derived values after the last `follow`.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class Trial:
         self.values = 0
 
     def follow(self, merged: MergedObjects, admissions: Admissions) -> None:
-        """Take over what the sources say now."""
+        """Apply the changes of the sources since the last call."""
         edits = Edits(merged.since(self._merged), admissions.since(self._admissions))
         self._merged, self._admissions = merged, admissions
         if edits or not self._said:
@@ -64,17 +65,18 @@ class Trial:
     def of(
         self, source: str, key: ObjectKey, sourced: SourcedObject | None, check: Check = unhurried
     ) -> Problems:
-        """Return the problems that there would be if a source had this under a key, and are not there now.
+        """Return the new problems that the mesh would have if a source had `sourced` under this key.
 
-        None is that it had nothing there. What another source has under the key is in force as ever, by
-        precedence, and the contradiction is a problem. Afterwards everything is as it was.
+        None stands for the deletion of the object. An object of another source under the same key keeps its
+        precedence, and the contradiction is a problem. Afterwards the view is as before.
 
-        `check` is called after each object that was looked at. Where it raises LateError the rest is left for
-        whoever asks next.
+        `check` is called after each object whose problems were computed. If `check` raises LateError, the
+        rest of the work is left for the next caller.
         """
         after = self._with(source, key, sourced)
         edits = Edits(after.since(self._merged))
-        # Looked up: pictures know what led to them, not what led away, and would compare all there is.
+        # Values are looked up, because a picture knows its predecessors but not its successors, and would
+        # compare all entries.
         back = Edits({each: self._view.sourced.held().get(each) for each in edits.objects})
         known = set(self._merged.problems)
         found: list[Problem] = [each for each in after.problems if each not in known]
@@ -91,7 +93,11 @@ class Trial:
         return ordered(found)
 
     def _with(self, source: str, key: ObjectKey, sourced: SourcedObject | None) -> MergedObjects:
-        """Return what all sources would come to; of what is read as one kind, a source has one of a name."""
+        """Return the merged objects of all sources after the change.
+
+        The object of one claim may be written under several keys (`ObjectKey.forms`); the source then has
+        only `key`.
+        """
         edits: Mapping[ObjectKey, SourcedObject | None] = {
             **{each: None for each in key.forms() if sourced is not None and each != key},
             key: sourced,

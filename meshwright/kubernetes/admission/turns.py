@@ -1,14 +1,15 @@
 """One thread for the work of reviews, in which clients take turns.
 
 API servers ask about the objects of many clients. Each client (`Review.client`) has a queue of its own, and
-the thread takes the next piece of work from the client that has waited longest for a turn. A client with many
-or large objects therefore delays another client by one piece of work at most.
+the thread takes the next job from the client that has waited longest for a turn. A client with many or large
+objects therefore delays another client by one job at most. For example, a namespace that creates 1,000
+objects delays a single object in another namespace by the check of one object.
 
-Work is bounded in number: a client has MOST_OF_ONE pieces waiting at most, and all clients together MOST.
-When all places are taken, a newcomer takes the place of the newest work of the client that has most of them.
+The number of jobs is bounded: one client has at most MOST_OF_ONE waiting jobs, and all clients together have
+MOST. When all places are taken, a newcomer replaces the newest job of the client with the most jobs.
 
-Work ends with whoever waits for it. Work that waits is dropped; work that runs is told by `check`, which it
-calls between its steps and which raises LateError.
+A job ends with its caller. A waiting job is dropped; a running job notices it through `check`, which the job
+calls between its steps and which then raises LateError.
 
 All methods must be called on the event loop; only the work and `check` run in the thread.
 """
@@ -24,34 +25,34 @@ from typing import Any, Final, TypeVar
 import structlog
 
 MOST_OF_ONE: Final = 32
-"""Pieces of work of one client that may wait."""
+"""Maximum number of waiting jobs of one client."""
 
 MOST: Final = 256
-"""Pieces of work of all clients together that may wait."""
+"""Maximum number of waiting jobs of all clients together."""
 
 T = TypeVar("T")
 
 Check = Callable[[], None]
-"""Raises LateError when nobody waits for the work any more."""
+"""Raises LateError if the caller has stopped waiting for the work."""
 
 _log = structlog.get_logger("admission.turns")
 
 
 class LateError(Exception):
-    """Nobody waits for the work any more, so that it stops."""
+    """The caller has stopped waiting, so the work ends."""
 
 
 class FullError(Exception):
-    """There is no room for the work: its client has too much work waiting already."""
+    """The queues have no room for the job, because its client has too many waiting jobs already."""
 
 
 def unhurried() -> None:
-    """Let the work go on: somebody waits for it, however long it takes."""
+    """Do nothing: the `Check` of a caller without a time limit."""
 
 
 @dataclass(slots=True, eq=False)
 class _Job:
-    """A piece of work, and who waits for its result."""
+    """A piece of work, with the future of its result."""
 
     work: Callable[[Check], Any]
     result: asyncio.Future[Any]
@@ -63,13 +64,13 @@ class _Job:
         return self.work(self.check)
 
     def check(self) -> None:
-        """Raise LateError when nobody waits for the result any more."""
+        """Raise LateError if the caller has stopped waiting for the result."""
         if self.dropped.is_set():
             raise LateError
 
 
 class Turns:
-    """The queues, and the thread `name`. `waiting` is the number of pieces that wait or run."""
+    """Queues of jobs for the thread `name`."""
 
     def __init__(self, name: str) -> None:
         self._thread = ThreadPoolExecutor(1, name)
@@ -78,13 +79,13 @@ class Turns:
 
     @property
     def waiting(self) -> int:
-        """How many pieces of work wait or run."""
+        """Return the number of jobs that wait or run."""
         return sum(map(len, self._queues.values())) + (self._running is not None)
 
     async def run(self, client: str, work: Callable[[Check], T]) -> T:
-        """Return what the work returns in the client's turn. Raises FullError, and whatever the work raises.
+        """Return the result of `work`, done in the client's turn. Raises FullError and the errors of `work`.
 
-        A caller that is cancelled drops the work.
+        Cancelling the caller drops the job.
         """
         self._make_room(client)
         job = _Job(work, asyncio.get_running_loop().create_future())
@@ -98,7 +99,7 @@ class Turns:
         return found
 
     def close(self) -> None:
-        """Begin no more work."""
+        """Start no more work."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _make_room(self, client: str) -> None:
@@ -115,7 +116,7 @@ class Turns:
             last.result.set_exception(FullError())
 
     def _start(self) -> None:
-        """Begin the work of the client whose turn it is, if the thread is free."""
+        """Start the next client's job if the thread is free."""
         if self._running is not None or not self._queues:
             return
         client, queue = next(iter(self._queues.items()))

@@ -1,7 +1,7 @@
-"""Problems as kubectl prints them: a refusal of several lines, warnings of one line each.
+"""Problems as kubectl prints them: a refusal of several lines, or warnings of one line each.
 
-An API server passes on a warning of so many characters, and so many characters of all of them; what is left
-out is said.
+An API server cuts long warnings and drops further ones. Texts are therefore shortened here, and the last line
+gives the number of omitted problems.
 """
 
 from collections.abc import Sequence
@@ -11,24 +11,27 @@ from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.problems.problem import Problem
 
 LONGEST: Final = 256
-"""Characters of a warning, as Kubernetes advises."""
+"""Maximum characters of a warning, as Kubernetes recommends."""
 
 MOST: Final = 12
-"""Warnings of one answer: an API server passes on 4096 bytes of them."""
+"""Maximum warnings in one answer, because an API server passes on 4096 bytes of warnings."""
 
 MOST_LINES: Final = 20
-"""Lines of a refusal."""
+"""Maximum lines of a refusal."""
 
 
 def line(problem: Problem, key: ObjectKey | None) -> str:
-    """Return a problem as a line: whose it is if not `key`'s, what is there, and what would be right."""
+    """Return a problem as one line: the object if it is not `key`, field and value, and the expected value.
+
+    For example `spec.weight is -1: must be 0 or more (MW1012)`.
+    """
     whose = "" if problem.key in (None, key) else f"{problem.key}: "
     there = " ".join(part for part in (problem.field, f"is {problem.value}" if problem.value else "") if part)
     return " ".join(f"{whose}{there + ': ' if there else ''}{problem.expected} ({problem.code})".split())
 
 
 def refusal(key: ObjectKey | None, errors: Sequence[Problem]) -> str:
-    """Return why an object is refused: each error on a line of its own."""
+    """Return the message of a refusal: each error has a line of its own."""
     lines = [line(each, key) for each in errors]
     more = len(lines) - MOST_LINES
     shown = [f"  - {each}" for each in lines[:MOST_LINES]] + ([f"  - and {more} more"] if more > 0 else [])
@@ -36,7 +39,7 @@ def refusal(key: ObjectKey | None, errors: Sequence[Problem]) -> str:
 
 
 def warnings(key: ObjectKey | None, problems: Sequence[Problem], further: str = "") -> tuple[str, ...]:
-    """Return problems as warnings; `further` is said in the end, whatever else is left out."""
+    """Return problems as warnings. `further` always is the last line, even if problems are omitted."""
     lines = [shortened(line(each, key)) for each in problems]
     room = MOST - bool(further)
     if len(lines) > room:
@@ -46,7 +49,7 @@ def warnings(key: ObjectKey | None, problems: Sequence[Problem], further: str = 
 
 
 def shortened(text: str) -> str:
-    """Return a text that is no longer than a warning may be; its end, with the code, is kept."""
+    """Return a text of at most LONGEST characters; the problem code at its end is kept."""
     if len(text) <= LONGEST:
         return text
     head, space, code = text.rpartition(" (")
