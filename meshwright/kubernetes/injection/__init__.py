@@ -1,4 +1,4 @@
-"""Sidecar injection: which Pods get a sidecar, with which configuration, in a webhook and in files.
+"""Sidecar injection: adds sidecars to Pods, in a webhook and in files.
 
     configuration/  the configuration of injection, and overlays of a sidecar
     selectors       label selectors
@@ -11,6 +11,9 @@
     credentials/    the ConfigMap and the Secret by which a Pod trusts and joins the control plane
     webhook/        reviews, answers, and the MutatingWebhookConfiguration
 
+For example, a new Pod in a namespace with the label `meshwright.dev/inject: "true"` reaches `webhook.server`,
+which asks `decision`, lets `pod_injection` patch the Pod, and answers with a JSON patch.
+
 Only `webhook.server`, `webhook.lookup` and the two writers of `credentials` do input and output. The package
-never reads a file, and never decides what a sidecar may do.
+never reads a file, and never decides what a sidecar may do. Read next: `decision`, then `pod_injection`.
 """

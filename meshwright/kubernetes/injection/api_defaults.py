@@ -1,4 +1,4 @@
-"""What an API server makes of a pod's fields that says nothing (Kubernetes API, core/v1, its defaults)."""
+"""Values that an API server fills into empty fields of a Pod (Kubernetes API, core/v1, defaults)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -19,9 +19,9 @@ _FILLED_IN: Final[Mapping[str, tuple[object, ...]]] = {
     "terminationMessagePolicy": ("File",),
     "timeoutSeconds": (1,),
 }
-"""By field; none of these names is one of two fields of a container or volume with other defaults."""
+"""Default values by field name. Fields of containers and volumes with the same name have the same default."""
 _LEFT_OUT: Final = frozenset({"optional", "readOnly", "stdin", "stdinOnce", "tty"})
-"""Fields whose `false` is not kept, or the same as nothing."""
+"""Fields in which `false` means the same as an empty field, or is dropped by the API server."""
 _KEYS: Final[Mapping[str, str]] = {
     "containers": "name",
     "env": "name",
@@ -31,21 +31,21 @@ _KEYS: Final[Mapping[str, str]] = {
     "volumeMounts": "mountPath",
     "volumes": "name",
 }
-"""By what the items of a list are known, as a strategic merge patch knows them."""
+"""Field that identifies the items of a list, as in a strategic merge patch."""
 
 
 def is_nothing(value: object) -> bool:
-    """Say whether a field is as good as not there."""
+    """Return whether a value means the same as an empty field."""
     return value is None or value == "" or (isinstance(value, list | Mapping) and not value)
 
 
 def is_filled_in(name: str, value: object) -> bool:
-    """Say whether a value stands in a field where nobody has said one."""
+    """Return whether the value is empty, or the default of a field."""
     return is_nothing(value) or value in _FILLED_IN.get(name, ()) or (value is False and name in _LEFT_OUT)
 
 
 def key_of(name: str, *lists: Sequence[Any]) -> str | None:
-    """Return by which field the items of lists are known, None where by their places alone."""
+    """Return the field that identifies the items of lists, or None if only the position does."""
     key = _KEYS.get(name)
     items = [each for one in lists for each in one]
     known = key is not None and all(isinstance(each, Mapping) and key in each for each in items)

@@ -1,4 +1,4 @@
-"""A pod that is there beside the same pod made anew: what of its sidecar would be another, field by field."""
+"""Comparison of a running Pod with the same Pod injected again: the differences, field by field."""
 
 import json
 import shlex
@@ -33,9 +33,12 @@ _NOTES: Final = frozenset(
         *(REASON_ANNOTATION, RESOURCES_ANNOTATION, SCRAPED_ANNOTATION),
     }
 )
-"""What is noted of the pod itself, and for the way back: it follows from the rest."""
+"""Annotations about the Pod itself and for the removal of the sidecar.
+
+They follow from the rest of the Pod, so they are not compared.
+"""
 _LIMIT_RANGER: Final = "kubernetes.io/limit-ranger"
-"""The annotation in which the API server's LimitRanger says which containers it has given resources."""
+"""Annotation in which the API server's LimitRanger lists the containers to which it added resources."""
 _CONTAINERS: Final = ("initContainers", "containers")
 _AMOUNTS: Final = frozenset({"limits", "requests"})
 _MOST_SHOWN: Final = 120
@@ -43,7 +46,10 @@ _MOST_SHOWN: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field of a pod, what it is and what it would be: None where it is not there, empty if not shown."""
+    """A field of a Pod, with its current and its new value.
+
+    None stands for a missing field, and an empty text for a value that is not shown.
+    """
 
     field: str
     there: str | None
@@ -64,14 +70,15 @@ class Difference:
 def differences(
     known: InjectionInputs, namespace: NamespaceObject, pod: Pod
 ) -> tuple[Difference, ...] | None:
-    """Return what would be another if a pod that has a sidecar were made anew, in the order of its fields.
+    """Return the differences between a Pod with a sidecar and the same Pod injected again, in field order.
 
-    None where it would get none. What an API server fills in is no difference, nor what somebody gives all
-    containers alike. Raises what `injected` does, and CannotPatchError where the sidecar cannot be taken out.
+    Returns None if the Pod would get no sidecar now. Values that an API server fills in are not differences,
+    nor are items that another program adds to all containers. Raises the errors of `injected`, and
+    CannotPatchError if the sidecar cannot be removed.
     """
     plain = restored(pod)
     roots = (pod.get("metadata", {}).get("annotations") or {}).get(ROOTS_ANNOTATION, "")
-    # Who injects by hand may have put the roots there: nothing is known of others here.
+    # Roots from an injection by hand are kept, because the roots of other meshes are unknown here.
     uuid = (own_uuid(pod) or TO_COME) if known.config.identity is Identity.SECRET else None
     known = replace(known, roots=known.roots or roots.encode(), uuid=uuid)
     anew = injected(known, namespace, plain).pod
@@ -81,14 +88,14 @@ def differences(
 
 
 class _PodComparison:
-    """Walks a pod as it is beside the pod as it would be: both come of one, and differ by the injection."""
+    """Comparison of a Pod with its new form; both have the same author, and differ by injection only."""
 
     def __init__(self, pod: Mapping[str, Any]) -> None:
         self._pod = pod
         self._ranged = str((pod.get("metadata", {}).get("annotations") or {}).get(_LIMIT_RANGER, ""))
 
     def pods(self, anew: Mapping[str, Any]) -> Iterator[Difference]:
-        """Yield what differs."""
+        """Yield the differences."""
         was, now = self._pod.get("metadata") or {}, anew.get("metadata") or {}
         for words in ("annotations", "labels"):
             there, wanted = (_without_notes(each.get(words) or {}) for each in (was, now))
@@ -159,18 +166,18 @@ class _PodComparison:
             yield from self._values(f"{path}[{index}]", "", was, now)
 
     def _has_every_other(self, name: str, item: object) -> bool:
-        """Say whether all of the author's containers have an item: then somebody gives it to every one."""
+        """Return whether all of the author's containers have an item, which another program then adds."""
         others = [each for each in self._pod["spec"].get("containers") or () if _is_author_s(each)]
         return bool(others) and all(item in (each.get(name) or ()) for each in others)
 
     def _is_ranged(self, path: str) -> bool:
-        """Say whether a resource may be the LimitRanger's."""
+        """Return whether a resource value may come from the LimitRanger."""
         container = path.partition("[")[2].partition("]")[0]
         return ".resources." in path and f"container {container}" in self._ranged
 
 
 def _alike(value: object, other: object) -> object:
-    """Return an empty list or mapping for nothing where there is one on the other side."""
+    """Return an empty list or mapping for an empty field if the other side has one."""
     if not is_nothing(value):
         return value
     return [] if isinstance(other, list) else {} if isinstance(other, Mapping) else value
@@ -185,7 +192,7 @@ def _without_notes(words: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _whole(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a mapping with the requests that an API server makes of limits."""
+    """Return a mapping of resources with the requests that an API server derives from the limits."""
     limits, requests = value.get("limits"), value.get("requests")
     if not isinstance(limits, Mapping):
         return value
@@ -193,7 +200,7 @@ def _whole(value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _words_differ(path: str, there: Sequence[Any], wanted: Sequence[Any]) -> Difference:
-    """Return what differs of two lists of words, without what they begin and end with alike."""
+    """Return the difference of two lists of words, without their common start and end."""
     pairs = zip(there, wanted, strict=False)
     start = next((at for at, (was, now) in enumerate(pairs) if was != now), min(len(there), len(wanted)))
     was, now = list(there[start:]), list(wanted[start:])
@@ -205,7 +212,7 @@ def _words_differ(path: str, there: Sequence[Any], wanted: Sequence[Any]) -> Dif
 
 
 def _shown(path: str, value: object) -> str | None:
-    """Return a value as it may be shown: what an environment holds may be a secret."""
+    """Return a value for display, or an empty text for environment variables, which may be secrets."""
     if is_nothing(value):
         return None
     if ".env[" in path or isinstance(value, Mapping | list):

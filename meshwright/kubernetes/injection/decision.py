@@ -1,8 +1,9 @@
-"""Whether a pod gets a sidecar, and why: what is nearest to it counts.
+"""The decision whether a Pod gets a sidecar, and why: the rule that is nearest to the Pod wins.
 
-Never where it could not work, or the pod is somebody else's; then as its author says, as its labels are
-selected, as its namespace says, and last as the policy is. Of Open Service Mesh's words the same are
-understood as that had them.
+First, a Pod gets no sidecar if a sidecar could not work, or if the Pod belongs to another mesh. Then the
+Pod's own label or annotation decides, then the label selectors of the configuration, then the namespace, and
+last the policy. Labels and annotations of Open Service Mesh have their original meaning. For example, a Pod
+with `meshwright.dev/inject: "false"` gets no sidecar in a namespace with `meshwright.dev/inject: "true"`.
 """
 
 import enum
@@ -26,11 +27,11 @@ OSM_UUID: Final = "osm-proxy-uuid"
 DATA_PLANE: Final = "istio.io/dataplane-mode"
 
 _MIRROR: Final = "kubernetes.io/config.mirror"
-"""A kubelet's annotation of the Pod by which a cluster sees a static pod (Kubernetes, `types.go`)."""
+"""Annotation of a kubelet on the Pod that mirrors a static Pod (Kubernetes, `types.go`)."""
 _ISTIO: Final = "sidecar.istio.io/status"
 _LINKERD: Final = "linkerd.io/proxy-version"
 _OTHERS: Final = frozenset({"istio-proxy", "linkerd-proxy", "osm-init"})
-"""Names by which containers of other meshes are known."""
+"""Names of containers that show that another mesh injected the Pod."""
 _WORDS: Final[Mapping[str, bool]] = {"true": True, "false": False}
 _OSM_WORDS: Final[Mapping[str, bool]] = {
     **dict.fromkeys(("enabled", "yes", "true"), True),
@@ -39,7 +40,7 @@ _OSM_WORDS: Final[Mapping[str, bool]] = {
 
 
 class Reason(enum.StrEnum):
-    """What decided."""
+    """The rule that decided."""
 
     MIRROR = "mirror"
     HOST_NETWORK = "host-network"
@@ -57,7 +58,7 @@ class Reason(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether there is to be a sidecar, what decided that, and in words."""
+    """Whether the Pod gets a sidecar, the rule that decided, and an explanation."""
 
     inject: bool
     reason: Reason
@@ -65,16 +66,16 @@ class Decision:
 
 
 Rule = Callable[[], Decision | None]
-"""What a rule says, None for nothing; raises CannotPatchError where it finds a word that is none."""
+"""Returns the decision of a rule, or None if it does not apply. Raises CannotPatchError."""
 
 
 def decide(config: InjectionConfig, namespace: NamespaceObject, pod: Pod) -> Decision:
-    """Decide; raise CannotPatchError for a word on the pod, or its namespace, that is none."""
+    """Decide about a Pod. Raises CannotPatchError for an invalid value on the Pod or its namespace."""
     return next(said for _, asked in rules(config, namespace, pod) if (said := asked()) is not None)
 
 
 def rules(config: InjectionConfig, namespace: NamespaceObject, pod: Pod) -> Iterator[tuple[str, Rule]]:
-    """Yield each rule in its order, in words, and what asks it: the first that says something decides."""
+    """Yield each rule with its description, in order; the first rule with a decision wins."""
     labels = pod.get("metadata", {}).get("labels") or {}
     annotations = pod.get("metadata", {}).get("annotations") or {}
     theirs = dict(namespace.labels), dict(namespace.annotations)
@@ -95,10 +96,10 @@ def _policy(config: InjectionConfig) -> Decision:
 
 
 def _never(config: InjectionConfig, namespace: NamespaceObject, pod: Pod) -> Decision | None:
-    """Return why there cannot be a sidecar, whatever anybody says; None where there can."""
+    """Return the reason why a Pod cannot have a sidecar, or None."""
     labels = dict(namespace.labels)
     if _MIRROR in (pod.get("metadata", {}).get("annotations") or {}):
-        # What runs is the file on the node; API servers refuse a mirror that has a token or a ConfigMap.
+        # The node runs the file, and API servers refuse a mirror Pod with a token or a ConfigMap.
         return Decision(
             False, Reason.MIRROR, f"the pod mirrors a static pod: it has the annotation {_MIRROR}"
         )
@@ -125,7 +126,7 @@ def _never(config: InjectionConfig, namespace: NamespaceObject, pod: Pod) -> Dec
 
 
 def _other_mesh(config: InjectionConfig, namespace: Mapping[str, str], pod: Pod) -> str:
-    """Say by what the pod is known to be another mesh's; nothing if it is not."""
+    """Return the mark of another mesh on the Pod, or an empty text."""
     metadata = pod.get("metadata", {})
     annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
     for annotation in (_ISTIO, _LINKERD):
@@ -142,7 +143,7 @@ def _other_mesh(config: InjectionConfig, namespace: Mapping[str, str], pod: Pod)
 
 
 def _other_data_plane(namespace: Mapping[str, str], pod: Pod) -> str:
-    """Say by which label another data plane has the pod's traffic; nothing if none has. The pod's counts."""
+    """Return the label of another data plane, or an empty text. The Pod's label wins over the namespace's."""
     own = (pod.get("metadata", {}).get("labels") or {}).get(DATA_PLANE)
     said = namespace.get(DATA_PLANE, "none") if own is None else own
     if said == "none":
@@ -153,7 +154,7 @@ def _other_data_plane(namespace: Mapping[str, str], pod: Pod) -> str:
 def _switched(
     reason: Reason, whose: str, labels: Mapping[str, str], annotations: Mapping[str, str]
 ) -> Decision | None:
-    """Return what a label or an annotation says, in that order, and then Open Service Mesh's annotation."""
+    """Return the decision by our label, then by our annotation, then by Open Service Mesh's annotation."""
     for kind, words, name, known in (
         ("label", labels, INJECT, _WORDS),
         ("annotation", annotations, INJECT, _WORDS),
@@ -170,6 +171,7 @@ def _switched(
 
 
 def _selected(config: InjectionConfig, labels: Mapping[str, str]) -> Decision | None:
+    # `neverInjectSelector` comes first, so that it wins if both match.
     for each in config.never:
         if each.matches(labels):
             return Decision(False, Reason.NEVER, f"neverInjectSelector matches with {each}")

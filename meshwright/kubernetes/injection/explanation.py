@@ -1,4 +1,4 @@
-"""Why a pod has a sidecar, gets one, or does not: who is asked about it, each rule, what comes of it."""
+"""Explanation why a Pod has, gets or lacks a sidecar: webhooks, rules, and the result."""
 
 import enum
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ OURS: Final = ".inject.meshwright.dev"
 
 
 class SidecarDrift(enum.StrEnum):
-    """How a pod that there is stands to what the injector would make of it now."""
+    """Comparison of a running Pod with the Pod that the injector would create now."""
 
     AS_WANTED = "as it would be if it were made anew"
     MISSING = "has no sidecar, and would get one if it were made anew"
@@ -32,13 +32,13 @@ class SidecarDrift(enum.StrEnum):
 
     @property
     def is_right(self) -> bool:
-        """Say whether nothing is to be done."""
+        """Return whether the Pod is as it should be."""
         return self is SidecarDrift.AS_WANTED
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookMatch:
-    """A webhook of a MutatingWebhookConfiguration, and why it is not asked about a pod, empty if it is."""
+    """A webhook of a MutatingWebhookConfiguration, with the reason why it does not select a Pod, or empty."""
 
     configuration: str
     webhook: str
@@ -47,7 +47,7 @@ class WebhookMatch:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A rule of the decision and what it said, empty for nothing."""
+    """A rule of the decision and its result, which is empty if the rule does not apply."""
 
     rule: str
     said: str = ""
@@ -55,9 +55,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """All of it; `webhooks` is None where no cluster was asked, `standing` where the pod is a manifest.
+    """The whole explanation.
 
-    `differences` are those between the sidecar that is there and the one it would get.
+    `webhooks` is None without a cluster, and `standing` is None for a Pod in a manifest. `differences`
+    compares the Pod's sidecar with the sidecar that the Pod would get now.
     """
 
     steps: tuple[Step, ...]
@@ -69,12 +70,12 @@ class Explanation:
 
     @property
     def is_asked(self) -> bool:
-        """Say whether an API server would ask about the pod at all, as far as that is known."""
+        """Return whether an API server would send the Pod to a webhook; True if unknown."""
         return self.webhooks is None or any(not each.why_not for each in self.webhooks)
 
     @property
     def gets_one(self) -> bool:
-        """Say whether the pod gets a sidecar as it is made."""
+        """Return whether the Pod gets a sidecar at its creation."""
         return self.is_asked and self.answer.result in (Result.INJECTED, Result.UNCHANGED)
 
 
@@ -87,9 +88,10 @@ def explained(
     runs: bool = False,
     ends: bool = False,
 ) -> Explanation:
-    """Explain; `registered` are MutatingWebhookConfigurations, and `runs` says that the pod is there.
+    """Explain the injection of a Pod.
 
-    `ends` says that it is to end by itself, as a Job's.
+    `registered` are MutatingWebhookConfigurations. `runs`: the Pod exists in the cluster. `ends`: the Pod is
+    expected to end by itself, for example in a Job.
     """
     if known.config.identity is Identity.SECRET:
         known = replace(known, uuid=TO_COME)
@@ -101,7 +103,7 @@ def explained(
         found = chosen(known.config.overlays, known.config.default_overlays, namespace, pod)
         overlays = tuple(each.name for each in found)
     except CannotPatchError:
-        pod = None  # the answer says why
+        pod = None  # the answer has the reason
     webhooks = None
     if registered is not None:
         webhooks = tuple(each for one in registered for each in asked(one, namespace, document))
@@ -137,7 +139,7 @@ def _standing(
 def asked(
     configuration: Mapping[str, Any], namespace: NamespaceObject, document: Mapping[str, Any]
 ) -> Iterator[WebhookMatch]:
-    """Yield the webhooks of ours in a configuration, and whether their selectors take the pod."""
+    """Yield our webhooks in a configuration, with the result of their selectors for the Pod."""
     name = str(configuration.get("metadata", {}).get("name", ""))
     theirs = {**dict(namespace.labels), NAME_LABEL: namespace.name}
     own = (document.get("metadata") or {}).get("labels") or {}
@@ -153,7 +155,7 @@ def asked(
 
 
 def _unfit(selector: Mapping[str, Any], labels: Mapping[str, str]) -> str:
-    """Say what does not fit, empty if all does."""
+    """Return the label that does not match a selector, as a sentence; empty if all match."""
     for each in required(selector):
         if not each.holds(labels):
             found = labels.get(each.key)

@@ -1,4 +1,4 @@
-"""Manifests in, manifests out: the pods in them with their sidecars, all else as it was."""
+"""Injection in manifests: Pods get sidecars, and everything else stays unchanged."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ TEMPLATES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("batch", "CronJob"): ("spec", "jobTemplate", *_TEMPLATE),
     ("batch", "Job"): _TEMPLATE,
 }
-"""Where the pod stands in what makes pods, by API group and kind."""
+"""Path of the Pod in objects that contain or create Pods, by API group and kind."""
 _TYPE: Final = ("apiVersion", "kind")
 _END: Final = frozenset({"CronJob", "Job"})
 
@@ -37,7 +37,7 @@ Change = Callable[[Pod, "Place"], tuple[Pod | None, "InjectionResult"]]
 
 @dataclass(frozen=True, slots=True)
 class InjectionResult:
-    """What became of one object: whether it is another one now, why, and what to know of it."""
+    """The result for one object: whether it changed, why, and warnings."""
 
     what: str
     changed: bool
@@ -48,23 +48,23 @@ class InjectionResult:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A manifest as it is afterwards, and what became of each object in it that has pods."""
+    """A manifest after injection, with the result for each object that has Pods."""
 
     manifest: Manifest
     said: tuple[InjectionResult, ...] = ()
 
     @property
     def changed(self) -> bool:
-        """Say whether anything in it is another thing now."""
+        """Return whether any object has changed."""
         return any(each.changed for each in self.said)
 
 
 def inject(
     known: InjectionInputs, namespaces: Mapping[str, NamespaceObject], manifest: object, default: str
 ) -> Outcome:
-    """Return a manifest with sidecars; `default` is the namespace of what names none. Raises nothing.
+    """Return a manifest with sidecars. Errors become results of the objects.
 
-    `namespaces` are those of which something is known, by name.
+    `namespaces` are the known namespaces by name. `default` is the namespace of objects without one.
     """
 
     def change(pod: Pod, place: Place) -> tuple[Pod | None, InjectionResult]:
@@ -79,7 +79,7 @@ def inject(
 
 
 def uninject(manifest: object, default: str) -> Outcome:
-    """Return a manifest without sidecars, as its author wrote it; raises nothing."""
+    """Return a manifest without sidecars, as its author wrote it. Errors become results of the objects."""
 
     def change(pod: Pod, place: Place) -> tuple[Pod | None, InjectionResult]:
         if not is_patched(pod):
@@ -93,7 +93,7 @@ def uninject(manifest: object, default: str) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a pod stands: in words, its namespace, the kind of object that has it, and its field there."""
+    """Place of a Pod: the object in words, its namespace and kind, and the path of the Pod in it."""
 
     what: str
     namespace: str
@@ -102,14 +102,14 @@ class Place:
 
     @property
     def ends(self) -> bool:
-        """Say whether its pods are to end by themselves."""
+        """Return whether the object's Pods are expected to end by themselves."""
         return self.kind in _END
 
 
 def pods_in(manifest: object, default: str) -> Iterator[tuple[Place, object]]:
-    """Yield the pods of a manifest, and of what makes pods, also in Lists; None for one that is missing.
+    """Yield the Pods in a manifest, also inside controllers and Lists, or None for a missing Pod.
 
-    Nobody has looked at what they are; `default` is the namespace of what names none.
+    The Pods are unchecked. `default` is the namespace of objects without one.
     """
     for document in objects_in(manifest):
         if (place := _place(document, default)) is not None:
@@ -131,7 +131,7 @@ def namespaces_in(manifests: Iterator[object]) -> Mapping[str, NamespaceObject]:
 
 
 def objects_in(document: object) -> Iterator[Manifest]:
-    """Yield a manifest's objects: itself, or what a List holds."""
+    """Yield the objects of a manifest: the manifest itself, or the items of a List."""
     if isinstance(document, Mapping):
         if (items := _items(document)) is None:
             yield document
@@ -140,9 +140,9 @@ def objects_in(document: object) -> Iterator[Manifest]:
 
 
 def _items(document: Manifest) -> list[object] | None:
-    """Return what a List holds; None for what is none.
+    """Return the items of a List, or None for any other object.
 
-    An API server's lists are of one kind each (`PodList`), whose items need not say it themselves.
+    Lists of an API server have one kind (`PodList`), and their items may lack `kind` and `apiVersion`.
     """
     items, kind = document.get("items"), str(document.get("kind", ""))
     if not kind.endswith("List") or not isinstance(items, list):
@@ -170,14 +170,14 @@ def _changed(document: object, default: str, change: Change) -> Outcome:
 
 
 def _as_it_stood(item: Manifest, was: object) -> Manifest:
-    """Return an item of a list without what it need not say there, and did not."""
+    """Return an item of a list without the `kind` and `apiVersion` that it lacked before."""
     if not isinstance(was, Mapping):
         return item
     return {name: each for name, each in item.items() if name in was or name not in _TYPE}
 
 
 def _place(document: Manifest, default: str) -> Place | None:
-    """Return where the pod of an object stands; None for one of a kind that has none."""
+    """Return the place of an object's Pod, or None for a kind without Pods."""
     group, kind = str(document.get("apiVersion", "")).rpartition("/")[0], str(document.get("kind", ""))
     path = TEMPLATES.get((group, kind))
     if path is None:
@@ -190,7 +190,7 @@ def _place(document: Manifest, default: str) -> Place | None:
 
 
 def _printable(text: str) -> str:
-    """Return a text as a terminal may be given it: nobody has checked what an object is called."""
+    """Return a text that is safe for a terminal, because the names in a manifest are unchecked."""
     return text if text.isprintable() else ascii(text)[1:-1]
 
 
@@ -206,11 +206,11 @@ def _at(document: Manifest, path: tuple[str, ...]) -> object:
 
 
 def _with(document: Manifest, path: tuple[str, ...], pod: Pod) -> Manifest:
-    """Return a manifest with another pod in the place of its own, the fields in their order."""
+    """Return a manifest with another Pod at the path, and the fields in their order."""
     if path:
         return {**document, path[0]: _with(document[path[0]], path[1:], pod)}
     fields = cast("Manifest", pod)
     there = [name for name in document if name in fields]
-    new = [name for name in fields if name not in document]  # metadata at most, which stands before the spec
+    new = [name for name in fields if name not in document]  # only metadata, which belongs before the spec
     at = there.index("spec") if "spec" in there else len(there)
     return {name: fields[name] for name in (*there[:at], *new, *there[at:])}

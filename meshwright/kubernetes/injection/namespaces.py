@@ -1,4 +1,4 @@
-"""A namespace as far as injection asks: its labels and annotations, whatever else may be wrong with it."""
+"""A namespace as injection sees it: labels and annotations, even if other parts are invalid."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,9 +8,9 @@ from meshwright.mesh.objects import NamespaceObject
 
 
 def namespace_of(document: Mapping[str, Any]) -> NamespaceObject:
-    """Return a namespace with its labels and annotations; what has no form of them has none.
+    """Return a namespace with its labels and annotations; malformed ones count as empty.
 
-    The readers refuse one with a mistake in any of them, and its pods are asked about all the same.
+    The regular parsers refuse a namespace with such a fault, but its Pods are reviewed nevertheless.
     """
     metadata = _mapping(document.get("metadata"))
     labels, annotations = (_pairs(metadata, each) for each in ("labels", "annotations"))

@@ -1,4 +1,4 @@
-"""A pod in, what becomes of it out: the decision, and with a yes the pod with its sidecar."""
+"""Injection of one Pod: the decision, and the Pod with its sidecar."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,18 +27,19 @@ from meshwright.specs.own_names import unread
 from meshwright.specs.own_values import unread_name
 
 MESH: Final = "meshwright"
-"""What a mesh is called that has no name."""
+"""Default name of a mesh."""
 
 TO_COME: Final = ProxyUuid("yet-to-be-made")
-"""What a proxy is called that is asked about before its pod is made, where the webhook makes its UUID."""
+"""Placeholder UUID of a proxy whose Pod does not exist yet; the webhook creates the real UUIDs."""
 
 
 @dataclass(frozen=True, slots=True)
 class InjectionInputs:
-    """What is known besides the pod: drivers by name, the environment that chooses among them and images.
+    """The inputs of injection besides the Pod.
 
-    `roots` (PEM) stand in the pods, where they are at hand; `version` is the cluster's. `uuid` is what the
-    pod's proxy is to have, whatever its labels say; None leaves it to them, or to the pod's own UID.
+    These are the configuration, drivers by name, and the environment that selects driver and images. `roots`
+    (PEM) are written into the Pod if available. `version` is the cluster's version. `uuid` replaces the UUID
+    in the Pod's labels; None leaves the choice to the labels, or to the Pod's UID.
     """
 
     config: InjectionConfig
@@ -52,9 +53,10 @@ class InjectionInputs:
 
 @dataclass(frozen=True, slots=True)
 class PodInjection:
-    """What became of a pod: `pod` is None where it is left as it is. `warnings` are for who asked.
+    """The result for a Pod.
 
-    `needs` is the proxy for which a certificate must be made, in a Secret; None where the pod joins itself.
+    `pod` is None if the Pod stays unchanged. `warnings` are for the client. `needs` is the proxy whose
+    certificate must be created in a Secret, or None if the Pod joins by itself.
     """
 
     decision: Decision
@@ -71,19 +73,19 @@ def injected(
     ends: bool = False,
     check: Check = unhurried,
 ) -> PodInjection:
-    """Decide about a pod, and patch it; `ends` says that it is to end by itself, as a Job's.
+    """Decide about a Pod, and patch it. `ends`: the Pod is expected to end by itself, for example in a Job.
 
-    `check` is called between the steps, each of which takes a time that is linear in the size of the pod.
-    Raises what `check` does, CannotPatchError for a pod that is to have a sidecar and cannot, and DriverError
-    for a driver that cannot be chosen.
+    `check` is called between the steps, each of which takes time linear in the size of the Pod. Raises the
+    errors of `check`, CannotPatchError for a Pod whose sidecar cannot be added, and DriverError if no driver
+    can be selected.
     """
     config = known.config
-    read_annotations(pod)  # a control character is said as what it is
+    read_annotations(pod)  # reports a control character with its own message
     decision = decide(config, namespace, pod)
     if not decision.inject:
         return PodInjection(decision)
     check()
-    checked(restored(pod))  # nobody has looked at what its annotations hold of it
+    checked(restored(pod))  # the original in the Pod's annotations is unchecked
     if config.identity is Identity.SECRET and known.uuid is None:
         raise CannotPatchError(
             "the injection configuration has `identity: secret`, which works only with "
@@ -111,7 +113,7 @@ def injected(
 
 
 def _named(pod: Pod, uuid: ProxyUuid) -> Pod:
-    """Return a pod whose label says this UUID."""
+    """Return a Pod with this UUID in its label."""
     metadata = pod.get("metadata", {})
     labels = {**(metadata.get("labels") or {}), PROXY_UUID_LABEL: uuid}
     return {**pod, "metadata": {**metadata, "labels": labels}}
@@ -137,7 +139,7 @@ def _injector(known: InjectionInputs) -> Injector:
 
 
 def _slips(pod: Pod) -> Iterator[str]:
-    """Yield labels and annotations of the pod under our prefix, or Open Service Mesh's, that nobody reads."""
+    """Yield unknown labels and annotations with our prefix or Open Service Mesh's: probable mistakes."""
     metadata = pod.get("metadata", {})
     for section, names in (
         ("annotations", metadata.get("annotations") or {}),
@@ -149,7 +151,7 @@ def _slips(pod: Pod) -> Iterator[str]:
 
 
 def _warnings(pod: Pod, placement: Placement, *, ends: bool) -> list[str]:
-    """Return what may not be meant; nothing of it keeps a sidecar from working."""
+    """Return probable mistakes that do not keep the sidecar from working."""
     found = []
     policy = spec_of(pod).get("dnsPolicy") or "ClusterFirst"
     if policy != "ClusterFirst":

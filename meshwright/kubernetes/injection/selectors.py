@@ -1,4 +1,4 @@
-"""Label selectors as Kubernetes has them (meta/v1, LabelSelector)."""
+"""Label selectors of Kubernetes (meta/v1, LabelSelector)."""
 
 import enum
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from meshwright.specs.fields import Fields, one_of
 
 
 class Operator(enum.StrEnum):
-    """How a label is to be."""
+    """Operator of a requirement."""
 
     IN = "In"
     NOT_IN = "NotIn"
@@ -20,14 +20,14 @@ class Operator(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What must be so of one label; `values` are for IN and NOT_IN."""
+    """A requirement for one label; `values` belong to IN and NOT_IN."""
 
     key: str
     operator: Operator
     values: tuple[str, ...] = ()
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Say whether it is so of these labels; one that is not there is NOT_IN anything."""
+        """Return whether labels meet the requirement. A missing label meets every NOT_IN."""
         match self.operator:
             case Operator.IN:
                 return labels.get(self.key) in self.values
@@ -41,12 +41,12 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """Requirements all of which must hold; there is at least one."""
+    """Requirements that must all be met; there is at least one."""
 
     requirements: tuple[Requirement, ...]
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Say whether labels are selected."""
+        """Return whether labels are selected."""
         return all(each.holds(labels) for each in self.requirements)
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class LabelSelector:
 
 
 def required(selector: Mapping[str, Any] | None) -> tuple[Requirement, ...]:
-    """Return what a selector asks for that an API server has taken; none asks for nothing."""
+    """Return the requirements of a selector from an API server; None has no requirements."""
     said = selector or {}
     labels = [
         Requirement(key, Operator.IN, (value,)) for key, value in (said.get("matchLabels") or {}).items()
@@ -69,7 +69,7 @@ def required(selector: Mapping[str, Any] | None) -> tuple[Requirement, ...]:
 
 
 def read(fields: Fields) -> LabelSelector:
-    """Read a selector; one that selects everything is noted as a mistake."""
+    """Parse a selector, and note a fault if it selects everything."""
     found = [Requirement(key, Operator.IN, (value,)) for key, value in fields.pairs("matchLabels")]
     for each in fields.sections("matchExpressions"):
         if not each.has("operator"):

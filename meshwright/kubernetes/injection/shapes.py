@@ -1,6 +1,7 @@
-"""Whether a pod is one, as far as it is looked at: nobody has checked what stands in a file.
+"""Check of a Pod's shape, because Pods in files are unchecked.
 
-Fields that are not looked at may hold anything. A null is as good as nothing, as the API server has it.
+Only fields that injection uses are checked; other fields may have any value. A null counts as an empty field,
+as in an API server.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from meshwright.sidecars.contract.errors import CannotPatchError
 from meshwright.sidecars.contract.kubernetes import Pod
 
 Shape = type | tuple[type, ...] | Mapping[str, "Shape"] | list["Shape"]
-"""A scalar's type, a mapping's fields (`*`: all of them), or a list of one shape."""
+"""The type of a scalar, the fields of a mapping (`*`: all fields), or a list with the shape of its items."""
 
 _CALL: Final[Shape] = {"host": str, "path": str, "port": (int, str), "scheme": str, "service": str}
 _PROBE: Final[Shape] = {"grpc": _CALL, "httpGet": _CALL, "tcpSocket": _CALL, "timeoutSeconds": int}
@@ -57,9 +58,9 @@ _WORDS: Final[Mapping[type, str]] = {
 
 
 def checked(document: object, path: str = "") -> Pod:
-    """Return a pod without its nulls, where those are looked at; raise CannotPatchError with the field.
+    """Return a Pod without the nulls in checked fields. Raises CannotPatchError, which names the field.
 
-    `path` is where it stands, such as `spec.template`.
+    `path` is the Pod's place in the manifest, for example `spec.template`.
     """
     return cast("Pod", _checked(document, POD, path))
 

@@ -1,4 +1,4 @@
-"""The configuration of injection: reading it, where it is stored, and the one in force.
+"""The configuration of injection: parsing, its place in the cluster, and the one in force.
 
-It never looks at a Pod.
+This package never looks at a Pod.
 """

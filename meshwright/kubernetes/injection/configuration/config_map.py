@@ -1,4 +1,4 @@
-"""The configuration in a ConfigMap, as the API server has it: watched, and read as a whole when it pauses."""
+"""The configuration of injection in a ConfigMap: watched, and read when changes pause."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,27 +18,27 @@ from meshwright.kubernetes.injection.configuration.place import ConfigMapKey
 
 QUIET_SECONDS: Final = 0.1
 LONGEST_SECONDS: Final = 1.0
-"""After so long without a change it is read; one that never pauses is read so often."""
+"""Seconds without a change until the ConfigMap is read, and the longest delay if changes never pause."""
 
 FIRST_SECONDS: Final = 5.0
-"""How long a server that begins waits for it; then it begins without."""
+"""Seconds for which a starting server waits for the configuration; afterwards it starts without one."""
 
 
 class Owner(Protocol):
-    """Tells who wrote the ConfigMap what is wrong with it, where he looks."""
+    """Reporter of faults to the owner of the ConfigMap, for example as Events about the ConfigMap."""
 
     def said(self, metadata: Raw, error: str) -> None:
-        """Take note of what is wrong with it, empty for nothing; never waits."""
+        """Record the fault of the ConfigMap, or an empty text. Never waits."""
         ...
 
     async def run(self) -> None:
-        """Tell it, until cancelled."""
+        """Report recorded faults until cancelled."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _StoredConfigMap:
-    """What is kept of the ConfigMap: who it is, and what stands under the key, None where there is none."""
+    """The used part of the ConfigMap: its UID, and the text under the key or None."""
 
     uid: str
     text: str | None
@@ -49,9 +49,10 @@ _GONE: Final = _StoredConfigMap("", None, {})
 
 
 class InjectionConfigMap(CurrentConfig):
-    """A configuration in a ConfigMap; while it is gone, or cannot be watched, the last good one holds.
+    """A configuration in a ConfigMap. Without the ConfigMap, the last valid configuration stays in force.
 
-    `document_of` makes of a text and its place one document, or raises ConfigurationError.
+    The same holds while the watch fails. `document_of` parses a text from a place into one document, and
+    raises ConfigurationError.
     """
 
     def __init__(
@@ -82,17 +83,17 @@ class InjectionConfigMap(CurrentConfig):
 
     @property
     def is_one(self) -> bool:
-        """It may always become another one."""
+        """Return True, because a ConfigMap may change at any time."""
         return True
 
     @property
     def stale(self) -> str:
-        """Why it may be old."""
+        """Return the reason why the configuration may be outdated, or an empty text."""
         error = self._reflector.figures.error
         return f"cannot watch {self._where}: {error}" if error else ""
 
     async def first(self) -> None:
-        """Read it before anybody is told of the injector: what is registered depends on it."""
+        """Read the configuration before the webhook is registered, because the registration depends on it."""
         namespace, name = self._place.namespace, self._place.name
         try:
             async with asyncio.timeout(FIRST_SECONDS):
@@ -106,7 +107,7 @@ class InjectionConfigMap(CurrentConfig):
             self._take_over(_kept(self._place.key, found[0]) if found else None)
 
     async def following(self, changed: Callable[[], None]) -> None:
-        """Watch it, and say each time that it was read, until cancelled."""
+        """Watch the ConfigMap until cancelled, and call `changed` after each reading."""
         async with asyncio.TaskGroup() as group:
             watch = self._reflector.run(lambda _: self._heard.set())
             group.create_task(watch, name="injection configuration watch")
@@ -122,7 +123,7 @@ class InjectionConfigMap(CurrentConfig):
                 changed()
 
     async def _paused(self) -> None:
-        """Return when nothing was heard for a while, or for long enough."""
+        """Wait until changes pause for QUIET_SECONDS, at most LONGEST_SECONDS."""
         now = asyncio.get_running_loop().time
         end = now() + LONGEST_SECONDS
         while self._heard.is_set():
@@ -134,7 +135,7 @@ class InjectionConfigMap(CurrentConfig):
                 return
 
     def _look(self) -> bool:
-        """Read what is other than what was read; say whether anything was."""
+        """Read the ConfigMap if it has changed, and return whether it has."""
         if not self._reflector.listed.is_set():
             self.error = self.stale or self.error
             return False
@@ -144,6 +145,7 @@ class InjectionConfigMap(CurrentConfig):
     def _take_over(self, found: _StoredConfigMap | None) -> bool:
         if (seen := found or _GONE) == self._read_as:
             return False
+        # Also a rejected form is remembered, so that the same fault is counted and logged only once.
         self._read_as = seen
         self._read(found)
         return True

@@ -1,23 +1,23 @@
-"""How injection is configured: one value, read and checked as a whole.
+"""The configuration of injection: one value, parsed and checked as a whole.
 
-policy: enabled                      # or disabled: for pods of which nothing else is said
-mesh: osm                            # its name; namespaces that another mesh monitors are left alone
-neverInjectSelector: [...]           # label selectors of pods; never wins over always
+policy: enabled                      # or disabled: for Pods without any other rule
+mesh: osm                            # its name; namespaces monitored by another mesh are left alone
+neverInjectSelector: [...]           # label selectors of Pods; the first list wins over the second
 alwaysInjectSelector: [...]
-interception: init-container         # or cni: who sets the rules in a pod
-identity: token                      # or secret: how a pod comes by its certificate
+interception: init-container         # or cni: the program that sets the rules in a Pod
+identity: token                      # or secret: the way in which a Pod gets its certificate
 sidecar:
-image: proxy:1
-initImage: init:1                  # the image, where it is not said
-imagePullPolicy: IfNotPresent
-imagePullSecrets: [registry]
-placement: native                  # or classic; by the cluster's version, where it is not said
-resources: {requests: {cpu: 50m, memory: 128Mi}}
+  image: proxy:1
+  initImage: init:1                  # default: image
+  imagePullPolicy: IfNotPresent
+  imagePullSecrets: [registry]
+  placement: native                  # or classic; default: by the cluster's version
+  resources: {requests: {cpu: 50m, memory: 128Mi}}
 controlPlane: {namespace: meshwright-system, enrolmentPort: 15130, renewalPort: 15131,
-rootsConfigMap: meshwright-roots}
-defaultOverlays: [large]             # laid over every sidecar, before those that a pod chooses
+               rootsConfigMap: meshwright-roots}
+defaultOverlays: [large]             # applied to every sidecar, before the Pod's own overlays
 overlays:
-large: {sidecar: {...}, interception: {...}, volumes: [...]}
+  large: {sidecar: {...}, interception: {...}, volumes: [...]}
 """
 
 import enum
@@ -39,22 +39,22 @@ from meshwright.specs.notes import Notes
 
 CONTROL_PLANE_NAMESPACE: Final = Namespace("meshwright-system")
 RESOURCES: Final[Mapping[str, Mapping[str, str]]] = {"requests": {"cpu": "50m", "memory": "128Mi"}}
-"""What a sidecar asks for where nobody says: where one asks for nothing, no autoscaler goes by the CPU."""
+"""Default resources of a sidecar. Without a CPU request, an autoscaler cannot use the Pod's CPU usage."""
 
 
 class Policy(enum.StrEnum):
-    """What holds for pods of which nothing else is said."""
+    """The decision for Pods without any other rule."""
 
     ENABLED = "enabled"
     DISABLED = "disabled"
 
 
 class Identity(enum.StrEnum):
-    """How a pod comes by its proxy's certificate.
+    """The way in which a Pod gets its proxy's certificate.
 
-    TOKEN: its agent makes a key, and joins by the pod's ServiceAccount token. SECRET: key and certificate are
-    made before the pod and stand in a Secret of its namespace, as Open Service Mesh had it; for clusters
-    whose API server projects or judges no tokens.
+    TOKEN: the agent creates a key, and joins with the Pod's ServiceAccount token. SECRET: key and certificate
+    are created before the Pod, in a Secret of its namespace, as in Open Service Mesh. SECRET is for clusters
+    whose API server cannot project or review tokens.
     """
 
     TOKEN = "token"  # noqa: S105 - a word
@@ -62,7 +62,7 @@ class Identity(enum.StrEnum):
 
 
 class ConfigurationError(DriverError):
-    """The configuration is wrong: the message has a line for each fault, with its field."""
+    """The configuration is invalid; the message has a line for each fault, with its field."""
 
     def __init__(self, *lines: str) -> None:
         super().__init__("\n".join(lines))
@@ -71,7 +71,10 @@ class ConfigurationError(DriverError):
 
 @dataclass(frozen=True, slots=True)
 class InjectionConfig:
-    """What is the same for all pods. Images are empty where others name them (MeshConfig, environment)."""
+    """The settings of injection that are equal for all Pods.
+
+    An image is empty if MeshConfig or the environment names it.
+    """
 
     policy: Policy = Policy.ENABLED
     mesh: str = ""
@@ -92,7 +95,7 @@ class InjectionConfig:
 
 
 def read(document: object, file: str) -> InjectionConfig:
-    """Read a configuration from what a file says, which nothing may be; raise ConfigurationError."""
+    """Parse a configuration from a document; None is an empty document. Raises ConfigurationError."""
     notes = Notes(InFile(file))
     if not isinstance(document, Mapping | None):
         raise ConfigurationError(f"{file}: must be a mapping, with fields such as policy and overlays")
@@ -143,7 +146,7 @@ def _configuration(fields: Fields) -> InjectionConfig:
 
 
 def _resources(sidecar: Fields) -> Mapping[str, Mapping[str, str]]:
-    """Read requests and limits, whose quantities may be numbers; an empty mapping asks for nothing."""
+    """Parse requests and limits, whose quantities may be numbers; an empty mapping requests nothing."""
     if not sidecar.has("resources"):
         sidecar.accept("resources")
         return RESOURCES

@@ -1,4 +1,4 @@
-"""The configuration in force: taken as a whole or not at all, wherever it is read from."""
+"""The configuration in force, from any source: accepted as a whole or rejected as a whole."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,18 +17,18 @@ _log = structlog.get_logger("injector.configured")
 
 
 class ReadCounter(Protocol):
-    """Counts what was read."""
+    """Counter of read configurations."""
 
     def injection_configuration(self, *, taken: bool) -> None:
-        """Count a configuration that was taken, or was not."""
+        """Count a configuration as accepted or rejected."""
         ...
 
 
 class CurrentConfig:
-    """What is in force: `config` is None while there is none, `error` says what is wrong with the newest.
+    """The configuration in force: `config` is None until the first valid one, `error` the newest fault.
 
-    A bad one changes nothing; if it is the first there is none until it is mended. `home` is the control
-    plane's namespace, which it knows better than any configuration.
+    An invalid configuration changes nothing. `home` is the control plane's namespace, which replaces the
+    namespace in the configuration.
     """
 
     def __init__(self, home: str, counted: ReadCounter) -> None:
@@ -38,23 +38,23 @@ class CurrentConfig:
 
     @property
     def is_one(self) -> bool:
-        """Say whether it may become another one."""
+        """Return whether the configuration may change while the server runs."""
         return False
 
     @property
     def stale(self) -> str:
-        """Why what is in force may be old, empty where nothing is known against it."""
+        """Return the reason why the configuration in force may be outdated, or an empty text."""
         return ""
 
     async def first(self) -> None:
-        """Read it for the first time, if that is yet to be; what fails is tried again later."""
+        """Read the configuration for the first time if necessary; a failed reading is repeated later."""
 
     async def following(self, changed: Callable[[], None]) -> None:
-        """Keep it current, and say each time that it was read, until cancelled."""
+        """Keep the configuration current until cancelled, and call `changed` after each reading."""
         raise NotImplementedError
 
     def take(self, document: object, where: str) -> None:
-        """Put what a document says in force, if all of it is right; `where` it stands, for people."""
+        """Put a document in force if all of it is valid; `where` names its place in messages."""
         again = self.config is not None
         try:
             self.config = replace(read(document, where), control_plane_namespace=self._home)
@@ -67,7 +67,7 @@ class CurrentConfig:
             _log.info("injection configuration loaded", where=where)
 
     def refuse(self, reason: str) -> None:
-        """Note that what was read is not taken, and why."""
+        """Record that a configuration was rejected, with the reason."""
         self.error = " ".join(reason.split())
         self._counted.injection_configuration(taken=False)
         _log.error("injection configuration rejected", reason=self.error, kept=self.config is not None)

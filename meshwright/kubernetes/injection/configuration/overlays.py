@@ -1,7 +1,8 @@
-"""Named overlays: how they are written, and which of them a pod chooses.
+"""Named overlays of a sidecar: parsing them, and selecting the overlays of a Pod.
 
-An overlay holds strategic merge patches: `sidecar` and `interception` of the two containers, `volumes` of the
-pod's. Their fields are those of core/v1 Container; what is in a field is for the API server to judge.
+An overlay has strategic merge patches: `sidecar` and `interception` for the two containers, `volumes` for the
+Pod. For example `{sidecar: {resources: {limits: {cpu: "2"}}}}` raises the CPU limit of the sidecar. Field
+names are checked against core/v1 Container; their values are left to the API server.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,18 +27,18 @@ CONTAINER_FIELDS: Final = frozenset(
         *("terminationMessagePolicy", "tty", "volumeDevices", "volumeMounts", "workingDir"),
     }
 )
-"""The fields of a container (core/v1, Kubernetes 1.34), but for its name."""
+"""Fields of a container (core/v1, Kubernetes 1.34), except `name`."""
 _DIRECTIVES: Final = frozenset({"delete", "replace"})
 
 
 class OverlayReader:
-    """Reads the field `overlays` of a configuration."""
+    """Parser for the field `overlays` of a configuration."""
 
     def __init__(self, fields: Fields) -> None:
         self._fields = fields.section("overlays")
 
     def read(self) -> Iterator[Overlay]:
-        """Yield the overlays in the order of their names; what is wrong with one is noted."""
+        """Yield the overlays in the order of their names, and note the faults."""
         for name in sorted(self._fields.names()):
             if not is_dns_label(name):
                 self._fields.wrong(name, LABEL_RULE, Code.BAD_NAME)
@@ -55,9 +56,10 @@ class OverlayReader:
 def chosen(
     overlays: Mapping[str, Overlay], defaults: Sequence[str], namespace: NamespaceObject, pod: Pod
 ) -> tuple[Overlay, ...]:
-    """Return a pod's overlays in the order in which they are laid over: the mesh's, then those it names.
+    """Return a Pod's overlays in the order of application: first the mesh's, then the Pod's own.
 
-    Its namespace's annotation counts where it has none. Raises CannotPatchError for a name that is none.
+    The namespace's annotation counts for a Pod without the annotation. Raises CannotPatchError for the name
+    of an unknown overlay.
     """
     own = (pod.get("metadata", {}).get("annotations") or {}).get(OVERLAYS)
     said = dict(namespace.annotations).get(OVERLAYS, "") if own is None else own
@@ -96,7 +98,7 @@ def _volumes(fields: Fields) -> Iterator[Mapping[str, object]]:
 
 
 def _check(fields: Fields, value: object, path: str) -> None:
-    """Note what is no patch, however deep: an unknown directive, or an item of a list without its name."""
+    """Note the faults of a patch at any depth: an unknown directive, or a list item without its name."""
     if not isinstance(value, Mapping):
         return
     for name, inner in value.items():

@@ -1,4 +1,4 @@
-"""Where the configuration of injection stands in a cluster."""
+"""Place of the injection configuration in a cluster."""
 
 from dataclasses import dataclass
 from typing import Final, Self
@@ -7,10 +7,10 @@ from meshwright.mesh.names import Namespace, is_dns_label, is_dns_subdomain
 
 CONFIG_MAP: Final = "meshwright-injection"
 CONFIG_KEY: Final = "config.yaml"
-"""Where the chart has it: in a ConfigMap of the control plane's namespace."""
+"""Name and key of the ConfigMap that the chart creates in the control plane's namespace."""
 
 SETTINGS: Final = "meshwright"
-"""The ConfigMap there in which the chart has the server's settings, under the same key."""
+"""Name of the ConfigMap with the server's settings from the chart, under the same key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class ConfigMapKey:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read NAMESPACE/NAME or NAMESPACE/NAME/KEY; raise ValueError."""
+        """Parse `NAMESPACE/NAME` or `NAMESPACE/NAME/KEY`. Raises ValueError."""
         namespace, _, rest = text.partition("/")
         name, slash, key = rest.partition("/")
         if not is_dns_label(namespace) or not is_dns_subdomain(name) or (slash and not key) or "/" in key:

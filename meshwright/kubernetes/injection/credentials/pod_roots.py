@@ -1,6 +1,6 @@
-"""The ConfigMap by which a pod believes the control plane when it joins: where it is to be, and what it is.
+"""The ConfigMap with the roots by which a joining Pod verifies the control plane: its namespaces and content.
 
-Functions of values: who writes it is elsewhere.
+Pure functions; `roots_writer` writes the ConfigMap.
 """
 
 import enum
@@ -25,7 +25,7 @@ US: Final = "meshwright"
 
 
 class ConfigMapState(enum.Enum):
-    """How the ConfigMap of a namespace stands; ANOTHER_S has other roots, and is not ours to change."""
+    """State of the ConfigMap of a namespace; ANOTHER_S has other roots and belongs to another owner."""
 
     RIGHT = enum.auto()
     ABSENT = enum.auto()
@@ -35,14 +35,14 @@ class ConfigMapState(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigMapRoots:
-    """What is looked at of one: the roots in it, and whose it is, empty for what no control plane keeps."""
+    """The compared parts of a ConfigMap: its roots, and the home namespace of its control plane, or empty."""
 
     roots: str
     home: str
 
     @classmethod
     def of(cls, raw: Mapping[str, Any]) -> "ConfigMapRoots":
-        """Read an object as the API server has it."""
+        """Read an object from the API server."""
         labels = raw["metadata"].get("labels") or {}
         data = raw.get("data") or {}
         home = labels.get(HOME, "") if labels.get(MANAGED_BY) == US else ""
@@ -50,13 +50,13 @@ class ConfigMapRoots:
 
 
 def document(name: str, roots: bytes, home: str) -> Mapping[str, Any]:
-    """Return what it is to be, as a server-side apply has it."""
+    """Return the desired ConfigMap for a server-side apply."""
     labels = {MANAGED_BY: US, HOME: home}
     return {"metadata": {"name": name, "labels": labels}, "data": {AUTHORITY_FILE: roots.decode("ascii")}}
 
 
 def standing(found: ConfigMapRoots | None, roots: bytes, home: str) -> ConfigMapState:
-    """Say how one stands; somebody else's with the same roots is as good as ours."""
+    """Return the state of a ConfigMap; another owner's ConfigMap with the same roots is RIGHT."""
     if found is None:
         return ConfigMapState.ABSENT
     if found.roots == roots.decode("ascii"):
@@ -65,10 +65,10 @@ def standing(found: ConfigMapRoots | None, roots: bytes, home: str) -> ConfigMap
 
 
 class Reach:
-    """The namespaces that have pods with sidecars, or are to have them: by the mesh's objects.
+    """Namespaces with Pods that have or will get sidecars, followed from the objects of the mesh.
 
-    Those in which a webhook is asked, and decides for a sidecar where a pod says nothing itself; and those
-    with pods that have one, whoever put it there. What chooses another revision is that one's.
+    These are the namespaces whose own labels select injection, and the namespaces with Pods that have a
+    sidecar for any reason. Namespaces that select another revision are excluded.
     """
 
     def __init__(self, config: InjectionConfig, revision: str = "") -> None:
@@ -79,16 +79,16 @@ class Reach:
         self._of = Counter[str]()
 
     def by(self, config: InjectionConfig) -> "Reach":
-        """Return what has followed nothing yet, and goes by another configuration."""
+        """Return an empty Reach for another configuration."""
         return Reach(config, self._revision)
 
     @property
     def names(self) -> frozenset[str]:
-        """Return them."""
+        """Return the namespaces."""
         return frozenset((self._asked | self._of.keys()) - self._others)
 
     def follow(self, changes: Mapping[ObjectKey, SourcedObject | None]) -> bool:
-        """Take over what is other, None for what is gone; say whether that is anything to us."""
+        """Apply changes of objects, None for a deletion; return whether the namespaces may have changed."""
         moved = False
         for key, each in changes.items():
             if key.kind == NAMESPACE:
@@ -119,25 +119,25 @@ class Reach:
         self._of[key.namespace] += 1 if has_sidecar else -1
         if not self._of[key.namespace]:
             del self._of[key.namespace]
-        return self._of[key.namespace] == int(has_sidecar)  # the first of them, or the last
+        return self._of[key.namespace] == int(has_sidecar)  # the first Pod came, or the last one went
 
 
 def asks_for_sidecars(config: InjectionConfig, namespace: NamespaceObject, revision: str) -> bool:
-    """Say whether a namespace asks the control plane of a revision, and no other, for sidecars."""
+    """Return whether a namespace requests sidecars from the control plane of this revision."""
     return is_of(namespace, revision) and is_injected(config, namespace, revision)
 
 
 def is_of(namespace: NamespaceObject, revision: str) -> bool:
-    """Say whether a namespace has chosen the control plane of a revision, or with none the default one."""
+    """Return whether a namespace selects this revision; without a label it selects the default revision."""
     return dict(namespace.labels).get(REVISION, "") == revision
 
 
 def is_injected(config: InjectionConfig, namespace: NamespaceObject, revision: str = "") -> bool:
-    """Say whether pods of a namespace get sidecars because it says so, and not only the mesh's policy."""
+    """Return whether Pods of a namespace get sidecars by its labels, and not only by the mesh's policy."""
     try:
         decision = decide(config, namespace, {})
     except CannotPatchError:
-        return False  # each of its pods is refused
+        return False  # an invalid label; all Pods of the namespace are refused
     labels = dict(namespace.labels)
     chooses = bool(revision) and labels.get(REVISION) == revision
     return decision.inject and (decision.reason is Reason.NAMESPACE or OSM_MONITORED in labels or chooses)
@@ -151,5 +151,5 @@ def _has_sidecar(said: SourcedObject) -> bool:
 
 
 def at_home(home: str) -> InjectionConfig:
-    """Return the configuration that says nothing but where the control plane is."""
+    """Return a default configuration for a control plane in this namespace."""
     return InjectionConfig(control_plane_namespace=Namespace(home))

@@ -1,7 +1,7 @@
-"""The Secret with a pod's certificate, where pods do not join by their tokens: what it is, and what it needs.
+"""The Secret with a Pod's certificate, for Pods that do not join by tokens: its content and its next step.
 
-It is known by labels, and all that is asked of one stands in its annotations: keys are never read back.
-Functions of values: who makes, lists and changes them is elsewhere.
+Labels identify the Secret, and annotations have all data for decisions, so that keys are never read back.
+Pure functions; `secret_writer` creates, lists and changes the Secrets.
 """
 
 import base64
@@ -20,7 +20,7 @@ from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 from meshwright.specs.annotations import HOME
 
 ORPHANED_AFTER: Final = timedelta(minutes=5)
-"""A Secret whose pod is not there by then is taken away: an API server makes a pod that it admits at once."""
+"""Age at which a Secret without a Pod is deleted. An API server creates an admitted Pod at once."""
 
 _PROXY: Final = "meshwright.dev/proxy"
 _SERIAL: Final = "meshwright.dev/certificate-serial"
@@ -30,7 +30,7 @@ _ROOTS: Final = "meshwright.dev/roots"
 
 
 class Step(enum.Enum):
-    """What a Secret needs: its pod as its owner, another certificate or other roots, or to be taken away."""
+    """Next step for a Secret: set its Pod as owner, renew certificate and roots, or delete it."""
 
     OWN = enum.auto()
     RENEW = enum.auto()
@@ -39,7 +39,7 @@ class Step(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class PodSecretState:
-    """What is known of one: whose it is, its certificate, a digest of its roots, whether a pod owns it."""
+    """Data of one Secret: proxy name, certificate, digest of the roots, and whether a Pod owns it."""
 
     name: ProxyName
     serial: str
@@ -51,7 +51,7 @@ class PodSecretState:
 
     @classmethod
     def of(cls, raw: Mapping[str, Any]) -> Self | None:
-        """Read an object's metadata as the API server has it; None for what says nothing of the kind."""
+        """Parse an object's metadata from the API server; return None for any other Secret."""
         metadata = raw["metadata"]
         said = metadata.get("annotations") or {}
         try:
@@ -67,17 +67,17 @@ class PodSecretState:
         return cls(name, serial, made, issued, expires, roots, bool(metadata.get("ownerReferences")))
 
     def is_due(self, now: datetime) -> bool:
-        """Say whether two thirds of its certificate's life are over."""
+        """Return whether two thirds of the certificate's lifetime have passed."""
         return now >= self.issued + (self.expires - self.issued) * 2 / 3
 
 
 def selector(home: str) -> str:
-    """Return the label selector of the Secrets of the control plane that runs in a namespace."""
+    """Return the label selector of the Secrets of the control plane in namespace `home`."""
     return f"{MANAGED_BY}={US},{HOME}={home},{PROXY_UUID_LABEL}"
 
 
 def document(certificate: ProxyCertificate, roots: bytes, home: str, now: datetime) -> Mapping[str, Any]:
-    """Return the Secret of a certificate that was issued now, for a pod that is about to be made."""
+    """Return the Secret of a newly issued certificate, for a Pod that is about to be created."""
     uuid = certificate.name.uuid
     labels = {MANAGED_BY: US, HOME: home, PROXY_UUID_LABEL: uuid}
     changing = content(certificate, roots, now)
@@ -86,7 +86,7 @@ def document(certificate: ProxyCertificate, roots: bytes, home: str, now: dateti
 
 
 def content(certificate: ProxyCertificate, roots: bytes, now: datetime) -> dict[str, Any]:
-    """Return what changes in it with another certificate or other roots, as a merge patch."""
+    """Return the changes for a new certificate or new roots, as a merge patch."""
     files = {AUTHORITY_FILE: roots, CHAIN_FILE: certificate.chain_pem, KEY_FILE: certificate.key.reveal()}
     said = {
         _PROXY: str(certificate.name),
@@ -100,19 +100,22 @@ def content(certificate: ProxyCertificate, roots: bytes, now: datetime) -> dict[
 
 
 def owned_by(pod: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the merge patch by which a Secret goes when its pod does."""
+    """Return the merge patch that makes Kubernetes delete a Secret with its Pod."""
     metadata = pod["metadata"]
     owner = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
     return {"metadata": {"ownerReferences": [owner]}}
 
 
 def digest(roots: bytes) -> str:
-    """Return by what roots (PEM) are known to be the same."""
+    """Return a digest that identifies roots (PEM)."""
     return hashlib.sha256(roots).hexdigest()[:32]
 
 
 def step(held: PodSecretState, *, has_pod: bool, roots: bytes, now: datetime) -> Step | None:
-    """Return what a Secret needs; whether its pod `has_pod` been made counts for one that nobody owns."""
+    """Return the next step for a Secret, or None.
+
+    `has_pod` counts only for a Secret without an owner.
+    """
     if not held.owned:
         if has_pod:
             return Step.OWN

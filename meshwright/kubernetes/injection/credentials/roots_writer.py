@@ -1,4 +1,4 @@
-"""The mesh's roots in each namespace with sidecars: a ConfigMap that is made, watched and mended."""
+"""Writer of the mesh's roots: a ConfigMap in each namespace with sidecars, created, watched and repaired."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
@@ -32,33 +32,36 @@ from meshwright.kubernetes.injection.credentials.pod_roots import (
 from meshwright.providers.merge import MergedObjects
 
 PACE_SECONDS: Final = 0.02
-"""Between two writes: a cluster with thousands of namespaces has other things to do."""
+"""Seconds between two writes, so that thousands of namespaces do not overload the API server."""
 
 BATCH: Final = 25
-"""After so many writes it is looked again what is to be written: a new namespace does not wait for all."""
+"""Number of writes after which the remaining work is computed again, so that new namespaces wait less."""
 
 _SHOWN: Final = 3
-"""How many namespaces are named in a remark."""
+"""Number of namespaces that a remark names."""
 
 _log = structlog.get_logger("injector.keeper")
 
 
 @dataclass(frozen=True, slots=True)
 class WritePause:
-    """When one may be written again, and how often it was: who wants it otherwise is not raced."""
+    """Time of the next write to a namespace, and the number of writes.
+
+    The growing pause bounds a conflict with another writer.
+    """
 
     until: float = 0.0
     times: int = 0
 
     def after(self, now: float) -> "WritePause":
-        """Return it after another write."""
+        """Return the pause after another write."""
         times = 1 if now - self.until > CALM_SECONDS else self.times + 1
         return WritePause(now + rest(times - PATIENCE), times)
 
 
 @dataclass(frozen=True, slots=True)
 class PodRootsState:
-    """How it stands: why something could not be written, in which namespaces it is another's or disputed."""
+    """State of the ConfigMaps: the reason of a failed write, and the foreign and the disputed namespaces."""
 
     error: str = ""
     another_s: tuple[str, ...] = ()
@@ -66,11 +69,12 @@ class PodRootsState:
 
 
 class PodRoots:
-    """Keeps the ConfigMap `name` in the namespaces of pods with sidecars; `roots` (PEM) is asked each time.
+    """Writer of the ConfigMap `name` in all namespaces of Pods with sidecars.
 
-    `home` is the control plane's own namespace, and `config` the injector's configuration, asked each time:
-    none, and `reach` is as it was given. What somebody else has made under that name stays, and so
-    does one of ours where no pod has it any more: another control plane may have that namespace by now.
+    `roots` (PEM) and `config` (the injector's configuration) are called each time. While `config` returns
+    None, `reach` stays as given. `home` is the control plane's namespace. A ConfigMap of another owner under
+    this name stays. So does our own ConfigMap in a namespace without sidecars, because another control plane
+    may use the namespace by now.
     """
 
     def __init__(
@@ -101,19 +105,19 @@ class PodRoots:
 
     @property
     def watch_error(self) -> str:
-        """Why what is known of them may be old, empty while it is current."""
+        """Return the reason why the known ConfigMaps may be outdated, or an empty text if current."""
         return self._reflector.figures.error
 
     @property
     def error(self) -> str:
-        """Why they may not be right, empty where nothing is known against it."""
+        """Return the reason why ConfigMaps may be wrong, or an empty text."""
         return self.state.error or self.watch_error
 
     @property
     def trusted(self) -> bytes | None:
-        """Return the roots (PEM) that every pod which is yet to join believes; None where there are none.
+        """Return the roots (PEM) that every joining Pod trusts, or None if no namespace needs the ConfigMap.
 
-        None of them where that is not known. What is another's, its owner answers for.
+        Returns an empty value if the ConfigMaps are unknown. ConfigMaps of other owners are not counted.
         """
         if not self._reflector.listed.is_set() or self.watch_error:
             return b"" if self._reach.names else None
@@ -124,13 +128,13 @@ class PodRoots:
             return None
         try:
             bundles = [TrustBundle.of([each.encode("ascii")]) for each in sorted(texts)]
-        except ValueError:  # until it is mended
+        except ValueError:  # until the ConfigMap is repaired
             return b""
         everywhere = set.intersection(*(set(each.fingerprints) for each in bundles))
         return bundles[0].among(everywhere).pem
 
     def remarks(self) -> tuple[str, ...]:
-        """Say what is not as it should be."""
+        """Return a sentence for each fault."""
         of, asked = f"ConfigMap {self.name}", self._asked_for
         hint = f"; run `kubectl delete configmap {self.name}` there, and the control plane creates its own"
         wrong = {
@@ -146,21 +150,21 @@ class PodRoots:
 
     @property
     def _asked_for(self) -> str:
-        """The name by which injected pods have it."""
+        """Return the name of the ConfigMap that injected Pods use."""
         config = self._config()
         return self.name if config is None else config.joining.roots_config_map
 
     def look(self) -> None:
-        """Look at once: roots are other."""
+        """Check all namespaces at once, because the roots have changed."""
         self._is_other = True
         self._changed.set()
 
     def noticed(self) -> None:
-        """Look whether what has changed of the mesh's objects is anything to us."""
+        """Check soon if changed objects of the mesh concern the namespaces."""
         self._changed.set()
 
     def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
-        """Yield what runs as long as the server does, by name."""
+        """Yield the tasks that run as long as the server, with their names."""
         yield "pods' roots watch", self._reflector.run(self._heard)
         yield "pods' roots", self._keeping()
 
@@ -168,7 +172,7 @@ class PodRoots:
         self.look()
 
     async def _keeping(self) -> None:
-        """Keep them right until cancelled; what the cluster does not allow is said once, and tried again."""
+        """Keep the ConfigMaps right until cancelled. A failed write is logged once and repeated."""
         now = asyncio.get_running_loop().time
         await self._reflector.listed.wait()
         while True:
@@ -180,7 +184,7 @@ class PodRoots:
             await self._told(min(due - now(), LOOK_SECONDS))
 
     def _follow(self) -> bool:
-        """Take over what has changed of the mesh's objects; say whether it is anything to us."""
+        """Apply changes of the mesh's objects, and return whether the namespaces have changed."""
         merged, config, before = self._merged(), self._config(), self._reach.names
         if config is not None and config != self._goes_by:
             self._goes_by, self._reach, self._before = config, self._reach.by(config), MergedObjects()
@@ -192,7 +196,7 @@ class PodRoots:
         return moved
 
     async def _told(self, seconds: float) -> None:
-        """Return when something has changed, or it is time to look again."""
+        """Wait for a change, or for `seconds` at most."""
         try:
             async with asyncio.timeout(max(0.0, seconds)):
                 await self._changed.wait()
@@ -201,7 +205,7 @@ class PodRoots:
         self._changed.clear()
 
     async def _round(self, now: Callable[[], float]) -> None:
-        """Write what is not as it should be, those first that are not there at all."""
+        """Write the missing ConfigMaps first, then the wrong ones."""
         roots = self._roots()
         found = {each: standing(self._found(each), roots, self._home) for each in self._reach.names}
         wrong = sorted(
@@ -227,16 +231,19 @@ class PodRoots:
         )
 
     async def _write(self, namespace: str, now: Callable[[], float]) -> tuple[str, bool]:
-        """Write one; return what is wrong, and whether it is worth trying others."""
+        """Write one ConfigMap; return the fault, and whether a write elsewhere may succeed.
+
+        A namespace that is being deleted, and a ConfigMap of another owner, are not faults.
+        """
         self._rests[namespace] = self._rest(namespace).after(now())
         body = document(self.name, self._roots(), self._home)
-        is_ours = self._found(namespace) is not None  # else somebody may be about to make his own
+        is_ours = self._found(namespace) is not None  # otherwise another owner may be creating one
         try:
             await self._api.apply(CONFIG_MAPS, namespace, self.name, body, manager=MANAGER, force=is_ours)
         except KubeError as error:
             if error.reason in (Reason.NOT_FOUND, Reason.CONFLICT):
                 self._going.add(namespace)
-                return "", True  # the namespace is going, or it is another's: it will be heard
+                return "", True  # the watch reports both
             self._say(str(error))
             if isinstance(error, ApiError) and error.is_of_one:
                 return str(error), True
@@ -262,7 +269,7 @@ class PodRoots:
 
 
 def _some(namespaces: tuple[str, ...], hint: str = "") -> str:
-    """Name some of them, and say how many more there are."""
+    """Return some of the namespaces, with the number of the others."""
     if not namespaces:
         return ""
     more = len(namespaces) - _SHOWN

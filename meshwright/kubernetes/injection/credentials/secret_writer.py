@@ -1,4 +1,4 @@
-"""A Secret for each pod, where pods do not join by their tokens: made before the pod, kept, taken away."""
+"""A Secret for each Pod, for Pods that do not join by tokens: created before the Pod, kept and deleted."""
 
 import asyncio
 import contextlib
@@ -30,26 +30,26 @@ from meshwright.mesh.names import ProxyUuid
 from meshwright.sidecars.injection.names import PROXY_UUID_LABEL, secret_name
 
 SOON: Final = 1.0
-"""Seconds until it is looked again while pods are being made."""
+"""Seconds between two checks while Pods are being created."""
 
 LOOK_SECONDS: Final = 300.0
-"""The same while none is: certificates live for days."""
+"""Seconds between two checks otherwise; certificates live for days."""
 
 _METADATA: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-"""Keys are not asked for (Kubernetes API concepts, "Metadata-only fetches")."""
+"""Media type of lists without data, so that keys are not read (Kubernetes API, metadata-only fetches)."""
 
 _log = structlog.get_logger("injector.secret_keeper")
 
 
 class Proxies(Protocol):
-    """Who issues proxy certificates; used from threads."""
+    """Issuer of proxy certificates; called from threads."""
 
     def issue_for(self, name: ProxyName) -> ProxyCertificate:
-        """Issue one; raise CertificateError."""
+        """Issue a certificate. Raises CertificateError."""
         ...
 
     def revoke(self, serial: str, why: str = "") -> object:
-        """Revoke one; raise CertificateError."""
+        """Revoke a certificate. Raises CertificateError."""
         ...
 
     def trust_bundle(self) -> bytes:
@@ -58,10 +58,10 @@ class Proxies(Protocol):
 
 
 class PodSecrets:
-    """Makes and keeps the Secrets of the control plane that runs in the namespace `home`.
+    """Writer of the Secrets of the control plane in namespace `home`.
 
-    `namespaces` are those that may be looked at, empty for all. Nothing is done until pods are `wanted` to be
-    given Secrets: else nobody need have permitted it.
+    `namespaces` limits the searched namespaces; empty means all. The writer is idle until `wanted` returns
+    True, because otherwise the permissions for Secrets are not granted.
     """
 
     def __init__(
@@ -82,17 +82,20 @@ class PodSecrets:
         self.error = ""
 
     def uuid_for(self, namespace: str, said: str | None) -> ProxyUuid:
-        """Return the UUID of the pod that is reviewed.
+        """Return the UUID of a Pod under review.
 
-        That is what it says itself where we have just made its Secret: it is asked about again. What else
-        says one is a copy, and the other pod is not to be mistaken for it.
+        The Pod keeps its own UUID only if its Secret was created a moment ago, because API servers may review
+        a Pod twice. Any other Pod with a UUID is a copy, for example of a manifest, and gets a new UUID.
         """
         if said is not None and (namespace, said) in self._given:
             return ProxyUuid(said)
         return ProxyUuid(str(uuid.uuid4()))
 
     async def give(self, name: ProxyName) -> None:
-        """Make the Secret of a pod that is about to be made, once; raise CertificateError or KubeError."""
+        """Create the Secret of a Pod that is about to be created, once.
+
+        Raises CertificateError or KubeError.
+        """
         if (name.namespace, name.uuid) in self._given:
             return
         certificate = await asyncio.to_thread(self._proxies.issue_for, name)
@@ -107,20 +110,20 @@ class PodSecrets:
         self._changed.set()
 
     def look(self) -> None:
-        """Look at once: roots or the configuration are other."""
+        """Check the Secrets at once, because the roots or the configuration have changed."""
         self._changed.set()
 
     def remarks(self) -> Iterator[str]:
-        """Yield what is not as it should be."""
+        """Yield a sentence for each fault."""
         if self.error:
             yield f"cannot update the Secrets of pods: {self.error}"
 
     def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
-        """Yield what runs as long as the server does, by name."""
+        """Yield the tasks that run as long as the server, with their names."""
         yield "pods' Secrets", self._keeping()
 
     async def _keeping(self) -> None:
-        """Keep them right until cancelled; what the cluster does not allow is said once, and tried again."""
+        """Keep the Secrets right until cancelled. A failure is logged once and repeated."""
         while True:
             self._changed.clear()
             if not self._wanted():
@@ -139,7 +142,7 @@ class PodSecrets:
                     await self._changed.wait()
 
     async def _round(self) -> bool:
-        """Do what each needs; say whether some are so new that their pods are still to come."""
+        """Do the next step of every Secret. Return True if some have no Pod yet, and need a check soon."""
         before, young, wrong = set(self._given), False, list[KubeError | CertificateError]()
         found = [each for namespace in self._namespaces for each in await self._list(namespace)]
         for held in found:
@@ -147,8 +150,8 @@ class PodSecrets:
             try:
                 young |= await self._mended(held)
             except (KubeError, CertificateError) as error:
-                wrong.append(error)  # of one; the others are kept
-        self._given -= before  # the Secret has gone: whoever says its UUID now is a copy
+                wrong.append(error)  # only this Secret failed; the others continue
+        self._given -= before  # the Secret is deleted: a Pod with its UUID is a copy now
         if wrong:
             raise wrong[0]
         return young
@@ -174,7 +177,7 @@ class PodSecrets:
     async def _list(self, namespace: str | None) -> tuple[PodSecretState, ...]:
         asked = urlencode({"labelSelector": selector(self._home)})
         raw = await self._api.read(f"{SECRETS.path(namespace)}?{asked}", _METADATA)
-        items = raw.get("items") or ()  # null where there are none
+        items = raw.get("items") or ()  # null for an empty list
         return tuple(each for each in map(PodSecretState.of, items) if each is not None)
 
     async def _pod(self, name: ProxyName) -> Mapping[str, Any] | None:
@@ -185,7 +188,7 @@ class PodSecrets:
         try:
             await self._api.patch(SECRETS, name.namespace, secret_name(name.uuid), patch)
         except KubeError as error:
-            if error.reason is not Reason.NOT_FOUND:  # it has gone with its pod
+            if error.reason is not Reason.NOT_FOUND:  # deleted together with its Pod
                 raise
 
     async def _remove(self, held: PodSecretState) -> None:

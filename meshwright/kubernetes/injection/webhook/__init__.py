@@ -1,4 +1,4 @@
-"""Injection as an API server meets it: the registration, reviews and their answers.
+"""The injection webhook: its registration, reviews and answers.
 
-It never decides: `meshwright.kubernetes.injection.decision` does.
+This package never decides: `meshwright.kubernetes.injection.decision` does.
 """

@@ -1,4 +1,4 @@
-"""What is looked up in a cluster for a pod: its namespace, and the API server's version."""
+"""Lookups in a cluster for the injection of a Pod: its namespace, and the API server's version."""
 
 import asyncio
 import contextlib
@@ -15,14 +15,14 @@ from meshwright.providers.merge import MergedObjects
 
 
 class NotShownError(Exception):
-    """An API server does not show what is looked up there."""
+    """An API server does not return the requested object."""
 
 
 class Lookup:
-    """Asks an API server; `merged` is what is known of the mesh's objects, asked each time.
+    """Lookups through an API server; `merged` returns the known objects of the mesh.
 
-    The API server says best what a namespace's labels are: they may have been written a moment before its
-    first pod. Where it does not answer, what is known counts.
+    The API server is asked first, because labels of a namespace may be written a moment before its first Pod.
+    If the API server does not answer, the known objects are used.
     """
 
     def __init__(self, api: Api, merged: Callable[[], MergedObjects]) -> None:
@@ -30,11 +30,11 @@ class Lookup:
         self._served: tuple[int, int] | None = None
 
     async def namespace(self, name: str, seconds: float) -> NamespaceObject:
-        """Return a namespace with its labels; raise KubeError or TimeoutError where nothing is known of it.
+        """Return a namespace with its labels. Raises KubeError or TimeoutError if it is unknown here too.
 
-        The list of one name is read as a get is, from what is stored now, and needs no more than the watch of
-        namespaces does. Raises NotShownError where it is empty: what a namespace says that is not seen is not
-        guessed.
+        The namespace is read by a list with one name. Such a list returns the stored state, as a get does,
+        and needs only the permission for the watch of namespaces. Raises NotShownError if the list is empty,
+        because the labels of an unseen namespace must not be guessed.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -50,7 +50,7 @@ class Lookup:
         return namespace_of(items[0])
 
     async def version(self, seconds: float) -> tuple[int, int] | None:
-        """Return the API server's version, asked until it has said; None while it does not."""
+        """Return the API server's version, or None while it is unknown. A known version is not read again."""
         if self._served is None:
             with contextlib.suppress(KubeError, TimeoutError):
                 async with asyncio.timeout(seconds):

@@ -1,8 +1,8 @@
-"""The MutatingWebhookConfiguration: of which pods an API server asks, where, and whom it trusts.
+"""The MutatingWebhookConfiguration: reviewed Pods, address of the webhook, and trusted roots.
 
-A namespace says by one label that its pods are to have sidecars, and may say by another which of several
-control planes, its revision, puts them in; a pod may say both itself. Each pod is asked about once: what one
-webhook selects the others leave out. `meshwright.kubernetes.injection.decision` decides, of those that come.
+A namespace requests sidecars by one label, and may select one of several control planes (its revision) by
+another label. A Pod may have both labels too. Each Pod is reviewed once, because each webhook excludes the
+selection of the others. `meshwright.kubernetes.injection.decision` decides about the reviewed Pods.
 """
 
 import base64
@@ -20,11 +20,17 @@ NAMESPACE: Final = "namespace.inject.meshwright.dev"
 MONITORED: Final = "monitored.inject.meshwright.dev"
 POD: Final = "pod.inject.meshwright.dev"
 EXCEPTION: Final = "exception.inject.meshwright.dev"
-"""The webhooks: of namespaces with our label, of those with Open Service Mesh's, of pods that say so where
-their namespace says nothing, and of those that say otherwise than it."""
+"""Names of the webhooks in one configuration.
+
+NAMESPACE selects namespaces with our label, MONITORED namespaces with Open Service Mesh's label, POD Pods
+with our label in namespaces without one, and EXCEPTION Pods whose label differs from the namespace's label.
+"""
 
 SECONDS: Final = 10
-"""How long an API server waits for an answer; then the pod is not made, and who makes it tries again."""
+"""Seconds that an API server waits for an answer.
+
+Afterwards the API server refuses the Pod, and the Pod's controller tries again.
+"""
 
 _NAME: Final = "kubernetes.io/metadata.name"
 
@@ -35,11 +41,12 @@ Configuration = Mapping[str, Any]
 def configuration(
     client: Mapping[str, object], ca: bytes, home: str, *, revision: str = "", mesh: str | None = ""
 ) -> Configuration:
-    """Return the object as it should be, with the roots (PEM) that certify the webhook's server.
+    """Return the desired configuration, with the root certificates (PEM) of the webhook's server.
 
-    `client` is where API servers reach it, and `home` the control plane's own namespace, which is left out as
-    are Kubernetes' own: both must come up without a mesh. Of Open Service Mesh's namespaces those of `mesh`
-    are ours; empty, all of them; None, where that is not known, none: what is registered of them stays.
+    `client` is the address of the webhook. `home` is the control plane's namespace. `home` and Kubernetes'
+    own namespaces are excluded, because they must start without a mesh. `mesh` selects the namespaces of Open
+    Service Mesh: the ones monitored by this mesh, or all of them if empty. With None the mesh's name is
+    unknown, and the webhooks for these namespaces are left out, so that registered ones stay.
     """
     trusted = {**client, "caBundle": base64.b64encode(ca).decode("ascii")}
     outside = _not_in(_NAME, *sorted({*SYSTEM_NAMESPACES, home}))
@@ -50,7 +57,7 @@ def configuration(
 
 
 def _chosen(revision: str, mesh: str | None) -> Iterator[tuple[str, list[Expression], list[Expression]]]:
-    """Yield of each webhook its name, and what namespaces and pods must be for it, by their labels."""
+    """Yield the name of each webhook, with its selectors for the labels of namespaces and Pods."""
     may = _not_in(INJECT, "false")
     no_revision, no_word = _absent(REVISION), _absent(INJECT)
     if revision:

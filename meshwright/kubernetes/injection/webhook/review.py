@@ -1,4 +1,4 @@
-"""What an API server is answered that asks about a pod: a JSON patch (RFC 6902), nothing, or why not."""
+"""The answer to a review of a Pod: a JSON patch (RFC 6902), an unchanged Pod, or a refusal."""
 
 import base64
 import enum
@@ -20,14 +20,14 @@ from meshwright.sidecars.injection.patching import MOST_ANNOTATED
 from meshwright.sidecars.injection.restoration import is_patched
 
 DECISION: Final = "injection"
-"""The audit annotation of what was decided; the API server puts the webhook's name before it."""
+"""Audit annotation with the decision; the API server puts the webhook's name before it."""
 
 _REPLACED: Final = ("annotations", "labels")
 _ENDING: Final = "Job"
 
 
 class Result(enum.StrEnum):
-    """What became of a pod."""
+    """The outcome for a Pod."""
 
     INJECTED = "injected"
     UNCHANGED = "unchanged"
@@ -36,7 +36,7 @@ class Result(enum.StrEnum):
 
 
 class Cause(enum.StrEnum):
-    """Why a pod was refused, or not looked at: no rule has decided that."""
+    """Reason of a refusal or an omission without a decision by rules."""
 
     CANNOT = "cannot-have-one"
     NO_CONFIGURATION = "no-configuration"
@@ -49,10 +49,10 @@ class Cause(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is answered: what became of the pod, what decided that, why, and how it is to be changed.
+    """The answer to a review: outcome, explanation, the rule or cause, and the patch.
 
-    `patch` are the operations, and `words` say why; a pod that is refused is not made. `needs` is the proxy
-    whose certificate must stand in a Secret before the pod is made.
+    `patch` has the operations of a JSON patch. A refused Pod is not created. `needs` is the proxy whose
+    certificate must be in a Secret before the Pod is created.
     """
 
     result: Result
@@ -71,9 +71,9 @@ def answer(
     *,
     ends: bool = False,
 ) -> Answer:
-    """Decide about a pod that is to be made, and say how it is to be changed.
+    """Decide about a new Pod, and return the answer.
 
-    `check` and `ends` are as `injected` has them.
+    `check` and `ends` have the same meaning as for `injected`.
     """
     try:
         pod = checked(document)
@@ -91,9 +91,10 @@ def answer(
 
 
 def operations(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield what makes one pod another: its annotations, its labels, and fields of its spec, each as a whole.
+    """Yield the operations that change one Pod into the other: annotations, labels and fields of the spec.
 
-    The rest of a pod is nobody's to change who puts a sidecar in. RFC 6902 has `add` replace what is there.
+    Each changed field is replaced as a whole; `add` replaces an existing field (RFC 6902). Other parts of a
+    Pod must not change by injection. For example `{"op": "add", "path": "/spec/containers", "value": [...]}`.
     """
     was, now = before.get("metadata") or {}, after.get("metadata") or {}
     if "metadata" not in before:
@@ -110,7 +111,7 @@ def operations(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[
 
 
 def response(uid: str, said: Answer) -> Mapping[str, object]:
-    """Return the AdmissionReview's `response`."""
+    """Return the `response` of an AdmissionReview."""
     words = f"{said.result}: {said.words}"
     found: dict[str, object] = {
         "uid": uid,
@@ -129,12 +130,12 @@ def response(uid: str, said: Answer) -> Mapping[str, object]:
 
 
 def _noted(document: Mapping[str, Any], pod: Pod, words: str) -> Mapping[str, Any]:
-    """Return a pod that gets no sidecar with the reason in its annotation."""
+    """Return a Pod without a sidecar, with the reason in its annotation."""
     metadata = document.get("metadata") or {}
     annotations = {**(metadata.get("annotations") or {}), REASON_ANNOTATION: f"none: {words}"}
     size = sum(len(name.encode()) + len(said.encode()) for name, said in annotations.items())
     if is_patched(pod) or size > MOST_ANNOTATED:
-        return document  # it has one that was put there by hand, or there is no room for a word
+        return document  # the Pod has a sidecar from an injection by hand, or its annotations have no room
     return {**document, "metadata": {**metadata, "annotations": annotations}}
 
 
@@ -143,7 +144,7 @@ def _add(path: str, value: object) -> Mapping[str, Any]:
 
 
 def _ends(document: Mapping[str, object]) -> bool:
-    """Say whether a Job has made the pod."""
+    """Return whether a Job has created the Pod."""
     metadata = document.get("metadata")
     owners = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
     return any(

@@ -1,4 +1,4 @@
-"""Injection as an API server meets it: a path of the webhook, answers in time, each of them counted."""
+"""The injection webhook as an HTTP path: answers within the time limit, each of them counted."""
 
 import asyncio
 import json
@@ -32,18 +32,17 @@ _JSON: Final = "application/json"
 _AGAIN: Final = "the controller of the pod tries again"
 
 Told = Callable[[str, str, float], None]
-"""Told of each pod what became of it, what decided that, and how many seconds it took."""
+"""Callback with the outcome of each Pod, the rule or cause, and the seconds that the review took."""
 
 _log = structlog.get_logger("injector.server")
 
 
 class Injection:
-    """Answers what API servers ask about pods; one pod at a time is looked at, in a thread.
+    """Reviews of Pods; a thread patches one Pod at a time.
 
-    Clients take turns in the thread, and the work for a pod stops when nobody waits for its answer any more
-    (`meshwright.kubernetes.admission.turns`).
-
-    `mesh_config` is asked each time; `followers` are told, too, when another configuration was read.
+    Clients take turns in the thread, and the work for a Pod stops when its client stops waiting
+    (`meshwright.kubernetes.admission.turns`). `mesh_config` is called each time. `followers` are called after
+    a change of the configuration.
     """
 
     def __init__(
@@ -66,21 +65,21 @@ class Injection:
 
     @property
     def config(self) -> InjectionConfig | None:
-        """The configuration in force, None while there is none."""
+        """Return the configuration in force, or None."""
         return self._configured.config
 
     @property
     def mesh(self) -> str | None:
-        """The mesh's name, empty where it is not said, None while there is no configuration."""
+        """Return the mesh's name, empty if the configuration has none, or None without a configuration."""
         return None if self.config is None else self.config.mesh
 
     @property
     def waiting(self) -> int:
-        """How many pods wait for the thread, or have it."""
+        """Return the number of Pods that wait for the thread or use it."""
         return self._turns.waiting
 
     def remarks(self) -> Iterator[str]:
-        """Yield what is not as it should be."""
+        """Yield a sentence for each fault."""
         configured = self._configured
         if configured.error:
             kept = (
@@ -94,11 +93,11 @@ class Injection:
         yield from self._secrets.remarks()
 
     def look(self) -> None:
-        """Have what pods were given be as roots and the configuration are now."""
+        """Update the Secrets of Pods after a change of roots or configuration."""
         self._secrets.look()
 
     def add_to(self, app: web.Application) -> None:
-        """Answer at the path of injection, too."""
+        """Add the path of injection to an application."""
         app.router.add_post(PATH, self._review)
         app.on_cleanup.append(self._ended)
 
@@ -106,11 +105,14 @@ class Injection:
         self._turns.close()
 
     async def first(self) -> None:
-        """Have the configuration, if it can be had."""
+        """Read the configuration for the first time, if possible."""
         await self._configured.first()
 
     def works(self, changed: Callable[[], None]) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
-        """Yield what runs as long as the server does, by name; `changed` is told of another configuration."""
+        """Yield the tasks that run as long as the server, with their names.
+
+        `changed` is called after each change of the configuration.
+        """
 
         def taken() -> None:
             for each in (self.look, changed, *self._followers):
@@ -136,12 +138,12 @@ class Injection:
             result=str(said.result),
             reason=said.words,
         )
-        # The patch of a large pod takes some time to be written: others have the event loop meanwhile.
+        # Serialising the patch of a large Pod takes time, so a thread does it and the event loop stays free.
         text = await asyncio.to_thread(_written, question.uid, said)
         return web.Response(text=text, content_type=_JSON)
 
     async def _in_time(self, question: Review, seconds: float) -> Answer:
-        """Return an answer while the API server still waits for it; what fails refuses the pod."""
+        """Return an answer before the API server's timeout; any failure refuses the Pod."""
         try:
             async with asyncio.timeout(seconds):
                 return await self._answered(question, seconds)
@@ -152,7 +154,7 @@ class Injection:
         except FullError:
             said = f"too many pods of {question.client or 'one client'} wait for their sidecars; {_AGAIN}"
             return Answer(Result.REFUSED, said, Cause.LATE)
-        except Exception as error:  # noqa: BLE001 - whatever it was, it is said, and the pod is not made
+        except Exception as error:  # noqa: BLE001 - any error is logged, and the Pod is refused
             _log.error("pod review failed", error=f"{type(error).__name__}: {error}")
             said = f"the injector failed with an internal error (see the log of the control plane); {_AGAIN}"
             return Answer(Result.REFUSED, said, Cause.FAULT)
@@ -181,8 +183,8 @@ class Injection:
         return answered if answered.needs is None or question.dry_run else await self._given(answered)
 
     async def _given(self, answered: Answer) -> Answer:
-        """Have the Secret made that a pod needs; without it the pod is not made."""
-        assert answered.needs is not None  # noqa: S101 - who calls has looked
+        """Create the Secret that a Pod needs; without the Secret the Pod is refused."""
+        assert answered.needs is not None  # noqa: S101 - the caller has checked
         try:
             await self._secrets.give(answered.needs)
         except (CertificateError, KubeError) as error:
