@@ -1,4 +1,4 @@
-"""The daemon: it is there before the runtime is told of the plug-in, and until it is told otherwise."""
+"""The daemon: serves before the runtime knows the plug-in, and until the plug-in is removed."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ _log = structlog.get_logger("cni.app")
 
 
 async def run(settings: Settings, connection: Connection, stop: asyncio.Event) -> None:
-    """Serve the node's pods until told to stop. Raises ProgramError or OSError where that cannot begin."""
+    """Serve the Pods of the node until `stop` is set. Raises ProgramError or OSError if the start fails."""
     figures = Figures()
     there = program.Program(settings.programs)
     put_in, loop = asyncio.Event(), asyncio.get_running_loop()
@@ -43,6 +43,8 @@ async def run(settings: Settings, connection: Connection, stop: asyncio.Event) -
         answerer = Answerer(cluster.pod, figures.request)
         version = await asyncio.to_thread(there.put)
         _log.info("plug-in installed", folder=str(settings.programs), version=version)
+        # The socket opens before the keeper adds the plug-in to the network, because the runtime uses it at
+        # once.
         async with served(settings.run, answerer), _pages(settings, keeper, figures):
             async with asyncio.TaskGroup() as tasks:
                 kept = tasks.create_task(keeper.keep(), name="cni-keeper")
@@ -55,7 +57,7 @@ async def run(settings: Settings, connection: Connection, stop: asyncio.Event) -
 
 
 def _soon(loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> None:
-    """Have something done in the loop, by a thread; not where the loop has ended meanwhile."""
+    """Call `work` in the event loop, from another thread; do nothing if the loop has ended."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(work)
 
@@ -67,7 +69,10 @@ async def _late(settings: Settings, cluster: Cluster, answerer: Answerer, put_in
 
 
 async def _end(settings: Settings, cluster: Cluster, keeper: Keeper) -> None:
-    """Take the plug-in out for good, unless a daemon follows: to it pods are left that come meanwhile."""
+    """Remove the plug-in, unless another daemon follows.
+
+    The next daemon serves the Pods that start meanwhile.
+    """
     if reason := await cluster.comes_back():
         _log.info("plug-in kept for the next daemon", reason=reason)
         return
@@ -77,7 +82,7 @@ async def _end(settings: Settings, cluster: Cluster, keeper: Keeper) -> None:
 
 
 def uninstall(settings: Settings) -> tuple[str, ...]:
-    """Take the plug-in out of a node on which no daemon runs; return the changed files of its networks."""
+    """Remove the plug-in from a node without a daemon, and return the changed network files."""
     changed = Keeper(settings.networks, {}, program.Program(settings.programs)).take()
     program.remove(settings.programs)
     return changed

@@ -1,4 +1,4 @@
-"""What the daemon asks a cluster: for a pod, and whether the DaemonSet that it is of is still meant to be."""
+"""The daemon's questions to the API server: a Pod, the Pods of a node, and the state of its own DaemonSet."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,14 +10,14 @@ from meshwright.kubernetes.cni.responses import LookupFailed
 
 
 class Cluster:
-    """A cluster, as far as the daemon asks."""
+    """The daemon's view of a cluster."""
 
     def __init__(self, api: Api, daemon_set: str) -> None:
         self._api = api
         self._namespace, _, self._name = daemon_set.partition("/")
 
     async def pod(self, namespace: str, name: str) -> Mapping[str, Any] | None:
-        """Return a pod, None where there is none of that name; raise LookupFailed."""
+        """Return a Pod, or None if the Pod does not exist. Raises LookupFailed."""
         try:
             return await self._api.get(PODS, namespace, name)
         except KubeError as error:
@@ -26,7 +26,7 @@ class Cluster:
             raise LookupFailed(str(error)) from error
 
     async def pods_of(self, node: str) -> Sequence[Mapping[str, Any]]:
-        """Return the pods of a node; raise LookupFailed."""
+        """Return the Pods of a node. Raises LookupFailed."""
         try:
             found = await self._api.list(PODS, fields=f"spec.nodeName={node}")
         except KubeError as error:
@@ -34,10 +34,11 @@ class Cluster:
         return list(found["items"])
 
     async def comes_back(self) -> str:
-        """Say why a daemon follows this one on its node; empty where none does.
+        """Return why another daemon will follow this one on the node, or an empty text otherwise.
 
-        None does where the DaemonSet goes or has gone, or we may ask no longer: what permits it goes with it.
-        One that cannot be asked for is believed to be there: an entry that stays harms nobody.
+        Another daemon follows unless the DaemonSet is deleted or being deleted. A denied request counts as a
+        deletion, because the permissions are deleted together with the DaemonSet. After any other failure the
+        DaemonSet is assumed to exist, because a remaining entry in the network is harmless.
         """
         if not self._name:
             return ""

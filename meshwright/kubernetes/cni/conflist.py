@@ -1,7 +1,7 @@
-"""A list of plug-ins with ours in it, and without: text in, text out. Pure.
+"""The text of a CNI network list, with and without our plug-in. Pure functions.
 
-What others have written stays as it stands, byte for byte: our entry is put behind the last plug-in, and what
-is taken out is the entry with what separates it from the one before.
+Text of other authors stays unchanged, byte for byte. Our entry is added after the last plug-in; removal
+deletes the entry with the separator before it.
 """
 
 import json
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 TYPE: Final = "meshwright-cni"
-"""The name of our plug-in: of its program, and in its entry."""
+"""Name of our plug-in: the program's file name, and `type` of the entry."""
 REPLACES: Final = "replaces"
-"""The field of our entry that says in whose place the list was made: a file with one plug-in."""
+"""Field of our entry with the name of the file that the list has replaced (a file with one plug-in)."""
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 
@@ -27,7 +27,7 @@ _DECODER: Final = json.JSONDecoder(parse_constant=_no_number)
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A value, and where it stands in a text."""
+    """A JSON value with its position in a text."""
 
     value: Any
     start: int
@@ -35,7 +35,7 @@ class Item:
 
 
 def network(content: bytes) -> Mapping[str, Any] | None:
-    """Return what a file of one network says, as JSON has it; None where a runtime would pass it over."""
+    """Parse the file of one network, and return None for a file that runtimes skip."""
     try:
         found = _DECODER.decode(content.decode())
     except (ValueError, RecursionError):
@@ -46,23 +46,23 @@ def network(content: bytes) -> Mapping[str, Any] | None:
 
 
 def is_list(found: Mapping[str, Any]) -> bool:
-    """Say whether it is a list of plug-ins that can be used."""
+    """Return whether a network is a usable list of plug-ins."""
     plugins = found.get("plugins")
     return isinstance(plugins, list) and bool(plugins) and all(map(is_plugin, plugins))
 
 
 def is_plugin(found: object) -> bool:
-    """Say whether it is one plug-in that can be used."""
+    """Return whether a value is one usable plug-in."""
     return isinstance(found, dict) and isinstance(found.get("type"), str) and bool(found["type"])
 
 
 def own(found: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return our entry in a list; None where it has none."""
+    """Return our entry in a list, or None."""
     return next((each for each in found["plugins"] if each["type"] == TYPE), None)
 
 
 def with_entry(text: str, entry: Mapping[str, Any]) -> str:
-    """Return the text of a list (`is_list`) with our entry, once, as it is told."""
+    """Return the text of a list (`is_list`) with exactly one entry of ours, which equals `entry`."""
     items = _plugins(text)
     ours = [each for each in items if each.value["type"] == TYPE]
     if not ours:
@@ -75,14 +75,17 @@ def with_entry(text: str, entry: Mapping[str, Any]) -> str:
 
 
 def without_entry(text: str) -> str:
-    """Return the text of a list without our entry, as its author has it."""
+    """Return the text of a list without our entries."""
     items = _plugins(text)
     ours = [each for each in items if each.value["type"] == TYPE]
     return without_entry(_without(text, items, ours[-1])) if ours else text
 
 
 def as_list(text: str, found: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
-    """Return a list of the one plug-in of a file, which says `found`, and of our entry."""
+    """Return the text of a list with the one plug-in of a file, parsed as `found`, and with our entry.
+
+    For example `{"name": "pods", "plugins": [{"type": "bridge", ...}, {"type": "meshwright-cni", ...}]}`.
+    """
     head = {name: found[name] for name in ("cniVersion", "name") if name in found}
     return f'{json.dumps(head)[:-1]}, "plugins": [{text.strip()}, {json.dumps(entry)}]}}\n'
 
@@ -96,7 +99,7 @@ def _without(text: str, items: list[Item], gone: Item) -> str:
 
 
 def _plugins(text: str) -> list[Item]:
-    """Return the plug-ins of a list; of a field that is there twice the last counts."""
+    """Return the plug-ins of a list. The last of two fields with the same name counts."""
     (found,) = [item for name, item in _members(text) if name == "plugins"][-1:]
     return list(_items(text, found.start))
 
@@ -120,7 +123,7 @@ def _items(text: str, at: int) -> Iterator[Item]:
 
 
 def _next(text: str, at: int) -> int:
-    """Return where the next of several things begins, or their end stands."""
+    """Return the position of the next item, or of the closing bracket."""
     at = _after(text, at)
     return _after(text, at + 1) if text[at] == "," else at
 

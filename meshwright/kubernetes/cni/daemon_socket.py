@@ -1,4 +1,4 @@
-"""The daemon's socket, at which the plug-in asks; and the notes of what it asked while nobody was there."""
+"""The daemon's socket for the plug-in, and the notes of requests from times without a daemon."""
 
 import asyncio
 import contextlib
@@ -19,20 +19,23 @@ _LARGEST: Final = 1 << 16
 _SECONDS: Final = 10.0
 _MOST_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 1.0
-"""How often notes are looked for: a plug-in may leave one just as the daemon begins."""
+"""Seconds between two searches for notes, because a plug-in may write one while the daemon starts."""
 
 _log = structlog.get_logger("cni.serving")
 
 
 @contextlib.asynccontextmanager
 async def served(folder: Path, answerer: Answerer) -> AsyncIterator[None]:
-    """Answer at the socket of a folder that is root's alone, within the block; who has asked is answered."""
+    """Serve the socket in `folder`, which only the daemon's user may enter, during the block.
+
+    Open requests are answered before the block ends.
+    """
     await asyncio.to_thread(_own, folder)
     asking: set[asyncio.Task[None]] = set()
 
     async def one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - it runs
+        assert task is not None  # noqa: S101 - a task runs this coroutine
         asking.add(task)
         try:
             await _one(reader, writer, answerer)
@@ -50,7 +53,7 @@ async def served(folder: Path, answerer: Answerer) -> AsyncIterator[None]:
 
 
 def _own(folder: Path) -> None:
-    """Have the folder be there and 0700; raise OSError, also for a link, and for a folder of another user."""
+    """Create the folder with mode 0700. Raises OSError, also for a link and for a folder of another user."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -62,7 +65,7 @@ def _own(folder: Path) -> None:
 
 
 async def _one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answerer: Answerer) -> None:
-    """Answer one who asks; who is gone meanwhile, or says nothing, is not answered."""
+    """Answer one request, unless the client is gone or silent."""
     with contextlib.suppress(OSError, TimeoutError):
         try:
             async with asyncio.timeout(_SECONDS):
@@ -76,9 +79,9 @@ async def _one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answe
 
 
 async def catching_up(folder: Path, answerer: Answerer, seconds: float = _LOOK_SECONDS) -> None:
-    """Do what was asked while nobody answered, until cancelled: what fails is tried again.
+    """Carry out the noted requests until cancelled; failed requests are repeated.
 
-    The plug-in takes a note away when the pod ends, and so does whoever finds its network gone.
+    A note is deleted by the plug-in when the Pod ends, or by the daemon when the Pod's network is gone.
     """
     loop, rests = asyncio.get_running_loop(), dict[Path, _RetryPause]()
     while True:
@@ -92,7 +95,10 @@ async def catching_up(folder: Path, answerer: Answerer, seconds: float = _LOOK_S
 
 @dataclass(frozen=True, slots=True)
 class _RetryPause:
-    """Until when a note that failed is left alone, and how long that is: twice as long each time."""
+    """End of a failed note's pause, in loop time, and the seconds of the next pause.
+
+    The pause doubles each time, up to 60 seconds.
+    """
 
     until: float = 0.0
     seconds: float = 1.0
@@ -102,7 +108,7 @@ class _RetryPause:
 
 
 async def _catch_up(note: Path, answerer: Answerer) -> bool:
-    """Do what a note says; say whether nothing is left to do."""
+    """Carry out the request in a note, and return whether the note is done."""
     try:
         asked = Request.read(await asyncio.to_thread(note.read_bytes))
     except FileNotFoundError:

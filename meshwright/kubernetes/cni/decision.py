@@ -1,4 +1,4 @@
-"""Which rules a pod is to have, by what its injection has noted on it; or that it is none of ours. Pure."""
+"""Decision about a Pod: its interception rules according to its annotation, or none. Pure functions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,16 +11,17 @@ from meshwright.sidecars.injection.names import INIT_CONTAINER, INTERCEPTION_ANN
 
 @dataclass(frozen=True, slots=True)
 class ForeignPod:
-    """A pod whose network is left alone, and why."""
+    """A Pod whose network is left alone, with the reason."""
 
     why: str
 
 
 def decide(pod: Mapping[str, Any] | None, uid: str) -> Interception | ForeignPod:
-    """Return what of a pod's traffic is to be captured; `uid` is whose network it is, empty if nobody says.
+    """Return the interception rules of a Pod, or the reason to leave the Pod alone.
 
-    `pod` is as the API has it by now, None where it has none of that name. Raises InterceptionError for an
-    annotation that is not understood: of rules none may be left out.
+    `pod` is the Pod in the API server now, or None if missing. `uid` is the UID of the network's Pod, or
+    empty if the runtime omits the UID. Raises InterceptionError for an annotation with unknown parts, because
+    a Pod with only a part of its rules would be unsafe.
     """
     if pod is None:
         return ForeignPod("the cluster has no such pod")
@@ -42,9 +43,9 @@ def decide(pod: Mapping[str, Any] | None, uid: str) -> Interception | ForeignPod
 
 
 def waits(pod: Mapping[str, Any]) -> str:
-    """Return the address of a pod that has not seen its rules yet; empty of one that has, or has none.
+    """Return the address of a Pod that waits for rules, or an empty text.
 
-    Where its first container has ended well, there are rules.
+    A Pod waits until the first container, which checks the rules, has succeeded.
     """
     annotations = (pod.get("metadata") or {}).get("annotations") or {}
     status, spec = pod.get("status") or {}, pod.get("spec") or {}

@@ -1,8 +1,9 @@
-"""Pods that came before the plug-in was in the runtime's list: their networks are found, and their rules set.
+"""Rules for Pods that started before the plug-in was in the runtime's list.
 
-On a node that has just begun pods come as the daemon does, and no plug-in is asked for them. They wait in
-their first container, so they are looked for when the plug-in was put in, and some times after it: a runtime
-reads its list a little later, and a kubelet tells a pod's address when it can.
+On a new node Pods start together with the daemon, and the runtime calls only the other plug-ins for them.
+These Pods wait in their first container. The daemon therefore searches for them when the plug-in is
+installed, and a few times afterwards, because a runtime reads the list a little later and a kubelet reports
+addresses with a delay.
 """
 
 import asyncio
@@ -20,20 +21,20 @@ from meshwright.kubernetes.cni.network_namespace import NodesNetwork, within
 from meshwright.kubernetes.cni.responses import Answerer, LookupFailed, Outcome, Request
 
 AFTER: Final = (0.5, 2.0, 5.0, 15.0, 60.0, 180.0)
-"""Seconds between one look and the next, once the plug-in was put in."""
+"""Seconds between two searches after the plug-in was installed."""
 
 _log = structlog.get_logger("cni.late")
 
 PodsHere = Callable[[], Awaitable[Sequence[Mapping[str, Any]]]]
-"""Returns the pods of this node; raises LookupFailed."""
+"""Returns the Pods of this node; raises LookupFailed."""
 
 
 async def looking(
     pods: PodsHere, answerer: Answerer, folder: Path, put_in: asyncio.Event, after: Sequence[float] = AFTER
 ) -> None:
-    """Look at the beginning, and whenever the plug-in was put in, until cancelled.
+    """Search at the start and after each installation of the plug-in, until cancelled.
 
-    `folder` is where the runtime has the networks of pods.
+    `folder` has the network namespaces of the runtime, for example `/run/netns`.
     """
     while True:
         put_in.clear()
@@ -62,16 +63,16 @@ async def _look(pods: PodsHere, answerer: Answerer, folder: Path) -> None:
 
 
 def having(folder: Path, address: str) -> Path | None:
-    """Return which of the networks in a folder has an address; None if none has."""
+    """Return the network in a folder with this address, or None."""
     for each in sorted(folder.iterdir()) if folder.is_dir() else ():
-        with contextlib.suppress(OSError, NodesNetwork):  # it has gone meanwhile, or is none
+        with contextlib.suppress(OSError, NodesNetwork):  # deleted meanwhile, or not a network of a Pod
             if within(each, lambda: _is_here(address)):
                 return each
     return None
 
 
 def _is_here(address: str) -> bool:
-    """Say whether an address is this network's: nobody may bind another one's."""
+    """Return whether this network has an address: the kernel refuses to bind any other address."""
     family = socket.AF_INET6 if ip_address(address).version == 6 else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as made:
         try:

@@ -1,6 +1,6 @@
-"""Keeps our plug-in on the node, and in the list that its runtime uses, whoever else writes there. An edge.
+"""Keeper of our plug-in on the node and in the runtime's network list, whatever other programs write there.
 
-Files are replaced whole, and are on the disk before anybody sees them.
+Files are replaced as a whole, and are on the disk before another program can read them.
 """
 
 import asyncio
@@ -30,12 +30,12 @@ from meshwright.kubernetes.cni.program import Program, ProgramError
 _NEW: Final = ".meshwright-new"
 _LARGEST: Final = 1 << 20
 _REST_SECONDS: Final = 0.5
-"""How long the folder is left alone after a change: whoever writes against us is not answered at once."""
+"""Seconds without reaction after a change of the folder, so that two disagreeing programs do not race."""
 _log = structlog.get_logger("cni.keeper")
 
 
 class Keeper:
-    """A folder of networks, and the entry that is to be in the list that is used."""
+    """A folder of network files, and the entry for the active list."""
 
     def __init__(
         self,
@@ -49,13 +49,13 @@ class Keeper:
         self._program = program
         self._changed = changed
         self._failures = 0
-        self._writing = threading.Lock()  # a thread that puts it in is not ended with who waits for it
+        self._writing = threading.Lock()  # a cancelled task does not stop the thread that installs the entry
         self._ended = False
         self.words = "the folder of the node's networks has not been looked at"
-        """Why our plug-in is not in the list; empty while it is."""
+        """Reason why our plug-in is missing from the list; empty while the list has the plug-in."""
 
     async def keep(self, look_seconds: float = LOOK_SECONDS) -> None:
-        """Put it in, and again whenever it is not there, until cancelled; what fails is tried again."""
+        """Install the entry, and again whenever it is missing, until cancelled. Failures are repeated."""
         async for _ in changes([self._folder, self._program.folder], self._digest, look_seconds):
             said, self.words = self.words, await asyncio.to_thread(self.put)
             if self.words and self.words != said:
@@ -65,7 +65,7 @@ class Keeper:
             await asyncio.sleep(_REST_SECONDS)
 
     def put(self) -> str:
-        """Put it in; return why it is not, empty if it is."""
+        """Install the program and the entry; return the reason of a failure, or an empty text."""
         with self._writing:
             return "it has been taken out" if self._ended else self._put()
 
@@ -84,7 +84,7 @@ class Keeper:
         return ""
 
     def take(self) -> tuple[str, ...]:
-        """Take it out of every list, for good; return the files that were changed. Raises OSError."""
+        """Remove the entry from every list for good, and return the changed files. Raises OSError."""
         with self._writing:
             self._ended = True
             steps = take_out(self._files())
@@ -94,18 +94,18 @@ class Keeper:
         return named(steps)
 
     def _digest(self) -> str:
-        """Return what tells the folder's content from another; after a failure it is always another."""
+        """Return a digest of the folder's content, which also changes after each failure."""
         found = hashlib.sha256(f"{self._failures} {self._program.is_there()}".encode())
-        with contextlib.suppress(OSError):  # it is not there, and looking at it will say so
+        with contextlib.suppress(OSError):  # a missing folder; `put` reports it
             for name, content in sorted(self._files().items()):
                 found.update(name.encode() + b"\0" + content + b"\0")
         return found.hexdigest()
 
     def _files(self) -> Files:
-        """Return what is in the folder, but what is no file, or too large for a network."""
+        """Return the content of the files in the folder, except files too large for a network."""
         found = {}
         for each in sorted(self._folder.iterdir()):
-            with contextlib.suppress(FileNotFoundError):  # it has gone meanwhile
+            with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
                 if each.is_file() and not each.name.endswith(_NEW) and each.stat().st_size <= _LARGEST:
                     found[each.name] = each.read_bytes()
         return found
@@ -123,7 +123,7 @@ class Keeper:
 
     def _write(self, path: Path, content: bytes, like: Path) -> None:
         new = path.with_name(path.name + _NEW)
-        new.unlink(missing_ok=True)  # left by a daemon that was killed
+        new.unlink(missing_ok=True)  # remains of a daemon that was killed
         with new.open("xb") as file:  # "x" follows no link and empties no file
             with contextlib.suppress(FileNotFoundError):
                 before = like.stat()
@@ -135,7 +135,7 @@ class Keeper:
         new.replace(path)
 
     def _sync(self) -> None:
-        """Have the folder's names on the disk: what comes next stands on them."""
+        """Write the folder's names to the disk, because the next step relies on them."""
         opened = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(opened)

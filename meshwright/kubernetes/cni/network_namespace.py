@@ -1,4 +1,4 @@
-"""Standing in a pod's network: a thread that does so ends there, and programs that it runs begin there."""
+"""Work in a Pod's network: a thread in the network namespace, and the programs started by the thread."""
 
 import ctypes
 import os
@@ -14,17 +14,17 @@ _Result = TypeVar("_Result")
 
 
 class NoSuchNetwork(OSError):
-    """A network is not there, or not seen from here; the message is one sentence."""
+    """A network is missing or not visible in this container; the message is one sentence."""
 
 
 class NodesNetwork(Exception):
-    """It is the network of the node itself, which nobody stands in by way of a pod."""
+    """The network is the node's own, which must not be changed for a Pod."""
 
 
 def seen(path: str) -> Path:
-    """Return where a network is that the runtime names; raise NoSuchNetwork.
+    """Return the path of a network by the runtime's name for it. Raises NoSuchNetwork.
 
-    Runtimes say /var/run, which on hosts is /run and need not be here.
+    Runtimes name `/var/run/...`, which is `/run/...` on hosts, and may be missing in this container.
     """
     for each in (Path(path), Path(path.removeprefix("/var"))):
         if each.exists():
@@ -35,9 +35,10 @@ def seen(path: str) -> Path:
 
 
 def within(network: Path, work: Callable[[], _Result]) -> _Result:
-    """Call a function in a thread of its own that stands in a network.
+    """Call `work` in a new thread inside a network.
 
-    Raises NodesNetwork where that is the node's, NoSuchNetwork where it has gone, and what the work raises.
+    The thread ends afterwards, because a thread cannot leave the network reliably. Raises NodesNetwork for
+    the node's network, NoSuchNetwork for a deleted one, and the errors of `work`.
     """
 
     def there() -> _Result:

@@ -1,7 +1,7 @@
-"""What is to be done in the folder of a node's networks, so that our plug-in is in its list, or is not. Pure.
+"""Changes of a node's network files that add our plug-in to the active list or remove it. Pure functions.
 
-The runtime uses the first file, in the order of their names, that it can read (libcni). Steps are such that
-whoever is killed between two of them, or sees another program's changes, comes to the same end with new ones.
+The runtime uses the first valid file, in the order of the names (libcni). After an interruption between two
+steps, or a change by another program, newly computed steps lead to the same end.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -23,21 +23,21 @@ from meshwright.kubernetes.cni.conflist import (
 from meshwright.kubernetes.cni.relay import SOCKET
 
 KEPT: Final = ".meshwright"
-"""What the name of a file ends in whose place a list has taken: no runtime looks at it."""
+"""Suffix of a file replaced by a list; runtimes ignore files with this suffix."""
 _LIST: Final = ".conflist"
 _SINGLE: Final = (".conf", ".json")
 
 Files = Mapping[str, bytes]
-"""The files of the folder by their names."""
+"""Content of the folder's files by their names."""
 
 
 class NoNetworkError(Exception):
-    """There is no list that our plug-in could stand in; the message is one sentence."""
+    """The folder has no list for our plug-in; the message is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileWrite:
-    """Put content in a file's place, whole; its mode is that of `like`, if there is such a file."""
+    """Replace the content of a file; mode and owner are copied from `like` if this file exists."""
 
     name: str
     content: bytes
@@ -46,7 +46,7 @@ class FileWrite:
 
 @dataclass(frozen=True, slots=True)
 class FileRename:
-    """Give a file another name, in place of whatever has that."""
+    """Rename a file, and replace a file with the new name."""
 
     name: str
     to: str
@@ -68,15 +68,16 @@ def entry(socket: str) -> Mapping[str, Any]:
 
 
 def put_in(files: Files, wanted: Mapping[str, Any]) -> tuple[Step, ...]:
-    """Return the steps by which our entry is in the list that the runtime uses, and in no other.
+    """Return the steps after which only the runtime's active list has our entry.
 
-    A file with one plug-in is no list: one takes its place, and it is kept. Raises NoNetworkError.
+    A file with one plug-in is not a list. A list replaces such a file; the file is kept with the suffix KEPT.
+    Raises NoNetworkError.
     """
     name = used(files)
     if _is_single(files, before := _replaced(files[name])):
-        name = before  # it was written anew, or is there still
+        name = before  # written again by another program, or not yet renamed
     found = network(files[name])
-    assert found is not None  # noqa: S101 - it can be used
+    assert found is not None  # noqa: S101 - `used` returns only files that can be parsed
     text = files[name].decode()
     if name.endswith(_LIST):
         told = {**wanted, **({REPLACES: before} if before else {})}
@@ -89,12 +90,12 @@ def put_in(files: Files, wanted: Mapping[str, Any]) -> tuple[Step, ...]:
 
 
 def take_out(files: Files) -> tuple[Step, ...]:
-    """Return the steps by which our entry is in no list, and every file as its author has it."""
+    """Return the steps that remove our entry from all lists and restore replaced files."""
     return tuple(_out(files, lambda _: True))
 
 
 def used(files: Files) -> str:
-    """Return the file that the runtime uses; raise NoNetworkError where it has none."""
+    """Return the file in use by the runtime. Raises NoNetworkError if there is no usable file."""
     for name in sorted(files):
         found = network(files[name]) if name.endswith(_LIST) else None
         if (found is not None and is_list(found)) or _is_single(files, name):
@@ -103,13 +104,13 @@ def used(files: Files) -> str:
 
 
 def _is_single(files: Files, name: str) -> bool:
-    """Say whether a file of that name is there, and holds one plug-in that can be used."""
+    """Return whether a file of that name exists and has one usable plug-in."""
     found = network(files[name]) if name in files and PurePosixPath(name).suffix in _SINGLE else None
     return found is not None and is_plugin(found)
 
 
 def _in_place(files: Files, name: str, text: str) -> tuple[str, list[Step]]:
-    """Return the name of the list that takes a file's place, and how it comes there."""
+    """Return the name of the list for the place of a file, and the steps."""
     target = str(PurePosixPath(name).with_suffix(_LIST))
     after = {each: content for each, content in files.items() if each != name} | {target: text.encode()}
     is_taken = target in files and _replaced(files[target]) != name
@@ -123,7 +124,7 @@ def _in_place(files: Files, name: str, text: str) -> tuple[str, list[Step]]:
 
 
 def _replaced(content: bytes) -> str:
-    """Return in which file's place a list was made; empty if in none's."""
+    """Return the name of the file replaced by a list, or an empty text."""
     found = network(content)
     ours = own(found) if found is not None and is_list(found) else None
     return str(ours.get(REPLACES, "")) if ours else ""
@@ -142,7 +143,7 @@ def _out(files: Files, among: Callable[[str], bool]) -> Iterator[Step]:
 
 
 def _back(files: Files, name: str, before: str) -> Iterator[Step]:
-    """Yield how a file takes its place again; one that was written anew meanwhile is the right one."""
+    """Yield the steps to restore a file; a file written again meanwhile wins over the kept one."""
     if before in files:
         yield from (FileRemoval(each) for each in (name, before + KEPT) if each in files)
     else:

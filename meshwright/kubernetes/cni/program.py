@@ -1,8 +1,11 @@
-"""The plug-in as a program of the host: a script, and an interpreter that needs nothing else of the host.
+"""The plug-in as a program on the host: a shell script, and an interpreter without needs on the host.
 
-The interpreter is the one that runs this, with those modules and shared libraries alone that the relay has
-once it is imported, which it is asked. A version stands in a folder of its own, by its content; the script
-names the folder, and is replaced whole. So whoever runs the plug-in meanwhile runs one version or the other.
+The interpreter is the daemon's own, copied with only the modules and shared libraries of the relay; a trial
+import of the relay lists them. Each version has a folder, named after a digest of the content. The script
+names the folder and is replaced as a whole, so that every call runs exactly one version.
+
+    /opt/cni/bin/meshwright-cni                     the script
+    /opt/cni/bin/meshwright-cni.d/0123456789abcdef  interpreter, libraries and relay of one version
 """
 
 import hashlib
@@ -21,7 +24,7 @@ import meshwright.kubernetes.cni.relay
 from meshwright.kubernetes.cni.conflist import TYPE
 
 FOLDER: Final = f"{TYPE}.d"
-"""The folder, beside the program, of its versions."""
+"""Name of the folder, next to the script, with the versions."""
 _FLAGS: Final = ("-I", "-S", "-B", "-X", "utf8")
 _LIBRARY: Final = re.compile(r"(\S+) => (/\S+) \(0x")
 _LOOK: Final = """
@@ -50,18 +53,18 @@ _TIMEOUT_SECONDS: Final = 60
 
 
 class ProgramError(Exception):
-    """The program cannot stand on the host; the message is one sentence."""
+    """The program cannot be installed on the host; the message is one sentence."""
 
 
 class Program:
-    """The program in a folder of plug-ins: put there, and there again if somebody takes it away."""
+    """The program in a folder of plug-ins, installed again if another program removes it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._version = ""
 
     def is_there(self) -> bool:
-        """Say whether it is as it was put there."""
+        """Return whether the program is as installed."""
         try:
             said = (self.folder / TYPE).read_text("utf-8", "replace")
         except OSError:
@@ -70,26 +73,26 @@ class Program:
         return bool(self._version) and whole and said == _script(self._version)
 
     def put(self) -> str:
-        """Put it there, if it is not there just so; return its version. Raises ProgramError."""
+        """Install the program if necessary, and return the version. Raises ProgramError."""
         self._version = install(self.folder)
         return self._version
 
 
 def install(folder: Path) -> str:
-    """Put the program into a folder of plug-ins, if it is not there just so; return its version.
+    """Install the program in a folder of plug-ins if necessary, and return the version.
 
-    It is run once before anybody else can. Raises ProgramError.
+    A new version runs once as a trial before the script names the version. Raises ProgramError.
     """
     try:
         files = _files()
         version = _digest(files)
         ours, script = folder / FOLDER, folder / TYPE
         before = script.read_text("utf-8", "replace") if script.exists() else ""
-        if not _runs(ours / version):  # a disk may have lost what it had taken
+        if not _runs(ours / version):  # after a power failure, files may be incomplete
             shutil.rmtree(ours / version, ignore_errors=True)
             _place(files, ours / version)
         _replace(script, _script(version))
-        for each in ours.iterdir():  # one that was in use until now may be at its beginning
+        for each in ours.iterdir():  # the previous version stays, because a call of it may have just begun
             if each.name != version and f"/{each.name}\n" not in before.replace('"', ""):
                 shutil.rmtree(each, ignore_errors=True)
     except (OSError, subprocess.SubprocessError, py_compile.PyCompileError, ValueError) as error:
@@ -98,7 +101,7 @@ def install(folder: Path) -> str:
 
 
 def remove(folder: Path) -> None:
-    """Take the program away, but for what ends well whoever still runs it. Raises ProgramError."""
+    """Remove the program, and leave a script for late callers, which succeeds. Raises ProgramError."""
     try:
         if (folder / TYPE).exists():
             _replace(folder / TYPE, _STUB)
@@ -108,7 +111,7 @@ def remove(folder: Path) -> None:
 
 
 def _files() -> Mapping[str, Path]:
-    """Return what a version is made of: this machine's files by their places in it."""
+    """Return the files of a version: the path on this machine by the path inside the version."""
     relay = Path(meshwright.kubernetes.cni.relay.__file__)
     interpreter = Path(sys.executable).resolve()
     look = [str(interpreter), *_FLAGS, "-c", _LOOK, str(relay.parent)]
@@ -123,7 +126,7 @@ def _files() -> Mapping[str, Path]:
         f"shared/{name}": Path(path)
         for each in (interpreter, *linked)
         for name, path in _LIBRARY.findall(_said([str(loader), "--list", str(each)]))
-        if "/" not in name  # the loader itself has a path
+        if "/" not in name  # the loader itself is listed with a path
     }
     return {**files, "bin/python": interpreter, "loader": loader, "relay.py": relay}
 
@@ -149,18 +152,19 @@ def _digest(files: Mapping[str, Path]) -> str:
 
 
 def _place(files: Mapping[str, Path], folder: Path) -> None:
-    """Have a version in its folder: whole, tried, or not at all."""
+    """Put a version into its folder, complete and tried, or not at all."""
     new = folder.with_name(f"{folder.name}.new")
     folder.parent.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(new, ignore_errors=True)
-    new.mkdir()  # anew: a link, which rmtree leaves, is not written through
+    new.mkdir()  # a new folder: rmtree keeps a link, and a link must not be written through
     for name, path in files.items():
         at = new / name
         at.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, at)
         at.chmod(0o755 if name in ("bin/python", "loader") else 0o644)
         if at.suffix == ".py" and name != "relay.py":
-            # Nobody writes there later, and a time of its own each copy has.
+            # The files never change, and each copy has a new time, so that the compiled file must not depend
+            # on the time.
             mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
             py_compile.compile(str(at), doraise=True, invalidation_mode=mode)
     for each in new.rglob("*"):
@@ -171,7 +175,7 @@ def _place(files: Mapping[str, Path], folder: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Have a file, or the names in a folder, on the disk."""
+    """Write a file, or the names in a folder, to the disk."""
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)
@@ -180,7 +184,7 @@ def _sync(path: Path) -> None:
 
 
 def _runs(version: Path) -> bool:
-    """Say whether a version is there, and answers."""
+    """Return whether a version exists and works."""
     try:
         _try(version)
     except (OSError, subprocess.SubprocessError, ProgramError):
@@ -189,7 +193,7 @@ def _runs(version: Path) -> bool:
 
 
 def _try(version: Path) -> None:
-    """Run a version as the script does; raise ProgramError where it does not answer."""
+    """Run a version as the script does. Raises ProgramError if the answer is wrong."""
     words = [str(version / "loader"), "--library-path", str(version / "shared"), str(version / "bin/python")]
     done = subprocess.run(
         [*words, *_FLAGS, str(version / "relay.py")],
@@ -205,7 +209,7 @@ def _try(version: Path) -> None:
 
 def _replace(script: Path, text: str) -> None:
     new = script.with_name(f".{script.name}.new")
-    new.unlink(missing_ok=True)  # left by a daemon that was killed
+    new.unlink(missing_ok=True)  # remains of a daemon that was killed
     with new.open("x", encoding="utf-8") as file:  # "x" follows no link and empties no file
         file.write(text)
         os.fchmod(file.fileno(), 0o755)

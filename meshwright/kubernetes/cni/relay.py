@@ -1,12 +1,12 @@
-"""The plug-in that a container runtime runs, as the CNI specification has it (1.1.0); it asks the daemon.
+"""The CNI plug-in for container runtimes (specification 1.1.0), which passes requests to the daemon.
 
-It is copied to the host, and run there by an interpreter that is copied as well: it imports nothing of ours,
-and of the standard library what it has from its beginning. It stands behind the plug-ins that make the
-network, and gives on what those have made (`prevResult`).
+The relay and an interpreter are copied to the host. The relay therefore imports only modules of the standard
+library that the interpreter has from the start. The relay follows the plug-ins for the network itself, and
+returns their result (`prevResult`).
 
-Where no daemon answers, what was asked is left as a note, and the pod is let through: a daemon that comes
-back sets its rules then, for the pod's own first container waits for them. Pods that are nobody's of ours do
-not notice. DEL and GC have nothing to undo: the rules end with the pod's network.
+Without an answer from the daemon, the relay writes a note with the request and lets the Pod start. Later the
+daemon sets the rules; the Pod's first container waits for them. Pods outside the mesh start without delay.
+DEL and GC do not undo anything, because the rules end with the Pod's network.
 """
 
 import json
@@ -20,24 +20,27 @@ from pathlib import Path
 from typing import Any, Final
 
 VERSIONS: Final = ("0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
-"""The versions of the specification in which plug-ins stand one behind the other."""
+"""Versions of the specification with lists of plug-ins."""
 SOCKET: Final = "socket"
-"""The field of our entry in a list of plug-ins that says where the daemon is."""
+"""Field of our list entry with the path of the daemon's socket."""
 NOTES: Final = "missed"
-"""The folder, beside the socket, of what was asked while nobody answered."""
+"""Folder, next to the socket, with the notes of unanswered requests."""
 
 INCOMPATIBLE, ENVIRONMENT, INPUT_OUTPUT, UNDECODABLE, INVALID, AGAIN, UNAVAILABLE = 1, 4, 5, 6, 7, 11, 50
-"""Codes of errors that the specification has."""
+"""Error codes of the specification."""
 
 _SECONDS: Final = 45.0
-"""How long an answer may take: the daemon asks an API, and others' changes of rules may be in the way."""
+"""Seconds to wait for an answer.
+
+The daemon asks the API server, and may wait until another program releases the lock of the rules.
+"""
 _NAME: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.\-]*")
 _NEEDED: Final = ("CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME")
 _POD: Final = {"namespace": "K8S_POD_NAMESPACE", "name": "K8S_POD_NAME", "uid": "K8S_POD_UID"}
 
 
 class CniRefusal(Exception):
-    """What was asked is not done: a code of the specification, a sentence, and what is known besides."""
+    """A request failed: a code of the specification, a sentence, and details."""
 
     def __init__(self, code: int, msg: str, details: str = "") -> None:
         super().__init__(msg)
@@ -45,13 +48,13 @@ class CniRefusal(Exception):
 
 
 def run(environment: Mapping[str, str], given: bytes) -> str:
-    """Do what is asked; return what is to be printed, or raise CniRefusal."""
+    """Carry out a request, and return the text for standard output. Raises CniRefusal."""
     command = environment.get("CNI_COMMAND", "")
     match command:
         case "VERSION":
             return json.dumps({"cniVersion": _said_version(given), "supportedVersions": list(VERSIONS)})
         case "DEL":
-            with suppress(CniRefusal, OSError):  # it never fails
+            with suppress(CniRefusal, OSError):  # DEL must succeed, as the specification demands
                 _note(_config(given), _container(environment)).unlink()
             return ""
         case "GC":
@@ -80,7 +83,7 @@ def _carry_out(command: str, config: Mapping[str, Any], environment: Mapping[str
     words = {name: value for name, _, value in pairs}
     pod = {name: words.get(variable, "") for name, variable in _POD.items()}
     if not (pod["namespace"] and pod["name"]):
-        return  # no pod of Kubernetes
+        return  # not a Pod of Kubernetes
     container = _container(environment)
     asked = {"command": command, "container": container, "netns": environment["CNI_NETNS"], **pod}
     answer = _asked(str(config[SOCKET]), asked)
@@ -95,7 +98,7 @@ def _carry_out(command: str, config: Mapping[str, Any], environment: Mapping[str
 
 
 def _asked(path: str, asked: Mapping[str, str]) -> dict[str, Any] | None:
-    """Return the daemon's answer; None where there is none, or not all of it."""
+    """Return the daemon's answer, or None if missing or incomplete."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as made:
             made.settimeout(_SECONDS)
@@ -109,11 +112,11 @@ def _asked(path: str, asked: Mapping[str, str]) -> dict[str, Any] | None:
 
 
 def _leave(note: Path, asked: Mapping[str, str]) -> None:
-    """Leave a note of what was asked: whole, or not at all."""
+    """Write a note of the request, completely or not at all."""
     new = note.with_suffix(".new")
     try:
         note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new.unlink(missing_ok=True)  # left by a plug-in that was killed
+        new.unlink(missing_ok=True)  # remains of a plug-in that was killed
         with new.open("x") as file:  # "x" follows no link and empties no file
             file.write(json.dumps(asked))
         new.replace(note)
@@ -123,7 +126,7 @@ def _leave(note: Path, asked: Mapping[str, str]) -> None:
 
 
 def _require_notes(config: Mapping[str, Any]) -> None:
-    """Raise CniRefusal where ADD could neither ask nor leave a note."""
+    """Raise CniRefusal if ADD could not write a note."""
     folder = _note(config, "").parent
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -165,7 +168,7 @@ def _config(given: bytes) -> dict[str, Any]:
 
 
 def _said_version(given: bytes) -> str:
-    """Return the version in which an answer is to be: the caller's, if it says one that we know."""
+    """Return the version of the answer: the caller's version if known here, otherwise the newest."""
     with suppress(ValueError, AttributeError, RecursionError):
         said = json.loads(given).get("cniVersion")
         if said in VERSIONS:
@@ -174,7 +177,7 @@ def _said_version(given: bytes) -> str:
 
 
 def main() -> int:
-    """Do what the environment and standard input ask; print what comes of it, and return the status."""
+    """Carry out the request in the environment and standard input; return the exit status."""
     given = sys.stdin.buffer.read()
     try:
         sys.stdout.write(run(os.environ, given))

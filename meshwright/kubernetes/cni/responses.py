@@ -1,4 +1,4 @@
-"""What becomes of a request of the plug-in: the pod is asked for, decided about, and its rules are set."""
+"""Answers to requests of the plug-in: look up the Pod, decide, and set the rules."""
 
 import asyncio
 import enum
@@ -16,23 +16,23 @@ from meshwright.kubernetes.cni.network_namespace import NodesNetwork, NoSuchNetw
 from meshwright.kubernetes.cni.relay import AGAIN, INVALID, UNDECODABLE
 
 DIFFERENT: Final = 101
-"""Our own code (the specification leaves us those from 100): CHECK finds other rules than there should be."""
+"""Error code of a CHECK with different rules; the specification reserves codes from 100 for plug-ins."""
 NOT_UNDERSTOOD: Final = 100
-"""What the injection has noted on the pod is not understood."""
+"""Error code for an invalid interception annotation."""
 _AT_ONCE: Final = 8
 
 _log = structlog.get_logger("cni.answering")
 
 Pods = Callable[[str, str], Awaitable[Mapping[str, Any] | None]]
-"""Returns a pod by its namespace and name, None where there is none; raises LookupFailed."""
+"""Returns a Pod by namespace and name, or None if the Pod does not exist; raises LookupFailed."""
 
 
 class LookupFailed(Exception):
-    """The API was asked for a pod, and did not say; the message is one sentence."""
+    """The API server did not answer a question about a Pod; the message is one sentence."""
 
 
 class Outcome(enum.StrEnum):
-    """How a request ended: the words by which requests are counted."""
+    """Outcome of a request, as counted in the metric."""
 
     SET = "set"
     SET_ALREADY = "set-already"
@@ -44,7 +44,7 @@ class Outcome(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the plug-in was asked: ADD or CHECK, for which container, whose network is where."""
+    """A request of the plug-in: ADD or CHECK, the container, the network namespace, and the Pod."""
 
     command: str
     container: str
@@ -55,10 +55,10 @@ class Request:
 
     @classmethod
     def read(cls, content: bytes) -> "Request":
-        """Read one as the relay writes it; raise ValueError."""
+        """Parse a request in the relay's form. Raises ValueError."""
         said = json.loads(content)
         if not isinstance(said, dict):
-            raise ValueError("must be an object of JSON")  # noqa: TRY004 - it is what is read
+            raise ValueError("must be an object of JSON")  # noqa: TRY004 - wrong content
         fields = {name: said.get(name, "") for name in cls.__slots__}
         if wrong := [name for name, value in fields.items() if not isinstance(value, str)]:
             raise ValueError(f"{wrong[0]} must be text")
@@ -69,7 +69,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the plug-in is to say: nothing, or a code and words of an error."""
+    """The answer to the plug-in: an outcome, and code and message if the request failed."""
 
     outcome: Outcome
     code: int = 0
@@ -77,13 +77,13 @@ class Answer:
     details: str = ""
 
     def written(self) -> bytes:
-        """Return it as the relay reads it."""
+        """Return the answer in the relay's form."""
         said = {"code": self.code, "msg": self.msg, "details": self.details} if self.code else {}
         return json.dumps(said).encode()
 
 
 class Answerer:
-    """Answers requests, so many at once; each is told to `counted`."""
+    """Answers up to 8 requests at a time, and reports each outcome to `counted`."""
 
     def __init__(self, pods: Pods, counted: Callable[[str, Outcome], None] = lambda _, __: None) -> None:
         self._pods = pods
@@ -91,7 +91,7 @@ class Answerer:
         self._room = asyncio.Semaphore(_AT_ONCE)
 
     async def read(self, content: bytes) -> Answer:
-        """Answer what somebody has written to us."""
+        """Answer the bytes of a request."""
         try:
             return await self.answer(Request.read(content))
         except (ValueError, RecursionError) as error:
@@ -100,7 +100,7 @@ class Answerer:
             )
 
     async def answer(self, asked: Request) -> Answer:
-        """Answer a request; what fails is an answer too. Setting rules that are set is no change."""
+        """Answer a request; a failure is an answer too. Rules that exist already stay unchanged."""
         async with self._room:
             found = await self._answer(asked)
         self._counted(asked.command, found.outcome)
@@ -137,7 +137,7 @@ class Answerer:
 
 
 def _done(asked: Request, wanted: Interception) -> Answer:
-    """Set the rules, or look at them, in the pod's network."""
+    """Set or check the rules in the Pod's network."""
     network = seen(asked.netns)
     if asked.command == "ADD":
         changed = within(network, lambda: put(wanted))

@@ -1,4 +1,4 @@
-"""Where a node has what a plug-in needs, and where the daemon is. Pure."""
+"""Settings of the daemon: paths on the node, and the address of the status page."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +11,12 @@ STATUS_PORT: Final = 15022
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The node's networks and plug-ins; `run` is the daemon's, and has the same path on the host.
+    """Settings of the daemon.
 
-    `daemon_set` is NAMESPACE/NAME of what starts another daemon where this ends; empty if nothing does. In
-    `netns` the runtime has the networks of pods, among which those of pods of `node` are looked for that came
-    before the plug-in; none are where it is empty.
+    `networks` and `programs` are the runtime's folders of networks and plug-ins. `run` is the daemon's
+    folder, which must have the same path on the host. `daemon_set` is NAMESPACE/NAME of the DaemonSet that
+    restarts the daemon, or empty. `netns` has the runtime's network namespaces, which are searched for Pods
+    of `node` that started before the plug-in was installed; without `node` this search is skipped.
     """
 
     networks: Path = Path("/etc/cni/net.d")

@@ -1,4 +1,4 @@
-"""What a kubelet and Prometheus ask of the daemon: whether pods of this node are served, and its figures."""
+"""HTTP pages of the daemon for kubelet and Prometheus: liveness, readiness and metrics."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -15,18 +15,18 @@ _INSTALLED: Final = "meshwright_cni_installed"
 
 
 class Figures:
-    """What has happened since the daemon began."""
+    """Counters since the daemon's start."""
 
     def __init__(self) -> None:
         self._requests: Counter[tuple[str, str]] = Counter()
         self._changes = 0
 
     def request(self, command: str, outcome: Outcome) -> None:
-        """Count a request by how it ended."""
+        """Count a request by its outcome."""
         self._requests[command, outcome.value] += 1
 
     def change(self) -> None:
-        """Count a change of the node's networks: the first, and each that mended another's."""
+        """Count a change of the node's networks: the first one, and each repair."""
         self._changes += 1
 
     def written(self, *, installed: bool) -> str:
@@ -44,10 +44,10 @@ class Figures:
 def application(
     not_installed: Callable[[], str], not_alive: Callable[[], str], figures: Figures
 ) -> web.Application:
-    """Return the pages, of two that say what is wrong, and nothing if nothing is.
+    """Return the pages. Both arguments return a reason, or an empty text if all is well.
 
-    `not_installed`: the runtime is not told of the plug-in. `not_alive`: it asks in vain until a new daemon
-    begins.
+    `not_installed`: the runtime does not know the plug-in. `not_alive`: the runtime's requests fail until a
+    new daemon starts.
     """
 
     async def ready(_: web.Request) -> web.Response:
