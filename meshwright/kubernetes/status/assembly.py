@@ -1,4 +1,4 @@
-"""Assembly of the reporter from its parts. Nothing runs yet."""
+"""Assembly of the reporter from its parts, before anything runs."""
 
 import socket
 import uuid
@@ -36,8 +36,8 @@ def reporter(
     `home` is the namespace of the control plane, which holds the Lease. Servers that share the Lease take
     turns: only the holder writes.
     """
-    instance = socket.gethostname()  # in a Pod its name
-    # No two processes may be one holder, whatever their machines are called.
+    instance = socket.gethostname()  # the Pod's name in Kubernetes
+    # The holder must be unique per process, because machines may have equal host names.
     lease = Lease(api, home, LEASE, f"{instance}_{uuid.uuid4().hex[:8]}", clock)
     standing, kinds = ObjectStatusTable(api.name, WITH_STATUS, WORDED), Kinds(lambda: served(api))
 

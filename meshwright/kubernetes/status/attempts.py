@@ -1,7 +1,7 @@
 """Attempts to write to the Kubernetes API, with limits, counts and a log line per kind of failure and hour.
 
-A request that the API server refuses is suspended alone; other requests continue. A budget limits the
-writes per minute and the writes in one burst. A meter counts the writes for metrics.
+A request refused by the API server is suspended alone; other requests continue. A budget limits the writes
+per minute and the writes in one burst. A meter counts the writes for metrics.
 """
 
 import enum
@@ -23,12 +23,11 @@ BARRED: Final = 300.0
 FIRST: Final = 5.0
 """Seconds until the first retry of a forbidden request. The pause doubles with each failure, up to BARRED.
 
-The first retry is early because an API server that has just started refuses requests until it has read its
-roles.
+The first retry is early because a newly started API server refuses requests until its roles are loaded.
 """
 
 SAID: Final = 3600.0
-"""Seconds after which a failure that continues is logged again."""
+"""Seconds after which a continuing failure is logged again."""
 
 PACING: Final = Pacing()
 
@@ -60,7 +59,7 @@ class Meter(Protocol):
         """Count a write. `failed` is the reason of a failure in one word, or empty."""
 
     def reporting(self, *, leads: bool) -> None:
-        """Record if this server is the one that writes."""
+        """Record if this server is the writer."""
 
 
 class WritePostponed(Exception):
@@ -77,27 +76,27 @@ class WritePostponed(Exception):
 class Attempts:
     """Makes requests to the API server, counts them and logs failures.
 
-    A refused request suspends as little as possible: one object if that object is invalid, one kind of
-    request in one namespace if RBAC forbids the request there, otherwise the kind of request. The last two
-    are suspended longer with each failure. Any other failure is taken as an outage of the API server and
-    pauses all requests.
+    A refused request suspends as little as possible: an invalid object alone, one kind of request in one
+    namespace if RBAC forbids the request there, otherwise the kind of request. The last two are suspended
+    longer with each failure. Any other failure is taken as an outage of the API server and pauses all
+    requests.
     """
 
     def __init__(
         self, meter: Meter, chance: Callable[[], float], now: Callable[[], float] = time.monotonic
     ) -> None:
         self._meter, self._chance, self._now = meter, chance, now
-        self._barred: dict[_Barred, _Bar] = {}  # those first that began first
+        self._barred: dict[_Barred, _Bar] = {}  # in the order of their beginnings
         self._said: dict[tuple[str, Reason], tuple[_Place, float]] = {}
         self._failures, self._paused = 0, float("-inf")
 
     async def make(
         self, what: WrittenKind, on: str, request: Callable[[], Awaitable[_T]], *at: str, writes: bool = False
     ) -> _T:
-        """Make a request of the kind `on`, for example `create events`, and count it if it writes.
+        """Make a request of the kind `on`, for example `create events`, and count it if `writes` is True.
 
-        `at` is the namespace and then the object. Raises WritePostponed, and ApiError for an object that
-        does not exist or exists already.
+        `at` is the namespace and then the object. Raises WritePostponed, and ApiError for an object that does
+        not exist or exists already.
         """
         if (now := self._now()) < self._paused:
             raise WritePostponed(self._paused)
@@ -114,6 +113,7 @@ class Attempts:
         self._failures = 0
         for each in places:
             self._barred.pop(each, None)
+        # A success ends the failure at this place, so that the next failure is logged at once.
         for said in [each for each in self._said if each[0] == on]:
             if (place := self._said[said][0]) == at[: len(place)]:
                 del self._said[said]
@@ -136,7 +136,7 @@ class Attempts:
         return WritePostponed(self._bar((on, place), BARRED if is_of_one else FIRST), is_refused=True)
 
     def _bar(self, barred: _Barred, first: float) -> float:
-        """Suspend a request and forget suspensions that ended long ago. Return the end of the suspension."""
+        """Suspend a request and forget suspensions of long ago. Return the end of the suspension."""
         now = self._now()
         _, times = self._barred.pop(barred, (now, 0))
         for each in [*takewhile(lambda each: self._barred[each][0] + BARRED <= now, self._barred)]:
@@ -176,5 +176,5 @@ class Budget:
         if self._left < 1:
             raise WritePostponed(
                 now + (max(1.0, self._most / 6) - self._left) / self._rate
-            )  # for some at once
+            )  # so long that a sixth of the budget has come back: writes then go out in groups
         self._left -= 1

@@ -1,6 +1,6 @@
-"""The cluster of the reported objects, and the versions in which it serves their kinds.
+"""The cluster of the reported objects, and the served versions of their kinds.
 
-CustomResourceDefinitions come and go, so the cache of served kinds expires.
+CustomResourceDefinitions may be added or removed at any time, so the cache of served kinds expires.
 """
 
 import time
@@ -21,11 +21,11 @@ FRESH: Final = 60.0
 
 
 AGAIN: Final = 10.0
-"""Seconds after which discovery is repeated for a kind that is not served."""
+"""Seconds after which discovery is repeated for a missing kind."""
 
 
 class Kinds:
-    """Cache of the kinds that the cluster serves, filled when a kind is looked up."""
+    """Cache of the kinds in the cluster, filled when a kind is looked up."""
 
     def __init__(
         self,
@@ -37,7 +37,10 @@ class Kinds:
         self._at = float("-inf")
 
     async def resource(self, kind: Kind) -> Resource | None:
-        """Return the kind in its newest served version; None if it is not served. Raises KubeError."""
+        """Return the kind in its newest served version, or None if the kind is not served.
+
+        Raises KubeError.
+        """
         found, age = self._served.of(kind.group, kind.name), self._now() - self._at
         if age > FRESH or (not found and age > AGAIN):
             self._served, self._at = await self._ask(), self._now()
@@ -47,9 +50,9 @@ class Kinds:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster: its API, the status table of its objects, the clock, and the reporter of Events.
+    """A cluster with its API, the status table of its objects, the clock, and the reporter of Events.
 
-    `resource` returns the resource that serves a kind now; None if the kind is not served.
+    `resource` returns the served resource of a kind, or None.
     """
 
     api: Api

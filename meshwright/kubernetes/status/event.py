@@ -1,9 +1,9 @@
 """Events about objects without conditions: one for each problem, and one when the problem is resolved.
 
 An Event begins with its problem. While the problem lasts, the Event continues as a series, because the API
-server deletes Events after an hour by default. A second Event reports that the problem is resolved. If the
-problem returns, the first Event continues. The reported problems are read back from the Events, so that a
-restarted server or another replica continues where the last one stopped.
+server deletes Events after an hour by default. A second Event reports the end of the problem. If the problem
+returns, the first Event continues. The reported problems are read back from the Events, so that a restarted
+server or another replica continues where the last one stopped.
 """
 
 import enum
@@ -25,7 +25,7 @@ CONTROLLER: Final = "meshwright.dev/control-plane"
 """Field manager of conditions, and reporting controller of Events."""
 
 RENEWED: Final = timedelta(minutes=25)
-"""Time between two renewals of an Event whose problem lasts."""
+"""Time between two renewals of an Event during its problem."""
 
 OURS: Final = "app.kubernetes.io/managed-by"
 HOME: Final = "meshwright.dev/home"
@@ -58,11 +58,11 @@ class Notice:
 
     @property
     def is_mended(self) -> bool:
-        """Whether the Event reports that the problem is resolved."""
+        """Return whether the Event reports the end of the problem."""
         return self.reason == MENDED
 
     def mended(self) -> Self:
-        """Return the notice that the problem is resolved."""
+        """Return the notice of the problem's end."""
         return replace(self, reason=MENDED, note=bounded(f"{self.reason} is resolved: {self.note}"))
 
 
@@ -78,7 +78,7 @@ class WrittenEvent:
 
     @property
     def known_as(self) -> tuple[str, bool]:
-        """Key of the Event among the Events of its object."""
+        """Return the key of the Event among the Events of its object."""
         return self.notice.problem, self.notice.is_mended
 
 
@@ -102,7 +102,7 @@ class EventAction(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One write: an Event that begins, or the Event `told` that continues."""
+    """One write: a new Event, or the next observation of the Event `told`."""
 
     act: EventAction
     notice: Notice
@@ -112,7 +112,7 @@ class Action:
 def notice(about: ObjectKey, problem: Problem) -> Notice:
     """Return the notice of a problem of an object.
 
-    Equal code, field and value are the same problem, even if different proxies reported it.
+    Equal code, field and value are the same problem, even if reported by different proxies.
     """
     what = (problem.field, problem.value) if problem.value else (problem.field, problem.expected)
     identity = hashlib.sha256("\0".join((problem.code, *what)).encode()).hexdigest()[:16]
@@ -130,7 +130,10 @@ def notices(about: ObjectKey, problems: Iterable[Problem]) -> dict[str, Notice]:
 
 
 def more(namespace: Namespace, count: int) -> Notice:
-    """Return one notice for the problems of a namespace that exceed the limit, with their rough number."""
+    """Return one notice for the problems of a namespace beyond the limit, with their rough number.
+
+    The number is rounded down to 1, 2 or 5 times a power of ten, so that small changes need no new Event.
+    """
     rough = 1
     for each in _rough():
         if each > count:
@@ -158,9 +161,9 @@ def due(
 ) -> Iterator[Action]:
     """Yield the writes for one object, from the wanted notices and the Events in the cluster.
 
-    Without `mending`, resolved problems are not reported. A resolved problem is not reported either while
-    the same field has another problem with the same code, so that somebody who tries several values sees
-    current problems only.
+    Without `mending`, resolved problems are not reported. A resolved problem is not reported either while the
+    same field has another problem with the same code, so that users who try several values see current
+    problems only.
     """
     for problem, each in wanted.items():
         there = told.get((problem, False))
@@ -179,13 +182,13 @@ def due(
 
 
 def stands(there: WrittenEvent, told: Mapping[tuple[str, bool], WrittenEvent]) -> bool:
-    """Return True if the problem was reported, and not reported as resolved since."""
+    """Return whether the problem was reported, and not reported as resolved since."""
     mended = told.get((there.notice.problem, True))
     return mended is None or there.last >= mended.last
 
 
 def standing(told: Mapping[tuple[str, bool], WrittenEvent]) -> int:
-    """Return the number of reported problems of one object that are not reported as resolved."""
+    """Return the number of one object's reported problems without a later report of the end."""
     return sum(not is_mended and stands(each, told) for (_, is_mended), each in told.items())
 
 
@@ -195,7 +198,10 @@ def namespace_of(about: ObjectKey) -> str:
 
 
 def begun(said: Notice, uid: str, now: datetime) -> WrittenEvent:
-    """Return a new Event. Its name follows from the object and the problem."""
+    """Return a new Event. Its name follows from the object and the problem.
+
+    All replicas therefore choose the same name, and a second creation fails as a conflict.
+    """
     identity = "\0".join((uid, said.problem, said.reason if said.is_mended else ""))
     named = said.about.name[:_NAME].rstrip(".-")
     name = f"{named}.{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
@@ -203,7 +209,7 @@ def begun(said: Notice, uid: str, now: datetime) -> WrittenEvent:
 
 
 def body(told: WrittenEvent, api_version: str, metadata: Raw, who: EventReporter) -> dict[str, object]:
-    """Return the JSON of an Event. `metadata` is that of the object that the Event is about."""
+    """Return the JSON of an Event; `metadata` belongs to the object of the Event."""
     said = told.notice
     return {
         "apiVersion": EVENTS.api_version,
@@ -238,12 +244,12 @@ def again(told: WrittenEvent, now: datetime) -> WrittenEvent:
 
 
 def series(told: WrittenEvent) -> dict[str, object]:
-    """Return the patch that records another observation of an Event."""
+    """Return the patch for another observation of an Event."""
     return {"series": {"count": max(2, told.count), "lastObservedTime": micro(told.last)}}
 
 
 def read(raw: Raw) -> WrittenEvent | None:
-    """Read an Event of ours; return None for an Event of another controller."""
+    """Parse an Event of ours; return None for an Event of another controller."""
     try:
         metadata, of, went_on = raw["metadata"], raw["regarding"], raw.get("series") or {}
         if raw.get("reportingController") != CONTROLLER:

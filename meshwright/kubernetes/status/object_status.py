@@ -16,8 +16,8 @@ _NONE: Problems = {}
 class ObjectStatusTable:
     """Problems by object, and the objects in force whose kinds have a status.
 
-    A change costs time for the changed objects only. Objects of other clusters, and objects that come from
-    outside Kubernetes, are ignored.
+    A change costs time for the changed objects only. Objects of other clusters, and objects from outside
+    Kubernetes, are ignored.
     """
 
     def __init__(
@@ -31,11 +31,11 @@ class ObjectStatusTable:
         self._touched: dict[ObjectKey, None] = {}
 
     def has_status(self, key: ObjectKey) -> bool:
-        """Return True if the object is in force, is of this cluster, and has conditions in its status."""
+        """Return whether the object is in force, is of this cluster, and has conditions in its status."""
         return key in self._in_force and key.kind in self._with_status
 
     def is_worded(self, kind: Kind) -> bool:
-        """Return True if the kind has status fields instead of conditions, for example IngressBackend."""
+        """Return whether the kind has status fields instead of conditions, for example IngressBackend."""
         return kind in self._worded
 
     def state(self, key: ObjectKey) -> str:
@@ -48,11 +48,11 @@ class ObjectStatusTable:
         self.touch(key for key, state in states.items() if before.get(key) != state)
 
     def is_of_status(self, kind: Kind) -> bool:
-        """Return True if objects of the kind have conditions."""
+        """Return whether objects of the kind have conditions."""
         return kind in self._with_status
 
     def has_state(self, key: ObjectKey | None) -> bool:
-        """Return True if objects of the key's kind have a status of conditions or of words."""
+        """Return whether objects of the key's kind have a status of conditions or of words."""
         return key is not None and (key.kind in self._with_status or key.kind in self._worded)
 
     def problems(self, key: ObjectKey) -> Problems:
@@ -102,7 +102,7 @@ class ObjectStatusTable:
 
     @property
     def is_touched(self) -> bool:
-        """Whether any object is marked."""
+        """Return whether any object is marked."""
         return bool(self._touched)
 
     def take(self) -> tuple[ObjectKey, ...]:

@@ -1,4 +1,4 @@
-"""Follows delivery: problems of the objects of a cluster, and progress of their rollouts."""
+"""Follower of delivery: problems of the objects of a cluster, and progress of their rollouts."""
 
 import asyncio
 import time
@@ -36,10 +36,10 @@ SOON: Final = 1.0
 
 
 PATIENCE: Final = 5
-"""Reports that are postponed in a row while waves are computed, because waves may follow one another."""
+"""Maximum postponed reports in a row while waves are computed, because waves may follow one another."""
 
 AGAIN: Final = 30.0
-"""Seconds after which a task that failed with an internal error starts again."""
+"""Seconds after which a task restarts after an internal error."""
 
 _log = structlog.get_logger("reporting.reporter")
 
@@ -114,7 +114,7 @@ class Reporter:
             return
         try:
             self._publish(wave, step, replaced)
-        except Exception:  # noqa: BLE001 - whatever it is, what is published is published
+        except Exception:  # noqa: BLE001 - the snapshots are published already; only the report is incomplete
             _log.exception("rollout cannot be tracked", wave=wave.number)
 
     def _publish(self, wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
@@ -135,8 +135,8 @@ class Reporter:
     def _begin(self, wave: Wave, nodes: Mapping[NodeKey, Names]) -> None:
         """Begin two rollouts: for the changed objects of a wave, and for objects whose admission changed.
 
-        The proxies of the latter must apply the change even if it is empty for them. `nodes` are the
-        proxies that the first part of the wave concerns.
+        The proxies of the latter must apply even an empty change. `nodes` are the proxies in the first part
+        of the wave.
         """
         admitted = dict(self._of_those_who_came())
         own = {node: nodes.get(node) for node in admitted.values()}
@@ -150,7 +150,7 @@ class Reporter:
     def changed(self) -> None:
         """Schedule a report. Called after each wave and each lint run."""
         if not self._merged.of:
-            self._follow()  # what there is with the first wave has not changed
+            self._follow()  # objects of the first wave are the initial state, not changes
         self._changed.set()
 
     def stated(self, states: Mapping[ObjectKey, str]) -> None:
@@ -169,7 +169,7 @@ class Reporter:
             await self.look()
 
     async def _something(self) -> None:
-        """Wait for a change, or until a problem that was held back is due."""
+        """Wait for a change, or until a delayed problem is due."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._patience.seconds(self._monotonic())):
                 await self._changed.wait()
@@ -178,10 +178,12 @@ class Reporter:
         """Process the changes since the last call, and wake the writer."""
         loop = self._delivery.loop
         await loop.linting.finish()
-        if loop.model is None:  # nothing is known, or a wave failed and everything is said anew with the next
+        if (
+            loop.model is None
+        ):  # before the first wave, or after a failed wave: the next wave reports everything
             return
         if loop.doing and self._passed < PATIENCE:
-            # What has changed is about to be published: before, it seems to be applied as what was before it.
+            # The changed snapshots are not published yet, and proxies with the old ones would count as done.
             self._passed += 1
             self._changed.set()
             return
@@ -198,7 +200,7 @@ class Reporter:
             self._writer.changed.set()
 
     def _hear(self, moves: Mapping[Problem, bool]) -> None:
-        """Pass problems on: to a status at once, because a status is a state; to Events later."""
+        """Pass problems on: to a status at once, because a status is a state; to Events after the delay."""
         states = {each: stands for each, stands in moves.items() if self._standing.has_state(each.key)}
         events = {each: stands for each, stands in moves.items() if each not in states}
         self._standing.heard(states | self._patience.passed(events, self._monotonic()))
@@ -213,7 +215,7 @@ class Reporter:
         edits = merged.since(before)
         self._standing.held(edits)
         if not before.of:
-            return  # all there is, as it was before the start
+            return  # the initial state
         self._came.update(dict.fromkeys(admissions.since(known)))
         for key in (key for key, sourced in edits.items() if sourced is None):
             self._rollouts.forget(key)
@@ -244,6 +246,6 @@ async def _guarded(name: str, work: Callable[[], Coroutine[object, object, None]
     while True:
         try:
             await work()
-        except Exception:  # noqa: BLE001 - whatever it is, it is logged, and tried again
+        except Exception:  # noqa: BLE001 - any error is logged, and the task restarts
             _log.exception("status reporting failed and starts again", task=name)
         await asyncio.sleep(AGAIN)

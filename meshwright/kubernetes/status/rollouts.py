@@ -1,9 +1,9 @@
 """Rollouts: the progress of the last change of each object at the proxies.
 
-A rollout counts the proxies that are connected when the change is published and whose configuration
-changes. A proxy has applied the change when it has acknowledged the changed resources that it subscribes
-to, or newer versions of them. A proxy that disconnects is not counted any more, because it gets the newest
-configuration when it connects again.
+A rollout counts the proxies that are connected when the change is published and whose configuration changes.
+A proxy has applied the change after an ACK of the changed resources to which the proxy subscribes, or of
+newer versions. A disconnected proxy is not counted any more, because the proxy gets the newest configuration
+after its next connection.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,14 +22,14 @@ Names = Mapping[TypeUrl, frozenset[ResourceName]] | None
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Number of proxies that applied a change, and number of proxies that the change concerns."""
+    """Number of proxies that applied a change, and number of all proxies of the change."""
 
     applied: int
     of: int
 
     @property
     def is_done(self) -> bool:
-        """Whether all proxies applied the change."""
+        """Return whether all proxies applied the change."""
         return self.applied == self.of
 
 
@@ -53,7 +53,7 @@ class _Rollout:
 
 
 class Rollouts:
-    """The last rollout of each changed object. `look` costs time for each proxy that is still pending."""
+    """The last rollout of each changed object. `look` costs time for each pending proxy."""
 
     def __init__(self, here: ConnectedProxies) -> None:
         self._here = here
@@ -61,26 +61,26 @@ class Rollouts:
 
     @property
     def is_pending(self) -> bool:
-        """Whether any proxy is pending."""
+        """Return whether any proxy is pending."""
         return any(each.waiting for each in self._of.values())
 
     def begin(self, keys: Iterable[ObjectKey], concerned: Mapping[NodeKey, Names]) -> None:
-        """Start a new rollout of the objects at the proxies. It replaces earlier rollouts."""
+        """Start a new rollout of the objects at the proxies, in place of earlier rollouts."""
         self._put(_Rollout(set(keys), dict(concerned)))
 
     def extend(self, keys: Iterable[ObjectKey], concerned: Mapping[NodeKey, Names]) -> None:
-        """Add proxies to rollouts that are published in parts. No proxy is in two parts."""
+        """Add proxies to rollouts whose wave is published in parts. Each proxy is in one part."""
         for rollout, those in self._together(keys):
             own = rollout
-            if those != rollout.keys:  # from now on it is theirs alone
+            if those != rollout.keys:  # objects outside `keys` keep the old rollout
                 own = self._put(replace(rollout, keys=those, waiting=dict(rollout.waiting)))
             own.waiting.update(concerned)
 
     def renew(self, keys: Iterable[ObjectKey], concerned: Mapping[NodeKey, Names]) -> None:
         """Record another change of the objects, whether or not the last one is complete.
 
-        Pending proxies stay pending. A proxy that applied the last change is counted again if this one
-        concerns it.
+        Pending proxies stay pending. A proxy of this change is counted again, even after the last change was
+        applied.
         """
         for rollout, those in self._together(keys):
             both = {node: _all(rollout.waiting.get(node, {}), names) for node, names in concerned.items()}
@@ -101,7 +101,7 @@ class Rollouts:
             rollout.keys.discard(key)
 
     def progress(self, key: ObjectKey) -> Progress | None:
-        """Return the progress of the last change of an object; None if no change was seen."""
+        """Return the progress of the last change of an object; None if the object has not changed."""
         found = self._of.get(key)
         return None if found is None else Progress(found.applied, found.applied + len(found.waiting))
 
@@ -112,6 +112,7 @@ class Rollouts:
         for rollout in {id(each): each for each in self._of.values()}.values():
             before = len(rollout.waiting)
             for node, names in tuple(rollout.waiting.items()):
+                # Objects of one wave share `names`, so the answer for a proxy is computed once.
                 of = (node, id(names))
                 if of not in known:
                     known[of] = applied(self._here, node, names)
@@ -139,9 +140,10 @@ def _all(names: Names, more: Names) -> Names:
 
 
 def applied(here: ConnectedProxies, node: NodeKey, names: Names) -> bool | None:
-    """Return True if the proxy acknowledged the served versions of `names`; None if it is not connected.
+    """Return whether the proxy acknowledged the served versions of `names`; None if not connected.
 
-    A proxy that acknowledged other types, and no resource of one type, has not subscribed to that type.
+    A proxy subscribes to types. If a proxy acknowledged other types and nothing of one type, the proxy is not
+    subscribed to this type.
     """
     acknowledged, snapshot = here.acknowledged(node), here.served(node)
     if acknowledged is None or snapshot is None:

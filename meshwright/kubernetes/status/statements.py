@@ -21,17 +21,17 @@ _OTHERS: Final = frozenset({"", "apps", "batch", "discovery.k8s.io"})
 """API groups of the kinds of Kubernetes."""
 
 _RELIED_ON: Final = frozenset({Lint.SERVICE_FIELD_WITHOUT_EFFECT})
-"""Problems of fields that the cluster obeys and sidecars do not. Owners rely on such fields."""
+"""Problems of fields that affect the cluster but not the sidecars. Owners rely on such fields."""
 
 TOLD: Final = 3
-"""Problems that a message names. It gives the number of the others."""
+"""Maximum problems in a message, which also gives the number of the others."""
 
 
 class Aspect(enum.StrEnum):
     """Types of the conditions.
 
-    ACCEPTED: the object is valid and in force. PROGRAMMED: the proxies have applied it. CONFLICTED: another
-    object or another source contradicts it.
+    ACCEPTED: the object is valid and in force. PROGRAMMED: the proxies have applied the object. CONFLICTED:
+    another object or another source contradicts the object.
     """
 
     ACCEPTED = "Accepted"
@@ -68,11 +68,11 @@ def reason(code: str) -> str:
 
 
 def is_told(problem: Problem) -> bool:
-    """Return True if Events report the problem.
+    """Return whether Events report the problem.
 
-    For policies, errors and warnings are reported. The owner of a Service or a Pod may not know of the
-    mesh, so for the kinds of Kubernetes only errors are reported, and fields without effect that owners
-    rely on.
+    For policies, errors and warnings are reported. The owner of a Service or a Pod may not know of the mesh.
+    For the kinds of Kubernetes, therefore, only errors are reported, and fields without effect on which
+    owners rely.
     """
     if problem.code in _RELIED_ON:
         return True

@@ -1,4 +1,4 @@
-"""Writer of status and Events. It runs while this server holds the Lease."""
+"""Writer of status and Events, which runs while this server holds the Lease."""
 
 import asyncio
 import random
@@ -20,7 +20,7 @@ LOOK: Final = 60.0
 """Seconds between two checks for Events to renew."""
 
 AT_A_TIME: Final = 50
-"""Objects that are reported before the event loop runs other tasks."""
+"""Maximum objects in a row before the event loop runs other tasks."""
 
 
 class Writer:
@@ -55,14 +55,14 @@ class Writer:
         self._meter.reporting(leads=True)
         try:
             await self._remember(statuses, told)
-            await self.known.wait()  # before, all that was told seems to be mended
+            await self.known.wait()  # with an incomplete table, all reported problems would seem resolved
             self._standing.touch_all()
             await self._write(statuses, told, words)
         finally:
             self._meter.reporting(leads=False)
 
     async def _remember(self, statuses: StatusWriter, told: EventWriter) -> None:
-        """Read the present status and Events. If RBAC forbids that, some may be written a second time."""
+        """Read the present status and Events. If RBAC forbids this, some may be written a second time."""
         for namespace in self._namespaces:
             for kind in self._status_kinds:
                 await self._while_away(partial(statuses.remember, kind, namespace))
@@ -106,13 +106,15 @@ class Writer:
         keys: Iterable[ObjectKey],
         later: dict[ObjectKey, float],
     ) -> None:
-        """Report objects. An object that cannot be written now is tried again later."""
+        """Report objects. A postponed object is reported again later."""
         full = float("-inf")
         for number, key in enumerate(keys, 1):
             if number % AT_A_TIME == 0:
                 await asyncio.sleep(0)
             later.pop(key, None)
-            if full > self._now():  # nor can the others
+            if (
+                full > self._now()
+            ):  # the budget is empty or the API server is down: the other objects must wait too
                 later[key] = full
                 continue
             try:

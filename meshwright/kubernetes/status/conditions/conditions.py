@@ -1,4 +1,4 @@
-"""Conditions in the status of an object, in the form that Kubernetes defines for every kind."""
+"""Conditions in the status of an object, in the common form of all kinds in Kubernetes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -58,7 +58,7 @@ Conditions = tuple[Condition, ...]
 
 
 def read(raw: object) -> Conditions:
-    """Return the conditions of an object whose types Meshwright writes."""
+    """Return the conditions of an object, without types of other writers."""
     status = raw.get("status") if isinstance(raw, Mapping) else None
     found = status.get("conditions") if isinstance(status, Mapping) else None
     read = [Condition.of(each) for each in found] if isinstance(found, Sequence) else []
@@ -76,10 +76,10 @@ def conditions(
     in_force: bool = True,
     settled: bool = True,
 ) -> Conditions:
-    """Return the conditions of an object; `before` are those in its status now.
+    """Return the new conditions of an object; `before` are the conditions in its status.
 
-    `in_force` is True if this or an older version of the object is in force. `progress` is the rollout of
-    its last change at the proxies of `server`; None if no change was seen since the start, and then the
+    `in_force` is True if this or an older version of the object is in force. `progress` is the rollout of the
+    last change at the proxies of `server`. It is None if no change was seen since the start; then the
     condition of the same generation stays. Until `settled`, a rejection stays too, because some proxies are
     not connected yet.
     """
@@ -153,20 +153,20 @@ def _first(problems: Iterable[Problem]) -> str:
 
 
 def _since(said: Condition, before: Condition | None, now: datetime) -> Condition:
-    """Return the condition with the time of the last transition of its status."""
+    """Return the condition with the time of the last transition of `status`."""
     if before is not None and before.status == said.status and before.since is not None:
         return replace(said, since=before.since)
     return replace(said, since=now.replace(microsecond=0))
 
 
 def differ(said: Conditions, before: Conditions) -> bool:
-    """Return True if any condition changed and must be written."""
+    """Return whether any condition changed and must be written."""
     known = {each.type: each for each in before}
     return any(known.get(each.type) != each for each in said)
 
 
 def differ_in_words(said: Conditions, before: Conditions) -> bool:
-    """Return True if more changed than the progress of a pending rollout and the observed generation."""
+    """Return whether more changed than the progress of a pending rollout and the observed generation."""
     known = {each.type: (each.status, each.reason, each.message) for each in before}
     return any(
         known.get(each.type) != (each.status, each.reason, each.message)

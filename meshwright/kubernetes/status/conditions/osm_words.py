@@ -1,4 +1,4 @@
-"""Status fields of the kinds of Open Service Mesh, which have no conditions."""
+"""Status fields of the kinds of Open Service Mesh, which lack conditions."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final

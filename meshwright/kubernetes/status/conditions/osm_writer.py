@@ -1,4 +1,4 @@
-"""Writer of the status of OSM kinds. It writes changed values only, by server-side apply."""
+"""Writer of the status of OSM kinds. Only changed values are written, by server-side apply."""
 
 from functools import partial
 from typing import Final
@@ -27,9 +27,9 @@ class WordWriter:
         self._budget = Budget(A_MINUTE, AT_ONCE)
 
     async def report(self, key: ObjectKey, now: float) -> float | None:
-        """Write the status of an object if it changed. Raises WritePostponed.
+        """Write the status of an object if the status changed. Raises WritePostponed.
 
-        Returns None: the object is reported again when it is marked.
+        Returns None: the object is reported again after its next change.
         """
         standing = self._cluster.standing
         generation = standing.generation(key)
@@ -60,8 +60,8 @@ class WordWriter:
                 WrittenKind.STATUS, f"apply {key.kind}", apply, key.namespace, str(key), writes=True
             )
         except ApiError as error:
-            if error.is_conflict:  # others write it just now
+            if error.is_conflict:  # another client writes the object now
                 raise WritePostponed(now + AGAIN, is_refused=True) from error
-            return None  # it is gone, or its definition has no status
+            return None  # the object is deleted, or its definition has no status
         self._written[key] = generation, words
         return None

@@ -1,4 +1,4 @@
-"""Writer of conditions. It writes changed conditions only, by server-side apply."""
+"""Writer of conditions. Only changed conditions are written, by server-side apply."""
 
 from collections.abc import Callable
 from functools import partial
@@ -27,7 +27,7 @@ AT_ONCE: Final = 100.0
 
 FIRST: Final = 3.0
 AGAIN: Final = 30.0
-"""Seconds until a pending rollout is reported first, and seconds between two reports of its progress."""
+"""Seconds until a pending rollout is reported first, and seconds between two reports of progress."""
 
 SETTLED: Final = 60.0
 """Seconds after the start for which rejections from before the start stay reported."""
@@ -92,6 +92,7 @@ class StatusWriter:
         )
         if not differ(said, before):
             return again
+        # Progress alone waits FIRST seconds, so that a quick rollout needs only one write.
         if progress is None or progress.is_done or differ_in_words(said, before):
             self._untold.pop(key, None)
         elif now < (held := self._untold.setdefault(key, now + FIRST)):
@@ -128,6 +129,6 @@ class StatusWriter:
                 await self._attempts.make(WrittenKind.STATUS, f"apply {key.kind}", apply, *at, writes=True)
             )
         except ApiError as error:
-            if error.is_conflict:  # others write it just now
+            if error.is_conflict:  # another client writes the object now
                 raise WritePostponed(now + FIRST, is_refused=True) from error
-            self._known.pop(key, None)  # it is gone, and will be heard of
+            self._known.pop(key, None)  # the object is deleted; the watch will report this

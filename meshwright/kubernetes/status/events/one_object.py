@@ -34,8 +34,8 @@ _log = structlog.get_logger("reporting.one_object")
 class OneObject:
     """Reports the problem of one object, and its end, in Events (see `event`).
 
-    Servers of one mesh that report the same problem write the same Event. A failed write is logged once and
-    tried again.
+    Servers of one mesh with the same problem write the same Event. A failed write is logged once and
+    repeated.
     """
 
     def __init__(
@@ -49,9 +49,9 @@ class OneObject:
         self._failure = ""
 
     def said(self, metadata: Raw, error: str) -> None:
-        """Set the problem of the object with this metadata; an empty `error` means it is well."""
+        """Set the problem of the object with this metadata; an empty `error` means a valid object."""
         if self._metadata.get("uid") != metadata.get("uid"):
-            self._told = None  # it is another of the same name: nothing was said of it
+            self._told = None  # a new object with the same name, without Events
         self._metadata, self._wanted = metadata, {}
         if error:
             identity = hashlib.sha256(f"{self._reason}\0{error}".encode()).hexdigest()[:16]
@@ -61,7 +61,7 @@ class OneObject:
     async def run(self) -> None:
         """Write due Events until cancelled."""
         while True:
-            with contextlib.suppress(TimeoutError):  # it is time to look again
+            with contextlib.suppress(TimeoutError):  # a regular check
                 async with asyncio.timeout(AGAIN):
                     await self._changed.wait()
             self._changed.clear()
@@ -82,7 +82,7 @@ class OneObject:
             self._failure = ""
 
     async def _remembered(self) -> dict[tuple[str, bool], WrittenEvent]:
-        """Return the Events about the object in the cluster, also those of other servers."""
+        """Return the Events about the object in the cluster, including the Events of other servers."""
         ours = f"{events.HOME}={self._who.home}"
         listed = await self._api.list(EVENTS, events.namespace_of(self._about), labels=ours)
         uid = self._metadata.get("uid")

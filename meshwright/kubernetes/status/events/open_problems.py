@@ -1,4 +1,4 @@
-"""Problems that Events report as unresolved, for commands that read Events."""
+"""Unresolved problems according to Events, for commands that read Events."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -16,10 +16,9 @@ LATE: Final = timedelta(minutes=5)
 
 
 def unmended(events: Iterable[Raw], now: datetime) -> tuple[Notice, ...]:
-    """Return the notices of our Events that no later Event reports as resolved, by object.
+    """Return the notices of our Events without a later report of the end, by object.
 
-    An Event that was not renewed in time is omitted, because its object is deleted or no control plane
-    reports.
+    An Event without a renewal in time is omitted, because its object is deleted or no control plane reports.
     """
     told: dict[ObjectKey, dict[tuple[str, bool], WrittenEvent]] = {}
     for each in filter(None, map(read, events)):

@@ -1,6 +1,6 @@
 """Delay of problems that usually end by themselves, so that Events do not report them.
 
-For example, a TrafficTarget often names a route group that is applied a second later
+For example, a TrafficTarget often names a route group whose manifest is applied a second later
 (`catalog.lint.missing_objects`). Such a problem is passed on after `HELD_SECONDS`. All other problems are
 passed on at once. Time is an argument: the caller reads the clock.
 """
@@ -27,11 +27,10 @@ class Place:
 
 
 class Patience:
-    """Passes problems on. Problems that may end by themselves are passed on after HELD_SECONDS.
+    """Passes problems on: at once, or after HELD_SECONDS if a problem may end by itself.
 
-    The time of a place runs from its first problem until the place has no problem. An object that is
-    applied again with the same mistake, or with another wrong value in the same field, does not get more
-    time.
+    The time of a place runs from its first problem until the place has no problem. An object with the same
+    mistake as before, or with another wrong value in the same field, does not get more time.
     """
 
     def __init__(self) -> None:
@@ -43,6 +42,8 @@ class Patience:
         """Return the changes to pass on at `now` (seconds). True: a new problem; False: a resolved one."""
         ready = {each: stands for each, stands in moves.items() if not may_pass(each)}
         held = {each: stands for each, stands in moves.items() if may_pass(each)}
+        # New problems come before ended ones, so that a changed value in the same field keeps the place's
+        # time.
         for problem in (each for each, stands in held.items() if stands):
             self._begin(problem, now, ready)
         for problem in (each for each, stands in held.items() if not stands):

@@ -65,12 +65,12 @@ class EventWriter:
         for told in map(events.read, listed["items"]):
             if told is not None:
                 self._keep(told)
-        # They count before anything else is told: of which of them that is right is seen one after the other.
+        # Count all open problems before the first report, because the limit applies to all of them together.
         self._open = {about: n for about, told in self._told.items() if (n := events.standing(told))}
         self._standing.touch(self._told)
 
     def look(self) -> None:
-        """Mark objects with Events for renewal, and drop Events that the API server has deleted."""
+        """Mark objects with Events for renewal, and drop Events that the API server has deleted meanwhile."""
         forgotten = self._clock() - FORGOTTEN
         for about, told in tuple(self._told.items()):
             self._told[about] = {known: each for known, each in told.items() if each.last > forgotten}
@@ -106,7 +106,7 @@ class EventWriter:
         return sum(count for key, count in self._beyond.items() if namespace_of(key) == namespace)
 
     def _count(self, key: ObjectKey, wanted: Mapping[str, Notice], beyond: int) -> None:
-        """Update the counts of reported and unreported problems, and mark objects that may report now."""
+        """Update the counts of reported and unreported problems, and mark objects below the limit now."""
         before, told = self._open.pop(key, 0), self._told.get(key, {})
         if count := sum((problem, False) in told for problem in wanted):
             self._open[key] = count
@@ -141,12 +141,12 @@ class EventWriter:
             )
         except ApiError as error:
             if not error.is_conflict:
-                return  # its namespace is gone
+                return  # the namespace is deleted
         self._keep(told)
         if not action.notice.is_mended:
             self._open[about] = (
                 self._open.get(about, 0) + 1
-            )  # it counts before the rest of its object is told
+            )  # counted now, because the limit also applies to further problems of the object
 
     async def _go_on(self, told: WrittenEvent) -> None:
         after = events.again(told, self._clock())
@@ -155,7 +155,9 @@ class EventWriter:
         try:
             await self._attempts.make(WrittenKind.EVENT, "patch events", patch, *at, writes=True)
         except ApiError:
-            self._told[told.notice.about].pop(told.known_as, None)  # it is forgotten, and begins anew
+            self._told[told.notice.about].pop(
+                told.known_as, None
+            )  # the API server has deleted the Event; a new one begins
             self._standing.touch([told.notice.about])
         else:
             self._keep(after)
@@ -163,7 +165,7 @@ class EventWriter:
     async def _found(self, about: ObjectKey) -> tuple[str, Raw] | None:
         """Return the apiVersion and metadata of an object; None if the object does not exist.
 
-        The object is listed, because RBAC grants `list` anyway.
+        The object is read by a list, because RBAC grants `list` anyway.
         """
         resource = await self._attempts.make(
             WrittenKind.EVENT, f"find {about.kind}", lambda: self._cluster.resource(about.kind)
