@@ -1,9 +1,9 @@
-"""What Meshwright does inside a Kubernetes cluster: webhooks, sidecars in Pods, conditions and Events, CNI.
+"""Meshwright's part inside a Kubernetes cluster: webhooks, sidecars in Pods, conditions and Events, CNI.
 
-    admission  the webhook that judges objects before they are stored
-    injection  the webhook that gives Pods their sidecars
-    status     conditions and Events: what became of each object
-    cni        the node's daemon and plug-in, which set the rules of Pods
+    admission  the webhook that reviews objects before the API server stores them
+    injection  the webhook that adds sidecars to Pods, and the credentials of the Pods
+    status     conditions and Events: the outcome of each object
+    cni        the daemon and the plug-in of a node, which set the interception rules of Pods
 
-It never reads the mesh from a cluster: that is `meshwright.providers.kubernetes`.
+This package never reads the mesh from a cluster: `meshwright.providers.kubernetes` does.
 """
