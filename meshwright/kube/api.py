@@ -1,4 +1,4 @@
-"""The verbs of an API server. Every failure is a KubeError that names the verb and the resource."""
+"""The verbs of an API server. Every failure is a KubeError with the verb and the resource in the message."""
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
@@ -24,7 +24,7 @@ _PATCH: Final = "application/json-patch+json"
 class Api:
     """Client of one API server over kept-alive connections; an asynchronous context manager.
 
-    `agent` is the User-Agent, and `answer` the seconds that an answer may take.
+    `agent` is the User-Agent, and `answer` the maximum seconds until an answer.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Api:
 
     @property
     def fingerprint(self) -> str:
-        """Return an identifier of the server that needs no request (see Connection.fingerprint)."""
+        """Return an identifier of the server, without a request (see Connection.fingerprint)."""
         return self._connection.fingerprint
 
     async def __aenter__(self) -> Self:
@@ -82,7 +82,7 @@ class Api:
     async def create(
         self, resource: Resource, namespace: str | None, body: Raw, *, dry_run: bool = False
     ) -> Raw:
-        """Create an object and return it."""
+        """Create an object and return the stored object."""
         return await self._object(Call("create", resource, namespace, params=_dry(dry_run), body=body))
 
     async def apply(
@@ -99,8 +99,8 @@ class Api:
     ) -> Raw:
         """Set the fields in `body` by server-side apply, and return the object.
 
-        Fields that `manager` set earlier and that are missing in `body` are removed. With `force` fields of
-        other managers are taken over; without it they cause a conflict.
+        Fields set earlier by `manager` and missing in `body` are removed. With `force` fields of other
+        managers are taken over; without `force` they cause a conflict.
         """
         whole = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
         params = {"fieldManager": manager, "force": "true" if force else "false"} | _dry(dry_run)
@@ -118,7 +118,7 @@ class Api:
         subresource: str = "",
         dry_run: bool = False,
     ) -> Raw:
-        """Replace an object and return it.
+        """Replace an object and return the stored object.
 
         A conflict is raised if the resourceVersion in `body` is not current.
         """

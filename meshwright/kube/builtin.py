@@ -1,4 +1,4 @@
-"""Kinds that every cluster serves and that several packages use, and the parser of a server's version."""
+"""Common kinds, which every cluster serves, and the parser of a server's version."""
 
 import re
 from typing import Final
@@ -41,7 +41,7 @@ _NUMBER: Final = re.compile(r"[0-9]+")
 
 
 def minor_version(said: Raw) -> tuple[int, int] | None:
-    """Return the version in an answer of `/version`, for example (1, 29); None if it is not readable.
+    """Return the version in an answer of `/version`, for example (1, 29); None if unreadable.
 
     Providers append signs to the minor number, for example `29+`, which are ignored.
     """

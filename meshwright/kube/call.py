@@ -1,4 +1,4 @@
-"""One request to an API server: its verb, its object, and the words for it in errors."""
+"""One request to an API server: verb, object, and the words for both in errors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,13 +30,13 @@ class Call:
 
     @property
     def path(self) -> str:
-        """Return the path with its query."""
+        """Return the path with the query."""
         path = self.resource.path(self.namespace, self.name, self.subresource)
         return f"{path}?{urlencode(self.params)}" if self.params else path
 
     @property
     def granted(self) -> str:
-        """Return the resource that RBAC must grant the verb on, for example `services/status`."""
+        """Return the resource to which RBAC must grant the verb, for example `services/status`."""
         plural, group = self.resource.plural, self.resource.group
         part = f"{plural}/{self.subresource}" if self.subresource else plural
         return f"{part}.{group}" if group else part

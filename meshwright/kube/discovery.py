@@ -1,4 +1,4 @@
-"""Discovery of the kinds that an API server serves, with their versions."""
+"""Discovery of the kinds of an API server, with their versions."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -18,17 +18,15 @@ _ACCEPT: Final = f"{_AGGREGATED},application/json"
 _NEEDED: Final = ("list", "watch")
 
 _ROOTS: Final[Mapping[str, Callable[[str], bool]]] = {"/api": lambda group: not group, "/apis": bool}
-"""Discovery paths, each with a predicate for the groups that it covers."""
+"""Discovery paths, each with a predicate for the covered groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServedResources:
-    """The served resources that can be listed and watched.
+    """The served resources with the verbs list and watch, the preferred version of each group first.
 
-    For each group the server's preferred version first.
-
-    For the groups in `unknown` the server, or an aggregated one behind it, gave no answer. Their earlier
-    resources must not be treated as gone.
+    For the groups in `unknown` the server, or an aggregated server, gave no answer. Their earlier resources
+    must not be treated as gone.
     """
 
     resources: tuple[Resource, ...] = ()
@@ -58,7 +56,7 @@ async def served(api: Api, groups: Collection[str] | None = None) -> ServedResou
     """Return the resources of these groups, or of all groups; raise KubeError.
 
     Servers before 1.26 need one request for each group version. An unreadable answer never counts as an empty
-    one: it raises Nonsense, and an unreadable group becomes `unknown`.
+    one: the call raises Nonsense, and an unreadable group becomes `unknown`.
     """
     roots = [root for root, named in _ROOTS.items() if groups is None or any(named(each) for each in groups)]
     answers = await asyncio.gather(*(api.read(root, _ACCEPT) for root in roots))

@@ -15,14 +15,14 @@ _DENIED: Final = re.compile(r'User "([^"]*)" cannot ')
 """Message of the API server's authorizer. Admission uses the same status with other messages."""
 
 _TURNED_AWAY: Final = re.compile(r"denied (the )?request|failed calling webhook")
-"""Messages of webhooks and admission policies that refuse, with any status, or that cannot be reached."""
+"""Messages of webhooks and admission policies after a refusal, with any status, or after a failed call."""
 
 _UNSERVED: Final = "could not find the requested resource"
-"""Message for a kind that is not served; its status is the same as for a missing object."""
+"""Message for an unknown kind, whose status is the same as for a missing object."""
 
 
 _ENDING: Final = "because it is being terminated"
-"""Message for a namespace that is being deleted; its status is the same as for a missing permission."""
+"""Message for a namespace during deletion, whose status is the same as for a missing permission."""
 
 
 class Reason(enum.StrEnum):
@@ -74,20 +74,20 @@ class ApiUnreachable(KubeError):
 
 
 class Nonsense(KubeError):
-    """The answer is not that of an API server, or is too large."""
+    """The answer is not from an API server, or is too large."""
 
     def __init__(self, message: str, reason: Reason = Reason.NONSENSE) -> None:
         super().__init__(message, reason)
 
 
 class ApiError(KubeError):
-    """The API server refused: its status, its reason (for example "Forbidden" or "Expired") and its message.
+    """The API server refused: status, reason (for example "Forbidden" or "Expired") and message.
 
-    `retry_after` is the delay in seconds that the server asks for. `verb` is RBAC's: get, list, watch,
-    create, update, patch, delete. `resource` includes the subresource, for example `services/status`. `what`
-    is the object for the sentence; `named` means a single object.
+    `retry_after` is the requested delay in seconds. `verb` is RBAC's: get, list, watch, create, update,
+    patch, delete. `resource` includes the subresource, for example `services/status`. `what` is the object
+    for the sentence; `named` means a single object.
 
-    `is_of_one` is True for a refusal that concerns this object alone (a webhook, an invalid object), so that
+    `is_of_one` is True if the refusal concerns this object alone (a webhook, an invalid object), so that
     other objects can still be written.
     """
 
@@ -118,7 +118,7 @@ class ApiError(KubeError):
 
     @classmethod
     def of(cls, status: Raw, *, verb: str, resource: str, what: str, named: bool = True) -> Self:
-        """Return the refusal in a Status object, as watches send it."""
+        """Return the refusal in a Status object of a watch."""
         details = status.get("details")
         seconds = details.get("retryAfterSeconds") if isinstance(details, dict) else None
         code = status.get("code")
@@ -140,7 +140,7 @@ class ApiError(KubeError):
 
     @property
     def is_not_found(self) -> bool:
-        """Return whether the object or its kind does not exist."""
+        """Return whether the object or the kind is missing."""
         return self.reason in (Reason.NOT_FOUND, Reason.NOT_SERVED)
 
     @property

@@ -2,7 +2,7 @@
 
 The holder renews the Lease. Times of other machines are never compared with the local clock: a Lease counts
 as expired when the local monotonic clock has seen no renewal for its duration (as in client-go). Therefore a
-new replica waits once for the full duration before it takes an unreleased Lease.
+new replica waits once for the full duration before taking an unreleased Lease.
 """
 
 import asyncio
@@ -30,9 +30,9 @@ _log = structlog.get_logger("kube.lease")
 class Terms:
     """The times of a Lease, in seconds, with the defaults of client-go.
 
-    A Lease expires `lasts` after its last renewal. The holder renews it every `every`, and stops leading
-    after `patience` without success. `patience` is less than `lasts`, so that two replicas never lead at the
-    same time.
+    A Lease expires `lasts` after the last renewal. The holder renews the Lease every `every`, and stops
+    leading after `patience` without success. `patience` is less than `lasts`, so that two replicas never lead
+    at the same time.
     """
 
     lasts: int = 15
@@ -42,7 +42,7 @@ class Terms:
 
 TERMS: Final = Terms()
 LONGEST: Final = 300
-"""Greatest duration in seconds that is accepted from an existing Lease."""
+"""Maximum accepted duration of an existing Lease, in seconds."""
 
 FAILING: Final = 5
 """Factor of the pause after an error: a missing permission is not granted within seconds."""
@@ -50,7 +50,7 @@ FAILING: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """The content of a Lease: its holder (empty after a release), and the last renewal by the holder's clock.
+    """The content of a Lease: the holder (empty after a release), and the last renewal by the holder's clock.
 
     `raw` is the whole object, so that labels and other fields of other users survive the next write.
     """
@@ -79,7 +79,7 @@ class LeaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class LeaseObservation:
-    """A Lease, and the local time since which no renewal was seen."""
+    """A Lease, and the local time of the last observed renewal."""
 
     held: LeaseRecord
     since: float
@@ -102,7 +102,7 @@ def seen(before: LeaseObservation | None, held: LeaseRecord, now: float) -> Leas
 
 
 def step(known: LeaseObservation | None, me: str, now: float) -> Step:
-    """Decide the next action. None means that there is no Lease."""
+    """Return the next action; `known` is None if the Lease does not exist."""
     if known is None:
         return Step.CREATE
     if known.held.holder == me:
@@ -117,7 +117,7 @@ def document(
 ) -> Raw:
     """Return the Lease to write for an action; fields of other users stay.
 
-    A new Lease gets the metadata `named`. An existing one keeps its resourceVersion, so a concurrent write is
+    A new Lease gets the metadata `named`. An existing one keeps the resourceVersion, so a concurrent write is
     a conflict.
     """
     moment = at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -136,7 +136,7 @@ def document(
 
 
 class Lease:
-    """A Lease that this process tries to hold as `me`, which must be unique among the replicas."""
+    """A Lease for this process under the name `me`, which must be unique among the replicas."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class Lease:
     async def run(self, lead: Callable[[], Coroutine[object, object, None]]) -> None:
         """Run `lead` whenever the Lease is held; return only when cancelled or when `lead` raises.
 
-        `lead` is cancelled when the Lease is lost, and its own error is re-raised as an exception group. The
+        `lead` is cancelled when the Lease is lost. An error of `lead` is re-raised in an exception group. The
         Lease is released at the end.
         """
         while True:
@@ -195,7 +195,7 @@ class Lease:
     async def _try(self) -> bool:
         """Do one step; return whether the Lease is held now.
 
-        A failure is logged once, until its text changes.
+        A failure is logged once for each new text.
         """
         # The time before the request counts, because the server may apply the renewal at any moment after it.
         began = self._now()
@@ -243,7 +243,7 @@ class Lease:
         return LeaseRecord.of(raw, self._terms)
 
     async def _give_back(self) -> None:
-        """Release the Lease, if that is possible at once, so that the next holder need not wait."""
+        """Release the Lease, if possible at once, so that the next holder need not wait."""
         self._sure_until = float("-inf")
         known, self._known = self._known, None
         if known is None or known.held.holder != self.me:

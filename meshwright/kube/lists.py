@@ -12,9 +12,9 @@ from meshwright.kube.turns import Turn
 
 
 class Objects:
-    """The objects of a list of any number of pages; other tasks get turns while they are read.
+    """The objects of a list of any number of pages. Other tasks get turns during the list.
 
-    `rest` has the other fields of the last page, for example its metadata.
+    `rest` has the other fields of the last page, for example `metadata`.
     """
 
     def __init__(self, transport: Transport, call: Call) -> None:
@@ -24,7 +24,7 @@ class Objects:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Return the list's metadata; empty if there is none."""
+        """Return the list's metadata, or an empty mapping."""
         found = self.rest.get("metadata")
         return found if isinstance(found, dict) else {}
 

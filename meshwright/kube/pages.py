@@ -17,7 +17,7 @@ _MORE: Final = object()
 _SPACE: Final = " \t\r\n"
 
 _Reading = Generator[Any, None, R]
-"""A parser step: it yields items, and _MORE when it needs more bytes."""
+"""A parser step, which yields items, and _MORE to request more bytes."""
 
 
 class Page:
@@ -35,11 +35,11 @@ class Page:
         self.rest: dict[str, Any] = {}
 
     def items(self, data: bytes) -> Iterator[Any]:
-        """Yield the items that these bytes complete; raise Nonsense if they are not part of a list."""
+        """Yield the items completed by these bytes; raise Nonsense if they are not part of a list."""
         yield from self._read(data)
 
     def end(self) -> Iterator[Any]:
-        """Yield the items that the end of the bytes completes; raise Nonsense if the list is incomplete."""
+        """Yield the items completed by the end of the bytes; raise Nonsense if the list is incomplete."""
         self._ended = True
         yield from self._read(b"")
         if not str(self.rest.get("kind", "")).endswith("List"):
@@ -99,7 +99,7 @@ class Page:
         self._at += 1
 
     def _next(self) -> _Reading[str]:
-        """Return the next character that is not white space, without consuming it."""
+        """Return the next character other than white space, without consuming the character."""
         while True:
             text = self._text
             while self._at < len(text):
@@ -111,7 +111,7 @@ class Page:
             yield _MORE
 
     def _value(self) -> _Reading[Any]:
-        """Return the value at this position, once it is complete."""
+        """Return the value at this position, when complete."""
         yield from self._next()
         while True:
             try:

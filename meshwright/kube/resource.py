@@ -9,7 +9,7 @@ Key = tuple[str, str]
 """Namespace (empty for a cluster-scoped object) and name of an object."""
 
 Raw = Mapping[str, Any]
-"""An object as the API server sends it, as parsed JSON."""
+"""An object from the API server, as parsed JSON."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -37,7 +37,7 @@ class Resource:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
-        """Return the path of all objects, of those in a namespace, of one object, or of its subresource."""
+        """Return the path of all objects, of the objects in a namespace, of one object or its subresource."""
         parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
         if self.namespaced and namespace:
             parts += ["namespaces", namespace]

@@ -1,4 +1,4 @@
-"""HTTP answers: their bodies, and the errors in answers that are not a success."""
+"""HTTP answers: bodies, and the errors in answers without success."""
 
 import asyncio
 import contextlib
@@ -14,11 +14,11 @@ from meshwright.kube.call import JSON, Call
 from meshwright.kube.errors import ApiError, KubeError, Nonsense, Reason, shortened
 
 LONGEST_ANSWER: Final = 64 * 1024 * 1024
-"""Greatest size of an answer that is read as a whole, in bytes."""
+"""Maximum bytes of an answer that is read as a whole."""
 
 
 def demand_json(answer: aiohttp.ClientResponse, call: Call) -> None:
-    """Raise Nonsense for an answer that is not JSON, as for example that of a captive portal."""
+    """Raise Nonsense for an answer other than JSON, for example from a captive portal."""
     if not answer.content_type.startswith(JSON):
         kind = shortened(answer.content_type)
         raise Nonsense(
@@ -27,7 +27,7 @@ def demand_json(answer: aiohttp.ClientResponse, call: Call) -> None:
 
 
 async def body(answer: aiohttp.ClientResponse, call: Call) -> bytes:
-    """Return the body of an answer; raise Nonsense if it is too large, and the errors of aiohttp."""
+    """Return the body of an answer; raise Nonsense if too large, and the errors of aiohttp."""
     parts: list[bytes] = []
     size = 0
     async for part in answer.content.iter_any():
@@ -69,7 +69,7 @@ def _retry_after(said: str) -> float | None:
 
 
 def said(error: Exception) -> str:
-    """Return the cause of a connection error, in words that are equal for equal causes."""
+    """Return the cause of a connection error, with equal words for equal causes."""
     match error:
         case aiohttp.ClientConnectorCertificateError() | ssl.SSLCertVerificationError():
             inner = getattr(error, "certificate_error", error)

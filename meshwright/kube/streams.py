@@ -6,7 +6,7 @@ from typing import Any, Final
 from meshwright.kube.errors import Nonsense, Reason, shortened
 
 LONGEST_LINE: Final = 16 * 1024 * 1024
-"""Greatest size of one event in bytes. etcd accepts 1.5 MiB by default, and JSON is larger."""
+"""Maximum bytes of one event. etcd accepts 1.5 MiB by default, and JSON is larger."""
 
 
 class Lines:
@@ -25,7 +25,7 @@ class Lines:
         return bool(self._begun)
 
     def complete(self, data: bytes) -> list[bytes]:
-        """Return the lines that are complete now, without empty ones; raise Nonsense if one is too long."""
+        """Return the complete lines, without empty ones; raise Nonsense if one is too long."""
         ended, newline, rest = data.rpartition(b"\n")
         lines: list[bytes] = []
         if newline:
@@ -55,7 +55,7 @@ def event(line: bytes) -> tuple[str, dict[str, Any]]:
 
 
 def value(body: bytes) -> dict[str, Any]:
-    """Return an answer that is one JSON object; raise Nonsense."""
+    """Return an answer of one JSON object; raise Nonsense."""
     try:
         said = json.loads(body)
     except ValueError as error:

@@ -17,7 +17,7 @@ from meshwright.kube.responses import body, demand_json, refusal, said
 from meshwright.kube.streams import Lines
 
 ANSWER_SECONDS: Final = 75.0
-"""Seconds that an answer may take. The API server itself gives up after 60 s."""
+"""Maximum seconds until an answer. The API server itself gives up after 60 s."""
 
 CONNECT_SECONDS: Final = 15.0
 
@@ -28,10 +28,10 @@ Batches = AsyncIterator[Batch]
 
 
 class _Handler(ResponseHandler):
-    """A connection that is aborted where aiohttp would shut TLS down in order.
+    """A connection that is aborted, without the orderly shutdown of TLS in aiohttp.
 
-    An orderly shutdown waits for the peer, for 30 s if the peer is dead. Nothing needs this wait when the
-    session is closed: neither a watch, nor a request given up before its answer, nor an idle connection.
+    An orderly shutdown waits for the peer, for 30 s if the peer is dead. This wait has no use at the end of a
+    session: neither for a watch, nor for a request given up before its answer, nor for an idle connection.
     """
 
     def close(self) -> None:
@@ -58,7 +58,7 @@ class Transport:
         self._session: aiohttp.ClientSession | None = None
 
     async def open(self) -> None:
-        """Create the session. Must be called on the event loop that makes the requests."""
+        """Create the session, on the event loop of the requests."""
         # No limit on connections: watches keep theirs, so a limit could block further watches for ever.
         self._session = aiohttp.ClientSession(
             connector=_Connector(limit=0),
@@ -76,7 +76,7 @@ class Transport:
     async def answered(
         self, call: Call, path: str = "", headers: Mapping[str, str] | None = None, *, is_json: bool = True
     ) -> bytes:
-        """Return the body of an answer, at `path` if that is not the call's own; raise KubeError."""
+        """Return the body of an answer, at `path` if given, otherwise at the call's path; raise KubeError."""
         waiting = aiohttp.ClientTimeout(total=self._answer, sock_connect=CONNECT_SECONDS)
         try:
             async with self._asked(call, path or call.path, headers or {}, waiting) as answer:

@@ -8,7 +8,7 @@ _TURN: Final = 0.004
 
 
 class Turn:
-    """A timer for long work: it yields the event loop after every 4 ms."""
+    """A timer for long work, which yields the event loop after every 4 ms."""
 
     __slots__ = ("_due", "_loop")
 

@@ -1,4 +1,4 @@
-"""Access to an API server: its address, its CA, and the user's credentials."""
+"""Access to an API server: address, CA, and the user's credentials."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """An exec plug-in: the program, its arguments, and the `cluster` to pass to it (None: nothing)."""
+    """An exec plug-in: the program, its arguments, and the `cluster` for the plug-in (None: omitted)."""
 
     version: str
     command: str
@@ -22,7 +22,7 @@ class Plugin:
 class Server:
     """The address of an API server. An empty `ca` means the trust store of the system.
 
-    `server_name` is the name in its certificate if it differs from the host of the URL.
+    `server_name` is the name in the certificate if it differs from the host of the URL.
     """
 
     name: str

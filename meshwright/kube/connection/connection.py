@@ -1,4 +1,4 @@
-"""The current address, credentials and TLS context of an API server, from the sources that kubectl uses."""
+"""The current address, credentials and TLS context of an API server, from the same sources as in kubectl."""
 
 import asyncio
 import base64
@@ -22,16 +22,18 @@ ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Directory of a Pod's ServiceAccount token."""
 
 IN_CLUSTER: Final = "in-cluster"
-"""Name of the cluster in which this program runs: a cluster does not know its own name."""
+"""Name of the cluster in which this program runs, because a cluster does not know its own name."""
 
 _REST: Final = timedelta(seconds=10)
-"""Time before a plug-in runs again after a failure or a repeated refusal, because many requests wait for it.
+"""Time before a plug-in runs again after a failure or a repeated refusal.
+
+The pause is needed because many requests may wait for the plug-in.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class RequestParameters:
-    """The parameters of a request; an empty `proxy` or `server_name` means that there is none.
+    """The parameters of a request; an empty `proxy` or `server_name` is not used.
 
     `number` counts the answers of plug-ins, so that a refusal of an older answer does not run the plug-in
     again.
@@ -45,9 +47,9 @@ class RequestParameters:
 
 
 class Connection:
-    """A server with credentials that are renewed when they expire, when files change, and after a refusal.
+    """A server with credentials, which are renewed on expiry, on a change of files, and after a refusal.
 
-    `made` returns the current Access; it is called again after a refusal, because kubeconfigs are rewritten.
+    `made` returns the current Access, and is called again after a refusal, because kubeconfigs are rewritten.
     `clock` returns the time with a zone.
     """
 
@@ -69,7 +71,7 @@ class Connection:
 
     @property
     def server(self) -> str:
-        """Return the URL of the server, without a slash at its end."""
+        """Return the URL of the server, without a slash at the end."""
         return self._access.server.url
 
     @property
@@ -96,9 +98,9 @@ class Connection:
             return (again.headers, again.tls) != (ready.headers, ready.tls)
 
     def _renounce(self) -> None:
-        """Read the sources again, and discard the plug-in's answer unless that was done within _REST.
+        """Read the sources again, and discard the plug-in's answer unless it was discarded within _REST.
 
-        A plug-in that differs from the earlier one is run at once.
+        A plug-in other than the earlier one runs at once.
         """
         now, before = self._clock(), self._access.user.plugin
         self._access = self._made()
@@ -124,7 +126,7 @@ class Connection:
         )
 
     async def _given(self, user: User) -> Credential:
-        """Return the plug-in's credential, renewed if it has expired; an empty one without a plug-in."""
+        """Return the plug-in's credential, renewed if expired; an empty one without a plug-in."""
         if user.plugin is None or user.token or user.token_file or user.basic or user.certificate:
             return Credential()
         known, now = self._credential, self._clock()
@@ -195,7 +197,7 @@ def _in_cluster(account: Path, environment: Mapping[str, str]) -> Access:
 
 
 def _headers(user: User, token: str) -> tuple[tuple[str, str], ...]:
-    """Return the Authorization header. A token file is read each time, because the kubelet replaces it."""
+    """Return the Authorization header. A token file is read each time, because the kubelet rewrites it."""
     if user.token_file is not None:
         try:
             token = user.token_file.read_text("utf-8").strip()

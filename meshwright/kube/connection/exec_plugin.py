@@ -1,4 +1,4 @@
-"""Exec plug-ins: programs that supply credentials (client.authentication.k8s.io, ExecCredential)."""
+"""Exec plug-ins: programs for credentials (client.authentication.k8s.io, ExecCredential)."""
 
 import contextlib
 import json
@@ -13,10 +13,10 @@ from meshwright.kube.errors import ConfigError, Reason, shortened
 from meshwright.processes.command import Command, run
 
 PATIENCE: Final = 60.0
-"""Seconds that a plug-in may take."""
+"""Maximum seconds for a plug-in."""
 
 _LONGEST: Final = 1 << 20
-"""Greatest size of its output in bytes."""
+"""Maximum bytes of a plug-in's output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Credential:
 
 
 async def ask(plugin: Plugin, patience: float = PATIENCE) -> Credential:
-    """Run a plug-in; raise ConfigError with its error output, never with its credentials.
+    """Run a plug-in. Raises ConfigError with the plug-in's error output, never with credentials.
 
     The plug-in has no standard input and no terminal, so it cannot ask a person.
     """

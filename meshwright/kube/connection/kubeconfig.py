@@ -1,7 +1,7 @@
-"""Parser of kubeconfig files, merged as kubectl does.
+"""Parser of kubeconfig files, merged as in kubectl.
 
-Of several files the first one with a name defines it, and the first one with a current-context selects it.
-Paths are relative to the file that contains them. Where inline data and a file are both given, the data wins.
+Of several files the first with a name defines the name, and the first with a current-context selects the
+context. Paths are relative to their file. If inline data and a file are both given, the data wins.
 """
 
 import base64
@@ -145,7 +145,7 @@ def _plugin(said: Stanza, server: Server) -> Plugin:
 
 
 def _cluster(server: Server) -> Mapping[str, Any]:
-    """Return the description of the server that is passed to a plug-in."""
+    """Return the description of the server for a plug-in."""
     said: dict[str, Any] = {"server": server.url, "config": None}
     if server.server_name:
         said["tls-server-name"] = server.server_name

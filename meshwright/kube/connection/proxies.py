@@ -25,7 +25,7 @@ def from_environment(url: str, environment: Mapping[str, str]) -> str:
     """Return the URL of the proxy for a server; empty for a direct connection.
 
     NO_PROXY lists hosts, domains, addresses and networks (for example 10.96.0.0/12), each with or without a
-    port, or `*`. Raises ConfigError for an invalid proxy URL without showing it, because it may contain a
+    port, or `*`. Raises ConfigError for an invalid proxy URL. The message omits the URL, which may contain a
     password.
     """
     parts = urlsplit(url)

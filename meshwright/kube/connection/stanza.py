@@ -1,4 +1,4 @@
-"""Typed access to fields of a kubeconfig. An error names the place of the field and never shows its value."""
+"""Typed access to fields of a kubeconfig. Errors name the place of a field and never show the value."""
 
 import base64
 import binascii
@@ -12,7 +12,7 @@ from meshwright.kube.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Stanza:
-    """A mapping in a kubeconfig, with its file and place for errors."""
+    """A mapping in a kubeconfig, with the file and the place for errors."""
 
     file: Path
     place: str

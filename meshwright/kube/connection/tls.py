@@ -17,7 +17,7 @@ _IN_MEMORY: Final = hasattr(os, "memfd_create")
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """The ingredients of a TLS context, as files or contents: CA, certificate and key; empty for none."""
+    """The ingredients of a TLS context, as files or contents: CA, certificate and key; empty if absent."""
 
     ca: Path | bytes = b""
     certificate: Path | bytes = field(default=b"", repr=False)
@@ -25,7 +25,7 @@ class Material:
     insecure: bool = False
 
     def stamp(self) -> tuple[Stamp | None, ...]:
-        """Return a value that changes with any of the files; None for a file that cannot be examined."""
+        """Return a value that changes with any of the files; None for an unreadable file."""
         return tuple(_stamp(each) for each in (self.ca, self.certificate, self.key) if isinstance(each, Path))
 
 
@@ -56,7 +56,7 @@ def context(material: Material) -> ssl.SSLContext:
 
 
 def load(made: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Load a certificate and its key from memory; the ssl module can only read files."""
+    """Load a certificate and a key from memory; the ssl module can only read files."""
     both = key.rstrip() + b"\n" + certificate
     if not _IN_MEMORY:
         with tempfile.NamedTemporaryFile() as file:  # with mode 0600

@@ -2,5 +2,5 @@
 
 `reflector` drives the requests, `object_cache` holds the objects and computes differences (pure), `pacing`
 has the times, and `statistics` the figures for metrics and pages. The package never knows the meaning of an
-object: a `project` function reduces each object to the part that its user needs.
+object: a `project` function reduces each object to the needed part.
 """

@@ -1,4 +1,4 @@
-"""Cache of the objects of one kind: lists and events in, differences out; no I/O."""
+"""Cache of the objects of one kind: lists and events in, differences out. Pure, without I/O."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from meshwright.kube.resource import Key, Raw, Resource
 T = TypeVar("T")
 
 INITIAL_END: Final = "k8s.io/initial-events-end"
-"""Annotation of the bookmark that ends a streaming list."""
+"""Annotation of the bookmark at the end of a streaming list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item(Generic[T]):
-    """An object: its resourceVersion, and its projection."""
+    """An object: resourceVersion and projection."""
 
     version: str
     body: T
@@ -26,7 +26,7 @@ Changes = dict[Key, Item[T] | None]
 
 
 class UnreadError(Exception):
-    """An object cannot be cached; the message has its name and the reason. `key` is None without a name."""
+    """An object cannot be cached. The message has the name and the reason. `key` is None without a name."""
 
     def __init__(self, message: str, key: Key | None) -> None:
         super().__init__(message)
@@ -43,8 +43,8 @@ class DisorderError(KubeError):
 class ObjectCache(Generic[T]):
     """The last known objects of one kind.
 
-    `at` is the resourceVersion of the last event; it is empty during a list. `project` returns the part of an
-    object to keep, and is not called for a version that is known already.
+    `at` is the resourceVersion of the last event, and is empty during a list. `project` returns the part of
+    an object to keep, and is not called for a known version.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class ObjectCache(Generic[T]):
         self._project = project
 
     def begin(self) -> "PartialList[T]":
-        """Begin a list. It replaces the known objects when it is complete."""
+        """Begin a list, which replaces the known objects when complete."""
         return PartialList(self)
 
     def read(self, raw: Any) -> tuple[Key, Item[T]]:  # noqa: ANN401 - whatever JSON has
@@ -67,7 +67,7 @@ class ObjectCache(Generic[T]):
         return key, known if known is not None and same else self._made(key, version, raw)
 
     def named(self, raw: Any) -> tuple[Key, str]:  # noqa: ANN401
-        """Return key and version of an object; raise UnreadError if it is not one of this kind."""
+        """Return key and version of an object; raise UnreadError if it is not of this kind."""
         metadata = raw.get("metadata") if isinstance(raw, dict) else None
         if not isinstance(metadata, dict):
             raise UnreadError(f"{self._resource}: an object has no metadata", None)
@@ -115,7 +115,7 @@ class ObjectCache(Generic[T]):
             raise UnreadError(f"{self._shown(key)}: {type(error).__name__}: {error}", key) from error
 
     def _typed(self, raw: dict[str, Any]) -> Raw:
-        """Return the object with its kind: in lists of core kinds the objects have none."""
+        """Return the object with kind and apiVersion, which are missing in lists of core kinds."""
         if "kind" not in raw:
             raw["apiVersion"], raw["kind"] = self._resource.api_version, self._resource.kind
         return raw
@@ -125,7 +125,7 @@ class ObjectCache(Generic[T]):
 
 
 class PartialList(Generic[T]):
-    """A list being received. An unreadable object keeps its last known state."""
+    """A list being received. An unreadable object keeps the last known state."""
 
     def __init__(self, seen: ObjectCache[T]) -> None:
         self._seen = seen
@@ -142,7 +142,7 @@ class PartialList(Generic[T]):
         self._fresh[key] = item
 
     def remove(self, raw: Any) -> None:  # noqa: ANN401
-        """Remove an object that was deleted during the list; raise UnreadError."""
+        """Remove an object after a deletion during the list; raise UnreadError."""
         key, _ = self._seen.named(raw)
         self._fresh.pop(key, None)
 
@@ -159,7 +159,7 @@ class PartialList(Generic[T]):
 
 
 def ends_list(raw: Raw) -> str | None:
-    """Return the version of the list that a bookmark ends; None for any other bookmark."""
+    """Return the version of the list before a bookmark; None if the bookmark does not end a list."""
     version, annotations = _mark(raw)
     return version if annotations.get(INITIAL_END) == "true" else None
 

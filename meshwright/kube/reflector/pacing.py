@@ -9,11 +9,13 @@ class Pacing:
     """The times of a reflector, in seconds.
 
     - After failures the pause begins with `first` and doubles up to `longest`.
-    - A watch that lasted `steady` counts as working; one that ended within `short` does not.
+    - A watch of at least `steady` counts as working, and a watch of less than `short` as failed.
     - The server is asked to end a watch after `watch`. A watch without any line for `silence` is given up;
-      servers send a bookmark about every minute.
-    - A streaming list without any line for `initial` is not supported by the server, and none may take longer
-      than `streaming`.
+      servers
+    send a bookmark about every minute.
+    - A streaming list without any line for `initial` is not supported by the server. No streaming list may
+      take
+    longer than `streaming`.
     - After `relist` everything is listed again, so that a fault in a server's watch has a limited effect.
     """
 
@@ -30,7 +32,7 @@ class Pacing:
     def pause(self, failures: int, chance: float, asked: float | None = None) -> float:
         """Return the pause after consecutive failures; 0 without any.
 
-        A longer delay that the server `asked` for is respected, up to ten times `longest`.
+        A longer delay requested by the server (`asked`) is respected, up to ten times `longest`.
         """
         if not failures and asked is None:
             return 0.0
@@ -38,7 +40,7 @@ class Pacing:
         return max(doubled * (0.5 + chance / 2), min(asked or 0.0, 10 * self.longest))
 
     def watch_for(self, chance: float) -> int:
-        """Return the whole seconds for one watch, with jitter so that watches do not all end together."""
+        """Return the whole seconds for one watch, with jitter so that watches end at different times."""
         return max(1, round(self.watch * (1 + chance / 5)))
 
     def relist_after(self, chance: float) -> float:

@@ -1,7 +1,7 @@
 """Reflector of all objects of one kind: listed, then watched, until cancelled.
 
-A list is streamed by the watch itself if the server supports that, else read page by page. Known objects stay
-until a complete list replaces them. A later list, after a break or because the server has forgotten the
+A list is streamed by the watch itself if the server supports streaming, else read page by page. Known objects
+stay until a complete list replaces them. A later list, after a break or because the server has forgotten the
 resourceVersion, is compared with the known objects, and only differences are reported. Therefore an outage of
 the API server never removes anything from the mesh.
 """
@@ -34,7 +34,7 @@ from meshwright.kube.turns import Turn
 T = TypeVar("T")
 
 _BROKE: Final = (Reason.BROKEN, Reason.INACTIVE)
-"""Reasons that end a watch without any doubt about its earlier events."""
+"""Ends of a watch without any doubt about its earlier events."""
 
 _chance: Final = random.random  # jitter, not security
 
@@ -77,11 +77,11 @@ class Reflector(Generic[T]):
         return self._seen.items
 
     async def run(self, changed: Callable[[Mapping[Key, Item[T] | None]], None]) -> None:
-        """Keep the objects current until cancelled; no fault of the server raises.
+        """Keep the objects current until cancelled; faults of the server are never raised.
 
         `changed` receives the changed objects (None for a deleted one) after each list and each batch of
-        events. It receives {} if only `figures` have news: an error began or ended, or an object was
-        unreadable. It is called on the event loop, must be quick and must not raise.
+        events, and {} if only `figures` have news: an error began or ended, or an object was unreadable.
+        `changed` is called on the event loop, must be quick and must not raise.
         """
         self._changed = changed
         loop = asyncio.get_running_loop()
@@ -95,7 +95,7 @@ class Reflector(Generic[T]):
             await asyncio.sleep(pause)
 
     async def _once(self) -> None:
-        """List if that is due, then watch until the server ends the watch."""
+        """List if due, then watch until the server ends the watch."""
         if not self._current or asyncio.get_running_loop().time() >= self._relist_at:
             self._current = False
             if self._streams and await self._streamed():
@@ -104,9 +104,9 @@ class Reflector(Generic[T]):
         await self._watch({"resourceVersion": self._seen.at}, None)
 
     async def _streamed(self) -> bool:
-        """List by a watch that sends all objects first, and continue it.
+        """List by a watch that sends all objects first, and continue the watch.
 
-        Return whether the server supports that.
+        Return whether the server supports streaming lists.
         """
         params = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         try:
@@ -144,7 +144,7 @@ class Reflector(Generic[T]):
         self._complete(listing, str(objects.metadata.get("resourceVersion") or ""))
 
     async def _watch(self, params: Mapping[str, str], listing: PartialList[T] | None) -> None:
-        """Watch until the server ends it; with a `listing` the watch begins with all objects."""
+        """Watch until the server ends the watch; with a `listing` the watch begins with all objects."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         seconds = str(self._pacing.watch_for(_chance()))
@@ -165,9 +165,9 @@ class Reflector(Generic[T]):
             raise ApiUnreachable(f"the API server ends watches of {self.resource} at once", Reason.SHORT)
 
     async def _initial(self, batches: Batches, listing: PartialList[T]) -> Iterator[bytes]:
-        """Read the initial objects up to the bookmark that ends them.
+        """Read the initial objects up to the bookmark at their end.
 
-        Return the remaining lines of that batch.
+        Return the remaining lines of the last batch.
         """
         loop, turn, silence = asyncio.get_running_loop(), Turn(), self._pacing.initial
         end = loop.time() + self._pacing.streaming
@@ -268,7 +268,7 @@ class Reflector(Generic[T]):
         self.figures = replace(self.figures.failed(Reason.OBJECT), unread=str(error))
 
     def _refusal(self, kind: str, raw: Raw) -> KubeError:
-        """Return the error for an event that is not about an object."""
+        """Return the error for an event without an object."""
         if kind != "ERROR":
             return Nonsense(f"a watch of {self.resource} sent an event of type {shortened(kind)!r}")
         name = self.resource.name
@@ -279,7 +279,7 @@ _OF_OBJECTS: Final = ("ADDED", "MODIFIED", "DELETED")
 
 
 def _ending(raw: Raw, resource: Resource) -> str:
-    """Return the version of the list that a bookmark ends.
+    """Return the version of the list before a bookmark.
 
     Servers without streaming lists send other bookmarks.
     """

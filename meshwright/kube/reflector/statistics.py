@@ -13,9 +13,9 @@ class Figures:
     """The age of a reflector's objects, and the events and failures so far.
 
     `heard` is the time of the last line from the server about these objects, including bookmarks. `relists`
-    counts lists after the first, `events` those of objects, and `errors` failures by reason. `error` explains
-    why the objects may be outdated; it is empty while they are current, and `reason` is its kind. `unread`
-    describes the last object that was left out.
+    counts lists after the first, `events` the events of objects, and `errors` failures by reason. `error`
+    explains why the objects may be outdated, and is empty while they are current; `reason` is its kind.
+    `unread` describes the last unreadable object.
     """
 
     heard: datetime | None = None
@@ -30,12 +30,12 @@ class Figures:
     unread: str = ""
 
     def took(self, events: int, now: datetime) -> Self:
-        """Count events. A batch without events still shows that the server is alive."""
+        """Count events. Even a batch without events shows a living server."""
         last = now if events else self.last_event
         return replace(self, heard=now, last_event=last, events=self.events + events)
 
     def failed(self, reason: Reason, times: int = 1) -> Self:
-        """Count failures that do not make the objects outdated."""
+        """Count failures without effect on the age of the objects."""
         return replace(self, errors={**self.errors, reason: self.errors.get(reason, 0) + times})
 
     def erring(self, error: KubeError, now: datetime) -> Self:
@@ -43,5 +43,5 @@ class Figures:
         return replace(self, error=str(error), reason=error.reason, error_since=self.error_since or now)
 
     def well(self) -> Self:
-        """Record that the objects are current."""
+        """Record the objects as current."""
         return replace(self, error="", reason=None, error_since=None) if self.error else self
