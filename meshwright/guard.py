@@ -1,8 +1,8 @@
-"""Entry point of the command: refuse to start where another project's package shadows one of ours.
+"""Entry point of the command: refuse to start if another project's package shadows one of ours.
 
-`catalog`, `certs`, `protos` and `xds` stand beside this package, and other projects have packages of these
-names too. This module finds such a package before anything of ours is imported, with the standard library
-alone, and names it. Then it hands over to `meshwright.cli`.
+`catalog`, `certs`, `protos` and `xds` are top-level packages beside this one, and other projects have
+packages with these names too. This module uses the standard library alone: it finds such a package before
+anything of ours is imported, and names the package. Then it calls `meshwright.cli`.
 """
 
 import importlib
@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Final
 
 PACKAGES: Final = ("catalog", "certs", "protos", "xds")
-"""What stands beside this package."""
+"""Top-level packages beside this one."""
 ROOT: Final = Path(__file__).resolve().parents[1]
 _STATUS: Final = 2
-"""It could not be done: `meshwright.cli.errors.Status.UNKNOWN`, which cannot be imported here."""
+"""Exit status of a failed start: `meshwright.cli.errors.Status.UNKNOWN`, which cannot be imported here."""
 
 
 def main() -> None:
-    """Run the command line, if it is ours."""
+    """Run the command line, unless one of our packages is shadowed."""
     if shadows := tuple(shadowed()):
-        # A folder's name can hold what a terminal takes for a command.
+        # A folder's name may contain control characters for the terminal.
         sys.stderr.write(
             "".join(f"meshwright: {each if each.isprintable() else ascii(each)}\n" for each in shadows)
         )
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def shadowed() -> Iterator[str]:
-    """Yield a sentence for each of our packages in whose place another module is, or would be, imported."""
+    """Yield a sentence for each package of ours for which Python finds another module."""
     for name in PACKAGES:
         place = _found(name)
         if place is not None and place != ROOT / name:
@@ -43,7 +43,7 @@ def shadowed() -> Iterator[str]:
 
 
 def _found(name: str) -> Path | None:
-    """Return where a package is, or where it would be imported from: its folder, or its file."""
+    """Return the folder or file of a package that is imported, or would be imported; None if missing."""
     module = sys.modules.get(name)
     spec = importlib.util.find_spec(name) if module is None else getattr(module, "__spec__", None)
     if spec is None:
@@ -55,7 +55,7 @@ def _found(name: str) -> Path | None:
 
 
 def _reason(place: Path) -> str:
-    """Say why Python comes to a module first."""
+    """Return why Python finds this module first."""
     entry = str(place.parent)
     entries = [str(Path(each).resolve()) for each in sys.path]
     if entry not in entries:
@@ -66,7 +66,7 @@ def _reason(place: Path) -> str:
 
 
 def _owner(place: Path) -> str:
-    """Name the distribution that installed a module; nothing if none did."""
+    """Return the distribution that installed a module, or an empty text."""
     for each in metadata.distributions(path=[str(place.parent)]):
         for file in each.files or ():
             if Path(str(each.locate_file(file.parts[0]))).resolve() == place:

@@ -1,7 +1,7 @@
 """Commands with a deadline, whose processes and pipes are all gone when the call returns.
 
 asyncio's `communicate` does not end a command at a deadline or on cancellation. Killing only the command is
-not enough either: a child of a wrapper script may hold its pipes open for hours.
+not enough either: a child of a wrapper script may hold the pipes open for hours.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ _ERRORS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A program with its arguments; without `environment` or `folder` it has those of this process.
+    """A program with its arguments; `environment` and `folder` default to the ones of this process.
 
-    - `given`: bytes for its standard input; None for no input.
-    - `merged`: its standard error is merged into its output, in the order of writing.
+    - `given`: bytes for standard input; None for no input.
+    - `merged`: standard error is merged into the output, in the order of writing.
     - `most_bytes`: limit of stored bytes of output and of errors; the rest is read and dropped.
     """
 
@@ -40,7 +40,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """Result of a command: its exit status, negative for the signal that ended it, and its output."""
+    """Result of a command: exit status (negative for the signal that ended the command) and output."""
 
     status: int
     output: bytes = field(repr=False)
@@ -48,14 +48,14 @@ class CommandResult:
 
 
 async def run(command: Command, seconds: float) -> CommandResult:
-    """Run a command until it has ended and no process holds its pipes; return its result.
+    """Run a command until the command has ended and all pipes are closed; return the result.
 
-    Raises OSError if it cannot be started, TimeoutError after `seconds`. In that case, and on cancellation,
-    it is killed with everything in its session. The session is its own, so Ctrl-C in a terminal does not
-    reach it, and it cannot prompt there.
+    Raises OSError if the start fails, and TimeoutError after `seconds`. After a timeout, and on cancellation,
+    the command is killed with all processes of its session. Each command has its own session: Ctrl-C in a
+    terminal does not reach the command, and the command cannot prompt there.
     """
     said = _CommandOutput(command.most_bytes)
-    # Start it in a task: on cancellation during the start we still need the process to kill it.
+    # Start in a task: on cancellation during the start we still need the process to kill it.
     starting = asyncio.create_task(_started(command, said), name=f"start {command.argv[0]}")
     try:
         async with asyncio.timeout(seconds):
@@ -64,12 +64,12 @@ async def run(command: Command, seconds: float) -> CommandResult:
     finally:
         await _end(starting, said)
     status = starting.result().get_returncode()
-    assert status is not None  # noqa: S101 - it is over
+    assert status is not None  # noqa: S101 - the command is over
     return CommandResult(status, said.kept(_OUTPUT), said.kept(_ERRORS))
 
 
 class _CommandOutput(asyncio.SubprocessProtocol):
-    """Output of a command up to the limit, with the events `ended` (process) and `over` (also its pipes)."""
+    """Output of a command up to the limit, with the events `ended` (process) and `over` (all pipes too)."""
 
     def __init__(self, most: int) -> None:
         self.ended = asyncio.Event()
@@ -90,7 +90,7 @@ class _CommandOutput(asyncio.SubprocessProtocol):
         """Set `ended`; other processes may still hold the pipes."""
         self.ended.set()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - it tells of no pipe
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - always None here
         """Set `over`."""
         self.over.set()
 
@@ -108,9 +108,9 @@ async def _started(command: Command, said: _CommandOutput) -> asyncio.Subprocess
     )
     if command.given is not None:
         into = transport.get_pipe_transport(0)
-        assert isinstance(into, asyncio.WriteTransport)  # noqa: S101 - as it was asked for
+        assert isinstance(into, asyncio.WriteTransport)  # noqa: S101 - requested by PIPE
         into.write(command.given)
-        into.close()  # when it is written
+        into.close()  # after all bytes are written
     return transport
 
 

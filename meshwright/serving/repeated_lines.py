@@ -28,12 +28,13 @@ class RepeatedLines:
         return self._repeats.kind(wanted)
 
     def flush(self) -> None:
-        """Write all counts that are not written yet, at the end of the server."""
+        """Write all remaining counts, at the end of the server."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self._write(self._repeats.rest())
 
+    # One timer for all kinds, at the earliest end of a period.
     def _wait(self) -> None:
         due = self._repeats.next_due()
         if self._timer is None and due is not None:

@@ -1,7 +1,7 @@
 """Rate limit for log lines that strangers can cause: the first of a kind at once, further ones as a count.
 
-A period begins with the first event of a kind. Events of the same kind within that period are counted, and
-the count is due when the period ends. A kind without events in a period is forgotten, so its next event is a
+A period begins with the first event of a kind. Events of the same kind within the period are counted, and the
+count is due at the end of the period. A kind without events in a period is forgotten, so the next event is a
 first one. Times are seconds of any clock that only goes forward.
 """
 
@@ -32,7 +32,7 @@ class Repeats:
         return wanted if wanted in self._periods or len(self._periods) < MOST_KINDS else OTHER
 
     def first(self, wanted: str, now: float) -> bool:
-        """Count an event; return True if it is the first of its kind and a line should be written at once."""
+        """Count an event; return True for the first of a kind, which should be logged at once."""
         kind = self.kind(wanted)
         if (period := self._periods.get(kind)) is not None:
             period.count += 1
@@ -46,6 +46,8 @@ class Repeats:
         for kind, period in tuple(self._periods.items()):
             if now - period.began < self.seconds:
                 continue
+            # A kind with events goes on with a new period, so that its next event is counted and not logged
+            # at once.
             if period.count:
                 found[kind] = period.count
                 self._periods[kind] = _Period(now)
@@ -54,7 +56,7 @@ class Repeats:
         return found
 
     def rest(self) -> dict[str, int]:
-        """Return all counts that are not written yet, and forget every kind, at the end of the server."""
+        """Return all remaining counts, and forget every kind, at the end of the server."""
         found = {kind: period.count for kind, period in self._periods.items() if period.count}
         self._periods.clear()
         return found

@@ -1,9 +1,9 @@
 """Logger for aiohttp servers: unreadable requests and failed handlers, a line per kind and period.
 
-aiohttp writes a traceback for every request that it cannot read and for every handler that raises. Both can
-be caused by whoever reaches the port. Of an unreadable request only its kind and the client's address are
-logged: its bytes may hold the credentials of a client that merely made a mistake. Of a handler that raises,
-the first traceback of a kind is logged, because the fault is ours.
+aiohttp writes a traceback for every unreadable request and for every failed handler. Any client that reaches
+the port can cause both. For an unreadable request only the kind and the client's address are logged, because
+the bytes may hold credentials, for example of a client with a wrong port. For a failed handler the first
+traceback of a kind is logged, because the fault is ours.
 """
 
 import logging
@@ -21,11 +21,12 @@ from meshwright.serving.repeats import PERIOD_SECONDS
 UNREADABLE: Final = "unreadable requests"
 FAILED_AGAIN: Final = "requests failed again"
 _WORD_BOUNDARY: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+# ConnectionError: the client closed the connection while a handler was writing.
 _OF_CLIENT: Final = (HttpProcessingError, RequestPayloadError, ConnectionError)
 
 
 class Log(Protocol):
-    """The part of a structlog logger that is used."""
+    """The used part of a structlog logger."""
 
     def warning(self, event: str, **fields: object) -> object:
         """Write a line about clients."""
@@ -58,13 +59,13 @@ class RequestErrors(logging.Logger):
             self._lines.error(str(msg) % args if args else str(msg), exc_info=error)
 
     def debug(self, msg: object, *args: object, **options: object) -> None:  # noqa: ARG002
-        """Log a request that is not HTTP, which aiohttp logs at this level; drop anything else."""
+        """Log a request other than HTTP, which aiohttp logs at this level; drop anything else."""
         error = _error_of(options.get("exc_info"))
         if isinstance(error, _OF_CLIENT):
             self._unreadable_request(error, args)
 
     def flush(self) -> None:
-        """Write all counts that are not written yet, at the end of the server."""
+        """Write all remaining counts, at the end of the server."""
         self._unreadable.flush()
         self._failed.flush()
 
@@ -88,7 +89,7 @@ def _error_of(said: object) -> BaseException | None:
 
 
 def _place_of(error: BaseException | None) -> str:
-    """Return the error and its place, such as `KeyError in routes.py:91`.
+    """Return the error and the place of its origin, for example `KeyError in routes.py:91`.
 
     Errors of one place are one kind.
     """
