@@ -36,8 +36,8 @@ def told(
 ) -> dict[str, Any]:
     r"""Parse `--set`: NAME.NAME=VALUE, several separated by commas; `\` escapes a separator.
 
-    NAME[0] replaces an item in the list that `below` has there, as in Helm. With `as_text` every value is
-    text, as in `--set-string`. Raises ValuesError.
+    For example `image.tag=1.2.3,settings.log_level=debug`. NAME[0] replaces an item in the list at NAME in
+    `below`, as in Helm. With `as_text` every value is text, as in `--set-string`. Raises ValuesError.
     """
     option, found = "--set-string" if as_text else "--set", dict[str, Any]()
     for each in words:
@@ -73,7 +73,7 @@ def told_json(words: Iterable[str], below: Mapping[str, Any] | None = None) -> d
 
 
 def _split(text: str, sign: str) -> Iterator[str]:
-    """Yield the parts between separators that are neither escaped nor in braces."""
+    """Yield the parts between separators, except separators that are escaped or in braces."""
     begun, depth = "", 0
     for at, each in enumerate(text):
         depth += {"{": 1, "}": -1}.get(each, 0)
@@ -122,7 +122,7 @@ def _value(text: str) -> object:
 
 
 def _enter(found: dict[str, Any], path: _Path, value: object, below: object, option: str) -> None:
-    """Set a value at a path; lists on the way start as those of `below`."""
+    """Set a value at a path; lists on the way start as the lists of `below`."""
     inner: Any = found
     for step, following in itertools.pairwise(path):
         below = _at(below, step)
@@ -131,10 +131,11 @@ def _enter(found: dict[str, Any], path: _Path, value: object, below: object, opt
 
 
 def _inner(inner: Any, step: str | int, following: str | int, below: object, option: str, path: _Path) -> Any:  # noqa: ANN401 - values of YAML
-    """Return the mapping or list at a step, created if it is missing."""
+    """Return the mapping or list at a step, created if missing."""
     wanted = list if isinstance(following, int) else dict
     there = _at(inner, step)
     if there is None:
+        # A list replaces the list of `below` as a whole, so one item is set in a copy of that list.
         copied = isinstance(following, int) or isinstance(step, int)
         there = copy.deepcopy(below) if copied and isinstance(below, wanted) else wanted()
         _put(inner, step, there, option, path)
@@ -149,6 +150,7 @@ def _put(inner: Any, step: str | int, value: object, option: str, path: _Path) -
             raise ValuesError(f"{option} {_written(path)}: {step} is in a list")
         inner[step] = value
         return
+    # As in Helm, null fills the places before the new item.
     inner.extend([None] * (step + 1 - len(inner)))
     inner[step] = value
 

@@ -45,7 +45,8 @@ def defaults() -> dict[str, Any]:
 def home(namespace: str) -> str:
     """Return the manifest of the control plane's namespace, which is not in the chart.
 
-    Helm creates it with `--create-namespace`, without labels. Here it enforces Pod Security's `restricted`.
+    Helm creates the namespace with `--create-namespace`, without labels. Here a label enforces Pod Security's
+    `restricted`.
     """
     return _HOME.format(namespace)
 
@@ -53,8 +54,8 @@ def home(namespace: str) -> str:
 def manifests(values: Mapping[str, Any], namespace: str = NAMESPACE, release: str = RELEASE) -> Iterator[str]:
     """Yield the manifests of a release as texts, in the order of the chart's files.
 
-    `values` are complete, with the defaults. Raises ValuesError for values that violate the schema, and
-    TemplateError for values that the chart refuses.
+    `values` are complete, with the defaults. Raises ValuesError for values against the schema, and
+    TemplateError for values refused by the chart.
     """
     checked(values, _settings())
     templates = {each.name: parsed(each.name, each.read_text("utf-8")) for each in _templates()}
@@ -69,6 +70,7 @@ def manifests(values: Mapping[str, Any], namespace: str = NAMESPACE, release: st
         "Files": {"Get": lambda path: (chart() / path).read_text("utf-8")},
     }
     for name, template in templates.items():
+        # Other files are NOTES.txt, and _names.tpl with templates for `include`.
         if name.endswith(".yaml"):
             yield from _documents(rendered(template, told, defined))
 
@@ -88,7 +90,8 @@ def _templates() -> list[Traversable]:
 
 
 def _documents(text: str) -> Iterator[str]:
-    """Yield the documents of a file that are not empty."""
+    """Yield the non-empty documents of a file."""
     for each in f"\n{text}\n".split("\n---\n"):
+        # A document may consist of comments alone if the values switch its part off.
         if any(line and not line.startswith("#") for line in each.splitlines()):
             yield each.strip("\n") + "\n"

@@ -1,6 +1,6 @@
 """Values of an installation as types; the chart's values.schema.json is generated from them.
 
-The defaults here are those of values.yaml. Tests compare both, and the schema.
+The defaults here equal the defaults in values.yaml. Tests compare both, and the schema.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,11 +20,11 @@ _NAMESPACE: Final = "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 _NAME: Final = "^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$"
 Labels = dict[str, str]
 Objects = list[dict[str, Any]]
-"""Of the kinds that a Pod's specification has: the API server judges them."""
+"""Objects of kinds in a Pod's specification, which the API server checks."""
 
 
 class Part(BaseModel):
-    """Values of one thing; whatever else is said of it is refused."""
+    """Values of one part of the chart; unknown values are refused."""
 
     model_config = ConfigDict(
         alias_generator=to_camel, extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
@@ -191,7 +191,7 @@ SCHEMA: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 class _UntitledSchema(GenerateJsonSchema):
-    """Without titles: they are the fields' names once more."""
+    """Schema without titles, which would only repeat the names of the fields."""
 
     def field_title_should_be_set(self, schema: object) -> bool:
         del schema
@@ -206,7 +206,7 @@ def schema(settings: Mapping[str, JsonSchemaValue]) -> JsonSchemaValue:
 
 
 class ValuesError(ValueError):
-    """Values are wrong: a line for each fault, with its field."""
+    """Values are wrong. The message has a line for each fault, with the field."""
 
     def __init__(self, *lines: str) -> None:
         super().__init__("\n".join(lines))
@@ -214,7 +214,7 @@ class ValuesError(ValueError):
 
 
 def checked(values: Mapping[str, Any], settings: Collection[str]) -> None:
-    """Raise ValuesError unless values are what the schema has; `settings` are the server's, by name."""
+    """Raise ValuesError unless values match the schema; `settings` has the names of the server's settings."""
     try:
         found = Values.model_validate(dict(values))
     except ValidationError as error:

@@ -1,11 +1,11 @@
-"""Go's text/template with some of Helm's functions: the subset that Meshwright's chart uses.
+"""Go's text/template with some of Helm's functions: the subset for Meshwright's chart.
 
     tokens      the words of an action
     parsing     a template as a tree
-    functions   the functions that a template can call
-    evaluation  a tree and its values, as text
+    functions   the functions for templates
+    evaluation  a tree and values in, text out
 
 There are `if`, `else`, `else if`, `with`, `range`, `define`, `end`, variables (`:=`), pipelines, parentheses,
 comments and trimming. The package never ignores the rest of Go's language: other constructs are errors with a
-line number. A chart that needs one avoids it, or the construct is added here and compared with Helm.
+line number. To use another construct in the chart, add it here and compare the result with Helm.
 """

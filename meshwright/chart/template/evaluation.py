@@ -20,11 +20,11 @@ from meshwright.chart.template.parsing import (
 from meshwright.chart.template.tokens import TemplateError
 
 Variables = ChainMap[str, Value]
-"""Variables by name; those of a block end with the block."""
+"""Variables by name; variables of a block end with the block."""
 
 
 def rendered(template: Template, told: Value, defined: Mapping[str, Template]) -> str:
-    """Return the text of a template; `defined` are the templates that it can `include`.
+    """Return the text of a template; `defined` has the templates for `include`.
 
     Raises TemplateError.
     """
@@ -32,14 +32,14 @@ def rendered(template: Template, told: Value, defined: Mapping[str, Template]) -
 
 
 class _Renderer:
-    """Renderer of one template, and of those that it includes."""
+    """Renderer of one template and of the included templates."""
 
     def __init__(self, name: str, defined: Mapping[str, Template]) -> None:
         self._name, self._defined = name, defined
         self._functions: Mapping[str, Callable[..., Value]] = {**FUNCTIONS, "include": self._included}
 
     def text(self, nodes: Iterable[Node], dot: Value, variables: Variables) -> Iterator[str]:
-        """Yield the texts of nodes; a variable is visible to the nodes after it."""
+        """Yield the texts of nodes; a variable is visible to the nodes after its definition."""
         known = variables.new_child()
         for node in nodes:
             match node:
@@ -58,6 +58,7 @@ class _Renderer:
         if not value:
             yield from self.text(block.otherwise, dot, variables)
         elif block.kind == "range":
+            # Go visits the keys of a mapping in sorted order.
             pairs = sorted(value.items()) if isinstance(value, Mapping) else list(enumerate(value))
             for pair in pairs:
                 told = pair[-len(block.variables) :] if block.variables else ()
@@ -65,6 +66,7 @@ class _Renderer:
                 yield from self.text(block.body, pair[1], known)
         else:
             known = variables.new_child(dict.fromkeys(block.variables, value))
+            # `with` changes the dot, `if` does not.
             yield from self.text(block.body, value if block.kind == "with" else dot, known)
 
     def _place(self, line: int, variable: str, variables: Variables) -> MutableMapping[str, Value]:
@@ -88,6 +90,7 @@ class _Renderer:
     def _piped(self, pipeline: Pipeline, dot: Value, variables: Variables) -> Value:
         given: tuple[Value, ...] = ()
         for call in pipeline.calls:
+            # The result of a call is the last argument of the next one.
             given = (self._called(call, dot, variables, given),)
         return given[0]
 
@@ -98,6 +101,7 @@ class _Renderer:
                 raise ValueError(f"there is no function {call.of!r} here")
             return function(*arguments)
         value = self._value(call.of, dot, variables)
+        # A field may be a function, for example `.Files.Get "dashboard.json"`.
         if callable(value):
             return value(*arguments)
         if arguments:
@@ -120,6 +124,7 @@ class _Renderer:
     def _included(self, name: str, told: Value) -> str:
         if (template := self._defined.get(name)) is None:
             raise ValueError(f"there is no template {name!r}")
+        # A new renderer, because the argument is both the dot and `$` in an included template.
         return rendered(template, told, self._defined)
 
 

@@ -1,4 +1,4 @@
-"""Functions of templates: some of Go's own and of those that Helm adds, with the same results."""
+"""Functions of templates: some of Go's own and some of Helm's, with the same results."""
 
 import hashlib
 import json
@@ -12,11 +12,15 @@ Value = Any
 
 _PLAIN: Final = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*")
 _OTHER: Final = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null", "inf", "nan"))
+# Go's encoder escapes these characters, so that JSON is safe inside HTML.
 _ESCAPED: Final = {each: f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}
 
 
 class _Dumper(yaml.SafeDumper):
-    """YAML dumper that quotes every text that some YAML parser would read as another type."""
+    """YAML dumper with quotes around every text that any YAML parser might read as another type.
+
+    For example `on` is a boolean in YAML 1.1, and a text in YAML 1.2.
+    """
 
     def ignore_aliases(self, data: object) -> bool:
         del data
@@ -69,6 +73,7 @@ def _set_default(default: Value, value: Value = None) -> Value:
 
 
 def _equal(first: Value, *others: Value) -> bool:
+    # In Python 1 equals True, but in Go the types differ.
     return any(first == each and isinstance(first, bool) == isinstance(each, bool) for each in others)
 
 
@@ -99,6 +104,7 @@ def _formatted(form: str, *values: Value) -> str:
 
 
 FUNCTIONS: Final[Mapping[str, Callable[..., Value]]] = {
+    # As in Go, `and` and `or` return one of their arguments, not a boolean.
     "and": lambda *each: next((one for one in each if not one), each[-1]),
     "or": lambda *each: next((one for one in each if one), each[-1]),
     "not": lambda value: not value,

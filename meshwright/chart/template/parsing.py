@@ -38,7 +38,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Calls, each of which gets the result of the previous one as its last argument."""
+    """Calls; the result of each is the last argument of the next."""
 
     calls: tuple[Call, ...]
 
@@ -55,7 +55,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class PrintStatement:
-    """Output of a pipeline; `line` is its line in the file."""
+    """Output of a pipeline; `line` is the line in the file."""
 
     line: int
     pipeline: Pipeline
@@ -73,7 +73,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """`if`, `with` or `range`: its pipeline, its body and its alternative."""
+    """`if`, `with` or `range`, with pipeline, body and alternative."""
 
     line: int
     kind: str
@@ -88,7 +88,7 @@ Node = Text | PrintStatement | Assignment | Block
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template's file: its nodes, and the templates that it defines by name."""
+    """A template's file: nodes, and the templates from `define` by name."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -111,6 +111,7 @@ def _pieces(text: str) -> Iterator[tuple[int, str, bool]]:
         before = text[at : found.start()]
         said = before.lstrip() if trims else before
         yield line, said.rstrip() if found["before"] else said, False
+        # Counted before trimming, so that errors name the line in the file.
         line += before.count("\n")
         if not found["body"].startswith("/*"):
             yield line, found["body"].strip(), True
@@ -131,7 +132,7 @@ class _Reader:
         return TemplateError(f"{self.name}:{self._line}: {what}")
 
     def nodes(self) -> tuple[Node, ...]:
-        """Read nodes until an `end` or `else` that belongs to an outer block."""
+        """Read nodes until an `end` or `else` of an outer block."""
         found: list[Node] = []
         while self.at < len(self.pieces):
             self._line, text, is_action = self.pieces[self.at]
@@ -173,7 +174,9 @@ class _Reader:
             otherwise = self.nodes()
             if self._end() != "end":
                 raise self.error("has an else after else")
-        elif ended != "end":  # `else if` and `else with` are blocks in what else there is
+        elif (
+            ended != "end"
+        ):  # `else if` and `else with`: a block inside the alternative, with one `end` for both
             inner = _Words([*tokens(ended)])
             inner.next()
             otherwise = (self._block(str(inner.next().text), inner),)

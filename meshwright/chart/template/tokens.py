@@ -19,12 +19,12 @@ _WORD: Final = re.compile(
 
 
 class TemplateError(Exception):
-    """Error of a template that cannot be parsed or rendered; the message has its file and line."""
+    """Error in parsing or rendering a template; the message has the file and the line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word: its kind (`string`, `number`, `chain`, `name`, `sign`) and its text."""
+    """A word with its kind (`string`, `number`, `chain`, `name`, `sign`)."""
 
     kind: str
     text: str
@@ -38,7 +38,7 @@ class Token:
 
 
 def tokens(action: str) -> Iterator[Token]:
-    """Yield the words of an action. Raises ValueError for text that is not a word."""
+    """Yield the words of an action. Raises ValueError for any other text."""
     at, end = 0, len(action.rstrip())
     while at < end:
         if (found := _WORD.match(action, at)) is None:
