@@ -6,7 +6,7 @@
 objects, so users see only differences.
 - `lease`: one writer among several replicas.
 
-The package is a thin edge over aiohttp: it has no notion of a mesh, and imports nothing else of this project
+The package is a thin edge over aiohttp. It never knows a mesh, and imports nothing else of this project
 except `meshwright.processes`, which runs credential plug-ins. Every fault of a server or network is a
 `KubeError` with one sentence for people, or is counted in a reflector's figures. Read `api` next, then
 `reflector.reflector`.

@@ -174,9 +174,8 @@ class _Reader:
             otherwise = self.nodes()
             if self._end() != "end":
                 raise self.error("has an else after else")
-        elif (
-            ended != "end"
-        ):  # `else if` and `else with`: a block inside the alternative, with one `end` for both
+        elif ended != "end":
+            # `else if` and `else with`: a block inside the alternative, with one `end` for both.
             inner = _Words([*tokens(ended)])
             inner.next()
             otherwise = (self._block(str(inner.next().text), inner),)

@@ -113,9 +113,8 @@ class Connection:
         server, user = self._access.server, self._access.user
         proxy = server.proxy or from_environment(server.url, os.environ)
         if not server.url.startswith("https://"):
-            return RequestParameters(
-                None, (), proxy
-            )  # credentials are sent only to a server that proves its identity
+            # Credentials are sent only to a server that proves its identity.
+            return RequestParameters(None, (), proxy)
         given = await self._given(user)
         certificate, key = (
             (given.certificate, given.key) if given.certificate else (user.certificate, user.key)
@@ -149,9 +148,8 @@ class Connection:
         if last is not None and (material, stamp) == last[:2]:
             return last[2]
         try:
-            made = await asyncio.to_thread(
-                context, material
-            )  # reads the trust store of the system, which takes time
+            # In a thread, because reading the trust store of the system takes time.
+            made = await asyncio.to_thread(context, material)
         except ConfigError:
             if last is None or last[0] != material:
                 raise

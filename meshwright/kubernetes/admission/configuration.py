@@ -48,10 +48,10 @@ def configuration(
     """Return the desired configuration, with the root certificates (PEM) of the webhook's server.
 
     `namespaces` are the expressions of a LabelSelector, for example {"key": "mesh", "operator": "Exists"},
-    and select the reviewed namespaces. Kubernetes' own namespaces are always excluded. `home` is the control
-    plane's namespace: a MeshConfig there is in force whatever its namespace's labels are, so a separate
-    webhook reviews it, and each MeshConfig is reviewed once. If a cluster has several control planes, each
-    `revision` has a configuration of its own.
+    and select the reviewed namespaces, without Kubernetes' own. `home` is the control plane's namespace: a
+    MeshConfig there is in force whatever the labels of the namespace are, so a separate webhook reviews it,
+    and each MeshConfig is reviewed once. If a cluster has several control planes, each `revision` has a
+    configuration of its own.
     """
     trusted = {**place.client_config(), "caBundle": base64.b64encode(ca).decode("ascii")}
     scope = [_NOT_KUBERNETES, *namespaces]
@@ -152,7 +152,7 @@ def home_of(found: object) -> str:
     match found:
         case {"metadata": {"labels": {annotations.HOME: str(home)}}}:
             return home
-        # A configuration without the label, of an earlier version, has the namespace in the selector of HOME.
+        # Without the label, the selector of the webhook HOME has the namespace.
         case {"webhooks": [*webhooks]}:
             return next((home for each in webhooks if (home := _home(each))), "")
         case _:

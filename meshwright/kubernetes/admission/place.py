@@ -21,8 +21,8 @@ _RULE: Final = (
 class Place:
     """Address of a webhook.
 
-    `host` is the host name in the server's certificate, for example `meshwright.mesh-system.svc`. `service`
-    is namespace, name and port, or None for a URL.
+    `host` is the host name in the server's certificate, for example `meshwright.meshwright-system.svc`.
+    `service` is namespace, name and port, or None for a URL.
     """
 
     text: str

@@ -30,17 +30,17 @@ REST_SECONDS: Final = 5.0
 LONGEST_SECONDS: Final = 300.0
 """Shortest and longest seconds between two repairs.
 
-The growing pause limits the load of a conflict with another client.
+The pause grows, so that two clients with different wishes do not keep each other busy.
 """
 
 CALM_SECONDS: Final = 1200.0
 """Seconds without a repair after which the next repair counts as the first."""
 
 PATIENCE: Final = 3
-"""Number of repairs at the shortest interval; afterwards each interval is twice the last one."""
+"""Number of repairs at the start of a conflict that do not lengthen the pause; see `rest`."""
 
 DISPUTED: Final = 6
-"""Number of repairs after which the registration is reported as disputed."""
+"""Number of repairs beyond which the registration is reported as disputed."""
 
 SETTLED: Final = timedelta(minutes=5)
 """Time after a start in which other servers may still claim their roots, so that none are removed."""

@@ -2,8 +2,8 @@
 
 Replicas may have CAs of their own, and while a CA is replaced some replicas still use the old one. Each
 server adds its roots to the common bundle, as API servers with several CAs do, and records the time in an
-annotation. Roots whose record is an hour old or older are removed, because their server is gone. Roots
-without a record are removed as a mistake.
+annotation. Other servers remove roots whose record is an hour old, because their server no longer renews it,
+and roots without a record, because they are a mistake.
 """
 
 import base64

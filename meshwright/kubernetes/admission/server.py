@@ -28,7 +28,10 @@ Told = Callable[[str], None]
 
 
 def application(judge: Judge, told: Told = lambda _: None) -> web.Application:
-    """Return the application. It answers every client, because it reveals and changes nothing of the mesh."""
+    """Return the application, which answers every client and changes nothing.
+
+    `told` is called with the outcome of each review.
+    """
     app = web.Application(client_max_size=LARGEST)
 
     async def review(request: web.Request) -> web.Response:
@@ -45,9 +48,10 @@ def application(judge: Judge, told: Told = lambda _: None) -> web.Application:
 
 
 def patience(asked_for: str, most: int = SECONDS) -> float:
-    """Return how long a review may take, of the `timeout` that an API server names in the query.
+    """Return the seconds for a review, from the `timeout` in an API server's query, for example `5s`.
 
-    `most` is what the webhook is registered with.
+    `most` is the timeout in the webhook's registration, and the default. SPARE_SECONDS are subtracted; the
+    result is at least half a second.
     """
     found = _TIMEOUT.fullmatch(asked_for)
     seconds = float(found[1]) if found else float(most)
@@ -55,7 +59,7 @@ def patience(asked_for: str, most: int = SECONDS) -> float:
 
 
 async def json_of(request: web.Request) -> object:
-    """Return a request's body; raise BadReviewError for what is no JSON."""
+    """Return the JSON in a request's body; raise BadReviewError for any other content."""
     body = await request.read()
     try:
         return await asyncio.to_thread(json.loads, body) if len(body) > _LARGE else json.loads(body)

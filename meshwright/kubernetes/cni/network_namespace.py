@@ -37,8 +37,8 @@ def seen(path: str) -> Path:
 def within(network: Path, work: Callable[[], _Result]) -> _Result:
     """Call `work` in a new thread inside a network.
 
-    The thread ends afterwards, because a thread cannot leave the network reliably. Raises NodesNetwork for
-    the node's network, NoSuchNetwork for a deleted one, and the errors of `work`.
+    The thread ends afterwards, so that other work never runs inside the network. Raises NodesNetwork for the
+    node's network, NoSuchNetwork for a deleted one, and the errors of `work`.
     """
 
     def there() -> _Result:

@@ -31,7 +31,10 @@ _KEYS: Final[Mapping[str, str]] = {
     "volumeMounts": "mountPath",
     "volumes": "name",
 }
-"""Field that identifies the items of a list, as in a strategic merge patch."""
+"""Field that identifies the items of a list, as in a strategic merge patch.
+
+For example, two lists of volumes are compared by the names of the volumes.
+"""
 
 
 def is_nothing(value: object) -> bool:

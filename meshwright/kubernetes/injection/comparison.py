@@ -78,7 +78,8 @@ def differences(
     """
     plain = restored(pod)
     roots = (pod.get("metadata", {}).get("annotations") or {}).get(ROOTS_ANNOTATION, "")
-    # Roots from an injection by hand are kept, because the roots of other meshes are unknown here.
+    # An injection by hand may have written roots into the Pod. Without known roots, the Pod's own ones are
+    # used.
     uuid = (own_uuid(pod) or TO_COME) if known.config.identity is Identity.SECRET else None
     known = replace(known, roots=known.roots or roots.encode(), uuid=uuid)
     anew = injected(known, namespace, plain).pod
@@ -166,7 +167,10 @@ class _PodComparison:
             yield from self._values(f"{path}[{index}]", "", was, now)
 
     def _has_every_other(self, name: str, item: object) -> bool:
-        """Return whether all of the author's containers have an item, which another program then adds."""
+        """Return whether all of the author's containers have an item.
+
+        Another program then adds the item to every container, for example a mount of certificates.
+        """
         others = [each for each in self._pod["spec"].get("containers") or () if _is_author_s(each)]
         return bool(others) and all(item in (each.get(name) or ()) for each in others)
 

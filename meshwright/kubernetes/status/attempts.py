@@ -59,7 +59,7 @@ class Meter(Protocol):
         """Count a write. `failed` is the reason of a failure in one word, or empty."""
 
     def reporting(self, *, leads: bool) -> None:
-        """Record if this server is the writer."""
+        """Record whether this server is the writer."""
 
 
 class WritePostponed(Exception):
@@ -174,7 +174,6 @@ class Budget:
             self._left = min(self._most, self._left + (now - self._at) * self._rate)
         self._at = now
         if self._left < 1:
-            raise WritePostponed(
-                now + (max(1.0, self._most / 6) - self._left) / self._rate
-            )  # so long that a sixth of the budget has come back: writes then go out in groups
+            # Wait until a sixth of the budget is available again, so that writes go out in groups.
+            raise WritePostponed(now + (max(1.0, self._most / 6) - self._left) / self._rate)
         self._left -= 1

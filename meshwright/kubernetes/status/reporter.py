@@ -178,10 +178,8 @@ class Reporter:
         """Process the changes since the last call, and wake the writer."""
         loop = self._delivery.loop
         await loop.linting.finish()
-        if (
-            loop.model is None
-        ):  # before the first wave, or after a failed wave: the next wave reports everything
-            return
+        if loop.model is None:
+            return  # before the first wave, or after a failed wave: the next wave reports everything
         if loop.doing and self._passed < PATIENCE:
             # The changed snapshots are not published yet, and proxies with the old ones would count as done.
             self._passed += 1

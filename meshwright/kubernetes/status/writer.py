@@ -112,9 +112,8 @@ class Writer:
             if number % AT_A_TIME == 0:
                 await asyncio.sleep(0)
             later.pop(key, None)
-            if (
-                full > self._now()
-            ):  # the budget is empty or the API server is down: the other objects must wait too
+            # With an empty budget, or without the API server, the other objects must wait too.
+            if full > self._now():
                 later[key] = full
                 continue
             try:

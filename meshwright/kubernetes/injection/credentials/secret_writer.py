@@ -61,7 +61,7 @@ class PodSecrets:
     """Writer of the Secrets of the control plane in namespace `home`.
 
     `namespaces` limits the searched namespaces; empty means all. The writer is idle until `wanted` returns
-    True, because otherwise the permissions for Secrets are not granted.
+    True, so that clusters without such Secrets need not grant permissions for them.
     """
 
     def __init__(

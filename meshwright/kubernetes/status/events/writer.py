@@ -144,9 +144,8 @@ class EventWriter:
                 return  # the namespace is deleted
         self._keep(told)
         if not action.notice.is_mended:
-            self._open[about] = (
-                self._open.get(about, 0) + 1
-            )  # counted now, because the limit also applies to further problems of the object
+            # Counted now, because the limit also applies to further problems of the object.
+            self._open[about] = self._open.get(about, 0) + 1
 
     async def _go_on(self, told: WrittenEvent) -> None:
         after = events.again(told, self._clock())
@@ -155,9 +154,8 @@ class EventWriter:
         try:
             await self._attempts.make(WrittenKind.EVENT, "patch events", patch, *at, writes=True)
         except ApiError:
-            self._told[told.notice.about].pop(
-                told.known_as, None
-            )  # the API server has deleted the Event; a new one begins
+            # The API server has deleted the Event; a new one begins.
+            self._told[told.notice.about].pop(told.known_as, None)
             self._standing.touch([told.notice.about])
         else:
             self._keep(after)
