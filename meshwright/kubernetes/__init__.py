@@ -5,5 +5,7 @@
     status     conditions and Events: the outcome of each object
     cni        the daemon and the plug-in of a node, which set the interception rules of Pods
 
-This package never reads the mesh from a cluster: `meshwright.providers.kubernetes` does.
+For example, `kubectl apply` of a TrafficTarget is first reviewed by `admission`, and a problem that appears
+later is reported by `status`. All four use the client in `meshwright.kube`. This package never reads the mesh
+from a cluster: `meshwright.providers.kubernetes` does.
 """
