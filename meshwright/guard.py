@@ -1,8 +1,8 @@
 """Entry point of the command: refuse to start if another project's package shadows one of ours.
 
 `catalog`, `certs`, `protos` and `xds` are top-level packages beside this one, and other projects have
-packages with these names too. This module uses the standard library alone: it finds such a package before
-anything of ours is imported, and names the package. Then it calls `meshwright.cli`.
+packages with these names too. This module finds and names such a package, with the standard library alone,
+before anything of ours is imported. Then it calls `meshwright.cli`.
 """
 
 import importlib
@@ -43,7 +43,7 @@ def shadowed() -> Iterator[str]:
 
 
 def _found(name: str) -> Path | None:
-    """Return the folder or file of a package that is imported, or would be imported; None if missing."""
+    """Return the folder or file from which a package is or would be imported; None if missing."""
     module = sys.modules.get(name)
     spec = importlib.util.find_spec(name) if module is None else getattr(module, "__spec__", None)
     if spec is None:
@@ -66,7 +66,7 @@ def _reason(place: Path) -> str:
 
 
 def _owner(place: Path) -> str:
-    """Return the distribution that installed a module, or an empty text."""
+    """Return the distribution of a module, or an empty text."""
     for each in metadata.distributions(path=[str(place.parent)]):
         for file in each.files or ():
             if Path(str(each.locate_file(file.parts[0]))).resolve() == place:
