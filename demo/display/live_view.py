@@ -15,7 +15,7 @@ from demo import manifests
 from demo.apps.counters import Counters
 from demo.bookstore import Bookstore
 from demo.display import picture
-from demo.display.view import render, summary
+from demo.display.view import FullScreen, render, summary
 
 _EVERY_SECONDS: Final = 1.0
 _LINE_SECONDS: Final = 5.0
@@ -78,6 +78,6 @@ async def show(bookstore: Bookstore, console: Console) -> None:
             await asyncio.sleep(_LINE_SECONDS)
     with Live(console=console, auto_refresh=False, screen=True) as live:
         while True:
-            live.update(render(await watch.take()), refresh=True)
+            live.update(FullScreen(render(await watch.take())), refresh=True)
             bookstore.supervisor.check()
             await asyncio.sleep(_EVERY_SECONDS)

@@ -1,8 +1,15 @@
-"""The live view: a picture as a terminal's tables, or as one line where there is no terminal. Pure."""
+"""Rendering of a picture: tables for a terminal, or one line of text for a pipe or a file. Pure.
 
+The parts of the view are below one another, each with a title line. Two tables side by side would read as one
+table, in which a sidecar seems to have the certificate of another workload.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -11,43 +18,82 @@ from demo.display.picture import Pair, Picture, Sidecar
 
 
 def render(picture: Picture) -> RenderableType:
-    """Return the whole view."""
-    shown = (_head(picture), _pairs(picture), _split(picture.split), *_problems(picture), _sidecars(picture))
-    return Group(*shown)
+    """Return the whole view, the most important parts first."""
+    return Group(*_parts(picture))
+
+
+@dataclass(frozen=True, slots=True)
+class FullScreen:
+    """A view that fills the screen. If lines are left over, the last line gives their number."""
+
+    view: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the lines that fit in the height of the terminal."""
+        height = options.height or options.max_height
+        lines = console.render_lines(self.view, options.update(height=None), pad=False)
+        if len(lines) > height:
+            # Without this line the terminal would cut off the last tables without a trace.
+            text = f"{len(lines) - height + 1} more lines: enlarge the terminal"
+            more = Text(text, style="yellow", no_wrap=True)
+            lines = [*lines[: height - 1], *console.render_lines(more, options.update(height=1), pad=False)]
+        for number, line in enumerate(lines):
+            yield from [Segment.line()] if number else []
+            yield from line
+
+
+def _parts(picture: Picture) -> Iterator[RenderableType]:
+    yield _head(picture)
+    yield _section("Calls in the last few seconds", _pairs(picture))
+    yield _section("Books bought by bookbuyer", _split(picture.split))
+    if picture.problems:
+        yield _section("Problems in the manifests", _problems(picture.problems))
+    yield _section("Sidecars", _sidecars(picture))
+    yield _section("Service certificates", _certificates(picture))
+
+
+def _section(title: str, part: RenderableType) -> RenderableType:
+    return Group(Text(f"\n{title}", style="bold"), part)
 
 
 def summary(picture: Picture) -> str:
-    """Return the picture as one line."""
-    calls = "  ".join(
-        f"{pair.source}>{pair.destination} {_allowed(pair)} {pair.rate:.1f}/s {pair.last}"
+    """Return the picture as one line; the parts are separated by semicolons."""
+    parts = [
+        f"{pair.source} -> {pair.destination}: {_allowed(pair)}, {pair.rate:.1f} req/s, last {pair.last}"
         for pair in picture.pairs
-    )
-    sold = ":".join(str(count) for _, count in picture.split)
+    ]
+    parts += [f"books bought: {_shares(picture.split)}"] if picture.split else []
     synced = sum(sidecar.is_synced for sidecar in picture.sidecars)
-    line = f"{calls}  split {sold}  sidecars {synced}/{len(picture.sidecars)} in sync"
+    parts.append(f"{synced} of {len(picture.sidecars)} sidecars in sync")
     if picture.problems:
-        line += f"  {len(picture.problems)} problems, the first: {picture.problems[0]}"
-    return f"{line}  {picture.silent}".rstrip()
+        parts.append(f"{len(picture.problems)} problems, for example: {picture.problems[0]}")
+    if picture.silent:
+        parts.append(_unanswered(picture))
+    return "; ".join(parts)
+
+
+def _unanswered(picture: Picture) -> str:
+    return f"The control plane does not answer: {picture.silent}"
 
 
 def _head(picture: Picture) -> RenderableType:
     head = Text.assemble(
         ("Meshwright: the bookstore", "bold"),
-        f"  interception: {picture.mode}  {picture.now:%H:%M:%S}\n",
-        "edit the manifests in ",
+        f"   interception: {picture.mode}   {picture.now:%H:%M:%S} UTC\n",
+        "Edit the manifests in ",
         (picture.mesh, "cyan"),
-        " and watch; variants to copy from: ",
+        " and watch the effect; ",
         (picture.variants, "cyan"),
-        "\nCtrl-C ends everything\n",
+        " has variants to copy. Press Ctrl-C to stop the demo.",
         overflow="fold",
     )
     if picture.silent:
-        head.append(f"the control plane does not answer: {picture.silent}\n", style="bold red")
+        head.append(f"\n{_unanswered(picture)}", style="bold red")
     return head
 
 
 def _allowed(pair: Pair) -> str:
-    return "?" if pair.allowed is None else "allowed" if pair.allowed else "denied"
+    return "unknown" if pair.allowed is None else "allowed" if pair.allowed else "denied"
 
 
 def _outcome(outcome: str, shown: str) -> Text:
@@ -56,10 +102,15 @@ def _outcome(outcome: str, shown: str) -> Text:
     return Text(shown, style="red" if outcomes.is_denied(outcome) else "yellow")
 
 
-def _pairs(picture: Picture) -> RenderableType:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("client", "server", "policy", "req/s", "observed"):
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in columns:
         table.add_column(column, no_wrap=True)
+    return table
+
+
+def _pairs(picture: Picture) -> RenderableType:
+    table = _table("client", "service", "policy", "req/s", "observed")
     # On a narrow terminal this column gives way first, and is cut, not folded.
     table.add_column("allowed by")
     for pair in picture.pairs:
@@ -76,28 +127,29 @@ def _pairs(picture: Picture) -> RenderableType:
 
 
 def _split(sold: tuple[tuple[str, int], ...]) -> RenderableType:
+    return Text(_shares(sold), overflow="fold")
+
+
+def _shares(sold: tuple[tuple[str, int], ...]) -> str:
     total = sum(count for _, count in sold)
     if not total:
-        return Text("\nthe buyer buys nothing\n")
-    shares = "   ".join(f"{name} {100 * count / total:.0f} % ({count})" for name, count in sold)
-    return Text(f"\nthe buyer buys from   {shares}\n")
+        return "none"
+    return ", ".join(f"{name} {100 * count / total:.0f} % ({count})" for name, count in sold)
 
 
 def _sidecars(picture: Picture) -> RenderableType:
-    sidecars = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("sidecar", "state", "configuration"):
-        sidecars.add_column(column, no_wrap=True)
+    table = _table("workload", "state", "configuration")
     for sidecar in picture.sidecars:
         style = "green" if sidecar.state == "connected" else "yellow"
-        sidecars.add_row(sidecar.name, Text(sidecar.state, style=style), _sync(sidecar))
-    certificates = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("service certificate", "valid for"):
-        certificates.add_column(column, no_wrap=True)
+        table.add_row(sidecar.name, Text(sidecar.state, style=style), _sync(sidecar))
+    return table
+
+
+def _certificates(picture: Picture) -> RenderableType:
+    table = _table("service account", "valid for")
     for identity, end in picture.certificates:
-        certificates.add_row(identity, _left(end, picture.now))
-    beside = Table.grid(padding=(0, 2))
-    beside.add_row(sidecars, certificates)
-    return beside
+        table.add_row(identity, _left(end, picture.now))
+    return table
 
 
 def _sync(sidecar: Sidecar) -> Text:
@@ -115,10 +167,8 @@ def _left(end: datetime, now: datetime) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
-def _problems(picture: Picture) -> list[RenderableType]:
-    if not picture.problems:
-        return []
-    shown = "\n".join(picture.problems[:3])
-    more = len(picture.problems) - 3
-    text = f"problems in the manifests:\n{shown}" + (f"\nand {more} more\n" if more > 0 else "\n")
-    return [Text(text, style="yellow", overflow="fold")]
+def _problems(problems: tuple[str, ...]) -> RenderableType:
+    shown = list(problems[:3])
+    if (more := len(problems) - len(shown)) > 0:
+        shown.append(f"and {more} more")
+    return Text("\n".join(shown), style="yellow", overflow="fold")

@@ -1,14 +1,17 @@
-"""The live view: what it reads from the debug pages and the programs, and what it says of it."""
+"""The live view: reading of debug pages and counters, and the rendered screen."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from rich.console import Console
+from rich.screen import Screen
 
 from demo.apps.counters import Counters
 from demo.display import picture
 from demo.display.picture import Pair, Picture, Sidecar
-from demo.display.view import render, summary
+from demo.display.view import FullScreen, render, summary
 from demo.topology import BOOKBUYER, PLACES
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -34,47 +37,111 @@ PICTURE = Picture(
 )
 
 
-def _text(shown: Picture) -> str:
-    console = Console(width=160, record=True, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123 - recorded
+HEAD = """\
+Meshwright: the bookstore   interception: explicit   03:04:05 UTC
+Edit the manifests in /state/mesh and watch the effect; /clone/demo/manifests has variants to copy.
+Press Ctrl-C to stop the demo.
+"""
+CALLS = """
+Calls in the last few seconds
+client     service    policy   req/s  observed  allowed by
+bookbuyer  bookstore  allowed  4.0    200 (12)  TrafficTarget bookstore/bookstore
+bookthief  bookstore  denied   4.0    403 (12)
+
+Books bought by bookbuyer
+bookstore-v1 75 % (30), bookstore-v2 25 % (10)
+"""
+PROBLEMS = """
+Problems in the manifests
+MW1 something is wrong
+"""
+SIDECARS = """
+Sidecars
+workload   state      configuration
+bookbuyer  connected  in sync
+mysql      connected  LDS nacked
+bookthief  expected   -
+
+Service certificates
+service account      valid for
+bookbuyer/bookbuyer  23 h 59 min
+"""
+
+
+def _text(shown: object, width: int = 100, height: int = 40) -> str:
+    console = Console(width=width, height=height, record=True, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123 - recorded
     with console.file:
-        console.print(render(shown))
-    return console.export_text()
+        console.print(shown)
+    return "".join(f"{line.rstrip()}\n" for line in console.export_text().splitlines())
 
 
-def test_the_view_says_what_is_allowed_and_what_is_seen() -> None:
-    """Policy, its object, rate, outcomes, split, sync, expiry, problems and where to edit are all there."""
-    text = _text(PICTURE)
-    for expected in (
-        "/state/mesh",
-        "/clone/demo/manifests",
-        "allowed",
-        "TrafficTarget bookstore/bookstore",
-        "200 (12)",
-        "denied",
-        "403 (12)",
-        "bookstore-v1 75 % (30)   bookstore-v2 25 % (10)",
-        "in sync",
-        "LDS nacked",
-        "expected",
-        "23 h 59 min",
-        "MW1 something is wrong",
-    ):
-        assert expected in text
+def test_each_part_of_the_view_has_a_title_and_its_own_lines() -> None:
+    """The whole screen: no line has cells of two tables."""
+    assert _text(render(PICTURE)) == HEAD + CALLS + PROBLEMS + SIDECARS
 
 
-def test_the_line_for_programs_that_read_along() -> None:
-    """The same in one line."""
+@pytest.mark.parametrize("width", [40, 60, 80, 160, 300])
+def test_sidecars_and_certificates_are_apart_at_any_width(width: int) -> None:
+    """Sidecars and certificates are two tables below one another, whole on narrow and on wide terminals."""
+    assert _text(render(PICTURE), width).endswith(SIDECARS)
+
+
+def test_narrow_view_shortens_cells_and_keeps_every_row() -> None:
+    """On 60 columns the list of policies is shortened, and each call still has one line."""
+    narrow = """
+Calls in the last few seconds
+client     service    policy   req/s  observed  allowed by
+bookbuyer  bookstore  allowed  4.0    200 (12)  TrafficTarg…
+bookthief  bookstore  denied   4.0    403 (12)
+"""
+    assert narrow in _text(render(PICTURE), 60)
+
+
+def test_low_terminal_gives_the_number_of_hidden_lines() -> None:
+    """A terminal of 12 lines shows the first 11, and the last line counts the others."""
+    shown = _text(Screen(FullScreen(render(PICTURE))), height=12)
+    assert shown == f"{HEAD}{CALLS}13 more lines: enlarge the terminal\n"
+
+
+def test_high_terminal_shows_every_line() -> None:
+    """A terminal with exactly as many lines as the view shows the whole view."""
+    shown = _text(Screen(FullScreen(render(PICTURE))), height=24)
+    assert shown == HEAD + CALLS + PROBLEMS + SIDECARS
+
+
+def test_problems_after_the_third_are_counted() -> None:
+    """Three problems are shown, and the number of the others."""
+    shown = _text(render(replace(PICTURE, problems=("MW1 a", "MW2 b", "MW3 c", "MW4 d", "MW5 e"))))
+    problems = "\nProblems in the manifests\nMW1 a\nMW2 b\nMW3 c\nand 2 more\n"
+    assert shown == HEAD + CALLS + problems + SIDECARS
+
+
+def test_summary_has_the_picture_in_one_line() -> None:
+    """Calls, books, sidecars and the first problem are parts of one line."""
     assert summary(PICTURE) == (
-        "bookbuyer>bookstore allowed 4.0/s 200  bookthief>bookstore denied 4.0/s 403  split 30:10  "
-        "sidecars 1/3 in sync  1 problems, the first: MW1 something is wrong"
+        "bookbuyer -> bookstore: allowed, 4.0 req/s, last 200; "
+        "bookthief -> bookstore: denied, 4.0 req/s, last 403; "
+        "books bought: bookstore-v1 75 % (30), bookstore-v2 25 % (10); 1 of 3 sidecars in sync; "
+        "1 problems, for example: MW1 something is wrong"
     )
 
 
-def test_a_silent_control_plane_is_said() -> None:
-    """An empty picture renders, and says why it is empty."""
+def test_unanswered_control_plane_is_shown_with_the_error() -> None:
+    """A picture without answers has empty tables, and the reason in red in the head."""
     empty = Picture("explicit", "m", "v", NOW, silent="/debug/proxy: refused")
-    assert "the control plane does not answer: /debug/proxy: refused" in _text(empty)
-    assert summary(empty).endswith("/debug/proxy: refused")
+    assert _text(render(empty)) == (
+        "Meshwright: the bookstore   interception: explicit   03:04:05 UTC\n"
+        "Edit the manifests in m and watch the effect; v has variants to copy. "
+        "Press Ctrl-C to stop the demo.\n"
+        "The control plane does not answer: /debug/proxy: refused\n"
+        "\nCalls in the last few seconds\nclient  service  policy  req/s  observed  allowed by\n"
+        "\nBooks bought by bookbuyer\nnone\n"
+        "\nSidecars\nworkload  state  configuration\n"
+        "\nService certificates\nservice account  valid for\n"
+    )
+    assert (
+        summary(empty) == "0 of 0 sidecars in sync; The control plane does not answer: /debug/proxy: refused"
+    )
 
 
 def test_pairs_join_policy_and_counts() -> None:
