@@ -1,4 +1,4 @@
-"""`python -m demo`: start the bookstore and watch it, or walk the acceptance matrix once."""
+"""Command `python -m demo`: show the bookstore's live view, or walk the acceptance matrix once."""
 
 import argparse
 import asyncio
@@ -25,17 +25,17 @@ from demo.topology import Mode
 from demo.walk import Walk
 
 _STARTS_WITH: Final = "G"
-"""The live demo begins with this phase: the buyer buys from both versions, the thief gets nothing."""
+"""Phase at the start of the live demo: bookbuyer buys from both versions, and bookthief is denied."""
 _DESCRIPTION: Final = (
     "Run the bookstore demo on this machine: a control plane, sidecars, and a live view of their traffic. "
     "With --once, check each case of the acceptance matrix and exit: status 0 if all hold, 1 if not."
 )
 _OURS: Final = ("control", "logs", "mesh", "places", "programs", "sidecars", "xtables.lock")
-"""What a demo makes in its state directory, and the next one may remove: nothing else in it is ours."""
+"""Names a demo creates in the state directory; the next demo removes them and leaves other files alone."""
 
 
 def arguments(argv: Sequence[str]) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m demo", description=_DESCRIPTION)
     parser.add_argument(
         "--once", action="store_true", help="Check each case of the acceptance matrix once, and exit."
@@ -58,18 +58,20 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 @contextlib.contextmanager
 def locked(state: Path) -> Iterator[None]:
-    """Hold the state directory against a second demo; DemoError if one has it."""
+    """Lock the state directory against a second demo; raise DemoError if another demo holds the lock."""
     state.mkdir(parents=True, exist_ok=True)
     with (state / "demo.lock").open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise DemoError(f"another demo runs with the state directory {state}") from error
+            raise DemoError(
+                f"another demo is running with the state directory {state}: stop it, or use --state"
+            ) from error
         yield
 
 
 def clear(state: Path) -> None:
-    """Remove what an earlier demo left in the state directory, and whatever of it still runs."""
+    """Stop processes of an earlier demo with this state directory, and remove the files of that demo."""
     leftovers.remove(state)
     for path in (state / name for name in _OURS):
         if path.is_dir() and not path.is_symlink():
@@ -79,7 +81,10 @@ def clear(state: Path) -> None:
 
 
 async def demonstrate(state: Path, mode: Mode, *, once: bool, console: Console) -> tuple[Verdict, ...]:
-    """Run the demo in a prepared state directory; return the verdicts of the matrix, if it was asked for."""
+    """Run the demo in a prepared state directory; return the verdicts of the matrix.
+
+    Without `once` the demo shows the live view until it is cancelled.
+    """
     began = time.monotonic()
     first = matrix.PHASES[0] if once else next(p for p in matrix.PHASES if p.name == _STARTS_WITH)
     async with Supervisor(state) as supervisor:
@@ -87,7 +92,7 @@ async def demonstrate(state: Path, mode: Mode, *, once: bool, console: Console) 
         await bookstore.start(dict(first.manifests))
         addresses = bookstore.plane.addresses
         print(
-            f"control plane: ADS {addresses.ads}, HTTP {addresses.http}, debug http://{addresses.debug}/debug\n"
+            f"control plane: ADS {addresses.ads}, HTTP {addresses.http}, debug pages http://{addresses.debug}/debug\n"
             f"manifests: {bookstore.mesh}   logs: {state / 'logs'}\n"
             f"started in {time.monotonic() - began:.1f} s",
             flush=True,
@@ -102,13 +107,13 @@ async def demonstrate(state: Path, mode: Mode, *, once: bool, console: Console) 
 
 
 async def run(options: argparse.Namespace, mode: Mode, console: Console) -> tuple[Verdict, ...]:
-    """Run the demo until it ends or a signal ends it."""
+    """Run the demo until the matrix is done, or raise CancelledError on SIGINT, SIGTERM or SIGHUP."""
     task = asyncio.create_task(
         demonstrate(options.state.absolute(), mode, once=options.once, console=console)
     )
 
     def end() -> None:
-        # Once: a second Ctrl-C must not interrupt the stopping itself.
+        # Only the first signal counts, because a second Ctrl-C must not interrupt the cleanup.
         if not task.cancelling():
             task.cancel()
 
@@ -118,52 +123,56 @@ async def run(options: argparse.Namespace, mode: Mode, console: Console) -> tupl
 
 
 def farewell(state: Path) -> Verdict:
-    """Judge what is left running, say it, and remove it."""
+    """Print everything left behind (processes, links, shared memory), remove it, and return a verdict."""
     left = leftovers.wait_for_none(state)
     for line in left:
-        print(f"demo: left behind: {line}", file=sys.stderr)
+        print(f"demo: not cleaned up: {line}", file=sys.stderr)
     leftovers.remove(state)
     observed = "; ".join(left) or "nothing"
-    print(f"left running: {observed}", flush=True)
+    print(f"left behind: {observed}", flush=True)
     return Verdict("end", "left behind", "nothing", observed, not left)
 
 
 def report(verdicts: Sequence[Verdict], console: Console) -> bool:
-    """Print the matrix, what is wrong in it, and the sum; return whether everything holds."""
+    """Print the matrix, the failed checks and the number of passed checks; return whether all passed."""
     console.print(grid(verdicts))
     for line in wrong(verdicts):
         print(line)
     held = sum(verdict.holds for verdict in verdicts)
-    print(f"matrix: {held}/{len(verdicts)}", flush=True)
+    print(f"matrix: {held} of {len(verdicts)} checks passed", flush=True)
     return held == len(verdicts)
 
 
 def perform(options: argparse.Namespace, console: Console) -> bool:
-    """Run the demo from its preparation to its report; return whether all was well. DemoError, OSError."""
+    """Run the demo, clean up and print the report; return whether all was well.
+
+    Raises DemoError or OSError if the demo cannot run.
+    """
     began = time.monotonic()
     state: Path = options.state.absolute()
     mode, why = choose(options.mode)
     print(f"interception: {mode} ({why})", flush=True)
     if empty := matrix.uncontrolled():
-        raise DemoError(f"the table has denials without a positive control: {', '.join(empty)}")
+        raise DemoError(f"the matrix denies requests that it never allows: {', '.join(empty)}")
     verdicts: tuple[Verdict, ...] = ()
     with locked(state):
         clear(state)
         try:
             verdicts = asyncio.run(run(options, mode, console))
         except asyncio.CancelledError:
-            print("ended by a signal")
+            print("stopped by a signal")
         finally:
             last = farewell(state)
     if not verdicts:
-        # Ended by a signal: as it should be for a demo to watch, and no result for a matrix.
+        # A signal is the usual end of the live view. With --once the matrix is incomplete, so the demo has
+        # failed.
         return last.holds and not options.once
     print(f"took {time.monotonic() - began:.0f} s")
     return report((*verdicts, last), console)
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the command; return its exit status."""
+    """Run the command; return 0 if all was well, else 1."""
     try:
         good = perform(arguments(argv), Console(width=None if sys.stdout.isatty() else 160))
     except (DemoError, OSError) as error:

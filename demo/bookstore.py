@@ -1,4 +1,4 @@
-"""The bookstore, started: control plane, places, sidecars, programs, in this order."""
+"""The running bookstore: starts the control plane, the sidecars and the programs, in this order."""
 
 import asyncio
 import sys
@@ -32,7 +32,7 @@ _AT_ONCE: Final = 3
 
 
 class Bookstore:
-    """A running bookstore, and the handles by which it is watched and checked."""
+    """A running bookstore, with handles for watching and checking: `plane`, `programs` and `supervisor`."""
 
     def __init__(
         self,
@@ -64,10 +64,10 @@ class Bookstore:
         hot_restart: bool = False,
         usual_ports: bool = True,
     ) -> "Bookstore":
-        """Prepare the places of that mode, and choose free addresses and ports.
+        """Create the network for a mode of interception, and choose free addresses and ports.
 
-        With `hot_restart` the sidecars have an override of their bootstrap each, and restart hot when it
-        changes. Without, Envoys share no memory, and leave none if the demo is killed.
+        With `hot_restart` each sidecar has a bootstrap override file, and restarts hot when the file changes.
+        Without `hot_restart`, Envoys use no shared memory, so a killed demo leaves none behind.
         """
         interception: Interception
         if mode is Mode.TRANSPARENT:
@@ -79,39 +79,42 @@ class Bookstore:
         return cls(state, supervisor, interception, hot_restart=hot_restart, usual_ports=usual_ports)
 
     async def start(self, wanted: dict[str, str]) -> None:
-        """Start everything, with the manifests `wanted` in force; return when all programs answer."""
+        """Start everything with the manifests `wanted` (file → variant); return when all programs answer."""
         manifests.prepare(self.mesh, self.interception.addresses)
         manifests.apply(self.mesh, wanted)
         envoy = find_envoy()
         await self.plane.start(self.supervisor, self.state / "logs")
-        # Made with the first certificate it would be closed to all but root, and a sidecar is another user's.
+        # Created by the first certificate, the folder would be closed to all users except root, but sidecars
+        # run as another user.
         sidecars = self.state / "sidecars"
         sidecars.mkdir(exist_ok=True)
         sidecars.chmod(0o755)
+        # Only a few at a time, because each certificate is issued by a process of its own, which takes CPU
+        # time.
         gate = asyncio.Semaphore(_AT_ONCE)
         await asyncio.gather(*(self._equip(place, gate) for place in PLACES))
         for place in PLACES:
             await self._start_sidecar(place, envoy)
-        # Servers first: a client should find what it calls.
+        # Servers start before their clients, so that the first calls succeed.
         for place in reversed(PLACES):
             await self._start_program(place)
         for place in PLACES:
             await self.supervisor.until(f"{place.name} answers on its socket", self._is_up(place), 60)
 
     def target(self, place: Place, service: ServiceKey) -> tuple[str, int]:
-        """Return the host and port at which a place's program calls a service."""
+        """Return host and port that the program of `place` uses to call a service."""
         return self.interception.addresses.upstream(place, service), SERVICE_PORTS[service]
 
     async def change(self, wanted: Mapping[str, str]) -> None:
-        """Bring the changing manifests to `wanted`, as `manifests.apply` has it."""
+        """Change the manifests to `wanted` (file → variant); see `manifests.apply`."""
         manifests.apply(self.mesh, dict(wanted))
 
     def check(self) -> None:
-        """Raise DemoError if a process that should run has ended."""
+        """Raise DemoError if a process has ended unexpectedly."""
         self.supervisor.check()
 
     def override(self, place: Place) -> Path:
-        """Return the file that is laid over the bootstrap of a place's sidecar."""
+        """Return the path of the bootstrap override of a workload's sidecar."""
         return self._credentials(place) / "override.json"
 
     def _directory(self, place: Place) -> Path:
@@ -121,7 +124,7 @@ class Bookstore:
         return self.state / "sidecars" / place.name
 
     async def _equip(self, place: Place, gate: asyncio.Semaphore) -> None:
-        """Give a place its certificate and names."""
+        """Issue the sidecar's certificate, and make service names resolve in the workload's namespace."""
         out = self._credentials(place)
         async with gate:
             await self.plane.issue(place, out)
@@ -143,6 +146,7 @@ class Bookstore:
             *("--envoy", envoy),
             *("--status", self.interception.status(place)),
             *("--concurrency", "1"),
+            # Short periods, because the demo stops all programs and loses no calls of users.
             *("--drain-seconds", "1"),
             *("--termination-least-seconds", "0"),
             *("--termination-most-seconds", "1"),
@@ -194,7 +198,7 @@ class Bookstore:
 
 
 class _Answers:
-    """A condition: the program answers on its socket."""
+    """Condition for `Supervisor.until`: the program answers on its Unix socket."""
 
     def __init__(self, program: AppClient) -> None:
         self._program = program

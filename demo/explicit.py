@@ -8,7 +8,7 @@ from demo.topology import ExplicitAddresses, Mode, Place
 
 
 class ExplicitInterception:
-    """Every place is a handful of loopback addresses; all runs as whoever started the demo."""
+    """Interception by loopback addresses; all processes run as the user of the demo."""
 
     mode = Mode.EXPLICIT
     control_plane = "127.0.0.1"
@@ -18,26 +18,26 @@ class ExplicitInterception:
         self.addresses = ExplicitAddresses(free_loopback(self._reserved.take))
 
     async def prepare(self) -> None:
-        """Do nothing: on Linux all of 127.0.0.0/8 is there."""
+        """Do nothing, because Linux accepts all addresses of 127.0.0.0/8 without configuration."""
 
     async def name_services(self, place: Place, hosts: str) -> None:
-        """Do nothing: programs are told addresses."""
+        """Do nothing, because programs are configured with addresses."""
 
     def status(self, place: Place) -> str:
-        """Return an address that no other agent has."""
+        """Return a loopback address of this workload alone, so that agents do not collide."""
         return f"{self.addresses.status(place)}:{STATUS_PORT}"
 
     def sidecar(self, place: Place, argv: Sequence[str]) -> list[str]:  # noqa: ARG002 - all places are one
-        """Return the command as it is."""
+        """Return the command unchanged."""
         return list(argv)
 
     def program(self, place: Place, argv: Sequence[str]) -> list[str]:  # noqa: ARG002 - as above
-        """Return the command as it is."""
+        """Return the command unchanged."""
         return list(argv)
 
     def release(self) -> None:
-        """Let others have the addresses."""
+        """Release the reserved addresses."""
         self._reserved.release()
 
     def own(self, place: Place, directory: Path, *, sidecar: bool) -> None:
-        """Do nothing: everything runs as one user."""
+        """Do nothing, because all processes run as one user."""

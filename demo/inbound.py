@@ -1,4 +1,4 @@
-"""The checks of the sidecars' inbound ports: every kind of caller that must fail, and one that must not."""
+"""Checks of the sidecars' inbound ports: callers without rights must fail, and allowed callers succeed."""
 
 import asyncio
 import functools
@@ -30,7 +30,7 @@ REFUSED: Final = "refused by the sidecar"
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt at a place's inbound port: the expected answer (or REFUSED), and whether it is counted."""
+    """One attempt at an inbound port, with the expected answer (or REFUSED) and server count."""
 
     what: str
     place: Place
@@ -40,62 +40,62 @@ class Attempt:
 
 
 class Reach(Protocol):
-    """How inbound ports are reached by hand, and with whose certificates."""
+    """Access to inbound ports, and to the credentials for the attempts."""
 
     @property
     def programs(self) -> Mapping[str, AppClient]:
-        """Return by what each program is asked."""
+        """Return the clients of the programs' sockets, by the names of their workloads."""
 
     def target(self, place: Place, service: ServiceKey) -> mtls.Target:
-        """Return a place's inbound port as a peer reaches it."""
+        """Return the address of an inbound port, as other workloads reach it."""
 
     def service(self, place: Place) -> mtls.Credentials:
-        """Return a workload's service certificate."""
+        """Return the service certificate of a workload."""
 
     def proxy(self, place: Place) -> mtls.Credentials:
-        """Return a certificate with which a sidecar of that place dials the control plane."""
+        """Return a certificate for connections from the workload's sidecar to the control plane."""
 
     def do(self, work: Callable[[], str]) -> str:
-        """Make an attempt from where peers are."""
+        """Run an attempt in the network of the other workloads."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnOneMachine:
-    """The reach of a bookstore whose programs are all on this machine."""
+    """Access to a bookstore with all programs on this machine."""
 
     bookstore: Bookstore
 
     @property
     def programs(self) -> Mapping[str, AppClient]:
-        """Return its programs."""
+        """Return the clients of the programs."""
         return self.bookstore.programs
 
     def target(self, place: Place, service: ServiceKey) -> mtls.Target:
-        """Return the address that the mode of interception gives the sidecar."""
+        """Return the address of the sidecar, which depends on the mode of interception."""
         address = self.bookstore.interception.addresses.workload(place)
         ca = self.bookstore.state / "sidecars" / place.name / "ca.pem"
         return mtls.Target(str(address), SERVICE_PORTS[service], service.fqdn(), ca)
 
     def service(self, place: Place) -> mtls.Credentials:
-        """Return it from the control plane's own state directory."""
+        """Return the service certificate in the state directory of the control plane."""
         identity = place.identity
         path = self.bookstore.plane.state / "services" / identity.namespace / identity.service_account
         return mtls.Credentials(path / "certificate.pem", path / "certificate.pem")
 
     def proxy(self, place: Place) -> mtls.Credentials:
-        """Return the sidecar's own."""
+        """Return the certificate of the sidecar itself."""
         directory: Path = self.bookstore.state / "sidecars" / place.name
         return mtls.Credentials(directory / "proxy.pem", directory / "proxy.key")
 
     def do(self, work: Callable[[], str]) -> str:
-        """Make it from here."""
+        """Run the attempt in this process."""
         return work()
 
 
 def attempts(reach: Reach) -> tuple[Attempt, ...]:
-    """Return the attempts, for a phase in which the buyer may call the store and the thief may call nobody.
+    """Return the attempts, for a phase that allows bookbuyer to call bookstore, and nothing to bookthief.
 
-    The last one at each port is the positive control of those before it.
+    The last attempt at each port is the positive control of the attempts before.
     """
     store = reach.target(STORE_V1, BOOKSTORE)
     database = reach.target(DATABASE, MYSQL)
@@ -119,14 +119,15 @@ def attempts(reach: Reach) -> tuple[Attempt, ...]:
 
 
 async def check(reach: Reach, phase: str) -> list[Verdict]:
-    """Make every attempt, one after the other, and judge it by both sides."""
+    """Make the attempts one after the other; judge each by the answer and by the server's count."""
     found = []
     for attempt in attempts(reach):
         token = secrets.token_hex(8)
         answer = await asyncio.to_thread(reach.do, functools.partial(attempt.run, token))
+        # The count shows requests that reached the program although the client saw an error.
         counted = (await reach.programs[attempt.place.name].status()).tokens[token]
         fits = mtls.is_refused(answer) if attempt.expected == REFUSED else answer == attempt.expected
         what = f"inbound port of {attempt.place.name}: {attempt.what}"
-        observed = f"{answer}; server counted {counted}"
+        observed = f"{answer}; the server counted {counted}"
         found.append(Verdict(phase, what, attempt.expected, observed, fits and counted == attempt.counted))
     return found

@@ -1,4 +1,4 @@
-"""The contract between the demo and its two ways of interception, and how one is chosen."""
+"""Interface of the two kinds of interception, and the choice between them."""
 
 import os
 import shutil
@@ -14,49 +14,49 @@ from tools.ports import can_bind
 
 PROXY_UID: Final = 1500
 STATUS_PORT: Final = 15020
-"""What the program does where it is told nothing: the proxy's user, the agent's server."""
+"""Defaults of Meshwright: the user id of the proxy, and the port of the agent's own server."""
 
 _NEEDED: Final = ("ip", "iptables-restore", "nsenter", "setpriv", "unshare")
 
 
 class Interception(Protocol):
-    """Places for programs and sidecars, in one mode."""
+    """Network for programs and sidecars in one mode of interception."""
 
     control_plane: str
-    """The address at which the control plane takes its sidecars' calls."""
+    """IP address at which sidecars reach the control plane."""
 
     @property
     def mode(self) -> Mode:
-        """Return which of the two ways this is."""
+        """Return the mode of interception."""
 
     @property
     def addresses(self) -> Addresses:
-        """Return where things are."""
+        """Return the addresses of all workloads."""
 
     async def prepare(self) -> None:
-        """Make the places; raise DemoError if they cannot be made."""
+        """Create the network; raise DemoError if this fails."""
 
     async def name_services(self, place: Place, hosts: str) -> None:
-        """Make service names resolve in a place, by the lines of a hosts file."""
+        """Make service names resolve for a workload; `hosts` has the lines of a hosts file."""
 
     def status(self, place: Place) -> str:
-        """Return HOST:PORT of the agent's own server, as seen in its place."""
+        """Return HOST:PORT of the agent's own server, as seen by the workload."""
 
     def sidecar(self, place: Place, argv: Sequence[str]) -> list[str]:
-        """Return the command that runs a sidecar in a place."""
+        """Return the command that runs a sidecar in the workload's network."""
 
     def program(self, place: Place, argv: Sequence[str]) -> list[str]:
-        """Return the command that runs a program in a place."""
+        """Return the command that runs a program in the workload's network."""
 
     def own(self, place: Place, directory: Path, *, sidecar: bool) -> None:
-        """Let the sidecar (or the program) read and write a directory that was made for it."""
+        """Make the sidecar or the program the owner of a directory and of the files in it."""
 
     def release(self) -> None:
-        """Give back what was reserved; to be called when everything has ended."""
+        """Release reserved names; call this method after all processes have ended."""
 
 
 def missing_for_transparent() -> str:
-    """Say what transparent interception lacks here; empty if nothing."""
+    """Return the reason why transparent interception is not possible here; empty if it is possible."""
     if os.geteuid() != 0:
         return "it needs root"
     lacking = [name for name in _NEEDED if shutil.which(name) is None]
@@ -64,34 +64,39 @@ def missing_for_transparent() -> str:
 
 
 def choose(wanted: str) -> tuple[Mode, str]:
-    """Choose the mode for `auto`, `transparent` or `explicit`, and say why; DemoError if it cannot be had."""
+    """Choose the mode for `auto`, `transparent` or `explicit`; return the mode and the reason.
+
+    Raises DemoError if `transparent` is requested and not possible.
+    """
     lacking = missing_for_transparent()
     match wanted:
         case "explicit":
-            return Mode.EXPLICIT, "as asked"
+            return Mode.EXPLICIT, "as requested"
         case "transparent":
             if lacking:
-                raise DemoError(f"transparent interception cannot be had here: {lacking}")
-            return Mode.TRANSPARENT, "as asked"
+                raise DemoError(f"transparent interception is not possible here: {lacking}")
+            return Mode.TRANSPARENT, "as requested"
         case _:
             if lacking:
-                return Mode.EXPLICIT, f"transparent interception cannot be had here: {lacking}"
-            return Mode.TRANSPARENT, "root, with network namespaces and iptables"
+                return Mode.EXPLICIT, f"transparent interception is not possible here: {lacking}"
+            return Mode.TRANSPARENT, "root can make network namespaces and iptables rules"
 
 
 class Reservations:
-    """Names that one demo of this machine holds at a time.
+    """Machine-wide names, each held by at most one demo at a time.
 
-    Each is an abstract Unix socket: it has no file, and goes with the process if it is not released.
+    Each name is an abstract Unix socket. Such a socket has no file and is released when the process ends.
     """
 
     def __init__(self) -> None:
         self._held: list[socket.socket] = []
 
     def take(self, name: str) -> bool:
-        """Take a name; return whether nobody else holds it."""
+        """Reserve a name; return False if another process holds the name."""
         holder = socket.socket(socket.AF_UNIX)
         try:
+            # A name of an abstract Unix socket begins with a zero byte; only one process can bind the name
+            # (unix(7)).
             holder.bind(f"\0meshwright-demo-{name}")
         except OSError:
             holder.close()
@@ -100,29 +105,32 @@ class Reservations:
         return True
 
     def release(self) -> None:
-        """Give every name back."""
+        """Release all names."""
         while self._held:
             self._held.pop().close()
 
 
 def free_network(taken: Iterable[IPv4Network], take: Callable[[str], bool]) -> str:
-    """Return the first three octets of a /24 in 10.222.0.0/15 that overlaps no route; DemoError if none.
+    """Return the first three octets of a free /24 in 10.222.0.0/15, for example `10.222.0`.
 
-    `taken` are the destinations of the routes there are; a default route does not count. `take` reserves
-    a network, and refuses one that another demo is about to use.
+    `taken` are the destinations of all routes; a default route is ignored. `take` reserves a network, and
+    returns False if another demo has reserved the network. Raises DemoError if every network is in use.
     """
     routes = [network for network in taken if network.prefixlen > 0]
     for network in IPv4Network("10.222.0.0/15").subnets(new_prefix=24):
         octets = str(network.network_address).rpartition(".")[0]
         if not any(network.overlaps(route) for route in routes) and take(octets):
             return octets
-    raise DemoError("no network is free in 10.222.0.0/15: every one overlaps a route of this machine")
+    raise DemoError(
+        "no network is free in 10.222.0.0/15: each /24 overlaps a route or is in use by another demo"
+    )
 
 
 def free_loopback(take: Callable[[str], bool]) -> str:
-    """Return two octets under 127 whose addresses nobody listens at; DemoError if there are none.
+    """Return the first two octets of unused loopback addresses, for example `127.20`.
 
-    `take` reserves them, and refuses those that another demo is about to use.
+    `take` reserves them, and returns False if another demo has reserved them. Raises DemoError if none is
+    free.
     """
     for octet in range(20, 60):
         base = f"127.{octet}"

@@ -1,7 +1,8 @@
-"""What a demo must not leave behind: how it is recorded, found and removed.
+"""Record, search and removal of processes, network interfaces and shared memory of a demo.
 
-Processes die with the demo (PR_SET_PDEATHSIG), namespaces die with the processes that hold them, and
-links die with their namespaces; the record in the state directory is for what should not happen.
+Normally the kernel cleans up: processes are killed with the demo (PR_SET_PDEATHSIG), namespaces end with the
+processes in them, and links end with their namespaces. The record in the state directory is for the cases in
+which this fails, for example without the program `setpriv`.
 """
 
 import contextlib
@@ -17,23 +18,23 @@ from pathlib import Path
 from typing import Final, Self
 
 LINK_PREFIX: Final = "mwdemo"
-"""The host's end of the link to the demo's namespaces is named so, with hexadecimal digits behind it."""
+"""Prefix of the host's end of the link to the demo's namespaces; hexadecimal digits of the pid follow."""
 _RECORD: Final = "running.json"
 _MARK: Final = "MW_DEMO_STATE"
-# Only looked for, never written.
+# The path is only searched, never written.
 _SHARED_MEMORY: Final = re.compile(r"/dev/shm/envoy_shared_memory_\d+")  # noqa: S108 - as said
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ProcessId:
-    """A process that cannot be mistaken for a later one: its id and its start, in ticks since boot."""
+    """Identity of a process: pid and start time in clock ticks since boot, because pids are reused."""
 
     pid: int
     start: int
 
     @classmethod
     def of(cls, pid: int) -> Self | None:
-        """Identify a process; None if there is none, or only its zombie."""
+        """Return the identity of a process; None if the process does not exist or is a zombie."""
         try:
             fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
         except OSError:
@@ -41,13 +42,13 @@ class ProcessId:
         return None if fields[0] in "ZX" else cls(pid, int(fields[19]))
 
     def is_alive(self) -> bool:
-        """Say whether this very process runs."""
+        """Return whether the same process still runs."""
         return ProcessId.of(self.pid) == self
 
 
 @dataclass(slots=True)
 class Record:
-    """What runs for a state directory, written before or as soon as it exists."""
+    """Processes, links and shared memory of a demo; each is written before or soon after its creation."""
 
     state: Path
     boot: str = ""
@@ -57,7 +58,10 @@ class Record:
 
     @classmethod
     def load(cls, state: Path) -> Self:
-        """Read the record of `state`; an empty one if there is none, or of an earlier boot."""
+        """Read the record of `state`.
+
+        Return an empty one if it is missing, invalid or from an earlier boot.
+        """
         try:
             data = json.loads((state / _RECORD).read_text("utf-8"))
             found = cls(
@@ -72,7 +76,7 @@ class Record:
         return found if found.boot == _boot_id() else cls(state, _boot_id())
 
     def save(self) -> None:
-        """Write the record, atomically."""
+        """Write the record atomically."""
         data = {
             "boot": self.boot,
             "processes": sorted((process.pid, process.start) for process in self.processes),
@@ -80,6 +84,7 @@ class Record:
             "shared_memory": sorted(self.shared_memory),
         }
         self.state.mkdir(parents=True, exist_ok=True)
+        # A demo may be killed while it writes; the old record must then still be readable.
         temporary = self.state / f"{_RECORD}.new"
         temporary.write_text(json.dumps(data), "utf-8")
         temporary.replace(self.state / _RECORD)
@@ -90,7 +95,7 @@ def _boot_id() -> str:
 
 
 def shared_memory(pid: int) -> set[str]:
-    """Return the hot-restart files that a process has mapped: ours are to have none, others' are not ours."""
+    """Return the hot-restart files mapped by a process. Envoys of the demo map none without `hot_restart`."""
     try:
         return set(_SHARED_MEMORY.findall(Path(f"/proc/{pid}/maps").read_text("utf-8")))
     except OSError:
@@ -98,7 +103,10 @@ def shared_memory(pid: int) -> set[str]:
 
 
 def remove(state: Path, deadline: float = 10.0) -> None:
-    """End what an earlier demo with this state directory left. Idempotent; waits `deadline` at most."""
+    """Remove everything that an earlier demo with this state directory left. Idempotent.
+
+    Waits at most `deadline` seconds for killed processes.
+    """
     record = Record.load(state)
     for process in record.processes:
         if process.is_alive():
@@ -116,13 +124,15 @@ def remove(state: Path, deadline: float = 10.0) -> None:
 
 
 def find(state: Path) -> tuple[str, ...]:
-    """Say what is left of a demo with this state directory, in words; nothing is the wanted answer.
+    """Return a line for each thing left behind by a demo with this state directory; normally an empty tuple.
 
-    Looks at recorded processes, at every process that carries the state directory's mark (see `mark`), at
-    links, and at hot-restart files that the demo's own processes had mapped.
+    Looks at recorded processes, at every process with the state directory's mark (see `mark`), at links, and
+    at hot-restart files that were mapped by the demo's own processes.
     """
     record = Record.load(state)
-    found = [f"process {process.pid} of the record" for process in record.processes if process.is_alive()]
+    found = [
+        f"process {process.pid}, started by the demo" for process in record.processes if process.is_alive()
+    ]
     found += [f"process {pid}: {command[:120]}" for pid, command in _marked(state)]
     found += [f"network interface {link}" for link in record.links if _has_link(link)]
     found += [f"shared memory {path}" for path in record.shared_memory if Path(path).exists()]
@@ -130,8 +140,9 @@ def find(state: Path) -> tuple[str, ...]:
 
 
 def wait_for_none(state: Path, deadline: float = 5.0) -> tuple[str, ...]:
-    """Return what is left after at most `deadline` seconds: namespaces go in the kernel's own time."""
+    """Wait at most `deadline` seconds until nothing is left behind; return the rest."""
     limit = time.monotonic() + deadline
+    # The kernel removes namespaces and their links some time after their last process has ended.
     while (found := find(state)) and time.monotonic() < limit:
         time.sleep(0.05)
     return found
@@ -142,7 +153,7 @@ def _has_link(link: str) -> bool:
 
 
 def mark(state: Path) -> dict[str, str]:
-    """Return the environment by which processes of this state directory's demo, and theirs, are known."""
+    """Return an environment variable that marks all processes of the demo with this state directory."""
     return {_MARK: str(state.absolute())}
 
 

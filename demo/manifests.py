@@ -1,4 +1,4 @@
-"""The mesh directory of the demo: our manifests, put there and taken away as a user would."""
+"""Mesh directory of the demo: manifests are copied into the directory and deleted, as a user would do."""
 
 import shutil
 from pathlib import Path
@@ -10,15 +10,15 @@ from demo.topology import PLACES, Addresses, workload
 from meshwright.mesh.workload import Explicit, Workload
 
 SOURCE: Final = Path(__file__).parent / "manifests"
-"""Where the variants stand, for people to copy from."""
+"""Directory with the variants of the manifests, for users to copy."""
 
 ALWAYS: Final = ("namespaces.yaml", "services.yaml")
 CHANGING: Final = ("mesh-config.yaml", "access.yaml", "access-v2.yaml", "split.yaml")
-"""Files of the mesh directory that phases put, replace and remove."""
+"""Files of the mesh directory that phases add, replace and delete."""
 
 
 def document(described: Workload) -> dict[str, object]:
-    """Return a Workload manifest."""
+    """Return a Workload manifest as a document."""
     spec: dict[str, object] = {
         "serviceAccount": str(described.identity.service_account),
         "uuid": str(described.uuid),
@@ -59,14 +59,14 @@ def _explicit(interception: Explicit) -> dict[str, object]:
 
 
 def workloads(addresses: Addresses) -> str:
-    """Return the workloads' manifests as one YAML text."""
+    """Return the manifests of all workloads as one YAML text."""
     documents = [document(workload(place, addresses)) for place in PLACES]
     head = "# Written by the demo: one Workload per program, with the addresses of this run.\n"
     return head + yaml.safe_dump_all(documents, sort_keys=False)
 
 
 def prepare(directory: Path, addresses: Addresses) -> None:
-    """Make the mesh directory anew: namespaces, services and workloads, and no policy yet."""
+    """Create the mesh directory anew with namespaces, services and workloads, and without policy."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     for name in ALWAYS:
@@ -75,14 +75,15 @@ def prepare(directory: Path, addresses: Addresses) -> None:
 
 
 def apply(directory: Path, wanted: dict[str, str]) -> None:
-    """Bring the changing files to `wanted`: name in the mesh directory → variant under `manifests/`.
+    """Change the files of CHANGING to `wanted`: name in the mesh directory → variant under `manifests/`.
 
-    What is not wanted is deleted; what is there already stays untouched; the rest is copied over, as `cp`
-    does it.
+    For example, `{"split.yaml": "split/traffic-split-v1.yaml"}`. Files without a variant are deleted, files
+    with equal contents stay untouched, and the others are overwritten as `cp` does.
     """
     for name in CHANGING:
         target, variant = directory / name, wanted.get(name)
         if variant is None:
             target.unlink(missing_ok=True)
         elif not target.exists() or target.read_bytes() != (SOURCE / variant).read_bytes():
+            # Not by renaming: the control plane must also cope with files that are written in place.
             shutil.copyfile(SOURCE / variant, target)

@@ -1,7 +1,7 @@
-"""The acceptance matrix as a table: which request is served in which phase. Data, and checks of the data.
+"""The acceptance matrix: which request is served in which phase. Data, and checks of the data.
 
-The phases A to I are those of OSM's bookstore demo: permissive, closed, access policy, the thief let in and
-out again, then a TrafficSplit put up, moved and taken away.
+The phases A to I are those of OSM's bookstore demo: permissive, closed, with access policy, bookthief allowed
+and denied again, then a TrafficSplit added, changed and deleted.
 """
 
 from collections.abc import Mapping
@@ -24,20 +24,21 @@ from demo.topology import (
 from meshwright.mesh.service import ServiceKey
 
 REQUESTS: Final = 10
-"""Fresh requests per cell; each must have the expected outcome."""
+"""New requests per cell; all must have the expected outcome."""
 SPLIT_REQUESTS: Final = 3000
-"""Requests per measured split: a fair coin misses ±5 points in one of 26 million such samples."""
+"""Requests per measured split: a fair coin misses the tolerance of ±5 points once in 26 million samples."""
 SURE_REQUESTS: Final = 600
-"""Requests where all go to one: should one of a hundred go elsewhere, 1 of 400 such samples would miss it."""
+"""Requests for a split of 100 to 0: a fault that diverts 1 % of the requests is missed in 1 of 400 samples.
+"""
 SPLIT_TOLERANCE: Final = 5.0
-"""Percentage points."""
+"""Allowed difference between an expected and an observed share, in percentage points."""
 LOOP_ROUNDS: Final = 4
-"""Purchases that a client must try while its standing loop is watched."""
+"""Number of purchases of a client's endless loop that are observed for a verdict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One kind of request: from a place to a service; HTTP, or where `method` is empty a database insert."""
+    """One kind of request, from a workload to a service: HTTP, or a database insert if `method` is empty."""
 
     source: Place
     destination: ServiceKey
@@ -48,7 +49,7 @@ class Request:
 
     @property
     def label(self) -> str:
-        """Return its name in the table."""
+        """Return the label of the row, for example `bookbuyer → bookstore: GET /buy-a-book/new`."""
         what = f"{self.method} {self.path}".strip() or "insert"
         note = f" ({self.note})" if self.note else ""
         return f"{self.source.name} → {self.destination.name}: {what}{note}"
@@ -56,9 +57,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One step: the changing manifests (file → variant), and what a purchase sample must be split into.
+    """One phase: the manifests (file → variant), and the expected split of purchases.
 
-    `split` is the expected percentage by identity, empty where no sample is taken.
+    `split` is the expected percentage by identity; empty if the phase has no sample.
     """
 
     name: str
@@ -91,13 +92,13 @@ def _insert(source: Place) -> Request:
 
 
 CELLS: Final[tuple[tuple[str, Request], ...]] = (
-    # ABCDEFGHI, + served, - denied
+    # Columns are the phases ABCDEFGHI: + served, - denied.
     ("+-+++++++", _buy(BOOKBUYER)),
     ("+--+-----", _buy(BOOKTHIEF)),
     ("+-+++++++", _restock(STORE_V1)),
     ("+-+++++++", _restock(STORE_V2)),
     ("+-+++++++", _insert(WAREHOUSE)),
-    # Anything else.
+    # All other calls. Most are served only in permissive mode, which is their positive control.
     ("+-+++++++", _books_bought(BOOKBUYER)),
     ("+--------", _books_bought(BOOKBUYER, named=False)),
     ("+--------", _books_bought(BOOKTHIEF)),
@@ -111,7 +112,7 @@ CELLS: Final[tuple[tuple[str, Request], ...]] = (
     ("+--------", _insert(STORE_V1)),
     ("+--------", _buy(WAREHOUSE)),
 )
-"""Every cell of the matrix: one character per phase, then the request."""
+"""Rows of the matrix: one character per phase, then the request."""
 
 _V1: Final = {"mesh-config.yaml": "config/closed.yaml", "access.yaml": "access/traffic-access-v1.yaml"}
 _BOTH: Final = {**_V1, "access-v2.yaml": "access/traffic-access-v2.yaml"}
@@ -130,7 +131,7 @@ PHASES: Final = (
     Phase("A", "permissive, no policy", {"mesh-config.yaml": "config/permissive.yaml"}, {}),
     Phase("B", "closed, no policy", {"mesh-config.yaml": "config/closed.yaml"}, {}),
     Phase("C", "access policy", _V1, {}),
-    Phase("D", "the thief allowed", _ALLOW_THIEF, {}),
+    Phase("D", "bookthief allowed", _ALLOW_THIEF, {}),
     Phase("E", "back to the access policy", _V1, {}),
     Phase("F", "split 100/0", _split("v1"), _share(100, 0)),
     Phase("G", "split 50/50", _split("50-50"), _share(50, 50)),
@@ -139,26 +140,26 @@ PHASES: Final = (
 )
 
 MTLS_PHASE: Final = "C"
-"""The phase in which the sidecar's inbound port is tried by hand: the buyer is allowed, the thief is not."""
+"""Phase for attempts at the sidecars' inbound ports: bookbuyer is allowed, and bookthief is denied."""
 
 
 def is_served(cell: str, phase: Phase) -> bool:
-    """Return what the table expects of a row in a phase."""
+    """Return whether the matrix expects a row to be served in a phase."""
     return cell[PHASES.index(phase)] == "+"
 
 
 def uncontrolled() -> tuple[str, ...]:
-    """Return the labels of rows that are denied somewhere and served nowhere: denials that prove nothing."""
+    """Return the labels of rows with denials and without a positive control; these denials prove nothing."""
     return tuple(request.label for cell, request in CELLS if "-" in cell and "+" not in cell)
 
 
 def sample_of(expected: Mapping[str, float]) -> int:
-    """Return of how many requests a split is measured: fewer where nothing is left to chance."""
+    """Return the sample size for a split: smaller if one version gets all requests."""
     return SURE_REQUESTS if set(expected.values()) <= {0, 100} else SPLIT_REQUESTS
 
 
 def split_fits(expected: Mapping[str, float], observed: Mapping[str, int]) -> bool:
-    """Say whether a sample is split as expected: ±5 points, and exactly nothing where nothing is due."""
+    """Return whether a sample has the expected split: ±5 points, and exactly 0 where 0 % is expected."""
     total = sum(observed.values())
     if total < sample_of(expected) or not set(observed) <= set(expected):
         return False

@@ -1,6 +1,6 @@
-"""A sidecar's inbound port, tried by hand: what it must refuse, and what the same port accepts.
+"""Attempts at a sidecar's inbound port: plain HTTP, and TLS with and without client certificates.
 
-Blocking sockets, one attempt per call: run it in a thread. The port is reached as any peer reaches it.
+All functions block, so call them in a thread. The port is reached in the same way as by other workloads.
 """
 
 import socket
@@ -19,7 +19,7 @@ _NO_ANSWER: Final = "no answer"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An inbound port: where it is, its certificate's name, and the CA that must have signed that."""
+    """An inbound port: address, name in the server's certificate, and the CA that must have signed it."""
 
     host: str
     port: int
@@ -29,7 +29,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A certificate chain and its key; one file may hold both."""
+    """A certificate chain and the private key; both may be in one file."""
 
     chain: Path
     key: Path
@@ -48,13 +48,13 @@ def _request(server_name: str, caller: str, token: str) -> bytes:
 
 
 def _status(answer: bytes) -> str:
-    """Return the status code of an HTTP answer, or that there is none."""
+    """Return the status code of an HTTP response, or `no answer`."""
     words = answer.split(b" ", 2)
     return words[1].decode() if len(words) > 2 and words[0].startswith(b"HTTP/1.") else _NO_ANSWER
 
 
 def plain(target: Target, token: str) -> str:
-    """Send an HTTP request without TLS; return the status, or how the connection ended."""
+    """Send an HTTP request without TLS; return the status, or the error of the connection."""
     try:
         with socket.create_connection((target.host, target.port), _SECONDS) as connection:
             connection.settimeout(_SECONDS)
@@ -67,10 +67,10 @@ def plain(target: Target, token: str) -> str:
 
 
 def tls(target: Target, token: str, caller: str, credentials: Credentials | None) -> str:
-    """Send an HTTP request over TLS, with or without a client certificate; return the status or the failure.
+    """Send an HTTP request over TLS, with or without a client certificate; return the status or the error.
 
-    The server's certificate is always checked, against the CA and for its name. In TLS 1.3 a refused
-    client learns of it only when it reads.
+    The server's certificate is always verified: the CA and the name. With TLS 1.3 a refused client gets the
+    error only when it reads.
     """
 
     def ask(connection: ssl.SSLSocket) -> str:
@@ -81,13 +81,15 @@ def tls(target: Target, token: str, caller: str, credentials: Credentials | None
 
 
 def database(target: Target, token: str, credentials: Credentials) -> str:
-    """Talk to a database behind an inbound port: wait for its greeting, then insert.
+    """Wait for the greeting of a database behind an inbound port, then insert.
 
-    Return `greeted, stored`, or what came instead. Whoever may not call must not even see the greeting:
-    with a server that speaks first, being let in and being heard are two things.
+    Return `greeted, stored` on success, or the result instead, for example `not greeted, not stored`. A
+    denied client must not even see the greeting: with a server that speaks first, a proxy could forward the
+    greeting although it blocks the commands of the client.
     """
 
     def talk(connection: ssl.SSLSocket) -> str:
+        # The greeting has its own, shorter timeout, because the insert must be tried without a greeting too.
         connection.settimeout(_GREETING_SECONDS)
         try:
             greeted = wire.GREETING in connection.recv(4096)
@@ -102,7 +104,7 @@ def database(target: Target, token: str, credentials: Credentials) -> str:
 
 
 def _over_tls(target: Target, credentials: Credentials | None, talk: Callable[[ssl.SSLSocket], str]) -> str:
-    """Return what `talk` says of a TLS connection, or how that failed."""
+    """Return the result of `talk` on a TLS connection, or the error of the connection."""
     context = ssl.create_default_context(cafile=str(target.ca))
     if credentials is not None:
         context.load_cert_chain(credentials.chain, credentials.key)
@@ -123,9 +125,9 @@ def _over_tls(target: Target, credentials: Credentials | None, talk: Callable[[s
 
 
 def is_refused(answer: str) -> bool:
-    """Say whether a sidecar turned an attempt away: it was reached, and nobody behind it answered.
+    """Return whether a sidecar refused an attempt: the sidecar was reached, and the program did not answer.
 
-    A port where nobody listens, a wrong server certificate or a timeout is a fault, not a refusal.
+    A closed port, a wrong server certificate or a timeout is a fault and no refusal.
     """
     fault = answer in ("timeout", "ConnectionRefusedError", "gaierror") or answer.startswith("the server's")
     return not fault and not answer.isdigit() and not answer.startswith("greeted")

@@ -1,4 +1,4 @@
-"""The control plane as the demo sees it: its commands, and the JSON on its socket."""
+"""The control plane of the demo: its process, its commands, and the JSON on its Unix socket."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from demo.topology import Place
 from tools.ports import free_port
 
 COMMAND: Final = Path(os.environ.get("MESHWRIGHT_COMMAND") or Path(sys.executable).parent / "meshwright")
-"""The program, of the environment that runs the demo; tests name a file that stands for it."""
+"""The `meshwright` program of the demo's environment; tests set MESHWRIGHT_COMMAND to a replacement."""
 _ADS_PORT: Final = 15128
 _HTTP_PORT: Final = 9091
 _DEBUG_PORT: Final = 9092
@@ -24,32 +24,32 @@ _RENEWAL_PORT: Final = 15131
 
 
 def find_envoy() -> str:
-    """Return the Envoy to run: MESHWRIGHT_ENVOY, `.envoy/bin/envoy` of the clone, or PATH."""
+    """Return the path of Envoy: MESHWRIGHT_ENVOY, or `.envoy/bin/envoy` of the clone, or from PATH."""
     local = Path(__file__).parent.parent / ".envoy" / "bin" / "envoy"
     wanted = os.environ.get("MESHWRIGHT_ENVOY")
     found = shutil.which(wanted or str(local)) or (None if wanted else shutil.which("envoy"))
     if found is None:
-        named = f"MESHWRIGHT_ENVOY is {wanted}, which is no program" if wanted else "there is no Envoy"
-        raise DemoError(f"{named}: `make envoy` makes .envoy/bin/envoy, or set MESHWRIGHT_ENVOY")
+        named = f"MESHWRIGHT_ENVOY is {wanted}, which is not a program" if wanted else "Envoy was not found"
+        raise DemoError(f"{named}: run `make envoy`, which makes .envoy/bin/envoy, or set MESHWRIGHT_ENVOY")
     return str(Path(found).absolute())
 
 
 @dataclass(frozen=True, slots=True)
 class PlaneAddresses:
-    """Where the control plane listens, each as HOST:PORT."""
+    """Addresses at which the control plane listens, each as HOST:PORT."""
 
     ads: str
     http: str
     debug: str
     renewal: str = ""
-    """Where agents renew, and tell what is counted; empty: nowhere."""
+    """Address for certificate renewal and reports of agents; empty if not served."""
 
     @classmethod
     def choose(cls, ads_host: str, *, usual: bool = True) -> "PlaneAddresses":
-        """Choose the usual ports, and others where those are in use; without `usual` always others.
+        """Choose the usual ports, or other ports where those are in use; without `usual` always other ports.
 
-        A usual port is nobody's while its server restarts. Tests that run side by side take others, which no
-        two of them get.
+        A usual port is free for a moment while its server restarts, so two tests in parallel could choose the
+        same one. Without `usual` two tests never get the same port.
         """
         usual_ports = (_ADS_PORT, _HTTP_PORT, _DEBUG_PORT, _RENEWAL_PORT)
         hosts = (ads_host, "127.0.0.1", "127.0.0.1", ads_host)
@@ -61,13 +61,13 @@ class PlaneAddresses:
         )
 
     def others(self) -> "PlaneAddresses":
-        """Return the same hosts with ports that the system chooses."""
+        """Return the same hosts with ports chosen by the system."""
         hosts = (address.rpartition(":")[0] for address in (self.ads, self.http, self.debug, self.renewal))
         return PlaneAddresses(*(f"{host}:{free_port(host)}" if host else "" for host in hosts))
 
 
 class ControlPlane:
-    """`meshwright serve` and what one asks of it; `state` is its own state directory."""
+    """The process of `meshwright serve`, and queries to it; `state` is its own state directory."""
 
     def __init__(self, mesh: Path, state: Path, addresses: PlaneAddresses) -> None:
         self.mesh = mesh
@@ -75,7 +75,7 @@ class ControlPlane:
         self.addresses = addresses
 
     async def start(self, supervisor: Supervisor, logs: Path, *, again: bool = False) -> None:
-        """Start it and wait until it answers on its socket."""
+        """Start the control plane, and wait until the Unix socket answers."""
         command = [
             str(COMMAND),
             "serve",
@@ -91,8 +91,8 @@ class ControlPlane:
         try:
             await supervisor.until("the control plane answers on its socket", self._answers, 60)
         except DemoError:
-            # Between choosing a port and listening there, somebody else may have taken it: once more,
-            # at others. Where something else is wrong, the second try says the same.
+            # Another process may have taken a port after the choice, so one more try uses other ports. Any
+            # other fault fails again in the second try.
             if running.process.returncode is None or again:
                 raise
             supervisor.forget(running)
@@ -107,7 +107,10 @@ class ControlPlane:
         return True
 
     async def ask(self, path: str) -> Mapping[str, object]:
-        """Return the JSON object behind a path of the socket; ClientError, OSError if it does not answer."""
+        """Return the JSON object at a path of the Unix socket.
+
+        Raise ClientError or OSError without an answer.
+        """
         connector = aiohttp.UnixConnector(str(self.state / "meshwright.sock"))
         headers = {"Accept": "application/json"}
         async with (
@@ -120,7 +123,7 @@ class ControlPlane:
             return answer if isinstance(answer, dict) else {"": answer}
 
     async def issue(self, place: Place, out: Path) -> None:
-        """Write a proxy certificate for a place's sidecar into `out`."""
+        """Issue a proxy certificate for a workload's sidecar, and write it to the directory `out`."""
         name = place.proxy_name
         await run(
             [
@@ -132,6 +135,6 @@ class ControlPlane:
         )
 
     async def hosts(self, place: Place) -> str:
-        """Return the hosts file's lines for a place's namespace."""
+        """Return lines of a hosts file with the mesh's service names, for a workload's namespace."""
         namespace = str(place.identity.namespace)
         return await run([str(COMMAND), "hosts", "--state", str(self.state), "--namespace", namespace])

@@ -1,4 +1,4 @@
-"""Starts the demo's processes, waits by conditions, notices when one dies, and ends them all in order."""
+"""Supervisor of the demo's processes: start, wait for conditions, detect crashes, stop in order."""
 
 import asyncio
 import contextlib
@@ -18,18 +18,20 @@ from meshwright.processes.command import Command
 
 STOP_SECONDS: Final = 5.0
 _SHORTEST_PAUSE, _LONGEST_PAUSE, _SHARE_OF_WAIT = 0.02, 0.25, 0.2
-"""Seconds between two looks, and the share of the wait so far. A look costs CPU time."""
+"""Bounds of the pause between two checks, in seconds, and its share of the wait so far. A check costs CPU
+time.
+"""
 _TAIL: Final = 2000
 _PIPES_SECONDS: Final = 5.0
 
 
 class DemoError(Exception):
-    """The demo cannot go on; the message says what happened and where to look."""
+    """Error that ends the demo; the message has the cause and, if there is one, the log file."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChildProcess:
-    """A started process and where its output goes."""
+    """A started process, and the file with its output."""
 
     name: str
     process: asyncio.subprocess.Process
@@ -37,11 +39,11 @@ class ChildProcess:
 
     @property
     def pid(self) -> int:
-        """Return its process id."""
+        """Return the process id."""
         return self.process.pid
 
     def tail(self) -> str:
-        """Return the end of its log."""
+        """Return the last 2000 characters of the log; empty if the file cannot be read."""
         try:
             return self.log.read_text("utf-8", "replace")[-_TAIL:]
         except OSError:
@@ -49,16 +51,16 @@ class ChildProcess:
 
 
 def bound_to_parent(argv: Sequence[str]) -> list[str]:
-    """Prefix a command so that the kernel kills it when its parent dies, however that happens."""
+    """Prefix a command so that the kernel kills the process when its parent dies, even by SIGKILL."""
+    # PR_SET_PDEATHSIG of prctl(2), set by setpriv, survives execve(2) of the command.
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL", "--", *argv] if setpriv else list(argv)
 
 
 class Supervisor:
-    """Owns every process of a demo; as a context manager, ends them all when left.
+    """Owner of all processes of a demo; as a context manager, stops them on exit.
 
-    Each has a session of its own, so that Ctrl-C reaches the demo alone and the order of stopping stays
-    ours.
+    Each process has its own session. Ctrl-C therefore reaches only the demo, which stops the others in order.
     """
 
     def __init__(self, state: Path) -> None:
@@ -71,12 +73,13 @@ class Supervisor:
         return self
 
     async def __aexit__(self, *_exception: object) -> None:
+        # A second cancellation must not interrupt the stopping of processes.
         await asyncio.shield(self.stop_all())
 
     async def start(
         self, name: str, argv: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
     ) -> ChildProcess:
-        """Start a process that runs until stopped; its output goes to `log`."""
+        """Start a process that runs until it is stopped; the output goes to `log`."""
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
             process = await asyncio.create_subprocess_exec(
@@ -89,17 +92,18 @@ class Supervisor:
             )
         running = ChildProcess(name, process, log)
         self._running.append(running)
+        # Saved at once, so that the next demo finds the process even if this demo is killed now.
         if identity := ProcessId.of(process.pid):
             self.record.processes.add(identity)
             self.record.save()
         return running
 
     def forget(self, ended: ChildProcess) -> None:
-        """No longer expect a process, which has ended, to run."""
+        """Remove an ended process from the list of expected processes."""
         self._running.remove(ended)
 
     def check(self) -> None:
-        """Raise DemoError if a process that should run has ended."""
+        """Raise DemoError if an expected process has ended."""
         for running in self._running:
             if running.process.returncode is not None:
                 raise DemoError(
@@ -108,15 +112,15 @@ class Supervisor:
                 )
 
     def pid(self, name: str) -> int:
-        """Return the id of a process that was started under that name, and runs."""
+        """Return the pid of a running process by the name given to `start`."""
         return next(each.pid for each in self._running if each.name == name)
 
     def at_end(self, end: Callable[[], None]) -> None:
-        """Have something done when every process has ended."""
+        """Register a function to call after all processes have ended; the last registered is called first."""
         self._ends.append(end)
 
     async def crash(self, name: str) -> None:
-        """Kill a process as a crash would (SIGKILL); it is no longer expected to run."""
+        """Kill a process with SIGKILL, as a crash would, and remove it from the expected processes."""
         running = next(each for each in self._running if each.name == name)
         self._running.remove(running)
         running.process.kill()
@@ -125,7 +129,7 @@ class Supervisor:
     async def until(
         self, what: str, condition: Callable[[], Awaitable[bool] | bool], deadline: float = 120.0
     ) -> None:
-        """Wait until `condition` holds; raise DemoError at the deadline (seconds) or if a process ends."""
+        """Wait until `condition` holds; raise DemoError after `deadline` seconds, or if a process ends."""
         began = time.monotonic()
         while True:
             self.check()
@@ -134,12 +138,13 @@ class Supervisor:
                 return
             waited = time.monotonic() - began
             if waited > deadline:
-                raise DemoError(f"waited {deadline:.0f} s in vain: {what}")
+                raise DemoError(f"did not happen within {deadline:.0f} s: {what}")
             await asyncio.sleep(min(max(waited * _SHARE_OF_WAIT, _SHORTEST_PAUSE), _LONGEST_PAUSE))
 
     async def stop_all(self) -> None:
-        """End every process, the last started first: SIGTERM, and SIGKILL after the deadline. Idempotent."""
+        """Stop all processes, the last started first: SIGTERM, and SIGKILL after 5 seconds. Idempotent."""
         for running in self._running:
+            # Read before the processes end, because the kernel has their mappings only while they run.
             self.record.shared_memory |= leftovers.shared_memory(running.pid)
         while self._running:
             running = self._running.pop()
@@ -165,9 +170,9 @@ async def _stop(running: ChildProcess) -> None:
 
 
 async def others_ended() -> None:
-    """Wait for tasks that were told to end, and see to what they had begun.
+    """Wait for cancelled tasks, at most 10 seconds, so that they can clean up.
 
-    `asyncio.gather` does not, and the end of the event loop would cancel them a second time, amid that.
+    `asyncio.gather` does not wait, and the end of the event loop would cancel the tasks again during cleanup.
     """
     ending = [
         each for each in asyncio.all_tasks() if each.cancelling() and each is not asyncio.current_task()
@@ -183,13 +188,13 @@ async def run(
     environment: Mapping[str, str] | None = None,
     deadline: float = 30.0,
 ) -> str:
-    """Run a short command to its end and return its output; raise DemoError with its words if it fails."""
+    """Run a short command and return its output; raise DemoError with its error output if it fails."""
     whole = {**os.environ, **(environment or {})}
     command = Command(bound_to_parent(argv), environment=whole, given=given.encode())
     try:
         ended = await meshwright.processes.command.run(command, deadline)
     except TimeoutError as error:
-        raise DemoError(f"no end after {deadline:.0f} s: {' '.join(argv)}") from error
+        raise DemoError(f"did not end within {deadline:.0f} s: {' '.join(argv)}") from error
     if ended.status:
         words = (ended.errors or ended.output).decode(errors="replace").strip()[-_TAIL:]
         raise DemoError(f"status {ended.status} from {' '.join(argv)}\n{words}")

@@ -1,4 +1,4 @@
-"""The bookstore as a table: which programs there are, who they are, what they offer and call. Pure."""
+"""The bookstore as a table: programs, identities, services and calls. Pure."""
 
 import enum
 import uuid
@@ -40,11 +40,11 @@ SERVICE_PORTS: Final = {
     BOOKWAREHOUSE: HTTP_PORT,
     MYSQL: MYSQL_PORT,
 }
-"""Every service and its one port, which is also its target port."""
+"""Port of each service; the target port is the same."""
 
 
 class Role(enum.StrEnum):
-    """Which of the programs runs in a place."""
+    """Kind of program of a workload."""
 
     CLIENT = "client"
     STORE = "store"
@@ -53,7 +53,7 @@ class Role(enum.StrEnum):
 
 
 class Mode(enum.StrEnum):
-    """How traffic gets into the sidecars."""
+    """Way of traffic into the sidecars."""
 
     EXPLICIT = "explicit"
     TRANSPARENT = "transparent"
@@ -61,11 +61,12 @@ class Mode(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One workload of the bookstore: a program, its identity, its sidecar.
+    """One workload of the bookstore: a program, its identity and its sidecar.
 
-    `backs` are the services whose selectors it fits, its primary service first; a pure client backs none,
-    and its primary service is its ServiceAccount's name. `calls` are the services that it can address,
-    also those that policy must keep from it. `index` counts from 1 and settles its addresses.
+    `backs` are the services that select the workload, the primary service first. A pure client backs no
+    service, and its primary service has the name of its ServiceAccount. `calls` are the services with
+    addresses for this workload, including services denied by policy. `index` counts from 1 and determines the
+    IP addresses.
     """
 
     name: str
@@ -78,22 +79,22 @@ class Place:
 
     @property
     def service(self) -> ServiceName:
-        """Return the primary service: the middle part of its proxy's name."""
+        """Return the primary service, which is the middle part of the proxy's name."""
         return self.backs[0].name if self.backs else ServiceName(self.identity.service_account)
 
     @property
     def port(self) -> Port | None:
-        """Return the port that its program listens on."""
+        """Return the port of the program; None for a pure client."""
         return SERVICE_PORTS[self.backs[0]] if self.backs else None
 
     @property
     def uuid(self) -> ProxyUuid:
-        """Return its sidecar's UUID, the same in every run."""
+        """Return the UUID of the sidecar, the same in every run."""
         return ProxyUuid(str(uuid.uuid5(_UUIDS, self.name)))
 
     @property
     def proxy_name(self) -> ProxyName:
-        """Return the common name of its sidecar's certificate."""
+        """Return the common name of the sidecar's certificate."""
         return ProxyName(self.uuid, self.service, self.identity.namespace)
 
 
@@ -123,6 +124,7 @@ STORE_V1: Final = _place(
     Role.STORE,
     (BOOKSTORE, BOOKSTORE_V1),
     (BOOKWAREHOUSE, MYSQL),
+    # bookstore-v1 shares the ServiceAccount of the root service, as in OSM's demo; bookstore-v2 has its own.
     account="bookstore",
     labels=(("app", "bookstore"), ("version", "v1")),
 )
@@ -144,39 +146,39 @@ PLACES: Final = (BOOKBUYER, BOOKTHIEF, STORE_V1, STORE_V2, WAREHOUSE, DATABASE)
 
 
 class Addresses(Protocol):
-    """Where things are in one mode of interception."""
+    """Addresses of all workloads in one mode of interception."""
 
     @property
     def mode(self) -> Mode:
-        """Return that mode."""
+        """Return the mode of interception."""
 
     def workload(self, place: Place) -> IpAddress:
-        """Return the address at which a place's sidecar is reached by its peers."""
+        """Return the address at which other workloads reach the sidecar of a workload."""
 
     def application(self, place: Place) -> IpAddress:
-        """Return the address on which a place's program listens."""
+        """Return the address on which the program of a workload listens."""
 
     def upstream(self, place: Place, service: ServiceKey) -> str:
-        """Return the host at which a place's program calls a service (by the service's own port)."""
+        """Return the host at which the program of a workload calls a service, by the service's own port."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExplicitAddresses:
-    """Loopback addresses `<base>.<index>.n`; `base` is two octets, such as `127.20`.
+    """Loopback addresses `<base>.<index>.n`; `base` is two octets, for example `127.20`.
 
-    n is 1 for the sidecar, 2 for the program, 3 for the agent's own server, and from 10 one for each
-    upstream: services share ports, so each has an address of its own.
+    n is 1 for the sidecar, 2 for the program, and 3 for the agent's own server. Upstreams have one address
+    each from 10 on, because services share ports.
     """
 
     base: str
     mode: Mode = Mode.EXPLICIT
 
     def workload(self, place: Place) -> IpAddress:
-        """Return the sidecar's address."""
+        """Return the address of the sidecar."""
         return IpAddress(f"{self.base}.{place.index}.1")
 
     def application(self, place: Place) -> IpAddress:
-        """Return the program's address."""
+        """Return the address of the program."""
         return IpAddress(f"{self.base}.{place.index}.2")
 
     def status(self, place: Place) -> IpAddress:
@@ -184,13 +186,16 @@ class ExplicitAddresses:
         return IpAddress(f"{self.base}.{place.index}.3")
 
     def upstream(self, place: Place, service: ServiceKey) -> str:
-        """Return the address at which the sidecar offers `service`; ValueError if it is not offered."""
+        """Return the address at which the sidecar offers `service`.
+
+        Raise ValueError if the service is not in `calls`.
+        """
         return f"{self.base}.{place.index}.{10 + place.calls.index(service)}"
 
 
 @dataclass(frozen=True, slots=True)
 class TransparentAddresses:
-    """One address per network namespace in `<network>.0/24`; .1 is the control plane's end of it."""
+    """One address per network namespace in `<network>.0/24`; the control plane has .1."""
 
     network: str
     mode: Mode = Mode.TRANSPARENT
@@ -201,20 +206,20 @@ class TransparentAddresses:
         return IpAddress(f"{self.network}.1")
 
     def workload(self, place: Place) -> IpAddress:
-        """Return the namespace's address."""
+        """Return the address of the network namespace."""
         return IpAddress(f"{self.network}.{10 + place.index}")
 
     def application(self, place: Place) -> IpAddress:  # noqa: ARG002 - the same in every place
-        """Return the wildcard: programs need not know that they are intercepted."""
+        """Return 0.0.0.0, because programs need not be aware of interception."""
         return IpAddress("0.0.0.0")
 
     def upstream(self, place: Place, service: ServiceKey) -> str:  # noqa: ARG002 - as above
-        """Return the service's name, as any program would call it."""
+        """Return the service name, for example `bookstore.bookstore`, as any program would use it."""
         return f"{service.name}.{service.namespace}"
 
 
 def workload(place: Place, addresses: Addresses) -> Workload:
-    """Describe a place as the mesh sees it, by the mode of `addresses`."""
+    """Return a workload as the mesh sees it, with the addresses of the given mode."""
     ports = () if place.port is None else (WorkloadPort(place.port, str(place.role)),)
     return Workload(
         key=WorkloadKey(place.identity.namespace, place.name),

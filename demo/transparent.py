@@ -1,7 +1,8 @@
-"""Transparent interception: a network namespace per place, joined by a switch, with a pod's iptables rules.
+"""Transparent interception: one network namespace per workload with the iptables rules of a Pod.
 
-Namespaces have no names and no files: each is held by a process that does nothing, and is gone with it.
-The switch is a bridge in a namespace of its own; one link joins it to the host, for the control plane.
+The namespaces are connected by a switch, which is a bridge in a namespace of its own. A veth link connects
+the switch to the host, for the control plane. Namespaces have no names and no files: each is held by a
+process `sleep infinity`, and the kernel removes the namespace when this process ends.
 """
 
 import asyncio
@@ -26,19 +27,17 @@ _SWITCH: Final = "switch"
 _QUIET: Final = (
     "for f in all default; do p=/proc/sys/net/ipv6/conf/$f/disable_ipv6; [ ! -e $p ] || echo 1 > $p; done"
 )
-_RESOLVER: Final = (
-    "# Names of the mesh stand in the hosts file; there are no others here.\nnameserver 127.0.0.1\n"
-)
+_RESOLVER: Final = "# Only names of the mesh resolve here, by the hosts file.\nnameserver 127.0.0.1\n"
 
 
 def routes(table: str) -> list[IPv4Network]:
-    """Read the destinations of the IPv4 routes in the output of `ip -4 route show table all`."""
+    """Return the destinations of IPv4 routes in the output of `ip -4 route show table all`."""
     found = re.findall(r"^(?:\w+ )?(\d+\.\d+\.\d+\.\d+(?:/\d+)?)(?: |$)", table, re.MULTILINE)
     return [IPv4Network(destination, strict=False) for destination in found]
 
 
 def switch_batch(pids: Iterable[tuple[Place, int]]) -> str:
-    """Return the `ip -batch` input for the switch: its bridge, and a port to each place."""
+    """Return input of `ip -batch` for the switch: the bridge, and a port for each workload."""
     lines = [
         "link set lo up",
         "link add bridge0 type bridge",
@@ -56,7 +55,7 @@ def switch_batch(pids: Iterable[tuple[Place, int]]) -> str:
 
 
 def place_batch(addresses: TransparentAddresses, place: Place) -> str:
-    """Return the `ip -batch` input for a place: its address, and a default route for virtual addresses."""
+    """Return input of `ip -batch` for a workload: the address, and a default route for virtual addresses."""
     return (
         "link set lo up\n"
         "link set eth0 up\n"
@@ -66,7 +65,7 @@ def place_batch(addresses: TransparentAddresses, place: Place) -> str:
 
 
 def is_closed_to_others(path: Path) -> bool:
-    """Say whether users other than the owner cannot get to `path`."""
+    """Return whether users other than the owner have no access to `path`."""
     if not path.exists():
         return False
     resolved = path.resolve()
@@ -78,10 +77,10 @@ def is_closed_to_others(path: Path) -> bool:
 def as_user(
     uid: int, argv: Sequence[str], needed: Iterable[Path], capabilities: Iterable[str] = ()
 ) -> list[str]:
-    """Return a command under another user, with these capabilities (as setpriv names them) alone.
+    """Return a command that runs as another user with only the given capabilities, by the names of setpriv.
 
-    Where what it needs stands in a closed directory (a clone under /root), it may read, and only read,
-    past permissions: the demo's user may do so anyhow.
+    If a needed path is in a closed directory, for example a clone under /root, the process also gets the
+    capability to read all files. The user of the demo has this right anyway.
     """
     names = [*capabilities]
     if any(is_closed_to_others(path) for path in needed):
@@ -95,7 +94,7 @@ def as_user(
 
 
 class TransparentInterception:
-    """Every place is a network namespace; sidecars run as uid 1500, programs as another."""
+    """Interception by network namespaces; sidecars run as uid 1500, and programs as uid 1501."""
 
     mode = Mode.TRANSPARENT
 
@@ -111,13 +110,13 @@ class TransparentInterception:
 
     @classmethod
     async def create(cls, supervisor: Supervisor, state: Path) -> "TransparentInterception":
-        """Choose a network that collides with no route of this machine."""
+        """Choose a network that overlaps no route of this machine."""
         table = await run(["ip", "-4", "route", "show", "table", "all"])
         reserved = Reservations()
         return cls(supervisor, state, free_network(routes(table), reserved.take), reserved)
 
     async def prepare(self) -> None:
-        """Make the namespaces, the switch between them, and the rules in each."""
+        """Create the namespaces, the switch, and the iptables rules of each workload."""
         for name in (_SWITCH, *(place.name for place in PLACES)):
             self._holders[name] = await self._hold(name)
         for holder in self._holders.values():
@@ -132,6 +131,7 @@ class TransparentInterception:
         return await self._supervisor.start(f"namespace {name}", command, self._state / "logs" / "places.log")
 
     async def _join_host(self) -> None:
+        # Recorded before the link exists, so that an interrupted demo leaves no unknown link.
         self._supervisor.record.links.add(self._link)
         self._supervisor.record.save()
         switch = self._holders[_SWITCH].pid
@@ -146,7 +146,8 @@ class TransparentInterception:
         enter = self._enter(place.name)
         await run([*enter, "sh", "-c", _QUIET])
         await run([*enter, "ip", "-batch", "-"], given=place_batch(self.addresses, place))
-        # The legacy backend locks a file; here it need not be one that stays.
+        # The legacy backend of iptables locks a file; its default is outside the state directory and would
+        # stay.
         lock = {"XTABLES_LOCKFILE": str((self._state / "xtables.lock").absolute())}
         await run([*enter, str(COMMAND), "intercept"], environment=lock)
 
@@ -156,7 +157,7 @@ class TransparentInterception:
         return ["nsenter", f"--net={namespaces}/net", *mount, "--"]
 
     async def name_services(self, place: Place, hosts: str) -> None:
-        """Put a hosts file over /etc/hosts in the place's own mount namespace; nothing outside changes."""
+        """Mount a hosts file over /etc/hosts in the workload's mount namespace, unseen by other processes."""
         directory = self._state / "places" / place.name
         directory.mkdir(parents=True, exist_ok=True)
         files = {"hosts": f"127.0.0.1 localhost\n{hosts}", "resolv.conf": _RESOLVER}
@@ -164,6 +165,7 @@ class TransparentInterception:
             path = directory / name
             path.write_text(text, "utf-8")
             path.chmod(0o644)
+            # Later calls rewrite the mounted file, which need not be mounted again.
             if place.name not in self._named:
                 target = _system_file(name)
                 enter = self._enter(place.name, mounts=True)
@@ -171,37 +173,40 @@ class TransparentInterception:
         self._named.add(place.name)
 
     def status(self, place: Place) -> str:
-        """Return the usual address: what is asked there from outside is not intercepted."""
+        """Return the namespace's address and the usual port.
+
+        The iptables rules do not intercept this port.
+        """
         return f"{self.addresses.workload(place)}:{STATUS_PORT}"
 
     def sidecar(self, place: Place, argv: Sequence[str]) -> list[str]:
-        """Return the command under the sidecar's uid, in the place."""
+        """Return the command as uid 1500 in the namespaces of the workload."""
         needed = [*map(Path, argv[:1]), Path(sys.executable), Path(__file__), Path(find_envoy()), self._state]
         return [*self._enter(place.name, mounts=True), *as_user(PROXY_UID, argv, needed)]
 
     def program(self, place: Place, argv: Sequence[str]) -> list[str]:
-        """Return the command under the programs' uid, in the place."""
+        """Return the command as uid 1501 in the namespaces of the workload."""
         needed = [Path(sys.executable), Path(__file__), self._state]
         return [*self._enter(place.name, mounts=True), *as_user(PROGRAM_UID, argv, needed)]
 
     def release(self) -> None:
-        """Let others have the addresses."""
+        """Release the reserved network."""
         self._reserved.release()
 
     def own(self, place: Place, directory: Path, *, sidecar: bool) -> None:  # noqa: ARG002 - as above
-        """Give a directory and what is in it to the sidecar's (or the programs') uid."""
+        """Make the uid of sidecars, or of programs, the owner of a directory and of the files in it."""
         uid = PROXY_UID if sidecar else PROGRAM_UID
         for path in (directory, *directory.rglob("*")):
             os.chown(path, uid, uid)
 
 
 def _system_file(name: str) -> str:
-    """Return where a file of /etc really stands: it may be a symbolic link."""
+    """Return the real path of a file of /etc, because a bind mount needs the target of a symbolic link."""
     return str(Path("/etc", name).resolve())
 
 
 def _is_apart(holder: ChildProcess) -> bool:
-    """Say whether a holder has its namespaces and has become the program that does nothing."""
+    """Return whether `unshare` has made the namespaces and has started `sleep`."""
     try:
         command = Path(f"/proc/{holder.pid}/cmdline").read_bytes()
     except OSError:

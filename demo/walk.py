@@ -1,4 +1,4 @@
-"""Walks the acceptance matrix: changes manifests as a user would, and checks each cell with real requests."""
+"""Walk through the acceptance matrix: change manifests as a user would, and check each cell with requests."""
 
 import asyncio
 import secrets
@@ -44,11 +44,11 @@ from demo.topology import (
 from meshwright.mesh.service import ServiceKey
 
 SETTLE_SECONDS: Final = 60.0
-"""How long a change may take until real requests show it."""
+"""Maximum seconds until real requests show the effect of a change."""
 _PAUSE: Final = 0.1
 _SPLIT_CONCURRENCY: Final = 8
 _LOOPS: Final = (BOOKBUYER, BOOKTHIEF)
-"""Who buys for ever."""
+"""Clients with an endless loop of purchases."""
 _SERVERS: Final[dict[ServiceKey, tuple[Place, ...]]] = {
     BOOKSTORE: (STORE_V1, STORE_V2),
     BOOKSTORE_V1: (STORE_V1,),
@@ -56,32 +56,32 @@ _SERVERS: Final[dict[ServiceKey, tuple[Place, ...]]] = {
     BOOKWAREHOUSE: (WAREHOUSE,),
     MYSQL: (DATABASE,),
 }
-"""Who may have served a request to a service, a split of it included."""
+"""Workloads that may serve a request to a service; a TrafficSplit can send bookstore's requests to both."""
 
 
 class Store(Protocol):
-    """A bookstore that runs, wherever: its programs by their places' names, and its changing manifests."""
+    """A running bookstore on this machine or in a cluster: its programs, and its changing manifests."""
 
     @property
     def programs(self) -> Mapping[str, AppClient]:
-        """Return by what each program is asked."""
+        """Return the clients of the programs' sockets, by workload name."""
 
     def target(self, place: Place, service: ServiceKey) -> tuple[str, int]:
-        """Return the host and port at which a place's program calls a service."""
+        """Return host and port that the program of a workload uses to call a service."""
 
     async def change(self, wanted: Mapping[str, str]) -> None:
-        """Put these manifests (file → variant) in force, and no other of those that change."""
+        """Apply these manifests (file → variant), and remove the other changing manifests."""
 
     def check(self) -> None:
-        """Raise DemoError if something that should run has ended."""
+        """Raise DemoError if an expected process has ended."""
 
 
 @dataclass(slots=True)
 class Walk:
-    """One walk over the phases; `say` gets a line for each as it is done.
+    """One walk through the phases; `say` gets a line for each finished phase.
 
-    `inbound` tries sidecars' inbound ports by hand, in the phase of that name. A bookstore that has not all
-    of the programs is asked the rows of those that it has.
+    `inbound` makes the attempts at sidecars' inbound ports; its argument is the name of the phase. A
+    bookstore with only some of the programs is checked with the rows for these programs.
     """
 
     bookstore: Store
@@ -91,7 +91,7 @@ class Walk:
 
     @property
     def cells(self) -> tuple[tuple[str, Request], ...]:
-        """Return the rows that this bookstore can be asked: who calls is there, and who answers."""
+        """Return the rows with both client and server in this bookstore."""
         return tuple(
             (cell, request)
             for cell, request in CELLS
@@ -102,7 +102,7 @@ class Walk:
         return place.name in self.bookstore.programs
 
     async def run(self) -> tuple[Verdict, ...]:
-        """Walk every phase; return every verdict, the controls of the denials last."""
+        """Walk through all phases; return all verdicts, with the positive controls last."""
         verdicts: list[Verdict] = []
         for phase in self.phases:
             began = time.monotonic()
@@ -118,6 +118,7 @@ class Walk:
     async def _phase(self, phase: Phase) -> list[Verdict]:
         await self.bookstore.change(phase.manifests)
         await self._settle(phase)
+        # The rows are independent, and the walk has 153 cells, so they are checked at the same time.
         cells = asyncio.gather(*(self._cell(phase, cell, request) for cell, request in self.cells))
         loops = asyncio.gather(*(self._loop(phase, place) for place in _LOOPS))
         found = [verdict for part in await asyncio.gather(cells, loops) for verdict in part]
@@ -129,9 +130,9 @@ class Walk:
         return found
 
     async def _settle(self, phase: Phase) -> None:
-        """Wait until real requests show every cell of the phase, and its split, at least once.
+        """Wait until real requests show every cell of the phase, and the split, at least once.
 
-        What does not come about in time is left to the checks, which say it with all its circumstances.
+        After 60 seconds the wait ends without an error, because the checks report the fault with all details.
         """
         waits: list[Awaitable[None]] = [
             self._settle_cell(is_served(cell, phase), req) for cell, req in self.cells
@@ -150,7 +151,11 @@ class Walk:
         await self._until(shown)
 
     async def _settle_loop(self, served: bool, place: Place) -> None:
-        """Wait for a round of a standing client: its connections are others, and of another worker's."""
+        """Wait for a round of the client's endless loop.
+
+        New requests prove little here, because the loop's old connections may be handled by another worker of
+        Envoy.
+        """
         last = await self._standing(place)
 
         async def shown() -> bool:
@@ -161,6 +166,7 @@ class Walk:
         await self._until(shown)
 
     async def _settle_split(self, phase: Phase) -> None:
+        # 20 requests show all versions with a weight; the shares are checked later with a large sample.
         wanted = {name for name, percent in phase.split.items() if percent}
 
         async def shown() -> bool:
@@ -176,7 +182,7 @@ class Walk:
             await asyncio.sleep(_PAUSE)
 
     async def _cell(self, phase: Phase, cell: str, request: Request) -> Verdict:
-        """Make the fixed number of fresh requests and compare both sides' counts with the table."""
+        """Make 10 new requests, and compare the counts of client and server with the matrix."""
         found, token = await self._ask(request, REQUESTS)
         result = CellResult(found.results, await self._counted(request.destination, token))
         if is_served(cell, phase):
@@ -184,7 +190,7 @@ class Walk:
         return Verdict(phase.name, request.label, "denied", str(result), result.is_denied(REQUESTS))
 
     async def _split(self, phase: Phase) -> Verdict:
-        """Buy as many books as the sample asks for and see who sold them; the sellers' counts must agree."""
+        """Buy a sample of books and compare the shares with the phase, and both sides' counts."""
         found, token = await self._ask(self._purchase(), sample_of(phase.split), _SPLIT_CONCURRENCY)
         sold = await self._sold(token)
         holds = split_fits(phase.split, found.identities) and +sold == +found.identities
@@ -193,11 +199,11 @@ class Walk:
         failed = {outcome: number for outcome, number in found.results.items() if outcome != "200"}
         observed += f" of {found.results.total()}" + (f", {failed}" if failed else "")
         if +sold != +found.identities:
-            observed += f"; the sellers counted {dict(sold)}"
+            observed += f"; the bookstores counted {dict(sold)}"
         return Verdict(phase.name, "split", expected, observed, holds)
 
     async def _loop(self, phase: Phase, place: Place) -> Verdict:
-        """Watch a standing client: what it is served must rise, or stand still, by both sides' counts."""
+        """Watch the endless loop of a client: the count of served purchases must grow, or stay the same."""
         before_tried, before_served = await self._standing(place)
         limit = time.monotonic() + SETTLE_SECONDS
         tried, served = before_tried, before_served
@@ -205,14 +211,17 @@ class Walk:
             await asyncio.sleep(_PAUSE)
             tried, served = await self._standing(place)
         tried, served = tried - before_tried, served - before_served
-        what = f"standing loop of {place.name}"
-        observed = f"{tried} tried, the stores counted {served}"
+        what = f"purchase loop of {place.name}"
+        observed = f"{tried} tried, the bookstores counted {served}"
+        # The last purchase may still be in progress when the counters are read, so one less is enough.
         if is_served(_row(place), phase):
-            return Verdict(phase.name, what, "count rises", observed, served >= LOOP_ROUNDS - 1)
-        return Verdict(phase.name, what, "count stands still", observed, tried >= LOOP_ROUNDS and served == 0)
+            return Verdict(phase.name, what, "count grows", observed, served >= LOOP_ROUNDS - 1)
+        return Verdict(
+            phase.name, what, "count stays the same", observed, tried >= LOOP_ROUNDS and served == 0
+        )
 
     async def _standing(self, place: Place) -> tuple[int, int]:
-        """Return how many purchases a client has tried, and how many requests the stores served it."""
+        """Return the purchases tried by a client, and this client's requests served by the bookstores."""
         tried = (await self.bookstore.programs[place.name].status()).calls.get("bookstore", Counter())
         stores = [
             await self.bookstore.programs[store.name].status()
@@ -225,7 +234,10 @@ class Walk:
         return next(request for _, request in CELLS if request.source is BOOKBUYER)
 
     async def _ask(self, request: Request, count: int, concurrency: int = 1) -> tuple[Outcomes, str]:
-        """Have the request's source make it `count` times; return the outcomes and the token they carried."""
+        """Let the workload make a request `count` times.
+
+        Return the outcomes, and the token of the requests.
+        """
         host, port = self.bookstore.target(request.source, request.destination)
         token = secrets.token_hex(8)
         probe = Probe(host, port, token, count, request.method, request.path, request.headers, concurrency)
@@ -235,7 +247,7 @@ class Walk:
             raise DemoError(f"{request.source.name} does not answer on its socket: {error}") from error
 
     async def _counted(self, service: ServiceKey, token: str) -> int:
-        """Return how many requests with this token whoever is behind a service has served."""
+        """Return the number of requests with this token that the workloads behind a service have served."""
         statuses = [
             await self.bookstore.programs[place.name].status()
             for place in _SERVERS[service]
@@ -254,7 +266,7 @@ class Walk:
 
 
 def _row(place: Place) -> str:
-    """Return the row of the table that says whether a standing client is served."""
+    """Return the row of the matrix for the endless loop of a client."""
     return next(
         cell
         for cell, request in CELLS

@@ -1,5 +1,6 @@
-"""The bookstore's programs: clients, stores, warehouse and database, which know nothing of a mesh.
+"""Programs of the bookstore: clients, stores, warehouse and database, which are not aware of a mesh.
 
-They call plain addresses, count what they did and what they served, and answer on a Unix socket of their
-own what they counted. They will never claim a success that did not happen, or know a policy.
+The programs call plain addresses, and count their own calls and the requests served. Each program answers
+queries for its counters on a Unix socket. A program never counts a success without a response, and never
+knows a policy.
 """

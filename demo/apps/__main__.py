@@ -1,4 +1,4 @@
-"""Run one of the bookstore's programs: `python -m demo.apps client|store|warehouse|database`."""
+"""Command `python -m demo.apps client|store|warehouse|database`: run one program of the bookstore."""
 
 import asyncio
 import contextlib
@@ -41,7 +41,7 @@ async def _end(task: asyncio.Task[None]) -> None:
 
 
 async def run(role: str, settings: AppSettings, stop: asyncio.Event) -> None:
-    """Run the program of that role until `stop`; its socket appears once it serves."""
+    """Run the program with this role until `stop` is set; its control socket appears after it serves."""
     counters = Counters()
     async with contextlib.AsyncExitStack() as stack:
         if role == "store":
@@ -58,11 +58,13 @@ async def run(role: str, settings: AppSettings, stop: asyncio.Event) -> None:
             stack.push_async_callback(database.close)
         elif role == "client":
             task = asyncio.create_task(Client(settings, counters).run())
-            # A client that fails must not stand still in silence: the program ends, and says why.
+            # Without this callback a failed client would only stop its loop. So the program ends, and prints
+            # the error.
             task.add_done_callback(lambda _: stop.set())
             stack.push_async_callback(_end, task)
         else:
-            raise SystemExit(f"unknown role {role!r}: client, store, warehouse or database")
+            raise SystemExit(f"unknown role {role!r}: expected client, store, warehouse or database")
+        # Created last, because an answer on this socket means that the program serves.
         socket = await _serve_control(counters, settings)
         stack.push_async_callback(socket.cleanup)
         await stop.wait()

@@ -1,4 +1,4 @@
-"""The bookbuyer and the bookthief: the same program, under different names."""
+"""The client of the bookstore: bookbuyer and bookthief are the same program with different names."""
 
 import asyncio
 from typing import Final
@@ -11,18 +11,18 @@ from demo.apps.probe import call
 from demo.apps.settings import AppSettings
 
 ROUND: Final = (("books-bought", names.BOOKS_BOUGHT), ("bookstore", names.BUY_A_BOOK))
-"""What a client does in each round: the destination it counts under, and the path."""
+"""Calls of each round: the name of the counter, and the path."""
 
 
 class Client:
-    """Asks for the books bought and buys one, round after round, over connections it keeps."""
+    """Client that lists the bought books and buys one in each round, over long-lived connections."""
 
     def __init__(self, settings: AppSettings, counters: Counters) -> None:
         self._settings = settings
         self._counters = counters
 
     async def run(self) -> None:
-        """Work until cancelled, `rate` rounds per second."""
+        """Run until cancelled, about `rate` rounds per second."""
         timeout = aiohttp.ClientTimeout(total=5)
         async with aiohttp.ClientSession(timeout=timeout) as session:
             while True:
@@ -40,5 +40,5 @@ class Client:
 
 
 def logged(url: str, outcome: str) -> str:
-    """Return a line about a call, such as Open Service Mesh's own programs print."""
+    """Return a log line for a call, in the form used by Open Service Mesh's own programs."""
     return f"Status: {outcome} ({url})" if outcome.isdigit() else f"Error fetching {url}: {outcome}"

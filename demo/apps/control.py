@@ -1,4 +1,4 @@
-"""A program's own Unix socket: what it counted, and requests made from its place on demand, or steadily."""
+"""Control socket of a program: its counters, and test requests from the network of the program."""
 
 import asyncio
 from pathlib import Path
@@ -13,7 +13,7 @@ from demo.apps.load import Load, LoadRequest, Totals
 
 
 def application(counters: Counters) -> web.Application:
-    """Return the web application behind the socket: GET /status, POST /probe, POST, GET and DELETE /load."""
+    """Return the web application of the socket: GET /status, POST /probe, and POST, GET and DELETE /load."""
     loads: list[Load] = []
 
     async def status(_request: web.Request) -> web.Response:
@@ -31,7 +31,7 @@ def application(counters: Counters) -> web.Application:
         return web.json_response(text=loads[-1].totals.to_json())
 
     async def totals(_request: web.Request) -> web.Response:
-        # Asked again, the same: whoever lost the answer asks again.
+        # Repeated DELETE requests have the same answer, because a client that lost the answer asks again.
         return web.json_response(text=(await loads[-1].stop()).to_json())
 
     async def end(_application: web.Application) -> None:
@@ -48,48 +48,48 @@ def application(counters: Counters) -> web.Application:
 
 
 class ControlCall(Protocol):
-    """Leads a question to a program's socket: method, path and body; ClientError or OSError if it cannot."""
+    """Transport for queries to a control socket; raises ClientError or OSError if the query fails."""
 
     async def __call__(self, method: str, path: str, body: str | None = None) -> str:
-        """Return the answer's body."""
+        """Send a query, and return the body of the response."""
 
 
 class AppClient:
-    """The other end of a program's socket."""
+    """Client of a control socket."""
 
     def __init__(self, ask: ControlCall) -> None:
         self._ask = ask
 
     async def status(self) -> Counters:
-        """Return what the program has counted; raise ClientError or OSError if it does not answer."""
+        """Return the program's counters; raise ClientError or OSError if the program does not answer."""
         return Counters.from_json(await self._ask("GET", "/status"))
 
     async def probe(self, request: probe.Probe) -> probe.Outcomes:
-        """Have the program make the requests; return their outcomes."""
+        """Let the program make requests, and return their outcomes."""
         return probe.Outcomes.from_json(await self._ask("POST", "/probe", request.to_json()))
 
     async def load(self, wanted: LoadRequest) -> None:
-        """Have the program begin to send requests."""
+        """Let the program start a load."""
         await self._ask("POST", "/load", wanted.to_json())
 
     async def totals(self) -> Totals:
-        """Return what has become of them so far."""
+        """Return the totals of the load so far."""
         return Totals.from_json(await self._ask("GET", "/load"))
 
     async def unload(self) -> Totals:
-        """Have the program stop sending; return what became of all."""
+        """Stop the load, and return its totals."""
         return Totals.from_json(await self._ask("DELETE", "/load"))
 
 
 class Socket:
-    """A program's socket on this machine, in whatever network namespace that program is."""
+    """Transport to a Unix socket on this machine, also of a program in another network namespace."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     async def __call__(self, method: str, path: str, body: str | None = None) -> str:
-        """Ask."""
-        # A network namespace has no bearing on a Unix socket, so this works into every place alike.
+        """Send a query."""
+        # Unix sockets are found by their path in any network namespace.
         connector = aiohttp.UnixConnector(str(self._path))
         async with (
             asyncio.timeout(120),

@@ -1,4 +1,4 @@
-"""What one program counts: its own calls by outcome, and what it served by who asked."""
+"""Counters of one program: its own calls by outcome, and served requests by client."""
 
 import json
 from collections import Counter
@@ -9,12 +9,12 @@ from typing import Self
 
 @dataclass(slots=True)
 class Counters:
-    """The counts of one program since it started.
+    """Counters of one program since its start.
 
-    `calls` is destination → outcome → number, an outcome being an HTTP status, `ok` or a kind of failure;
-    `last` is destination → newest outcome; `identities` counts who answered a call that was served;
-    `served` counts requests by the caller's own name for itself, `tokens` those that carried a probe's
-    token (and these alone), so that a probe's requests can be told from the rest.
+    `calls` counts by destination and outcome: an HTTP status, `ok`, or a kind of failure, for example
+    `{"bookstore": {"200": 12, "refused": 1}}`. `last` is the newest outcome by destination. `identities`
+    counts served calls by the responding program. `served` counts requests by the name that the client sends,
+    without the requests of probes; `tokens` counts the requests of probes by their token.
     """
 
     calls: dict[str, Counter[str]] = field(default_factory=dict)
@@ -24,21 +24,21 @@ class Counters:
     tokens: Counter[str] = field(default_factory=Counter)
 
     def called(self, destination: str, outcome: str, identity: str = "") -> None:
-        """Count one call of ours, with who answered where that is known."""
+        """Count one call of this program, with the identity of the responding program if known."""
         self.calls.setdefault(destination, Counter())[outcome] += 1
         self.last[destination] = outcome
         if identity:
             self.identities[identity] += 1
 
     def serve(self, caller: str, token: str = "") -> None:
-        """Count one request that we served."""
+        """Count one request served by this program."""
         if token:
             self.tokens[token] += 1
         else:
             self.served[caller or "unknown"] += 1
 
     def to_json(self) -> str:
-        """Return the counts as JSON, keys sorted."""
+        """Return the counters as JSON with sorted keys."""
         return json.dumps(
             {
                 "calls": self.calls,
@@ -52,7 +52,7 @@ class Counters:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse the output of `to_json`."""
         data: Mapping[str, Mapping[str, object]] = json.loads(text)
         return cls(
             calls={name: _counter(outcomes) for name, outcomes in data["calls"].items()},

@@ -1,4 +1,4 @@
-"""The database: a TCP server that greets first, as MySQL does, and counts what is inserted."""
+"""The database: a TCP server that sends the first message, as MySQL does, and counts inserts."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,7 @@ from demo.apps.counters import Counters
 
 
 class Database:
-    """Answers INSERT, PING and QUIT; each insert is counted under its token, or its title's source."""
+    """Server for INSERT, PING and QUIT; inserts are counted by token, or by title without a token."""
 
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
@@ -16,11 +16,11 @@ class Database:
         self._conversations: set[asyncio.Task[None]] = set()
 
     async def serve(self, host: str, port: int) -> None:
-        """Listen; the server is running when this returns."""
+        """Start listening; the server accepts connections when this method returns."""
         self._server = await asyncio.start_server(self._accept, host, port)
 
     async def close(self) -> None:
-        """Stop listening and end every conversation."""
+        """Stop listening, and close all connections."""
         if self._server is not None:
             self._server.close()
         for conversation in self._conversations:
@@ -45,7 +45,7 @@ class Database:
                 await writer.wait_closed()
 
     def _answer(self, command: bytes) -> bytes:
-        """Return the answer to one command, empty where the conversation ends."""
+        """Return the response to a command; empty if the connection must be closed."""
         match command[:1]:
             case b"\x03":
                 return self._query(command[1:].decode(errors="replace").split())
@@ -63,5 +63,5 @@ class Database:
             case ["INSERT", title, token]:
                 self._counters.serve(title, token)
             case _:
-                return wire.refusal("only INSERT <title> is understood")
+                return wire.refusal("unknown query: expected INSERT <title> or INSERT <title> <token>")
         return wire.OK_ANSWER

@@ -1,4 +1,4 @@
-"""Standing load: requests at a steady pace until it is told to stop, each outcome counted."""
+"""Load: requests at a steady rate until stopped, with a count of each outcome."""
 
 import asyncio
 import time
@@ -14,14 +14,14 @@ from demo.apps.outcomes import CALL_ERRORS, is_allowed, of_error
 
 _KEPT_FAILURES: Final = 20
 _WORDS: Final = 120
-"""So much of an answer's body is kept of a failure: a proxy says there what became of the call."""
+"""Maximum length of the body that is kept of a failed request; proxies write the cause into the body."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest(Request):
-    """What to ask, by whom and how often: requests a second over all clients.
+    """A load: URL, headers, and the requests per second of all clients together.
 
-    Every other client opens a connection for each of its requests; the others keep theirs.
+    Every second client opens a new connection for each request; the others keep their connections.
     """
 
     url: str
@@ -33,7 +33,7 @@ class LoadRequest(Request):
 
 @dataclass(slots=True)
 class Totals(Answer):
-    """What became of a load: outcomes, who served, by Pod, and the first failures, with when and why."""
+    """Totals of a load: outcomes, served requests by Pod, and the first 20 failures with time and cause."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     pods: Counter[str] = field(default_factory=Counter)
@@ -41,17 +41,17 @@ class Totals(Answer):
 
     @property
     def sent(self) -> int:
-        """Return how many requests there were."""
+        """Return the number of requests."""
         return self.outcomes.total()
 
     @property
     def failed(self) -> int:
-        """Return how many of them were not served."""
+        """Return the number of requests without a successful response."""
         return sum(number for outcome, number in self.outcomes.items() if not is_allowed(outcome))
 
 
 class Load:
-    """One load; it begins when it is made."""
+    """A running load; starts when it is created."""
 
     def __init__(self, wanted: LoadRequest) -> None:
         self.totals = Totals()
@@ -61,12 +61,14 @@ class Load:
         self._task = asyncio.create_task(self._run(), name="load")
 
     async def stop(self) -> Totals:
-        """Send nothing more, wait for what is under way, and return what became of all."""
+        """Send no more requests, wait for requests in progress, and return the totals."""
         self._stopping.set()
         await self._task
         return self.totals
 
     async def _run(self) -> None:
+        # Both kinds of connections are needed: kept ones show how a Pod drains, and new ones how it is
+        # chosen.
         await asyncio.gather(*(self._client(fresh=bool(each % 2)) for each in range(self._wanted.clients)))
 
     async def _client(self, *, fresh: bool) -> None:

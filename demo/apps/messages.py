@@ -1,4 +1,4 @@
-"""What goes over a program's own socket, as JSON: what it is asked to do, and what became of that."""
+"""Messages of the control socket in JSON: requests to a program, and its answers."""
 
 import json
 from collections import Counter
@@ -8,15 +8,15 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a program is asked: fields in JSON's own values, but for `headers`, which are pairs of text."""
+    """A request; all fields are JSON values, except `headers`, which has pairs of strings."""
 
     def to_json(self) -> str:
-        """Return it as JSON."""
+        """Return the request as JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse the output of `to_json`."""
         data = json.loads(text)
         data["headers"] = tuple((str(name), str(value)) for name, value in data["headers"])
         return cls(**data)
@@ -24,15 +24,15 @@ class Request:
 
 @dataclass(slots=True)
 class Answer:
-    """What became of it: each field counts by words, or is in JSON's own values."""
+    """An answer; each field is a Counter by string, or a JSON value."""
 
     def to_json(self) -> str:
-        """Return it as JSON, keys sorted."""
+        """Return the answer as JSON with sorted keys."""
         return json.dumps({each.name: getattr(self, each.name) for each in fields(self)}, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote."""
+        """Parse the output of `to_json`."""
         data = json.loads(text)
         return cls(
             **{name: Counter(value) if isinstance(value, dict) else value for name, value in data.items()}

@@ -1,15 +1,15 @@
-"""Names that the programs agree on: headers and paths of the bookstore."""
+"""Names shared by the programs: headers and paths of the bookstore."""
 
 from typing import Final
 
 CALLER_HEADER: Final = "client-app"
-"""What a client calls itself; policy matches on it too."""
+"""Header with the client's name; policy can match the header."""
 TOKEN_HEADER: Final = "demo-token"  # noqa: S105 - a mark by which a probe's requests are counted, no secret
-"""Marks the requests of one probe."""
+"""Header with the token of a probe."""
 IDENTITY_HEADER: Final = "identity"
-"""Which program answered."""
+"""Header with the name of the responding program."""
 POD_HEADER: Final = "pod"
-"""Which of several that are the same program answered."""
+"""Header with the Pod of the responding program."""
 USER_AGENT: Final = "bookstore-http-client/1.0"
 
 BOOKS_BOUGHT: Final = "/books-bought"
@@ -18,5 +18,5 @@ RESTOCK_BOOKS: Final = "/restock-books"
 
 
 def client_headers(name: str) -> dict[str, str]:
-    """Return the headers that a client called `name` sends with each request."""
+    """Return the headers of every request of the client `name`."""
     return {CALLER_HEADER: name, "user-agent": USER_AGENT}

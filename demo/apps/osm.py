@@ -1,10 +1,10 @@
-"""The programs as Open Service Mesh's manifests start them: by its commands, flags and environment.
+"""Programs with the commands, flags and environment of Open Service Mesh's manifests.
 
     python -m demo.apps.osm bookbuyer|bookthief|bookstore|bookwarehouse|mysql [--port N]
     python -m demo.apps.osm purchase|relay|call URL
 
-`purchase` buys some books and ends, for a Job; `relay` leads a program's socket to standard input and output;
-`call` makes one request, and prints how it ended.
+`purchase` buys 20 books and ends, for a Job; `relay` connects standard input and output to the control socket
+of a program; `call` makes one request and prints its outcome.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from demo.apps.settings import AppSettings
 CONTROL: Final = Path("/tmp/bookstore.sock")  # noqa: S108 - a container's own
 PORT: Final = 14001
 LINGER_SECONDS: Final = 5.0
-"""What is told to end serves on until nobody calls it any more, as whoever loses no call must."""
+"""Seconds to serve after SIGTERM, because clients learn only later that the Pod ends."""
 _PURCHASES: Final = 20
 _ROLES: Final = {
     "bookbuyer": "client",
@@ -38,7 +38,7 @@ _ROLES: Final = {
 
 
 def settings(program: str, port: int, environment: Mapping[str, str]) -> AppSettings:
-    """Say what a program is told by its manifest, and what it knows by itself."""
+    """Return the settings of a program: from the environment of its manifest, and built-in values."""
     warehouse = f"bookwarehouse.{environment.get('BOOKWAREHOUSE_NAMESPACE', 'bookwarehouse')}"
     return AppSettings(
         name=environment.get("IDENTITY", program),
@@ -66,7 +66,7 @@ async def _serve(program: str, port: int) -> None:
 
 
 async def _purchase() -> int:
-    """Buy books; return how many of the purchases failed."""
+    """Buy books; return the number of failed purchases."""
     url = _bookstore(os.environ) + names.BUY_A_BOOK
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)) as session:
         found = [await call(session, "GET", url, names.client_headers("job")) for _ in range(_PURCHASES)]
@@ -82,7 +82,7 @@ async def _call(url: str) -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run a program until it is told to end; return its exit status."""
+    """Run a program until SIGTERM or its end; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m demo.apps.osm", description=__doc__)
     parser.add_argument("program", choices=[*_ROLES, "purchase", "relay", "call"])
     parser.add_argument("url", nargs="?", default="")

@@ -1,4 +1,4 @@
-"""Names for how a call ended."""
+"""Names of the outcomes of calls."""
 
 import asyncio
 import errno
@@ -13,14 +13,14 @@ CLOSED: Final = "closed"
 TIMEOUT: Final = "timeout"
 UNRESOLVED: Final = "unresolved"
 OK: Final = "ok"
-"""A database call that was answered; HTTP calls have their status as outcome."""
+"""Outcome of a successful database call; HTTP calls have their status as outcome."""
 
 CALL_ERRORS: Final = (aiohttp.ClientError, OSError, TimeoutError, EOFError)
-"""What a call over HTTP or TCP may end with."""
+"""Exceptions of failed calls over HTTP or TCP."""
 
 
 def of_error(error: Exception) -> str:
-    """Name the failure of a call: refused, reset, closed, timeout, unresolved, or `error: <class>`."""
+    """Return the outcome for an error: refused, reset, closed, timeout, unresolved, or `error: <class>`."""
     match error:
         case TimeoutError():
             return TIMEOUT
@@ -39,13 +39,13 @@ def of_error(error: Exception) -> str:
 
 
 def is_allowed(outcome: str) -> bool:
-    """Say whether a call was served: `ok`, or a status from 200 to 299."""
+    """Return whether a call was served: `ok`, or a status from 200 to 299."""
     return outcome == OK or (outcome.isdigit() and 200 <= int(outcome) <= 299)
 
 
 def is_denied(outcome: str) -> bool:
-    """Say whether a call was turned away: no connection, or a proxy's 403, 404 or 503.
+    """Return whether a call was denied: the connection failed, or a proxy answered 403, 404 or 503.
 
-    Neither allowed nor denied: a timeout, an unknown name, another status. They are faults.
+    Timeouts, unresolved names and other statuses are neither served nor denied. They are faults.
     """
     return outcome in (REFUSED, RESET, CLOSED, "403", "404", "503")

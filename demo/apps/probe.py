@@ -1,4 +1,4 @@
-"""Requests made on demand from a program's own place: a fixed number, fresh, each outcome counted."""
+"""Probes: a fixed number of new requests from the network of a program, with a count of each outcome."""
 
 import asyncio
 from collections import Counter
@@ -14,10 +14,10 @@ from demo.apps.names import CALLER_HEADER, IDENTITY_HEADER, TOKEN_HEADER
 
 @dataclass(frozen=True, slots=True)
 class Probe(Request):
-    """What to ask: `count` HTTP requests (or, where `method` is empty, database inserts) to host:port.
+    """A probe: `count` HTTP requests, or database inserts if `method` is empty, to `host` and `port`.
 
-    `token` goes along with each, so that the server's own count can be compared. HTTP requests share at
-    most `concurrency` new connections; each insert has a connection of its own. `timeout` is in seconds.
+    All requests carry `token`, so that the outcomes can be compared with the server's count. HTTP requests
+    use at most `concurrency` new connections; each insert has its own connection. `timeout` is in seconds.
     """
 
     host: str
@@ -33,15 +33,16 @@ class Probe(Request):
 
 @dataclass(slots=True)
 class Outcomes(Answer):
-    """How a probe's requests ended, and who answered those that were served."""
+    """Outcomes of a probe, and the responding programs of served requests."""
 
     results: Counter[str] = field(default_factory=Counter)
     identities: Counter[str] = field(default_factory=Counter)
 
 
 async def run(probe: Probe) -> Outcomes:
-    """Make the probe's requests and count their outcomes; never raises for a request that failed."""
+    """Make the requests and count their outcomes; failed requests raise no error."""
     found = Outcomes()
+    # The workers share one iterator, so that together they make exactly `count` requests.
     todo = iter(range(probe.count))
     if not probe.method:
         await asyncio.gather(*(_insert(probe, todo, found) for _ in range(probe.concurrency)))
@@ -68,7 +69,7 @@ async def _request(
 async def call(
     session: aiohttp.ClientSession, method: str, url: str, headers: dict[str, str]
 ) -> tuple[str, str]:
-    """Make one HTTP call; return its outcome and, if it was served, the identity that answered."""
+    """Make one HTTP call; return the outcome, and the responding program if the call was served."""
     try:
         async with session.request(method, url, headers=headers) as response:
             await response.read()

@@ -1,7 +1,7 @@
-"""A program's socket, led over standard input and output: what `kubectl exec` has of a container.
+"""Relay between standard input and output and a control socket, for `kubectl exec`.
 
-A line is a JSON object: a question is `{"id", "method", "path", "body"}`, its answer `{"id", "status",
-"body"}`. Questions are answered side by side, in whatever order they are done.
+Each line is a JSON object: `{"id", "method", "path", "body"}` for a query, and `{"id", "status", "body"}` for
+its answer. Queries are processed concurrently, so answers can have another order.
 """
 
 import asyncio
@@ -13,10 +13,11 @@ import aiohttp
 
 
 async def serve(socket: Path) -> None:
-    """Answer until the input ends."""
+    """Answer queries until standard input ends."""
     lines: asyncio.Queue[str] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 
+    # In a thread, because the event loop cannot watch every kind of standard input, for example no file.
     def read() -> None:
         for line in sys.stdin:
             loop.call_soon_threadsafe(lines.put_nowait, line)

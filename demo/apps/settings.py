@@ -1,4 +1,4 @@
-"""What a program is told, by its environment."""
+"""Settings of a program, read from its environment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,13 +8,14 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class AppSettings:
-    """A program's settings.
+    """Settings of a program.
 
-    `name` is what it calls itself, `control` its Unix socket, `listen` where it serves (None for a pure
-    client). `bookstore` and `bookwarehouse` are base URLs, `database` is a host and port: the addresses
-    of whatever it calls, which it takes for the things themselves. `rate` is rounds per second; `linger`
-    is how many seconds it serves on once it is told to end, until everybody knows that it goes; `pod` is
-    which one it is of several that have the same name. With `logged` a client prints how each call ended.
+    `name` is the program's name in requests and responses, `control` the path of its Unix socket, and
+    `listen` its address and port (None for a pure client). `bookstore` and `bookwarehouse` are base URLs, and
+    `database` is a host and port. The program uses them as plain addresses, and does not see the proxies
+    between. `rate` is in rounds per second. `linger` is the time in seconds to serve after SIGTERM, until all
+    clients know that the program ends. `pod` distinguishes Pods with the same name. With `logged` a client
+    prints the outcome of each call.
     """
 
     name: str
@@ -30,7 +31,7 @@ class AppSettings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
-        """Read APP_NAME, APP_CONTROL, APP_LISTEN, BOOKSTORE_URL, BOOKWAREHOUSE_URL, DATABASE, APP_RATE."""
+        """Read APP_NAME, APP_CONTROL, APP_LISTEN, BOOKSTORE_URL, BOOKWAREHOUSE_URL, DATABASE and APP_RATE."""
         return cls(
             name=environment["APP_NAME"],
             control=Path(environment["APP_CONTROL"]),

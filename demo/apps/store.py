@@ -1,4 +1,4 @@
-"""The bookstore: sells books, and restocks each one it sold through the warehouse."""
+"""The bookstore: sells books, and orders a new copy of each sold book from the warehouse."""
 
 import aiohttp
 from aiohttp import web
@@ -10,7 +10,7 @@ from demo.apps.settings import AppSettings
 
 
 class Store:
-    """One version of the bookstore; says in a header and in the body which one it is."""
+    """One version of the bookstore; a header and the body of each response have the version's name."""
 
     def __init__(self, settings: AppSettings, counters: Counters, session: aiohttp.ClientSession) -> None:
         self._settings = settings
@@ -30,7 +30,8 @@ class Store:
 
     async def _buy_a_book(self, request: web.Request) -> web.Response:
         self._sold += 1
-        # A sale stands even where the warehouse cannot be reached: the failure is counted, not hidden.
+        # A sale succeeds even if the warehouse cannot be reached: the failed call is counted and so stays
+        # visible.
         url = self._settings.bookwarehouse + names.RESTOCK_BOOKS
         outcome, _ = await call(self._session, "POST", url, names.client_headers(self._settings.name))
         self._counters.called("bookwarehouse", outcome)

@@ -1,4 +1,4 @@
-"""The bookwarehouse: takes restock orders and keeps them in the database."""
+"""The bookwarehouse: accepts orders and stores them in the database."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from demo.apps.settings import AppSettings
 
 
 class Warehouse:
-    """Stores every order over one database connection that it keeps, and opens anew when it breaks."""
+    """Warehouse with one long-lived database connection, which is opened again when it breaks."""
 
     def __init__(self, settings: AppSettings, counters: Counters) -> None:
         self._settings = settings
@@ -35,7 +35,8 @@ class Warehouse:
             outcome = await self._store()
         self._counters.called("mysql", outcome)
         if outcome != outcomes.OK:
-            # 502 is no proxy's refusal: whoever asks can tell a denied call from a database that is away.
+            # A proxy never answers 502 for a denied call. So clients can distinguish denied calls from a
+            # missing database.
             return self._answer(request, 502)
         self._stock += 1
         return self._answer(request, 200)
@@ -51,7 +52,9 @@ class Warehouse:
         )
 
     async def _store(self) -> str:
-        """Insert one book, on a new connection if the kept one is gone; return the outcome."""
+        """Insert one book, on a new connection if the old one is broken; return the outcome."""
+        # A kept connection may have been closed since the last order, so a failure on it is tried once more
+        # on a new connection. A failure on a new connection is final.
         kept = self._database is not None
         try:
             return await self._insert()

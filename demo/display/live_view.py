@@ -1,4 +1,4 @@
-"""Watches a running bookstore: asks everybody twice a second or so, and shows the picture."""
+"""Loop of the live view: every second, query the control plane and the programs, and show a picture."""
 
 import asyncio
 import time
@@ -20,21 +20,22 @@ from demo.display.view import FullScreen, render, summary
 _EVERY_SECONDS: Final = 1.0
 _LINE_SECONDS: Final = 5.0
 _WINDOW: Final = 10
-"""Rates and ratios are over this many pictures, so that an edit shows at once and a ratio is steady."""
+"""Number of pictures for the shares of the split, so that a share is steady; rates use only the last four."""
 
 
 class Watch:
-    """Takes pictures of a bookstore, each over a sliding window."""
+    """Source of pictures of a bookstore; keeps the counters of the last pictures for rates and shares."""
 
     def __init__(self, bookstore: Bookstore) -> None:
         self._bookstore = bookstore
         self._seen: deque[tuple[float, Mapping[str, Counters]]] = deque(maxlen=_WINDOW)
 
     async def take(self) -> picture.Picture:
-        """Take one picture; what does not answer is shown as such, not raised."""
+        """Take one picture. A component without an answer is shown as such and never raises an error."""
         counts = await self._counts()
         self._seen.append((time.monotonic(), counts))
         (_, before), (now, after) = self._seen[0], self._seen[-1]
+        # Rates cover about three seconds, so that the effect of an edited manifest is visible soon.
         (recent, last) = self._seen[max(0, len(self._seen) - 4)]
         plane = self._bookstore.plane
         documents: dict[str, Mapping[str, object]] = {}
@@ -64,12 +65,14 @@ class Watch:
             try:
                 found[name] = await program.status()
             except (aiohttp.ClientError, OSError):
+                # A program without an answer counts as idle; `supervisor.check` reports a program that has
+                # ended.
                 found[name] = Counters()
         return found
 
 
 async def show(bookstore: Bookstore, console: Console) -> None:
-    """Show pictures until cancelled: in place on a terminal, a line every few seconds elsewhere."""
+    """Show pictures until cancelled: in place on a terminal, else one line every 5 seconds."""
     watch = Watch(bookstore)
     if not console.is_terminal:
         while True:

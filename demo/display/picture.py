@@ -1,4 +1,4 @@
-"""What the live view shows, as values: read from the debug JSON and the programs' counts. Pure."""
+"""Values of the live view, read from the control plane's debug JSON and the programs' counters. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,15 +28,16 @@ CALLS: Final[tuple[tuple[Place, ServiceKey], ...]] = (
     (STORE_V2, BOOKWAREHOUSE),
     (WAREHOUSE, MYSQL),
 )
-"""What the programs do by themselves, and the view therefore can observe."""
+"""Calls that the programs make all the time, so the live view can observe them: client and service."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One client and one server: what policy says, what was seen.
+    """Policy and observed calls of one client and one service.
 
-    `allowed` is None where the control plane says nothing of the pair; `by` are the objects that allow it;
-    `outcomes` are calls by outcome since the last picture, `rate` all of them per second, `last` the newest.
+    `allowed` is None if `/debug/access` has no entry for the pair; `by` names the objects that allow the
+    calls, for example `TrafficTarget bookstore/bookstore`. `outcomes` counts the calls of the last few
+    seconds by outcome, `rate` is their number per second, and `last` is the newest outcome.
     """
 
     source: str
@@ -50,7 +51,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """One sidecar: connected, expected or disconnected, and each resource type's state."""
+    """One sidecar: its state (connected, expected, disconnected, held) and the state of each type."""
 
     name: str
     state: str
@@ -58,13 +59,13 @@ class Sidecar:
 
     @property
     def is_synced(self) -> bool:
-        """Say whether it is connected and has acknowledged everything it was sent."""
+        """Return whether the sidecar is connected and has acknowledged all its resources."""
         return self.state == "connected" and all(state in ("synced", "asked") for _, state in self.sync)
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Everything the view shows at one moment. `certificates` pairs identities with their end of validity."""
+    """All values of the live view at one moment; `certificates` has pairs of identity and end of validity."""
 
     mode: str
     mesh: str
@@ -76,7 +77,8 @@ class Picture:
     certificates: tuple[tuple[str, datetime], ...] = ()
     problems: tuple[str, ...] = ()
     silent: str = ""
-    """Why the control plane does not answer; empty if it does."""
+    """Error of the last query without an answer from the control plane; empty if all queries were answered.
+    """
 
 
 def pairs(
@@ -85,7 +87,7 @@ def pairs(
     after: Mapping[str, Counters],
     seconds: float,
 ) -> tuple[Pair, ...]:
-    """Join `/debug/access` with what the programs counted between two moments `seconds` apart."""
+    """Combine `/debug/access` with the programs' counters at two moments `seconds` apart."""
     found = []
     for place, service in CALLS:
         old, new = before.get(place.name, Counters()), after.get(place.name, Counters())
@@ -109,14 +111,14 @@ def _policy(
 
 
 def split(before: Mapping[str, Counters], after: Mapping[str, Counters]) -> tuple[tuple[str, int], ...]:
-    """Return how many books the buyer bought from each version between two moments."""
+    """Return the number of books that bookbuyer bought from each version between two moments."""
     old, new = before.get(BOOKBUYER.name, Counters()), after.get(BOOKBUYER.name, Counters())
     bought = new.identities - old.identities
     return tuple((place.name, bought[place.name]) for place in (STORE_V1, STORE_V2))
 
 
 def sidecars(proxies: Mapping[str, object]) -> tuple[Sidecar, ...]:
-    """Read `/debug/proxy`: the bookstore's sidecars, in the order of the table."""
+    """Read the bookstore's sidecars from `/debug/proxy`, in the order of PLACES."""
     listed = {str(entry.get("uuid")): entry for entry in _mappings(proxies, "proxies")}
     return tuple(_sidecar(place, listed.get(place.uuid, {})) for place in PLACES)
 
@@ -129,7 +131,7 @@ def _sidecar(place: Place, entry: Mapping[str, object]) -> Sidecar:
 
 
 def certificates(document: Mapping[str, object]) -> tuple[tuple[str, datetime], ...]:
-    """Read `/debug/certs`: service identities and when their certificates end, sorted."""
+    """Read service identities and the end of validity of their certificates from `/debug/certs`, sorted."""
     return tuple(
         sorted(
             (str(entry["identity"]), datetime.fromisoformat(str(entry["not_after"])))
@@ -139,7 +141,7 @@ def certificates(document: Mapping[str, object]) -> tuple[tuple[str, datetime], 
 
 
 def problems(document: Mapping[str, object]) -> tuple[str, ...]:
-    """Read `/debug/policies`: a line for every error and warning in the manifests."""
+    """Read errors and warnings about manifests from `/debug/policies`, one line for each."""
     return tuple(
         str(entry.get("line", entry))
         for entry in _mappings(document, "problems")

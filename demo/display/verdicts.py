@@ -1,4 +1,4 @@
-"""What a walk through the matrix found: verdicts, and the table that shows them. Pure."""
+"""Verdicts of a walk through the acceptance matrix, and the table with them. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ from demo.matrix import CELLS, PHASES, Request
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One checked cell: what was expected, what was observed, and whether they agree."""
+    """Result of one check: expected and observed outcome, and whether they agree."""
 
     phase: str
     what: str
@@ -25,39 +25,39 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class CellResult:
-    """The requests of one cell as the client saw them, and how many of them the server counted."""
+    """Outcomes of the requests of one cell at the client, and the number of them counted by the server."""
 
     results: Counter[str] = field(default_factory=Counter)
     counted: int = 0
 
     def is_served(self, requests: int) -> bool:
-        """Say whether every request was served, and the server counted every one."""
+        """Return whether all `requests` were served, and the server counted all of them."""
         served = sum(number for outcome, number in self.results.items() if outcomes.is_allowed(outcome))
         return served == requests == self.results.total() == self.counted
 
     def is_denied(self, requests: int) -> bool:
-        """Say whether every request was turned away, and the server counted none."""
+        """Return whether all `requests` were denied, and the server counted zero of them."""
         denied = sum(number for outcome, number in self.results.items() if outcomes.is_denied(outcome))
         return denied == requests == self.results.total() and self.counted == 0
 
     def __str__(self) -> str:
         seen = ", ".join(f"{number} x {outcome}" for outcome, number in sorted(self.results.items()))
-        return f"{seen or 'nothing'}; server counted {self.counted}"
+        return f"{seen or 'no requests'}; the server counted {self.counted}"
 
 
 def controls(
     verdicts: Iterable[Verdict], cells: Sequence[tuple[str, Request]] = CELLS
 ) -> tuple[Verdict, ...]:
-    """Judge the denials: each row that is denied in a phase must have been served, observed, in another.
+    """Return a positive control for each row with denials: the request must be served in another phase.
 
-    A row that was never served proves nothing when it is denied: the path might just be broken.
+    Without a positive control a denial proves little, because the path could be broken for another reason.
     """
     served = {verdict.what for verdict in verdicts if verdict.expected == "served" and verdict.holds}
     return tuple(
         Verdict(
             "all",
-            f"positive control of {request.label}",
-            "served in some phase",
+            f"positive control: {request.label}",
+            "served in a phase",
             "served" if request.label in served else "never served",
             request.label in served,
         )
@@ -67,8 +67,10 @@ def controls(
 
 
 def grid(verdicts: Sequence[Verdict]) -> RenderableType:
-    """Return the matrix as a table, a row per request and a column per phase, then the other checks."""
-    table = Table(title="bookstore, expected/observed: ✔ served, ✘ denied", title_justify="left")
+    """Return the matrix as a table (a row per request, a column per phase), followed by the other checks."""
+    table = Table(
+        title="Requests, expected/observed: ✔ served, ✘ denied, ! other than expected", title_justify="left"
+    )
     table.add_column("request")
     for phase in PHASES:
         table.add_column(phase.name, justify="center")
@@ -76,7 +78,7 @@ def grid(verdicts: Sequence[Verdict]) -> RenderableType:
     for _, request in CELLS:
         table.add_row(request.label, *(_mark(found.get((phase.name, request.label))) for phase in PHASES))
     rows = {request.label for _, request in CELLS}
-    others = Table(box=None, pad_edge=False, title="other checks", title_justify="left")
+    others = Table(box=None, pad_edge=False, title="Other checks", title_justify="left")
     for column in ("phase", "check", "expected", "observed", ""):
         others.add_column(column)
     for verdict in verdicts:
@@ -97,7 +99,7 @@ def _mark(verdict: Verdict | None) -> Text:
 
 
 def wrong(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
-    """Return a line for each verdict that does not hold."""
+    """Return one line for each failed check."""
     return tuple(
         f"phase {verdict.phase}: {verdict.what}: expected {verdict.expected}, observed {verdict.observed}"
         for verdict in verdicts

@@ -24,7 +24,7 @@ def render(picture: Picture) -> RenderableType:
 
 @dataclass(frozen=True, slots=True)
 class FullScreen:
-    """A view that fills the screen. If lines are left over, the last line gives their number."""
+    """A view with the height of the screen. If lines do not fit, the last line gives their number."""
 
     view: RenderableType
 
@@ -111,7 +111,8 @@ def _table(*columns: str) -> Table:
 
 def _pairs(picture: Picture) -> RenderableType:
     table = _table("client", "service", "policy", "req/s", "observed")
-    # On a narrow terminal this column gives way first, and is cut, not folded.
+    # On a narrow terminal this column is shortened first, because only this one may wrap; `overflow` cuts the
+    # text.
     table.add_column("allowed by")
     for pair in picture.pairs:
         seen = [_outcome(name, f"{name} ({count})") for name, count in pair.outcomes]

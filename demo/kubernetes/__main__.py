@@ -1,4 +1,4 @@
-"""`python -m demo.kubernetes`: the bookstore on a node of this machine; its matrix, and what operators do."""
+"""Command `python -m demo.kubernetes`: the bookstore on a node of this machine, its matrix and its scenes."""
 
 import argparse
 import asyncio
@@ -33,7 +33,7 @@ _DESCRIPTION: Final = (
 
 
 def arguments(argv: Sequence[str]) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m demo.kubernetes", description=_DESCRIPTION)
     parser.add_argument("--once", action="store_true", help="Run the matrix and the scenes once, and exit.")
     parser.add_argument("--apps", type=Path, help="Directory with Open Service Mesh's own manifests/apps.")
@@ -59,13 +59,19 @@ class Demo:
         self._store = PodStore(self._plane, images.BOOKSTORE)
 
     async def run(self) -> tuple[Verdict, ...]:
-        """Begin as a newcomer, then start the bookstore; walk the matrix and the scenes if that is asked."""
+        """Run the first steps of a new user and start the bookstore.
+
+        With --once walk the matrix and the scenes.
+        """
         try:
             await self._cluster.kubectl.apply(volumes(self._cluster.node))
             verdicts = [await newcomer.walk(self._plane, partial(print, flush=True))]
             await self._start()
             if not self._told.once:
-                print(f"export KUBECONFIG={self._cluster.kubectl.kubeconfig}; Ctrl-C ends it", flush=True)
+                print(
+                    f"export KUBECONFIG={self._cluster.kubectl.kubeconfig}; press Ctrl-C to stop the demo",
+                    flush=True,
+                )
                 await asyncio.Event().wait()
             tried = partial(inbound.check, self._store, self._cluster.node)
             verdicts += await Walk(self._store, self._say, tried).run()
@@ -79,18 +85,18 @@ class Demo:
         await self._cluster.kubectl.apply(namespaces())
         await self._store.deploy(applications(*([self._told.apps] if self._told.apps else [])))
         await self._store.wait()
-        self._say("the bookstore is up")
+        self._say("all programs of the bookstore answer")
 
     def _say(self, line: str) -> None:
         print(f"{time.monotonic() - self._began:6.1f} s  {line}", flush=True)
 
 
 async def until_signal(work: Callable[[], Awaitable[tuple[Verdict, ...]]]) -> tuple[Verdict, ...]:
-    """Do it to its end, or until a signal comes."""
+    """Run `work` to its end, or cancel it at SIGINT, SIGTERM or SIGHUP."""
     task = asyncio.ensure_future(work())
 
     def end() -> None:
-        # Once: a second Ctrl-C must not interrupt the ending itself.
+        # Only the first signal counts, because a second Ctrl-C must not interrupt the cleanup.
         if not task.cancelling():
             task.cancel()
 
@@ -104,7 +110,10 @@ async def until_signal(work: Callable[[], Awaitable[tuple[Verdict, ...]]]) -> tu
 
 @contextlib.contextmanager
 def emptied(folder: Path) -> Iterator[Path]:
-    """Have a folder for one demo, empty before and gone afterwards; after a fault it stays, with its logs."""
+    """Provide an empty folder and remove it afterwards.
+
+    After an error the folder stays, because it has the logs.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     yield folder
@@ -119,11 +128,11 @@ def main(argv: Sequence[str]) -> int:
     began = time.monotonic()
     try:
         with locked(state), emptied(state / "run") as folder, own_cluster(folder) as cluster:
-            print(f"cluster: up after {time.monotonic() - began:.0f} s", flush=True)
+            print(f"cluster: ready after {time.monotonic() - began:.0f} s", flush=True)
             verdicts = asyncio.run(until_signal(Demo(cluster, folder, told).run))
     except (KeyboardInterrupt, asyncio.CancelledError):
         shutil.rmtree(state / "run", ignore_errors=True)
-        print("ended by a signal; nothing is left of it")
+        print("stopped by a signal; the cluster is removed")
         return _ENDED if told.once else 0
     except (DemoError, OSError) as error:
         print(f"demo: {error}", file=sys.stderr)

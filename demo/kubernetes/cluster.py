@@ -1,4 +1,4 @@
-"""A node of its own on this machine for the demo, with what its Pods need and nobody provides there."""
+"""A cluster of one node for the demo, with its images and volumes."""
 
 import contextlib
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _CONTROL_PLANE_USER: Final = 1337
 
 @dataclass(frozen=True, slots=True)
 class OwnCluster:
-    """A node of ours: its kubelet and its processes are ours to kill."""
+    """A cluster of the demo, whose kubelet and processes may be killed."""
 
     node: Node
     kubectl: Kubectl
@@ -28,7 +28,10 @@ class OwnCluster:
 
 @contextlib.contextmanager
 def own_cluster(folder: Path) -> Iterator[OwnCluster]:
-    """Start a cluster of one node in a new folder, with the demo's images; it ends with the block."""
+    """Start a cluster of one node in a new folder, with the demo's images.
+
+    The cluster ends with the block.
+    """
     try:
         with node(folder / "cluster") as started:
             cache = folder / "kubectl"
@@ -43,12 +46,16 @@ def equip(started: Node) -> None:
     """Load the demo's images into a node."""
     started.load(images.bookstore())
     started.load(images.meshwright(images.MESHWRIGHT, find_envoy()))
+    # The upgrade needs a second name of the same image.
     also = ("images", "tag", images.MESHWRIGHT, images.UPGRADED)
     started.inside.run("ctr", f"--address={SOCKET}", "--namespace=k8s.io", *also)
 
 
 def volumes(started: Node) -> Iterator[dict[str, Any]]:
-    """Make room for what Pods keep, which on a node of ours nobody provides; yield the volumes."""
+    """Create folders for volumes on the node, and yield the PersistentVolumes.
+
+    The node has no storage provisioner, so each claim gets a prepared volume.
+    """
     for claim, owner in (
         ("meshwright-system/state-meshwright-0", _CONTROL_PLANE_USER),
         ("bookwarehouse/data-mysql-0", 0),

@@ -1,4 +1,4 @@
-"""The bookstore's image: every program of it, under the names by which its manifests start them."""
+"""Images of the demo: the programs of the bookstore under the names in their manifests, and Meshwright."""
 
 from pathlib import Path
 from typing import Final
@@ -12,7 +12,7 @@ from tools.real_parts.images.own_images import envoy_layer
 BOOKSTORE: Final = "demo.local/bookstore:v1"
 MESHWRIGHT: Final = "demo.local/meshwright:v1"
 UPGRADED: Final = "demo.local/meshwright:v2"
-"""The same program by another name: what is tried is that it is replaced, not what is new in it."""
+"""The same program under another name, because the upgrade scene tests only the replacement."""
 
 _APPS: Final = Path(__file__).parents[1] / "apps"
 _AT: Final = "/opt/bookstore"
@@ -29,7 +29,10 @@ _PROGRAMS: Final = (
 
 
 def bookstore() -> Image:
-    """Return it; its database has no command in its manifest."""
+    """Return the image of the bookstore.
+
+    Its default command is the database, whose manifest has no command.
+    """
     scripts = {f"/{name}": Text(_script(name), executable=True) for name in _PROGRAMS}
     package = {f"{_AT}/demo/__init__.py": Text(""), **tree(_APPS, f"{_AT}/demo/apps")}
     files = {**busybox("sh"), **package, **scripts}
@@ -45,13 +48,14 @@ def _script(name: str) -> str:
 
 
 def meshwright(name: str, envoy: str) -> Image:
-    """Return an image of the control plane and of the proxy: this project, Envoy, and what sets rules."""
+    """Return an image for control plane and sidecars: this project, Envoy, and iptables."""
     if not Path(envoy).exists():
-        raise DemoError(f"there is no Envoy at {envoy}")
+        raise DemoError(f"{envoy} does not exist: run `make envoy`, or set MESHWRIGHT_ENVOY")
     files: Files = {
         **busybox("sh", "cat", "sleep"),
         **iptables(),
         "/usr/local/bin/meshwright": Link(f"{HOME}/bin/meshwright"),
     }
+    # The environment is a layer of both images, so that a node stores it once.
     below = (compiled_environment(), envoy_layer(Path(envoy)))
     return Image(name, files, ("/usr/local/bin/meshwright",), below=below)

@@ -1,4 +1,4 @@
-"""Pods' inbound ports, tried by hand from the node's network, with certificates of the control plane."""
+"""Attempts at Pods' inbound ports from the network of the node, with certificates of the control plane."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _ISSUED: Final = "/state/tried-by-hand"
 
 @dataclass(frozen=True, slots=True)
 class NodeAccess:
-    """The reach of Pods from their node: addresses by place, and a folder with roots and certificates."""
+    """Access to Pods from their node: addresses by workload, and a folder with root and certificates."""
 
     node: Node
     programs: Mapping[str, AppClient]
@@ -29,27 +29,27 @@ class NodeAccess:
     folder: Path
 
     def target(self, place: Place, service: ServiceKey) -> mtls.Target:
-        """Return the Pod's port: its rules lead what comes there to its sidecar."""
+        """Return the address of the Pod; the Pod's iptables rules redirect the connection to the sidecar."""
         address = self.addresses[place]
         return mtls.Target(address, SERVICE_PORTS[service], service.fqdn(), self.folder / "ca.pem")
 
     def service(self, place: Place) -> mtls.Credentials:
-        """Return the one that was fetched."""
+        """Return the service certificate that was copied from the control plane."""
         path = self.folder / f"{place.name}.pem"
         return mtls.Credentials(path, path)
 
     def proxy(self, place: Place) -> mtls.Credentials:
-        """Return one that was issued for this: no sidecar's own leaves its Pod."""
+        """Return a certificate issued for this check, because the sidecar's own never leaves its Pod."""
         del place
         return mtls.Credentials(self.folder / "proxy.pem", self.folder / "proxy.key")
 
     def do(self, work: Callable[[], str]) -> str:
-        """Make it in the node's network."""
+        """Run the attempt in the network of the node."""
         return self.node.inside.do(work)
 
 
 async def check(store: PodStore, node: Node, phase: str) -> list[Verdict]:
-    """Fetch what it takes, and make every attempt."""
+    """Copy the certificates from the control plane, and make all attempts."""
     folder = store.plane.folder / "by-hand"
     folder.mkdir(mode=0o700, exist_ok=True)
     issue = ("certs", "issue-proxy", "--state", _STATE, "--uuid", "tried-by-hand", "--anyway")

@@ -1,4 +1,4 @@
-"""kubectl, as a user has it, on one kubeconfig."""
+"""Client of a cluster: runs kubectl as a user does, with one kubeconfig."""
 
 import asyncio
 import json
@@ -13,26 +13,24 @@ from typing import Any, Final
 from demo.supervisor import DemoError, run
 
 SECONDS: Final = 400.0
-"""How long anything that is waited for may take: a machine may be slow, and Pods begin side by side."""
+"""Maximum seconds of any wait; long, because many Pods start at the same time, maybe on a slow machine."""
 _SHORTEST, _LONGEST = 0.2, 0.5
-"""Seconds between two looks, which grow by a tenth of the wait: each look is a process."""
+"""Bounds of the pause between two checks, in seconds: a tenth of the wait so far. Each check is a process."""
 
 
 def find() -> str:
-    """Return kubectl: MESHWRIGHT_KUBECTL, the clone's own, or PATH's."""
+    """Return kubectl's path: MESHWRIGHT_KUBECTL, or `.kubectl/bin/kubectl` of the clone, or from PATH."""
     local = Path(__file__).parents[2] / ".kubectl" / "bin" / "kubectl"
     wanted = os.environ.get("MESHWRIGHT_KUBECTL")
     found = shutil.which(wanted or str(local)) or (None if wanted else shutil.which("kubectl"))
     if found is None:
-        raise DemoError(
-            "there is no kubectl: `make kubectl` makes .kubectl/bin/kubectl, or MESHWRIGHT_KUBECTL"
-        )
+        raise DemoError("kubectl was not found: run `make kubectl`, or set MESHWRIGHT_KUBECTL")
     return str(Path(found).absolute())
 
 
 @dataclass(frozen=True, slots=True)
 class Kubectl:
-    """kubectl with a kubeconfig; `enter` stands before it where the API is in another network."""
+    """kubectl with a kubeconfig; `enter` is a prefix of the command if the API is in another network."""
 
     program: str
     kubeconfig: Path
@@ -40,27 +38,30 @@ class Kubectl:
     enter: tuple[str, ...] = ()
 
     def command(self, *words: str) -> list[str]:
-        """Return the whole command."""
+        """Return the complete command line."""
         at = (f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.cache}")
         return [*self.enter, self.program, *at, *words]
 
     async def __call__(self, *words: str, given: str = "", deadline: float = SECONDS) -> str:
-        """Run it to its end, and return what it prints; DemoError with its words if it fails."""
+        """Run kubectl, and return its output; raise DemoError with the error output if it fails."""
         return await run(self.command(*words), given=given, deadline=deadline)
 
     async def apply(self, documents: Iterable[Mapping[str, object]]) -> str:
-        """Apply objects, server-side: what is there already is made to be as told."""
+        """Apply objects on the server side, and take fields over from other field managers."""
         given = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(documents)})
         return await self("apply", "--server-side", "--force-conflicts", "-f", "-", given=given)
 
     async def get(self, *words: str) -> dict[str, Any]:
-        """Return an object, or a list of them."""
+        """Return an object, or a list of objects, of `kubectl get`."""
         return dict(json.loads(await self("get", *words, "-o", "json")))
 
     async def until(
         self, holds: Callable[[dict[str, Any]], object], *words: str, seconds: float = SECONDS
     ) -> dict[str, Any]:
-        """Get until what comes is as wanted; return it. What is not there yet is waited for as well."""
+        """Repeat `kubectl get` until `holds` accepts the result, and return it.
+
+        Objects may still be missing.
+        """
         began = time.monotonic()
         while True:
             try:
@@ -72,5 +73,7 @@ class Kubectl:
                 said = str(error)
             waited = time.monotonic() - began
             if waited > seconds:
-                raise DemoError(f"waited {seconds:.0f} s in vain for `kubectl get {' '.join(words)}`: {said}")
+                raise DemoError(
+                    f"`kubectl get {' '.join(words)}` is not as expected after {seconds:.0f} s: {said}"
+                )
             await asyncio.sleep(min(max(waited / 10, _SHORTEST), _LONGEST))

@@ -1,4 +1,4 @@
-"""Calls of a Pod in the mesh that go on while something is done to it: how many sent, how many failed."""
+"""Load of a Pod in the mesh during an operation: number of sent and failed calls."""
 
 import contextlib
 import time
@@ -15,30 +15,30 @@ from demo.supervisor import DemoError
 from demo.topology import BOOKBUYER, BOOKSTORE
 
 _LEAST: Final = 100
-"""Fewer calls than these before or after what is done would prove nothing."""
+"""Minimum number of calls before and after an operation, because fewer would prove little."""
 _SECONDS: Final = 120.0
 
 
 class LoadObserver:
-    """A load that goes on, looked at from outside."""
+    """View of a running load."""
 
     def __init__(self, buyer: Program) -> None:
         self._buyer = buyer
 
     async def totals(self) -> Totals:
-        """Return what has become of it so far."""
+        """Return the totals of the load so far."""
         return Totals.from_json(await insist(self._buyer, "GET", "/load"))
 
     async def more(self, least: int = _LEAST) -> None:
-        """Wait until so many calls more are done."""
+        """Wait until `least` more calls are done; raise DemoError after 120 seconds."""
         wanted = (await self.totals()).sent + least
         limit = time.monotonic() + _SECONDS
         while (await self.totals()).sent < wanted:
             if time.monotonic() > limit:
-                raise DemoError("the load does not go on")
+                raise DemoError(f"the buyer sent fewer than {least} calls in {_SECONDS:.0f} s")
 
     async def served_by(self, pods: set[str]) -> set[str]:
-        """Wait until each of these Pods has served, or too long; return those that have."""
+        """Wait at most 120 seconds until each of these Pods has served calls; return the Pods that have."""
         limit = time.monotonic() + _SECONDS
         while not pods <= (served := set((await self.totals()).pods)) and time.monotonic() < limit:
             await self.more(10)
@@ -49,7 +49,7 @@ class LoadObserver:
 async def under_load(
     store: PodStore, found: list[Verdict], name: str, what: str
 ) -> AsyncIterator[LoadObserver]:
-    """Have the buyer buy while the block runs; judge what became of it: not one may have failed."""
+    """Let bookbuyer buy while the block runs, and add a verdict: none of the calls may fail."""
     buyer = store.asked[BOOKBUYER.name]
     host, port = store.target(BOOKBUYER, BOOKSTORE)
     headers = tuple(names.client_headers(BOOKBUYER.name).items())
@@ -60,6 +60,7 @@ async def under_load(
         yield counting
         await counting.more()
     finally:
+        # Also after an error in the block, because a running load would disturb the next scene.
         totals = Totals.from_json(await insist(buyer, "DELETE", "/load"))
     failures = f": {', '.join(totals.failures)}{await _unready(store)}" if totals.failed else ""
     observed = f"{totals.sent} sent, {totals.failed} failed{failures}"

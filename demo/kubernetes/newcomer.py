@@ -1,6 +1,6 @@
-"""A newcomer's way, from an empty cluster to a denied request explained, and allowed: the commands as typed.
+"""First steps of a new user: from an empty cluster to a request that is denied, explained and allowed.
 
-What is printed is what was run: the lines go to a shell, in which `kubectl` and `meshwright` are found.
+The printed lines are the executed lines: a shell runs them, with `kubectl` and `meshwright` in its PATH.
 """
 
 import os
@@ -28,7 +28,10 @@ _EXPLAIN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A command, and what it must print; `again`: until it does, for what was applied is on its way."""
+    """A command with its expected output and exit status.
+
+    With `again` the command is repeated until the output is as expected, because applied objects take time.
+    """
 
     line: str
     expected: str = ""
@@ -37,7 +40,7 @@ class Step:
 
 
 def steps(images: Images) -> tuple[Step, ...]:
-    """Return the commands of the walk, which are those of docs/kubernetes.md, with the images to install."""
+    """Return the commands of docs/kubernetes.md, with the images to install."""
     return (
         Step(f"meshwright install --print --set {images.values()} | kubectl apply -f -"),
         Step("kubectl -n meshwright-system rollout status statefulset/meshwright", "roll"),
@@ -53,7 +56,7 @@ def steps(images: Images) -> tuple[Step, ...]:
 
 
 async def walk(plane: Plane, say: Callable[[str], None]) -> Verdict:
-    """Go the way, print it, and judge whether everything came as it should; take the shop away again."""
+    """Run and print the commands, delete the shop, and return a verdict about all outputs."""
     shell = _Shell(plane)
     began, found = time.monotonic(), True
     wanted = steps(plane.images)
@@ -64,19 +67,24 @@ async def walk(plane: Plane, say: Callable[[str], None]) -> Verdict:
         found = found and step.expected in said and status == step.status
     took = time.monotonic() - began
     await plane.kubectl("delete", "namespace", "shop", "--wait=false")
-    observed = (
-        f"{len(wanted)} commands, {took:.0f} s" if found else "something was printed that should not be"
+    observed = f"{len(wanted)} commands, {took:.0f} s" if found else "a command printed something else"
+    say(f"from an empty cluster to a denied, an explained and an allowed request: {observed}")
+    return Verdict(
+        "newcomer",
+        "first steps on an empty cluster",
+        "a request is denied, explained, allowed",
+        observed,
+        found,
     )
-    say(f"from an empty cluster to a denied request explained, and allowed: {observed}")
-    return Verdict("newcomer", "a denied request explained", "and allowed then", observed, found)
 
 
 class _Shell:
-    """A newcomer's shell: his kubectl, meshwright, and the folder of his manifests."""
+    """Shell of a new user, with kubectl, meshwright, and the folder of the manifests."""
 
     def __init__(self, plane: Plane) -> None:
         programs = plane.folder / "bin"
         programs.mkdir()
+        # A script, because the shell's `kubectl` must use the kubeconfig of the demo and no other.
         kubectl = programs / "kubectl"
         kubectl.write_text(f'#!/bin/sh\nexec {shlex.join(plane.kubectl.command())} "$@"\n', "utf-8")
         kubectl.chmod(0o755)
@@ -84,7 +92,7 @@ class _Shell:
         self._environment = {**os.environ, "PATH": path, "NO_COLOR": "1"}
 
     async def until(self, step: Step) -> tuple[int, str]:
-        """Run a step; where it says so, until it prints what it should, or too long."""
+        """Run a step and return status and output; repeat a step with `again` until both are as expected."""
         limit = time.monotonic() + SECONDS
         while True:
             status, said = await self._run(step.line)
@@ -98,7 +106,7 @@ class _Shell:
         try:
             ended = await run(command, SECONDS)
         except TimeoutError as error:
-            raise DemoError(f"no end after {SECONDS:.0f} s: {line}") from error
+            raise DemoError(f"did not end within {SECONDS:.0f} s: {line}") from error
         return ended.status, ended.output.decode(errors="replace").strip()
 
 

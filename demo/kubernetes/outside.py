@@ -1,7 +1,7 @@
-"""A Pod without sidecar: what it may call, and who may call it, by the mesh's mode.
+"""Calls from and to a Pod without sidecar, in each mode of the mesh.
 
-Mutual TLS is in force in every mode, as with Open Service Mesh: a caller without a certificate of the mesh is
-let in nowhere. What is outside is reached where the MeshConfig has egress, and not otherwise.
+Mutual TLS is required in every mode, as in Open Service Mesh, so a client without a certificate of the mesh
+is always refused. Destinations outside the mesh are reachable only if the MeshConfig allows egress.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _STRICT: Final = PHASES[2].manifests
 
 
 async def outsider(store: PodStore) -> list[Verdict]:
-    """Try it in permissive and in strict mode, and with egress."""
+    """Check the calls in permissive mode, in strict mode, and in strict mode with egress."""
     await store.deploy(scene("outsider.yaml"))
     program = Program(store.kubectl, _OUTSIDER)
     try:
@@ -43,10 +43,10 @@ async def _in_mode(
     buyer, seller = store.asked[BOOKBUYER.name], store.asked[STORE_V1.name]
     host, port = store.target(BOOKBUYER, BOOKSTORE)
     cases = (
-        (buyer, seller, host, "a Pod with sidecar calls one with sidecar", True),
-        (program, seller, host, "one without calls one with sidecar", False),
-        (buyer, program, _HOST, "one with sidecar calls one without", reached),
-        (program, program, _HOST, "one without calls one without", True),
+        (buyer, seller, host, "Pod with sidecar calls Pod with sidecar", True),
+        (program, seller, host, "Pod without sidecar calls Pod with sidecar", False),
+        (buyer, program, _HOST, "Pod with sidecar calls Pod without sidecar", reached),
+        (program, program, _HOST, "Pod without sidecar calls Pod without sidecar", True),
     )
     return [
         await asking.judge(client, server, at, port, phase="outsider", what=f"{title}: {what}", served=served)

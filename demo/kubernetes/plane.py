@@ -1,4 +1,4 @@
-"""The control plane in its own Pod: installed, waited for, and what one asks of it."""
+"""The control plane in its Pod: installation, upgrade, and commands."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +15,14 @@ _SET: Final = "statefulset/meshwright"
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """The images of an installation: of the control plane, and of the sidecars; `pull` is a pull policy."""
+    """Images of the control plane and of the sidecars; `pull` is their pull policy."""
 
     control_plane: str
     proxy: str
     pull: str = "IfNotPresent"
 
     def values(self) -> str:
-        """Return what is said of an installation."""
+        """Return the values of the chart for `meshwright install --set`."""
         said: list[str] = []
         for key, image in (("image", self.control_plane), ("proxyImage", self.proxy)):
             name, _, tag = image.rpartition(":")
@@ -32,39 +32,39 @@ class Images:
 
 @dataclass(slots=True)
 class Plane:
-    """The control plane of a cluster; `folder` is for what its user keeps in files."""
+    """The control plane of a cluster; `folder` is for files of its user."""
 
     kubectl: Kubectl
     images: Images
     folder: Path
 
     async def install(self) -> None:
-        """Install it as its users do, and return when it is ready."""
+        """Install the control plane as users do, and wait until it is ready."""
         await self.kubectl("apply", "-f", "-", given=await self._manifests())
         await self.ready()
 
     async def uninstall(self) -> None:
-        """Take it away, with its kinds and all policy."""
+        """Uninstall the control plane, with its resource definitions and all policies."""
         await self.kubectl("delete", "--ignore-not-found", "-f", "-", given=await self._manifests())
 
     async def _manifests(self) -> str:
         return await run([str(COMMAND), "install", "--print", "--set", self.images.values()])
 
     async def ready(self) -> None:
-        """Wait until it is rolled out, and API servers are told to ask it about Pods."""
+        """Wait until the rollout is complete and the webhook for Pods is registered."""
         await self.kubectl("rollout", "status", _SET, "-n", NAMESPACE, "--timeout=390s")
         registered = ("mutatingwebhookconfiguration", "meshwright")
         await self.kubectl.until(lambda found: found.get("webhooks"), *registered)
 
     async def pod(self) -> dict[str, Any]:
-        """Return its Pod."""
+        """Return the Pod of the control plane."""
         return await self.kubectl.get("pod", POD, "-n", NAMESPACE)
 
     async def upgrade(self, image: str) -> None:
-        """Have it run of another image, and return when it does."""
+        """Replace the image of the control plane, and wait until it is ready."""
         self.images = Images(image, self.images.proxy, self.images.pull)
         await self.install()
 
     async def run(self, *words: str) -> str:
-        """Run a command of the program in its Pod; return what it prints."""
+        """Run a `meshwright` command in the Pod; return its output."""
         return await self.kubectl("exec", POD, "-n", NAMESPACE, "--", "meshwright", *words)

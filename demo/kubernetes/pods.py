@@ -1,4 +1,4 @@
-"""Programs in Pods, asked by `kubectl exec`: one stream each, opened anew when it breaks or its Pod goes."""
+"""Programs in Pods: one `kubectl exec` stream each, opened again if the stream or its Pod ends."""
 
 import asyncio
 import contextlib
@@ -12,17 +12,17 @@ from demo.kubernetes.kubectl import SECONDS, Kubectl
 from demo.supervisor import DemoError, bound_to_parent
 
 RELAY: Final = "/relay"
-"""The program of the image that leads a program's socket to standard input and output."""
+"""Program of the image that connects standard input and output to a control socket."""
 _LINE_LIMIT: Final = 1 << 22
 
 
 class BrokenStreamError(OSError):
-    """The stream into a Pod has ended; whether what was asked was done nobody knows."""
+    """Error for a stream that ended before the answer; the query may or may not have been processed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramSelector:
-    """A program: its namespace, its Pods' labels, and its container."""
+    """Location of a program: namespace, labels of its Pods, and container."""
 
     namespace: str
     labels: str
@@ -30,7 +30,7 @@ class ProgramSelector:
 
 
 async def pod_of(kubectl: Kubectl, selected: ProgramSelector) -> dict[str, Any]:
-    """Wait for a Pod that is ready and stays; return the newest."""
+    """Wait for a ready Pod that is not being deleted; return the newest one."""
     words = ("pods", "-n", selected.namespace, "-l", selected.labels)
     found = await kubectl.until(lambda pods: any(map(is_ready, pods["items"])), *words)
     ready = filter(is_ready, found["items"])
@@ -38,13 +38,13 @@ async def pod_of(kubectl: Kubectl, selected: ProgramSelector) -> dict[str, Any]:
 
 
 def is_ready(pod: dict[str, Any]) -> bool:
-    """Say whether a Pod is ready, and not about to go."""
+    """Return whether a Pod is ready and not being deleted."""
     said = {each["type"]: each["status"] for each in pod.get("status", {}).get("conditions", ())}
     return said.get("Ready") == "True" and "deletionTimestamp" not in pod["metadata"]
 
 
 class Program:
-    """Leads questions to the socket of a program in a Pod."""
+    """Transport to the control socket of a program in a Pod."""
 
     def __init__(self, kubectl: Kubectl, selected: ProgramSelector) -> None:
         self.selected = selected
@@ -56,7 +56,11 @@ class Program:
         self._numbers = itertools.count(1)
 
     async def __call__(self, method: str, path: str, body: str | None = None) -> str:
-        """Ask; raise OSError if the stream breaks, or the program does not answer."""
+        """Send a query and return its answer.
+
+        Raise OSError if the stream breaks, or if the program answers an error.
+        """
+        # Concurrent queries must share one stream, so only one of them opens it.
         async with self._opening:
             if self._process is None or self._reading is None or self._reading.done():
                 await self._open()
@@ -77,7 +81,7 @@ class Program:
         return str(found["body"])
 
     async def close(self) -> None:
-        """End the stream."""
+        """Close the stream."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
@@ -87,7 +91,7 @@ class Program:
         self._process = self._reading = None
 
     async def _open(self) -> None:
-        """Open a stream into a Pod that is ready, and wait until its program answers."""
+        """Open a stream to a ready Pod."""
         await self.close()
         name = (await pod_of(self._kubectl, self.selected))["metadata"]["name"]
         at = ("exec", "-i", name, "-n", self.selected.namespace, "-c", self.selected.container, "--", RELAY)
@@ -96,6 +100,7 @@ class Program:
             stdin=PIPE,
             stdout=PIPE,
             stderr=DEVNULL,
+            # Ctrl-C must not reach kubectl, because the streams are still needed for the cleanup.
             start_new_session=True,
             limit=_LINE_LIMIT,
         )
@@ -113,7 +118,10 @@ class Program:
 
 
 async def insist(program: Program, method: str, path: str, body: str | None = None) -> str:
-    """Ask what may be asked twice, until it is answered."""
+    """Repeat an idempotent query up to 30 times, once a second, until it is answered.
+
+    Then raise DemoError.
+    """
     for _ in range(30):
         try:
             return await program(method, path, body)

@@ -1,4 +1,4 @@
-"""Purchases on demand from any Pod, by both sides' counts."""
+"""Purchases on demand from any Pod, counted by client and server."""
 
 import secrets
 import time
@@ -15,7 +15,7 @@ _SETTLE_SECONDS: Final = 60.0
 
 
 async def buy(client: Program, server: Program, host: str, port: int, count: int = REQUESTS) -> CellResult:
-    """Have a program buy books; return what it saw, and what the server counted."""
+    """Let a program buy books; return the outcomes at the client and the count of the server."""
     token = secrets.token_hex(8)
     headers = tuple(names.client_headers(client.selected.container).items())
     probe = Probe(host, port, token, count, "GET", names.BUY_A_BOOK, headers)
@@ -24,7 +24,10 @@ async def buy(client: Program, server: Program, host: str, port: int, count: int
 
 
 async def settle(client: Program, server: Program, host: str, port: int, *, served: bool) -> CellResult:
-    """Buy one at a time until that ends as it should, or too long; return how the last one ended."""
+    """Buy one book at a time until the outcome is as expected, at most 60 seconds.
+
+    Return the last outcome.
+    """
     limit = time.monotonic() + _SETTLE_SECONDS
     while True:
         found = await buy(client, server, host, port, 1)
@@ -35,7 +38,7 @@ async def settle(client: Program, server: Program, host: str, port: int, *, serv
 async def judge(
     client: Program, server: Program, host: str, port: int, *, phase: str, what: str, served: bool
 ) -> Verdict:
-    """Wait until purchases end as they should, then make a number of them; every one must."""
+    """Wait until purchases have the expected outcome, then make 10 more; all of them must have it."""
     await settle(client, server, host, port, served=served)
     found = await buy(client, server, host, port)
     holds = found.is_served(REQUESTS) if served else found.is_denied(REQUESTS)

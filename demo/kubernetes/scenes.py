@@ -1,4 +1,4 @@
-"""What operators do to a mesh that is in use, each with calls under way."""
+"""Scenes: work of operators on a mesh in use, for example updates and upgrades, while calls go on."""
 
 import os
 import signal
@@ -39,9 +39,9 @@ _READINESS: Final = {
 
 
 class Scenes:
-    """Scenes on a bookstore that runs; `say` gets a line for each as it is done.
+    """Scenes on a running bookstore; `say` gets a line for each finished scene.
 
-    Without a `node` of ours those that kill its programs are left out.
+    Without `node` the scenes that kill processes of the node are left out.
     """
 
     def __init__(
@@ -66,9 +66,10 @@ class Scenes:
             self.scenes["kubelet"] = lambda: self._kubelet(node)
 
     async def run(self, wanted: Sequence[str] = ()) -> tuple[Verdict, ...]:
-        """Run scenes by name, without any all of them, one after the other; return every verdict."""
+        """Run the scenes with these names, or all scenes, one after the other; return all verdicts."""
         chosen = tuple(wanted or self.scenes)
         await self._store.change(_ACCESS)
+        # All scenes need Pods with a readiness probe; the scene `rolling` makes this update itself.
         if chosen[0] != "rolling":
             await self._update()
             await self._kubectl.until(lambda pods: len(pods["items"]) == 1, *_PODS)
@@ -85,11 +86,10 @@ class Scenes:
         return tuple(verdicts)
 
     async def _update(self) -> None:
-        """Replace the store's Pods: the first time by Pods with a readiness probe, later by the same again.
+        """Replace the store's Pods: the first time by Pods with a readiness probe, later by equal Pods.
 
-        No published manifest has a readiness probe, and without one calls fail when a Pod is replaced. The
-        probe has time enough on a busy node: a store that is unready for a moment answers no call, with or
-        without a mesh.
+        OSM's published manifests have no readiness probe, and without one calls fail when a Pod is replaced.
+        The probe tolerates a busy node, because an unready store answers no calls, with or without a mesh.
         """
         if self._is_probed:
             await self._kubectl("rollout", "restart", _DEPLOYMENT, *_AT)
@@ -105,19 +105,27 @@ class Scenes:
     async def _rolling(self) -> list[Verdict]:
         found: list[Verdict] = []
         before = await self._pods()
-        async with under_load(self._store, found, "rolling", "the called Deployment is updated") as counting:
+        async with under_load(
+            self._store, found, "rolling", "the Deployment of the bookstore is updated"
+        ) as counting:
             await self._update()
             after = await self._gone(before)
             served = await counting.served_by(after)
         observed = f"{len(served)} of {len(after)} new Pods served"
         return [
             *found,
-            Verdict("rolling", "who serves then", "all new Pods", observed, served == after != set()),
+            Verdict(
+                "rolling",
+                "Pods that serve after the update",
+                "all new Pods",
+                observed,
+                served == after != set(),
+            ),
         ]
 
     async def _scale(self) -> list[Verdict]:
         found: list[Verdict] = []
-        what = f"it is scaled from 1 to {_SCALED} and back"
+        what = f"the Deployment is scaled from 1 to {_SCALED} Pods and back"
         async with under_load(self._store, found, "scale", what) as counting:
             await self._kubectl("scale", _DEPLOYMENT, f"--replicas={_SCALED}", *_AT)
             await self._rolled_out()
@@ -127,13 +135,16 @@ class Scenes:
             await self._kubectl.until(lambda pods: len(pods["items"]) == 1, *_PODS)
         observed = f"{len(served)} of {len(grown)} Pods served"
         holds = len(grown) == _SCALED and served == grown
-        return [*found, Verdict("scale", "who serves meanwhile", f"all {_SCALED} Pods", observed, holds)]
+        return [*found, Verdict("scale", "Pods that serve meanwhile", f"all {_SCALED} Pods", observed, holds)]
 
     async def _killed(self, node: Node) -> list[Verdict]:
         found: list[Verdict] = []
-        async with under_load(self._store, found, "killed", "the control plane is killed (-9)") as counting:
+        async with under_load(
+            self._store, found, "killed", "the control plane is killed (SIGKILL)"
+        ) as counting:
             pod = await self._plane.pod()
             os.kill(_server(node, str(pod["metadata"]["uid"])), signal.SIGKILL)
+            # Calls must also succeed while the control plane is down.
             await counting.more()
             await self._plane_is(lambda now: _restarts(now) > _restarts(pod))
             found.append(await self._takes_effect("killed"))
@@ -160,22 +171,25 @@ class Scenes:
         image = str(container["image"])
         return [
             *found,
-            Verdict("upgraded", "the image that runs", images.UPGRADED, image, image == images.UPGRADED),
+            Verdict(
+                "upgraded", "image of the control plane", images.UPGRADED, image, image == images.UPGRADED
+            ),
         ]
 
     async def _kubelet(self, node: Node) -> list[Verdict]:
         found: list[Verdict] = []
         before = await self._running()
-        what = "the node's kubelet is killed (-9), and started again"
+        what = "the kubelet of the node is killed (SIGKILL) and restarted"
         async with under_load(self._store, found, "kubelet", what) as counting:
             node.kubelet.kill()
-            # Who asks for the load's figures must wait for it as well.
+            # Started before any wait, because the totals of the load are read by `kubectl exec`, which needs
+            # the kubelet.
             node.kubelet.again()
             await self._kubectl("wait", "--for=condition=Ready", "nodes", "--all", "--timeout=120s")
             await counting.more()
             found.append(await self._takes_effect("kubelet"))
         after = await self._running()
-        observed = "the same" if before == after else f"not in both: {sorted(before ^ after)}"
+        observed = "the same" if before == after else f"differences: {sorted(before ^ after)}"
         return [*found, Verdict("kubelet", "Pods and their restarts", "the same", observed, before == after)]
 
     async def _job(self) -> list[Verdict]:
@@ -189,7 +203,7 @@ class Scenes:
         phase = pod["status"]["phase"]
         holds = phase == "Succeeded" and ends == [0, 0] and said == _PURCHASES
         observed = f"{phase}; {said}; init container and sidecar ended with {ends}"
-        return [Verdict("job", "its Pod", f"Succeeded; {_PURCHASES}", observed, holds)]
+        return [Verdict("job", "Pod of the Job", f"Succeeded; {_PURCHASES}", observed, holds)]
 
     async def _stateful(self) -> list[Verdict]:
         await self._store.deploy(scene("stateful.yaml"))
@@ -204,7 +218,7 @@ class Scenes:
         return found
 
     async def _called(self, name: str, host: str) -> Verdict:
-        """Call one of a StatefulSet's Pods by its own name."""
+        """Call one Pod of a StatefulSet by the Pod's own DNS name."""
         buyer = AppClient(self._store.asked[BOOKBUYER.name])
         headers = tuple(names.client_headers(BOOKBUYER.name).items())
         probe = Probe(host, 14001, "shelf", REQUESTS, "GET", names.BUY_A_BOOK, headers)
@@ -217,7 +231,7 @@ class Scenes:
         return Verdict("stateful", f"calls to {host}", f"all served by {name}", observed, holds)
 
     async def _takes_effect(self, name: str) -> Verdict:
-        """Let the thief in and out again: whoever decides is there, and is heard."""
+        """Allow bookthief and deny it again, which proves a working control plane with connected sidecars."""
         began = time.monotonic()
         thief, seller = self._store.asked[BOOKTHIEF.name], self._store.asked[STORE_V1.name]
         target = self._store.target(BOOKTHIEF, BOOKSTORE)
@@ -227,7 +241,7 @@ class Scenes:
         kept_out = await asking.settle(thief, seller, *target, served=False)
         holds = let_in.is_served(1) and kept_out.is_denied(1)
         observed = f"after {time.monotonic() - began:.1f} s" if holds else f"{let_in}, then {kept_out}"
-        return Verdict(name, "the thief let in, and out again", "served, then denied", observed, holds)
+        return Verdict(name, "bookthief is allowed, and denied again", "served, then denied", observed, holds)
 
     async def _plane_is(self, holds: Callable[[dict[str, Any]], bool]) -> None:
         words = ("pod", POD, "-n", NAMESPACE)
@@ -240,11 +254,11 @@ class Scenes:
         return _names(await self._kubectl.get(*_PODS))
 
     async def _gone(self, before: set[str]) -> set[str]:
-        """Wait until none of these Pods is there; return those that are."""
+        """Wait until all Pods of `before` are gone; return the present Pods."""
         return _names(await self._kubectl.until(lambda pods: not before & _names(pods), *_PODS))
 
     async def _running(self) -> set[tuple[str, int]]:
-        """Return all Pods, and how often containers of theirs were started again."""
+        """Return all Pods with the number of their container restarts."""
         pods = (await self._kubectl.get("pods", "--all-namespaces"))["items"]
         return {(str(each["metadata"]["name"]), _restarts(each)) for each in pods}
 
@@ -268,8 +282,8 @@ def _exit(container: dict[str, Any]) -> object:
 
 
 def _server(node: Node, uid: str) -> int:
-    """Return the process of the control plane in its Pod, as it is numbered out here."""
+    """Return the pid of the control plane's process in its Pod, as seen from the host."""
     for each in node.processes(uid):
         if b"\0serve\0" in Path(f"/proc/{each}/cmdline").read_bytes():
             return each
-    raise DemoError(f"there is no control plane among the processes of Pod {uid}")
+    raise DemoError(f"Pod {uid} has no process of the control plane")

@@ -1,4 +1,4 @@
-"""The bookstore in Pods: applied, asked, and its changing manifests."""
+"""The bookstore in Pods: deployment, queries, and changing manifests."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,10 +25,10 @@ from demo.topology import (
 from meshwright.mesh.service import ServiceKey
 
 APPS: Final = Path(__file__).parent / "manifests" / "apps"
-"""The programs, as Open Service Mesh publishes them."""
+"""Directory with the manifests of the programs, as published by Open Service Mesh."""
 SCENES: Final = Path(__file__).parent / "manifests" / "scenes"
 _ROLLED_OUT: Final = ("Deployment", "StatefulSet")
-"""Kinds of workloads whose rollout ends when their Pods are there."""
+"""Kinds with a rollout that `kubectl rollout status` can wait for."""
 _CONTAINERS: Final = {
     BOOKBUYER: "bookbuyer",
     BOOKTHIEF: "bookthief",
@@ -40,13 +40,13 @@ _CONTAINERS: Final = {
 
 
 def selected(place: Place) -> ProgramSelector:
-    """Return where a place's program is."""
+    """Return the location of a workload's program."""
     labels = ",".join(f"{name}={value}" for name, value in place.labels if place is STORE_V1 or name == "app")
     return ProgramSelector(str(place.identity.namespace), labels, _CONTAINERS[place])
 
 
 class PodStore:
-    """A bookstore whose programs run in Pods; of some `places` alone, where that is said."""
+    """A bookstore with programs in Pods, or with only the programs of `places`."""
 
     def __init__(self, plane: Plane, image: str, places: Sequence[Place] = PLACES) -> None:
         self.plane = plane
@@ -58,12 +58,12 @@ class PodStore:
         self._workloads: set[tuple[str, str]] = set()
 
     def target(self, place: Place, service: ServiceKey) -> tuple[str, int]:
-        """Return the host and port at which any place's program calls a service."""
+        """Return host and port of a service, the same for all clients."""
         del place
         return f"{service.name}.{service.namespace}", SERVICE_PORTS[service]
 
     async def change(self, wanted: Mapping[str, str]) -> None:
-        """Apply the manifests `wanted` (file → variant), and delete those that are no longer."""
+        """Apply the manifests `wanted` (file → variant), and delete those that are not wanted any more."""
         for name in manifests.CHANGING:
             before, now = self._applied.get(name), wanted.get(name)
             if now is not None and now != before:
@@ -74,7 +74,7 @@ class PodStore:
                 del self._applied[name]
 
     async def deploy(self, documents: Iterable[Mapping[str, object]]) -> None:
-        """Apply objects, of the demo's image; where a namespace says so, their Pods get sidecars."""
+        """Apply objects with the demo's image; Pods in enrolled namespaces get sidecars."""
         made = [with_image(dict(each), self.image) for each in documents]
         self._workloads |= {
             (each["metadata"]["namespace"], f"{each['kind']}/{each['metadata']['name']}")
@@ -84,18 +84,21 @@ class PodStore:
         await self.kubectl.apply(made)
 
     async def remove(self, documents: Iterable[Mapping[str, object]]) -> None:
-        """Delete objects, whether they are there or not."""
+        """Delete objects; missing objects are ignored."""
         given = yaml.safe_dump_all(documents)
         await self.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", "-", given=given)
 
     def check(self) -> None:
-        """Nothing of it is a process of ours: what Pods do not do, requests show."""
+        """Do nothing, because the programs are no processes of the demo.
+
+        Failed requests reveal broken programs.
+        """
 
     async def wait(self) -> None:
-        """Wait until every program is there and answers.
+        """Wait until all programs answer.
 
-        One process watches the rollout of each workload: to look at Pods again and again takes a process each
-        time, and CPU time that starting Pods need.
+        One process watches the rollout of each workload. Repeated queries would need a process each time, and
+        CPU time that the starting Pods need.
         """
         words = ("rollout", "status", "--timeout=390s")
         await asyncio.gather(
@@ -104,13 +107,13 @@ class PodStore:
         await asyncio.gather(*(insist(each, "GET", "/status") for each in self.asked.values()))
 
     async def close(self) -> None:
-        """End the streams into its Pods."""
+        """Close the streams to the Pods."""
         for each in self.asked.values():
             await each.close()
 
 
 def _documents(variant: str) -> list[dict[str, Any]]:
-    """Return the objects of a variant; the MeshConfig is where the control plane is."""
+    """Return the objects of a variant; the MeshConfig moves to the namespace of the control plane."""
     found = list(yaml.safe_load_all((manifests.SOURCE / variant).read_text("utf-8")))
     for each in found:
         if each["kind"] == "MeshConfig":
@@ -124,21 +127,21 @@ def scene(name: str) -> list[dict[str, Any]]:
 
 
 def applications(folder: Path = APPS) -> list[dict[str, Any]]:
-    """Return the objects of a folder of manifests but policy, which phases put in force."""
+    """Return the objects in a folder of manifests, without TrafficTargets, which are applied by phases."""
     texts = (file.read_text("utf-8") for file in sorted(folder.glob("*.yaml")))
     found = [each for text in texts for each in yaml.safe_load_all(text) if each is not None]
     return [each for each in found if each["kind"] != "TrafficTarget"]
 
 
 def with_image(document: dict[str, Any], image: str) -> dict[str, Any]:
-    """Have a workload's containers run of an image; a node of ours has it, and pulls none."""
+    """Set the image of a workload's containers; the node has the image and cannot pull others."""
     for container in document.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ()):
         container |= {"image": image, "imagePullPolicy": "IfNotPresent"}
     return document
 
 
 def namespaces() -> Iterator[dict[str, Any]]:
-    """Yield the bookstore's namespaces, enrolled as Open Service Mesh enrols them."""
+    """Yield the bookstore's namespaces, with the labels of Open Service Mesh's enrolment."""
     for name in sorted({str(place.identity.namespace) for place in PLACES}):
         metadata = {
             "name": name,

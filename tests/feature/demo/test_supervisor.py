@@ -58,7 +58,7 @@ async def test_who_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest
 async def test_waiting_ends_at_the_deadline(tmp_path: Path) -> None:
     """A condition that never holds is an error that says what was waited for."""
     async with Supervisor(tmp_path) as supervisor:
-        with pytest.raises(DemoError, match="waited 0 s in vain: the moon"):
+        with pytest.raises(DemoError, match="did not happen within 0 s: the moon"):
             await supervisor.until("the moon", lambda: False, deadline=0.05)
 
 
@@ -110,7 +110,7 @@ async def test_what_an_earlier_demo_left_is_found_and_removed(tmp_path: Path) ->
     record = Record.load(tmp_path)
     record.processes.add(identity)
     record.save()
-    assert leftovers.find(tmp_path) == (f"process {process.pid} of the record",)
+    assert leftovers.find(tmp_path) == (f"process {process.pid}, started by the demo",)
     remover = asyncio.to_thread(leftovers.remove, tmp_path)
     await asyncio.gather(remover, process.wait())
     leftovers.remove(tmp_path)
