@@ -1,13 +1,13 @@
-"""`python -m tools.audit`: known vulnerabilities of what the lock files pin, by pip-audit.
+"""Command `python -m tools.audit`: look up known vulnerabilities of all pinned packages with pip-audit.
 
-Three ends are told apart, because a check that could not look is no check that found nothing:
+The exit status distinguishes three results, because a failed look-up must not count as a clean one:
 
-    0  every pinned package was looked up, and nothing is known against any
-    1  something is known against a package
-    3  nothing is known, but the data of some package could not be reached (1 if something else is known)
+    0  every pinned package was looked up, and has no known vulnerability
+    1  a package has a known vulnerability
+    3  no known vulnerability, but the data of some package could not be reached
 
-With `--unreachable-is-fine` the last end is 0 as well, and is said all the same: for machines without the
-internet.
+With `--unreachable-is-fine` the status is 0 in place of 3, for machines without access to the internet. The
+output still names the packages that were not looked up.
 """
 
 import argparse
@@ -29,7 +29,7 @@ _SAID: Final = 400
 
 
 class End(IntEnum):
-    """What an audit comes to; the values are the statuses of the program."""
+    """Result of an audit; the values are the exit statuses of the program."""
 
     CLEAN = 0
     VULNERABLE = 1
@@ -38,7 +38,7 @@ class End(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Vulnerability:
-    """Something that is known against a package."""
+    """A known vulnerability of a package, and the versions with a fix."""
 
     package: str
     identifier: str
@@ -51,7 +51,7 @@ class Vulnerability:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What is known of the packages of a lock file, and why of some nothing is."""
+    """Result for one lock file; `unknown` has a reason for each failed look-up."""
 
     file: str
     packages: int = 0
@@ -60,7 +60,7 @@ class Report:
 
 
 def read_report(file: str, text: str, said: str) -> Report:
-    """Read the JSON that pip-audit wrote (empty where it wrote none) and what it said on standard error."""
+    """Parse the JSON report of pip-audit; `said` is its error output, the reason if the report is missing."""
     try:
         found = json.loads(text)["dependencies"]
         return _report(file, found)
@@ -87,7 +87,7 @@ def _report(file: str, dependencies: Iterable[Mapping[str, Any]]) -> Report:
 
 
 def end(reports: Iterable[Report]) -> End:
-    """Return what all reports come to: what is known counts before what could not be looked up."""
+    """Return the result of all reports; vulnerabilities count more than failed look-ups."""
     every = tuple(reports)
     if any(each.vulnerable for each in every):
         return End.VULNERABLE
@@ -95,7 +95,7 @@ def end(reports: Iterable[Report]) -> End:
 
 
 def lines(reports: Iterable[Report]) -> Iterable[str]:
-    """Yield what is said of each lock file, and the verdict last."""
+    """Yield the lines of the output: each lock file with its findings, then the verdict."""
     every = tuple(reports)
     for each in every:
         yield f"{each.file}: {each.packages} packages looked up, {len(each.vulnerable)} vulnerabilities known"
@@ -138,7 +138,7 @@ def _audited(file: Path, program: Path) -> Report:
 
 
 def main() -> None:
-    """Audit all lock files, and end with what it came to."""
+    """Audit all lock files, and exit with the status of the result."""
     parser = argparse.ArgumentParser(prog="python -m tools.audit")
     parser.add_argument("--unreachable-is-fine", action="store_true")
     parser.add_argument("--program", type=Path, default=ROOT / ".audit", help="where pip-audit is installed")

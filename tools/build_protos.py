@@ -1,10 +1,11 @@
-"""Generate Envoy's API under `protos.` from the descriptors in the pinned `xds-protos` wheel, and our own.
+"""Build hook: generate Python modules and stubs under `protos/`, for Envoy's API and for our own.
 
-Our own API stands as `protos/meshwright/**/*.proto`, and what is generated of it beside.
+Envoy's API is generated from the descriptors in the pinned wheel `xds-protos`, and our own API from
+`protos/meshwright/**/*.proto`; these modules are written next to their sources.
 
-Used as hatchling's build hook, so `pip install` (editable or not) makes them; nothing generated is
-committed and `xds-protos` is never installed where Meshwright runs: it owns the top-level names `xds`
-and `envoy`, and two copies of one proto in a process clash.
+Hatchling runs this hook for every `pip install`, editable or not, so generated files are never committed. The
+wheel `xds-protos` is needed only for the build and never installed with Meshwright: it owns the top-level
+names `xds` and `envoy`, and two copies of one proto in a process clash.
 """
 
 from __future__ import annotations
@@ -68,8 +69,9 @@ ROOTS = (
     "opentelemetry/proto/collector/trace/v1/trace_service.proto",
 )
 TOP_LEVEL = ("envoy", "xds", "udpa", "validate", "cel", "opentelemetry")
-# Imports of generated code, `from envoy.x import y_pb2` and `import envoy.x.y_pb2 as z`, go under `protos.`.
-# google.api stands beside protobuf's own google package, so it moves as well; google.protobuf does not.
+# Imports in generated code, for example `from envoy.x import y_pb2` and `import envoy.x.y_pb2 as z`, move
+# below `protos.`. The package google.api moves as well, because it is generated here; google.protobuf is
+# installed.
 _MOVED = re.compile(
     r"^(from|import) ((?:envoy|xds|udpa|validate|cel|opentelemetry|meshwright|google\.(?:api|rpc|type))\b)",
     re.MULTILINE,
@@ -98,10 +100,10 @@ print('\\n'.join(seen))
 
 
 def generate(protos: Path) -> int:
-    """Write the modules and stubs of ROOTS, of all they import, and of ours; return of how many files.
+    """Generate the modules and stubs of ROOTS, of their imports, and of our own API.
 
-    `protos` is the package's folder; what is there already, and the same, stays. Raises CalledProcessError
-    when protoc refuses.
+    Return the number of files. `protos` is the folder of the package; unchanged files stay untouched. Raises
+    CalledProcessError if protoc fails.
     """
     with tempfile.TemporaryDirectory() as scratch:
         descriptors = Path(scratch, "descriptors.binpb")
@@ -118,7 +120,7 @@ def generate(protos: Path) -> int:
 
 
 def _generate_own(protos: Path, out: Path) -> int:
-    """Write the modules and stubs of our own API; return of how many files."""
+    """Generate the modules and stubs of our own API; return the number of files."""
     sources = sorted(str(path.relative_to(protos)) for path in protos.glob("meshwright/**/*.proto"))
     well_known = resources.files("grpc_tools") / "_proto"
     paths = (f"-I{protos}", f"-I{well_known}", f"--python_out={out}", f"--pyi_out={out}")
@@ -127,11 +129,11 @@ def _generate_own(protos: Path, out: Path) -> int:
 
 
 def run_python(protos: Path, *arguments: str) -> str:
-    """Run this interpreter with the import path of the build, and return its standard output.
+    """Run this interpreter with the import path of the build; return its standard output.
 
-    The path is passed on in PYTHONPATH, because pip has the requirements of a build in no environment of
-    their own: an interpreter that ignores PYTHONPATH, as with `-I`, does not find them. The checkout is left
-    out, so that its own `xds/` is not found before the wheel's.
+    The import path is passed in PYTHONPATH, because pip keeps the requirements of a build outside any
+    environment; with the option `-I` an interpreter would ignore PYTHONPATH and not find them. The path omits
+    the checkout, so that the checkout's own `xds/` is not imported in place of the wheel's.
     """
     path = (each for each in sys.path if Path(each).resolve() != protos.resolve().parent)
     command = [sys.executable, "-P", "-s", *arguments]
@@ -148,9 +150,9 @@ def _rewrite_imports(out: Path) -> None:
 
 
 def install(out: Path, protos: Path) -> None:
-    """Have below `protos` what was generated in `out`: files that differ, each at once, and no stale ones.
+    """Copy changed files from `out` to `protos`, and delete stale ones.
 
-    Programs may run from there meanwhile: none of them finds a module that is half there, or not at all.
+    Each file is replaced atomically, because programs may import the modules at the same time.
     """
     for folder in [path for path in out.rglob("*") if path.is_dir()]:
         (folder / "__init__.py").touch()
@@ -169,12 +171,12 @@ def install(out: Path, protos: Path) -> None:
 
 
 class ProtosHook(BuildHookInterface[Any]):
-    """Hatchling's entry: generate before any wheel, editable ones too."""
+    """Hatchling's build hook, for normal and editable wheels."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Generate the modules; `version` and `build_data` are hatchling's and are not used."""
+        """Generate the modules; the arguments of hatchling are unused."""
         del version, build_data
         count = generate(Path(self.root, "protos"))
         self.app.display_info(f"generated {count} API files under protos/")

@@ -1,6 +1,6 @@
-"""Write the chart's values.schema.json: made of its values' types, and of the server's settings.
+"""Command `python -m tools.chart_schema`: write the chart's values.schema.json.
 
-python -m tools.chart_schema
+The schema is generated from the types of the chart's values and of the server's settings.
 """
 
 import json
@@ -14,7 +14,7 @@ _PATH: Final = Path(__file__).parents[1] / "deploy" / "chart" / "meshwright" / "
 
 
 def text() -> str:
-    """Return what the file should hold."""
+    """Return the expected contents of the file; a test compares."""
     made = schema(settings_schema())
     return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
 

@@ -1,6 +1,7 @@
-"""`python -m tools.licences`: writes requirements/licences.md, the licence of all that a release installs.
+"""Command `python -m tools.licences`: write requirements/licences.md, the licences of all released packages.
 
-By the metadata of the installed packages: run it in the environment of the project (`make licences`).
+The licences are read from the metadata of installed packages, so run the command in the environment of the
+project (`make licences`).
 """
 
 import re
@@ -14,10 +15,10 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 WRITTEN: Final = ROOT / "requirements" / "licences.md"
 LOCKS: Final = ("run.txt", "envoy.txt")
-"""What the images install; what tests and builds use is in no release."""
+"""Lock files of the packages in the images; packages for tests and builds are not released."""
 
 ALLOWED: Final = frozenset({"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MIT-0", "PSF-2.0"})
-"""Licences that go with ours, Apache-2.0, without further duties than notices."""
+"""Licences compatible with Apache-2.0, our own, without duties other than notices."""
 
 BY_HAND: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -26,7 +27,7 @@ BY_HAND: Final[Mapping[str, str]] = MappingProxyType(
         "google-re2": "BSD-3-Clause",  # its metadata says BSD License
     }
 )
-"""Of packages that are not in the environment, or whose metadata does not say which licence it is."""
+"""Licences of packages that are not installed in the environment, or have unclear metadata."""
 
 _PIN: Final = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
 _SPDX: Final[Mapping[str, str]] = MappingProxyType(
@@ -53,16 +54,16 @@ What the base images of the `Dockerfile` bring is Debian's, with its licences in
 
 
 class UnknownLicence(Exception):
-    """The licence of a package is not known; the message says what to do."""
+    """Error for a package with an unknown licence; the message names the remedy."""
 
 
 def pins(text: str) -> dict[str, str]:
-    """Return the packages of a lock file with their versions."""
+    """Return the packages of a lock file, with their versions."""
     return dict(_PIN.findall(text))
 
 
 def locked() -> dict[str, str]:
-    """Return what a release installs, sorted."""
+    """Return the packages of a release, with their versions, sorted by name."""
     found: dict[str, str] = {}
     for each in LOCKS:
         found |= pins((ROOT / "requirements" / each).read_text("utf-8"))
@@ -70,7 +71,7 @@ def locked() -> dict[str, str]:
 
 
 def licence(package: str) -> str:
-    """Return the licence of a package as an SPDX expression; raise UnknownLicence."""
+    """Return the licence of a package as an SPDX expression; raise UnknownLicence if it is not in ALLOWED."""
     if package in BY_HAND:
         return BY_HAND[package]
     try:
@@ -93,7 +94,7 @@ def licence(package: str) -> str:
 
 
 def is_allowed(expression: str) -> bool:
-    """Say whether all licences of an SPDX expression are in ALLOWED."""
+    """Return whether all licences of an SPDX expression are in ALLOWED."""
     return set(re.split(r" (?:AND|OR) ", expression.replace("(", "").replace(")", ""))) <= ALLOWED
 
 
@@ -104,7 +105,7 @@ def rows(packages: Mapping[str, str]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Write the file, or say which licence is not known."""
+    """Write the file, or exit with the message about an unknown licence."""
     try:
         WRITTEN.write_text(_HEAD + "".join(rows(locked())), "utf-8")
     except UnknownLicence as error:

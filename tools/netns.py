@@ -1,4 +1,4 @@
-"""Standing in another network namespace: what a thread makes there stays there, whoever uses it later."""
+"""Calls in another network namespace; sockets created there stay in this namespace for their whole life."""
 
 import ctypes
 import os
@@ -13,9 +13,9 @@ _Result = TypeVar("_Result")
 
 
 def within(namespace: Path, work: Callable[[], _Result], uid: int = 0) -> _Result:
-    """Call a function in a thread of its own that stands there, with the sockets of that user.
+    """Call `work` in a new thread inside a network namespace, with the file system user id `uid`.
 
-    Raises OSError where the namespace is not there, or we may not stand in it.
+    Return its result. Raises OSError if the namespace is missing, or if the process has no right to enter it.
     """
 
     def there() -> _Result:

@@ -1,28 +1,28 @@
-"""Ports for programs that are about to start, which nothing else takes in the meantime."""
+"""Free ports for programs about to start, reserved against other processes of this project."""
 
 import random
 import socket
 from typing import Final
 
 _ASKED_FOR_BY_NUMBER: Final = range(20_000, 32_000)
-"""Below those that Linux gives to whoever asks for any port, and to connections (ip_local_port_range).
+"""Range below the ephemeral ports of Linux (ip_local_port_range).
 
-A port of those can be given away between this answer and the program's start; with SO_REUSEPORT, which Envoy
-and gRPC set, both programs then listen there, and each gets some of the other's connections.
+An ephemeral port could be given to a connection between this answer and the start of the program. Envoy and
+gRPC set SO_REUSEPORT, so two programs could then listen on the same port and share the connections.
 """
 _TRIES: Final = 100
 _RESERVATION: Final = "\0meshwright-port-{}"
-"""The abstract name (unix(7)) that a process holds for each port that it was given.
+"""Name of the abstract Unix socket (unix(7)) that reserves a port for a process.
 
-Until a program listens at a port, nothing else says that the port is taken: tests run in several processes.
+Tests run in several processes, and a port looks free until its program listens.
 """
 
 
 def free_port(host: str, preferred: int = 0) -> int:
-    """Return `preferred` if it can be listened at, otherwise (or for 0) one that is free for TCP and UDP.
+    """Return `preferred` if a server can listen on it, else (or for 0) a port free for both TCP and UDP.
 
-    No two processes that run get the same port, and no process gets one twice, but for a preferred one.
-    OSError if no port can be found.
+    No two running processes get the same port, and no process gets a port twice, except a preferred one.
+    Raises OSError if no port is free.
     """
     if preferred and can_bind(host, preferred):
         return preferred
@@ -33,18 +33,18 @@ def free_port(host: str, preferred: int = 0) -> int:
 
 
 def _reserved(port: int) -> bool:
-    """Hold a port's name until this process ends; return False if a process holds it."""
+    """Reserve a port until this process ends; return False if another process holds it."""
     with socket.socket(socket.AF_UNIX) as name:
         try:
             name.bind(_RESERVATION.format(port))
         except OSError:
             return False
-        name.detach()  # the descriptor stays open until this process ends
+        name.detach()  # the socket must stay open until this process ends
     return True
 
 
 def can_bind(host: str, port: int, kind: socket.SocketKind = socket.SOCK_STREAM) -> bool:
-    """Say whether a server may listen there just now."""
+    """Return whether a server can listen on the port now."""
     with socket.socket(type=kind) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,10 +1,10 @@
-"""Ending a program that was started."""
+"""Stopping of a child process."""
 
 import subprocess
 
 
 def end(process: subprocess.Popen[bytes], patience: float) -> None:
-    """Ask a process to end; kill it if it has not after so many seconds."""
+    """Send SIGTERM to a process, and SIGKILL if it has not ended after `patience` seconds."""
     process.terminate()
     try:
         process.wait(patience)

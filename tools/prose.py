@@ -21,14 +21,14 @@ RECORD: Final = ROOT / "tools" / "prose.json"
 TERMS: Final = ROOT / "tools" / "prose_terms.txt"
 Record = dict[str, dict[str, float]]
 SLACK: Final = 1.02
-"""Factor by which a figure may be worse than its record, which itself never gets worse."""
+"""Factor by which a figure may be worse than its record; the record itself never gets worse."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One figure of a text, and its goal.
+    """One figure of a text, and its goal: an upper bound, or a lower bound with `at_least`.
 
-    `words` are counted, as whole words, per 1000 words of the text. `at_least`: the goal is a lower bound.
+    `words` are counted as whole words, per 1000 words of the text.
     """
 
     name: str
@@ -63,7 +63,7 @@ MEASURES: Final = (*COUNTED, COMMENTS, OPENINGS)
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """The figure of one measure in one text: the count, the number of words or lines, and their rate."""
+    """Value of a measure in one text: `count` among `among` words or lines."""
 
     measure: Measure
     count: int
@@ -71,7 +71,7 @@ class Figure:
 
     @property
     def rate(self) -> float:
-        """Return the figure as the record has it: per 1000 words, or per 100 lines, or the count itself."""
+        """Return the figure in the unit of the record: per 1000 words, per 100 lines, or the count itself."""
         if self.measure is OPENINGS:
             return self.count
         return round((100 if self.measure is COMMENTS else 1000) * self.count / max(self.among, 1), 2)
@@ -79,9 +79,8 @@ class Figure:
     def keeps(self, recorded: float | None) -> bool:
         """Return whether the figure meets its goal, or is at least as good as its record (None: no record).
 
-        A fraction of a word is rounded in favour of the text, because short texts have few words. A rate that
-        should be low may be above its record by SLACK: a sentence that becomes shorter raises the rate of all
-        words that stay.
+        A fraction of a word is rounded in favour of the text, because short texts have few words. An upper
+        bound may be exceeded by SLACK, because a shorter sentence raises the rate of all its remaining words.
         """
         at_least, goal = self.measure.at_least, self.measure.goal
         record = goal if recorded is None else recorded
@@ -94,7 +93,7 @@ class Figure:
 
 
 def figures(text: Text) -> Iterator[Figure]:
-    """Return all figures of a text; those of comments and modules only where there is code."""
+    """Yield all figures of a text; comments and modules are counted only for code."""
     for measure in COUNTED:
         yield Figure(measure, sum(text.count(word) for word in measure.words), text.words)
     if text.lines:
@@ -103,20 +102,20 @@ def figures(text: Text) -> Iterator[Figure]:
 
 
 def unwanted_terms(text: Text, terms: Mapping[str, str]) -> Iterator[tuple[str, int]]:
-    """Return each term that users must not read, with how often the text has it."""
+    """Yield each term that users must not read, with its number of occurrences."""
     for term in terms:
         if count := text.count(term):
             yield term, count
 
 
 def read_terms(lines: str) -> dict[str, str]:
-    """Read the file of terms: `term = better` a line; empty lines and lines that begin with # are skipped."""
+    """Parse the file of terms: one `term = better` per line; empty lines and comment lines are skipped."""
     pairs = (line.partition("=") for line in lines.splitlines() if line.strip() and not line.startswith("#"))
     return {term.strip(): better.strip() for term, _, better in pairs}
 
 
 def failures(texts: Mapping[str, Text], record: Record, terms: Mapping[str, str]) -> Iterator[str]:
-    """Return a sentence for each figure that is worse than its record and its goal."""
+    """Yield a sentence for each figure worse than both its record and its goal."""
     for name, text in texts.items():
         known = record.get(name, {})
         for figure in figures(text):
@@ -133,7 +132,7 @@ def failures(texts: Mapping[str, Text], record: Record, terms: Mapping[str, str]
 
 
 def recorded(texts: Mapping[str, Text], record: Record, terms: Mapping[str, str]) -> Record:
-    """Return the record with each figure that is better than before; texts that are gone are dropped."""
+    """Return the record with all improved figures, without removed texts."""
     new: Record = {}
     for name, text in texts.items():
         known = record.get(name, {})
@@ -148,7 +147,7 @@ def recorded(texts: Mapping[str, Text], record: Record, terms: Mapping[str, str]
 
 
 def table(texts: Mapping[str, Text]) -> Iterator[str]:
-    """Return the figures as a Markdown table, a line for each text."""
+    """Yield the lines of a Markdown table with all figures, one line per text."""
     yield "| text | words | " + " | ".join(measure.name for measure in MEASURES) + " |"
     yield "|---|" + "---|" * (len(MEASURES) + 1)
     for name, text in texts.items():
@@ -157,7 +156,7 @@ def table(texts: Mapping[str, Text]) -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Compare the figures with the record, print what is worse, and return 1 if anything is."""
+    """Compare the figures with the record and print all failures; return 1 if there are any, else 0."""
     texts = {**packages(), **areas()}
     terms = read_terms(TERMS.read_text("utf-8"))
     record: Record = json.loads(RECORD.read_text("utf-8")) if RECORD.exists() else {}

@@ -1,4 +1,4 @@
-"""The texts of the repository whose English is measured: docstrings and comments, docs, help and messages."""
+"""Texts whose English is measured: docstrings and comments by package, docs, help texts and messages."""
 
 import ast
 import functools
@@ -24,7 +24,7 @@ _OPENING: Final = re.compile(r"(what|who|whom|whose|where|when|whether|which|why
 
 @dataclass
 class Text:
-    """A text, with counts of the code around it: lines without docstrings, comments, modules, first words."""
+    """A text with counts of its code: lines (without docstrings), comments, modules, first words."""
 
     parts: list[str] = field(default_factory=list)
     read_by_users: bool = False
@@ -43,11 +43,11 @@ class Text:
 
     @property
     def words(self) -> int:
-        """Return the number of words, without those in code."""
+        """Return the number of words outside code."""
         return self._counts.total()
 
     def count(self, term: str) -> int:
-        """Return how often a word or term occurs, whole, in whatever case."""
+        """Return the number of occurrences of a word or term, whole and in any case."""
         if _WORD.fullmatch(term):
             return self._counts[term.lower()]
         end = r"\b" if term[-1].isalnum() else ""
@@ -55,7 +55,7 @@ class Text:
 
 
 def packages() -> dict[str, Text]:
-    """Return docstrings and comments by package, such as `catalog` and `meshwright/delivery`."""
+    """Return docstrings and comments by package, for example `catalog` and `meshwright/delivery`."""
     names = [
         *_FOLDERS,
         *(f"meshwright/{each.name}" for each in (ROOT / "meshwright").iterdir() if each.is_dir()),
@@ -81,7 +81,7 @@ def _add_module(text: Text, source: str) -> None:
 
 
 def _is_comment(line: str) -> bool:
-    """Return whether a line is or ends in a comment, and is none for a tool (`# type:`, `# noqa`)."""
+    """Return whether a line has a comment; comments for tools (`# type:`, `# noqa`) do not count."""
     before, mark, comment = line.partition("# ")
     return (
         bool(mark) and not before.rstrip().endswith(("'", '"')) and not comment.startswith(("type:", "noqa"))
@@ -90,7 +90,7 @@ def _is_comment(line: str) -> bool:
 
 @functools.cache
 def _strings(source: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the docstrings of a module's code, those below an assignment too, and its other texts."""
+    """Return the docstrings of a module, including those below assignments, and its other strings."""
     docstrings, others = {}, {}
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -105,7 +105,7 @@ def _strings(source: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def areas() -> dict[str, Text]:
-    """Return the texts that users read: `docs`, `help` and `messages`."""
+    """Return the texts for users: `docs`, `help` and `messages`."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     docs = Text(
         [page.read_text("utf-8") for page in pages if page.name not in _GENERATED], read_by_users=True
@@ -117,14 +117,14 @@ def areas() -> dict[str, Text]:
 
 
 def _help() -> Iterator[str]:
-    """Return the help of each command, argument and option of `meshwright`."""
+    """Yield the help of each command, argument and option of `meshwright`."""
     from meshwright.cli.main import app
 
     yield from _help_of(typer.main.get_command(app))
 
 
 def _help_of(command: object) -> Iterator[str]:
-    """Return the help of a command of click, or of the copy of click that typer has."""
+    """Yield the help of a command of click, or of typer's copy of click."""
     yield getattr(command, "help", None) or ""
     for parameter in getattr(command, "params", ()):
         yield getattr(parameter, "help", None) or ""
@@ -133,7 +133,7 @@ def _help_of(command: object) -> Iterator[str]:
 
 
 def _messages() -> Iterator[str]:
-    """Return the literals of the product that are sentences: three words at least, no docstring."""
+    """Yield the string literals of the product that have at least three words, without docstrings."""
     for folder in ("catalog", "certs", "meshwright", "xds"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             _, texts = _strings(path.read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""The command line: list, build, and run a cluster, or one of a node with Pods, until interrupted."""
+"""Command line: list and build parts, or run a cluster (with or without a node) until interrupted."""
 
 import argparse
 import contextlib
@@ -15,7 +15,7 @@ from tools.real_parts.parts import PARTS
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.real_parts",
         description=tools.real_parts.__doc__,
@@ -36,7 +36,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Do what is asked; a part that fails is one line and an exit code."""
+    """Run the command; a failed part ends with one line and exit status 1."""
     told = arguments()
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def _serve(made: RunningCluster) -> None:
-    """Say how it is reached, and wait to be interrupted."""
+    """Print the address of the cluster, and wait for an interrupt."""
     print(f"serving at {made.server}; export KUBECONFIG={made.kubeconfig}", flush=True)
     if made.enter:
         print(f"in a network of its own: {' '.join(made.enter)} COMMAND", flush=True)

@@ -1,6 +1,6 @@
-"""Building parts into a cache: `bin/` has the programs, `stamp/` their versions, `src/` their go.mod.
+"""Building of parts into the cache.
 
-`share/` has what goes with a program: a folder of its module.
+`bin/` has the programs, `stamp/` their versions, `src/` their go.mod, and `share/` folders of their modules.
 """
 
 import json
@@ -17,11 +17,14 @@ from tools.real_parts.parts import Part
 
 
 class PartError(RuntimeError):
-    """A part could not be built or run; what the program said stands above, or in the message."""
+    """Error for a part that could not be built or run.
+
+    Output of Go is printed before, other output is in the message.
+    """
 
 
 def cache() -> Path:
-    """Return the folder that holds what was built."""
+    """Return the folder of the cache."""
     if told := os.environ.get("REAL_PARTS"):
         return Path(told)
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -29,28 +32,28 @@ def cache() -> Path:
 
 
 def program(part: Part) -> Path:
-    """Return where a part's program is, or will be."""
+    """Return the path of a part's program, built or not."""
     return cache() / "bin" / part.name
 
 
 def shared(part: Part) -> Path:
-    """Return where a part's folder is, or will be."""
+    """Return the path of a part's shared folder, built or not."""
     return cache() / "share" / part.name
 
 
 def is_built(part: Part) -> bool:
-    """Say whether the part is there, in its version."""
+    """Return whether the part is built in its pinned version."""
     stamp = cache() / "stamp" / part.name
     return program(part).exists() and stamp.exists() and stamp.read_text("ascii").strip() == part.stamp
 
 
 def has_go() -> bool:
-    """Say whether Go is in the path."""
+    """Return whether Go is in PATH."""
     return shutil.which("go") is not None
 
 
 def build(part: Part, say: Callable[[str], None] = print) -> Path:
-    """Build a part unless it is there in this version; return its program, or raise PartError."""
+    """Build a part, unless its version is built already; return the program, or raise PartError."""
     if is_built(part):
         return program(part)
     if not has_go():
@@ -74,7 +77,8 @@ def build(part: Part, say: Callable[[str], None] = print) -> Path:
         source, "build", "-trimpath", "-ldflags", f"-s -w {settings}".rstrip(), "-o", str(fresh), part.package
     )
     stamp = cache() / "stamp" / part.name
-    stamp.unlink(missing_ok=True)  # it is that of the program before
+    # The old stamp goes first, so that an interrupted build never has the new program with the old version.
+    stamp.unlink(missing_ok=True)
     fresh.replace(program(part))
     if part.folder:
         _share(part, Path(download(part)["Dir"]) / part.folder)
@@ -84,7 +88,7 @@ def build(part: Part, say: Callable[[str], None] = print) -> Path:
 
 
 def _share(part: Part, folder: Path) -> None:
-    """Keep a folder of a module, which nobody may write to where it is, in place of what was there."""
+    """Copy a folder of a module to the cache, because Go's module cache is read-only."""
     shutil.rmtree(shared(part), ignore_errors=True)
     shared(part).mkdir(parents=True)
     for each in folder.iterdir():
@@ -92,14 +96,17 @@ def _share(part: Part, folder: Path) -> None:
 
 
 def download(part: Part) -> dict[str, Any]:
-    """Have a part's module in Go's own cache; return what Go says of it: `Dir`, `GoMod` and more."""
+    """Download a part's module into Go's cache.
+
+    Return the JSON of `go mod download`: `Dir`, `GoMod` and more.
+    """
     source = cache() / "src"
     source.mkdir(parents=True, exist_ok=True)
     return dict(json.loads(_go(source, "mod", "download", "-json", f"{part.module}@v{part.version}")))
 
 
 def _go(folder: Path, *words: str) -> str:
-    """Run Go; what it has written on the way goes with it, however it ends."""
+    """Run Go with a temporary folder of its own, which is removed in any case; return the output."""
     with tempfile.TemporaryDirectory(prefix="work-", dir=cache(), ignore_cleanup_errors=True) as work:
         environment = {**os.environ, "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0", "GOTMPDIR": work}
         try:

@@ -1,10 +1,12 @@
-"""A Kubernetes API: etcd and kube-apiserver, and the controllers if they are asked for.
+"""A Kubernetes API: etcd and kube-apiserver, and optionally the controllers.
 
-Without controllers what is written stays as it was written: no endpoints are computed, no account is made.
-With them Services get their EndpointSlices, namespaces are emptied when they go, and what service accounts
-ask for is written to `log/audit.log`. There is no scheduler and no kubelet: a Pod runs where its writer says
-so, in its status (`tools.real_parts.node` has both). All is on loopback, or in namespaces, and below one
-folder: `admin.kubeconfig`, `keys/`, `log/` and etcd's data.
+Without controllers objects stay as they were written: for example, Services get no EndpointSlices and
+namespaces no ServiceAccounts. With controllers they do, deleted namespaces are emptied, and requests of
+ServiceAccounts are logged to `log/audit.log`.
+
+The cluster has neither scheduler nor kubelet (`tools.real_parts.node` has both), so a Pod runs if a test
+writes this into its status. All programs listen on loopback or in namespaces. All files are in one folder:
+`admin.kubeconfig`, `keys/`, `log/` and etcd's data.
 """
 
 import contextlib
@@ -28,28 +30,28 @@ from tools.real_parts.processes import Program, Service, running
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """An API: where it is, and how its administrator reaches it."""
+    """A Kubernetes API: its address and the credentials of its administrator."""
 
     place: Place
 
     @property
     def server(self) -> str:
-        """Return where the API is."""
+        """Return the URL of the API."""
         return self.place.server
 
     @property
     def kubeconfig(self) -> Path:
-        """Return the administrator's kubeconfig."""
+        """Return the path of the administrator's kubeconfig."""
         return self.place.folder / "admin.kubeconfig"
 
     def tls(self) -> ssl.SSLContext:
-        """Return what the administrator's connections are made with."""
+        """Return the TLS settings of the administrator's connections."""
         return client(self.place.keys, "admin")
 
 
 @dataclass(frozen=True, slots=True)
 class RunningCluster(Cluster):
-    """One of ours: who signs for it, and its API's program, which may be killed and started again."""
+    """A cluster started here: with its CA, and with its API server, which can be killed and restarted."""
 
     keys: Keys
     api: Service
@@ -57,17 +59,17 @@ class RunningCluster(Cluster):
 
     @property
     def enter(self) -> tuple[str, ...]:
-        """Return what stands before a command that is to reach it."""
+        """Return the prefix of commands that connect to the cluster; empty on loopback."""
         return () if self.inside is None else self.inside.network
 
     def compact(self) -> int:
-        """Have etcd forget all history; return the revision that is the oldest it knows now."""
+        """Compact etcd's history; return the oldest revision that is left."""
         revision = int(self._etcd("/v3/kv/range", {"key": "AA=="})["header"]["revision"])
         self._etcd("/v3/kv/compaction", {"revision": revision, "physical": True})
         return revision
 
     def ask(self, path: str) -> dict[str, Any]:
-        """Return what its API answers to the administrator."""
+        """Return the API's response to a GET request of the administrator."""
         return self._answer(urllib.request.Request(self.server + path))  # noqa: S310 - our own
 
     def _etcd(self, path: str, asked: Mapping[str, object]) -> dict[str, Any]:
@@ -93,9 +95,10 @@ _CLIENTS: Final[Mapping[str, Sequence[str]]] = {
 def cluster(
     folder: Path, *, controlled: bool = False, inside: Namespaces | None = None
 ) -> Iterator[RunningCluster]:
-    """Build what is missing, start a cluster in a new folder, and end its programs with the block.
+    """Build missing parts, start a cluster in a new folder, and stop its programs at the end of the block.
 
-    Its API is on loopback; `inside` namespaces it has its node's address there.
+    The API listens on loopback, or with `inside` at the node's address in these namespaces. `controlled` adds
+    the controllers.
     """
     log = folder / "log"
     if log.exists():
@@ -128,7 +131,7 @@ def _place(folder: Path, host: str) -> Place:
 
 
 def _keys(place: Place) -> Keys:
-    """Issue what the programs and their administrator need, and write the kubeconfigs."""
+    """Issue certificates for the programs and the administrator, and write the kubeconfigs."""
     keys = Keys(place.keys)
     for name, words in _CLIENTS.items():
         keys.issue(name, *words, *([place.host] if place.has_node and name == "server" else []))

@@ -1,6 +1,6 @@
-"""What the programs of a control plane are told: all on loopback, all over TLS, keys from one folder.
+"""Flags of the programs of a control plane: loopback addresses, TLS, and keys from one folder.
 
-Where Pods run they are told of a node's network, and the API listens there: `tools.real_parts.node_flags`.
+If Pods run, the API server listens in the network of the node: see `tools.real_parts.node_flags`.
 """
 
 import json
@@ -11,16 +11,19 @@ from typing import Final
 from tools.real_parts.keys import LOOPBACK
 
 SERVICES: Final = "10.96.0.0/12"
-"""The addresses of Services; the first of them is the API's own."""
+"""IP addresses of Services; the first one belongs to the API server."""
 FIRST_SERVICE: Final = "10.96.0.1"
 PODS: Final = "10.244.0.0/16"
 NODE_ADDRESS: Final = "10.99.0.1"
-"""Where an API is whose Pods run, and their node: in a network of its own, so that it is the same for all."""
+"""Address of the node and of its API server.
+
+Each node has its own network, so all nodes have the same address.
+"""
 ISSUER: Final = "https://kubernetes.default.svc"
-"""Who signs the tokens of service accounts, and whom they are for."""
+"""Issuer and audience of ServiceAccount tokens."""
 
 _UNWANTED: Final = (
-    "node-lifecycle-controller",  # a Node that no kubelet reports on is as it was written, its Pods too
+    "node-lifecycle-controller",  # would change Nodes without a kubelet, and their Pods
     "taint-eviction-controller",
     "pod-garbage-collector-controller",
 )
@@ -28,9 +31,9 @@ _UNWANTED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a cluster is: its folder, the ports of its programs, and the address of its API.
+    """Location of a cluster: its folder, the ports of its programs, and the host of its API server.
 
-    With Pods that run the address is its node's.
+    If Pods run, the host is the address of the node.
     """
 
     folder: Path
@@ -42,12 +45,12 @@ class Place:
 
     @property
     def has_node(self) -> bool:
-        """Say whether Pods run."""
+        """Return whether the cluster has a node that runs Pods."""
         return self.host != LOOPBACK
 
     @property
     def server(self) -> str:
-        """Return where the API is."""
+        """Return the URL of the API."""
         return f"https://{self.host}:{self.api}"
 
     @property
@@ -57,17 +60,17 @@ class Place:
 
     @property
     def audit(self) -> Path:
-        """Return the log of what service accounts asked the API for, a JSON object a line."""
+        """Return the log of requests from ServiceAccounts, with one JSON object per line."""
         return self.folder / "log" / "audit.log"
 
     @property
     def etcd(self) -> str:
-        """Return where etcd is."""
+        """Return the URL of etcd."""
         return f"https://{LOOPBACK}:{self.store}"
 
 
 def etcd(place: Place) -> list[str]:
-    """Return etcd's flags."""
+    """Return the flags of etcd."""
     keys, peer = place.keys, f"http://{LOOPBACK}:{place.peers}"
     return [
         "--name=parts",
@@ -81,13 +84,17 @@ def etcd(place: Place) -> list[str]:
         f"--key-file={keys / 'etcd.key'}",
         f"--trusted-ca-file={keys / 'ca.crt'}",
         "--client-cert-auth",
-        "--unsafe-no-fsync",  # it lives as long as the test
+        # The data need not survive a crash, because a cluster lives only as long as its test.
+        "--unsafe-no-fsync",
         "--log-level=warn",
     ]
 
 
 def api_server(place: Place, *, controlled: bool) -> list[str]:
-    """Return the API server's flags; where nobody controls, nobody makes the accounts of Pods either."""
+    """Return the flags of the API server.
+
+    Without controllers the admission of ServiceAccounts is off, because each Pod would wait for its account.
+    """
     keys = place.keys
     return [
         f"--bind-address={place.host}",
@@ -112,7 +119,10 @@ def api_server(place: Place, *, controlled: bool) -> list[str]:
 
 
 def _reaches_kubelet(place: Place) -> list[str]:
-    """Have it ask the kubelet for logs and the like; on loopback, which is no endpoint, there is none."""
+    """Return the flags for requests to the kubelet, for example for logs.
+
+    A cluster on loopback has no kubelet.
+    """
     keys = place.keys
     return [
         "--enable-admission-plugins=NodeRestriction",
@@ -124,7 +134,7 @@ def _reaches_kubelet(place: Place) -> list[str]:
 
 
 def _audited(place: Place) -> list[str]:
-    """Have written down, before it is answered, what service accounts ask for, but not what they send."""
+    """Write an audit policy for requests of ServiceAccounts, without their bodies; return the flags."""
     every = {"level": "Metadata", "userGroups": ["system:serviceaccounts"], "omitStages": ["RequestReceived"]}
     policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [every, {"level": "None"}]}
     (place.folder / "audit.json").write_text(json.dumps(policy), "utf-8")
@@ -132,7 +142,10 @@ def _audited(place: Place) -> list[str]:
 
 
 def controllers(place: Place) -> list[str]:
-    """Return the controller manager's flags: one user for all, since a user each takes seconds to make."""
+    """Return the flags of the controller manager.
+
+    All controllers share one user, because one each takes seconds.
+    """
     keys, config = place.keys, place.folder / "controllers.kubeconfig"
     return [
         *(f"--{each}kubeconfig={config}" for each in ("", "authentication-", "authorization-")),

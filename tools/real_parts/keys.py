@@ -1,4 +1,4 @@
-"""Certificates of a cluster on loopback: one authority, keys for servers and clients, for a day."""
+"""Certificates of a cluster: a CA, and keys for servers and clients, valid for one day."""
 
 import base64
 import ipaddress
@@ -20,7 +20,7 @@ _LIFE: Final = timedelta(days=1)
 
 
 class Keys:
-    """A folder of `ca.crt`, and `NAME.crt` and `NAME.key` for each who was issued one."""
+    """CA with a folder: `ca.crt`, and `NAME.crt` and `NAME.key` for each issued certificate."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -32,7 +32,7 @@ class Keys:
         self._write("ca.crt", self._sign(builder))
 
     def issue(self, name: str, common_name: str, organization: str = "", *addresses: str) -> None:
-        """Write a key and a certificate, good for a server on loopback and for a client."""
+        """Write a key and a certificate for a client, and for a server on loopback and on `addresses`."""
         key = ec.generate_private_key(ec.SECP256R1())
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
         found = [ipaddress.ip_address(each) for each in (LOOPBACK, *addresses)]
@@ -44,7 +44,7 @@ class Keys:
         self._write(f"{name}.key", _private(key))
 
     def signing(self, name: str) -> None:
-        """Write a key that signs tokens, and its public half as `NAME.pub`."""
+        """Write a private key for signing tokens, and its public key as `NAME.pub`."""
         key = ec.generate_private_key(ec.SECP256R1())
         public = key.public_key().public_bytes(
             serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
@@ -53,7 +53,7 @@ class Keys:
         self._write(f"{name}.pub", public)
 
     def token(self, signer: str, claims: Mapping[str, object]) -> str:
-        """Return a token (a JWT by ES256) with these claims, which that signing key vouches for."""
+        """Return a token (JWT, ES256) with these claims, signed by the key `signer`."""
         key = serialization.load_pem_private_key((self.folder / f"{signer}.key").read_bytes(), None)
         assert isinstance(key, ec.EllipticCurvePrivateKey)  # noqa: S101 - `signing` made it
         said = ".".join(_encoded(json.dumps(each).encode()) for each in ({"alg": "ES256"}, claims))
@@ -61,13 +61,13 @@ class Keys:
         return f"{said}.{_encoded(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
 
     def kubeconfig(self, path: Path, name: str, server: str) -> None:
-        """Write how that client reaches an API server."""
+        """Write a kubeconfig for a client with an issued certificate."""
         certificate, key = (self._data(f"{name}.{end}") for end in ("crt", "key"))
         user = {"client-certificate-data": certificate, "client-key-data": key}
         self.kubeconfig_of(path, name, server, user)
 
     def kubeconfig_of(self, path: Path, name: str, server: str, user: Mapping[str, object]) -> None:
-        """Write how a user reaches an API server; `user` is what a kubeconfig says of one."""
+        """Write a kubeconfig; `user` is the user's entry in it, for example `{"token": ...}`."""
         cluster = {"server": server, "certificate-authority-data": self._data("ca.crt")}
         config = {
             "apiVersion": "v1",
@@ -102,7 +102,7 @@ class Keys:
 
 
 def client(folder: Path, name: str) -> ssl.SSLContext:
-    """Return what a client's connections are made with, whose key and certificate are in that folder."""
+    """Return TLS settings with the CA and the client certificate `name` of a folder."""
     context = ssl.create_default_context(cafile=str(folder / "ca.crt"))
     context.load_cert_chain(str(folder / f"{name}.crt"), str(folder / f"{name}.key"))
     return context

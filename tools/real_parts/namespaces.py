@@ -1,7 +1,7 @@
-"""The namespaces of a node: a network, mounts and processes apart, which end with whoever made them.
+"""Namespaces of a node: network, mounts and processes, which end with the process that created them.
 
-Nothing of a node is anywhere else, so that nothing of it can be left: what runs there is killed by the
-kernel, and its mounts and networks are gone with it, also where the maker itself was killed.
+A node exists only in its namespaces and leaves nothing behind: the kernel kills its processes and removes its
+mounts and networks, even if the creator is killed.
 """
 
 import contextlib
@@ -24,49 +24,52 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class Namespaces:
-    """Those of one node: a process that has them, and the name of its control group in every hierarchy."""
+    """Namespaces of one node: a process inside them, and the name of the control group in every hierarchy."""
 
     pid: int
     group: str
 
     @property
     def network(self) -> tuple[str, ...]:
-        """Return what stands before a command that runs in the network; it is no other process then."""
+        """Return the prefix for a command in the network.
+
+        The command replaces the prefix in the same process.
+        """
         return ("nsenter", f"--net={self.network_file}", "--")
 
     @property
     def network_file(self) -> Path:
-        """Return the file by which a process enters the network (setns(2))."""
+        """Return the file for entering the network (setns(2))."""
         return Path(self._of("net"))
 
     @property
     def whole(self) -> tuple[str, ...]:
-        """Return what stands before a command that runs in all of them, and dies with what was started."""
+        """Return the prefix for a command in all namespaces; the command dies with its parent."""
         entered = (
             f"--net={self._of('net')}",
             f"--mount={self._of('mnt')}",
             f"--pid={self._of('pid_for_children')}",
         )
-        # From in there the parent is nobody's process: 0, as long as it lives.
+        # The parent is outside the PID namespace, so its pid is seen as 0 inside while it lives.
         return ("nsenter", *entered, "--", *_PYTHON, die_with_parent.__file__, "0")
 
     def seen(self, path: str) -> Path:
-        """Return where a file of theirs is seen from out here."""
+        """Return the path of a file in the namespaces, as seen from outside."""
         return Path(f"/proc/{self.pid}/root{path}")
 
     def do(self, work: Callable[[], _Result]) -> _Result:
-        """Call a function that makes its sockets in the network."""
+        """Call a function whose sockets are created in the network."""
         return within(self.network_file, work)
 
     def run(self, *words: str, given: str = "") -> str:
-        """Run a command in all of them, to its end; return what it prints, or raise PartError."""
+        """Run a command in all namespaces; return its output, or raise PartError if it fails."""
         done = subprocess.run([*self.whole, *words], input=given, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise PartError(f"`{' '.join(words)}` failed: {done.stderr.strip() or done.stdout.strip()}")
         return done.stdout
 
     def groups(self) -> Sequence[Path]:
-        """Return the node's control group in each hierarchy."""
+        """Return the control group of the node in each hierarchy."""
         return tuple(holding.groups(self.group))
 
     def _of(self, name: str) -> str:
@@ -75,10 +78,10 @@ class Namespaces:
 
 @contextlib.contextmanager
 def namespaces() -> Iterator[Namespaces]:
-    """Make namespaces, and control groups, that end with the block or with this process."""
+    """Create namespaces and control groups, which end with the block or with this process."""
     group = f"meshwright-parts-{secrets.token_hex(4)}"
     words = [*_PYTHON, holding.__file__, group]
-    # Away from our terminal: an interrupt is for us, who end it in our own time.
+    # A new session, because Ctrl-C must only reach this process, which stops the node in order.
     with subprocess.Popen(
         words,
         stdin=subprocess.PIPE,

@@ -1,9 +1,9 @@
-"""A cluster whose Pods run: a kubelet and all that it needs, on one node, in namespaces of its own.
+"""A cluster that runs Pods: a kubelet with its companions, on one node in namespaces of its own.
 
-Nothing is pulled: images are those that `Node.load` was given (`tools.real_parts.images.archives` makes them
-of files of this machine). Services have their addresses and names there; nothing is added to this machine's
-network, and nothing of it is left (`tools.real_parts.namespaces`). It needs root, and Debian's programs
-(`lacking`).
+Images are never pulled: Pods use only images loaded by `Node.load` (`tools.real_parts.images.archives` makes
+them from files of this machine). Services have addresses and DNS names inside the node. The network of this
+machine stays unchanged, and nothing is left behind (`tools.real_parts.namespaces`). A node needs root and
+programs of Debian (`lacking`).
 """
 
 import contextlib
@@ -28,7 +28,7 @@ from tools.real_parts.parts import COREDNS, KUBE_PROXY, KUBELET, NODE, SCHEDULER
 from tools.real_parts.processes import PATIENCE, Program, Service, running
 
 BRIDGE: Final = "bridge0"
-"""The node's own network, in which its machine is one of several if others are cabled to it."""
+"""Bridge of the node's own network; other machines of a test can be connected to it."""
 
 _PROGRAMS: Final = (
     "busybox",
@@ -49,7 +49,7 @@ _CLIENTS: Final[Mapping[str, Sequence[str]]] = {
 
 
 def lacking() -> str:
-    """Say what a node lacks on this machine; empty if nothing."""
+    """Return the missing requirements of a node on this machine; empty if all are met."""
     if os.geteuid() != 0:
         return "root"
     missing = [each for each in _PROGRAMS if shutil.which(each) is None]
@@ -60,7 +60,7 @@ def lacking() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node that runs: its cluster, its namespaces, its kubelet, which may be killed and started again."""
+    """A running node: its cluster, its namespaces, and its kubelet, which can be killed and restarted."""
 
     cluster: RunningCluster
     inside: Namespaces
@@ -68,13 +68,13 @@ class Node:
     layers: Layers
 
     def load(self, image: Image) -> None:
-        """Let Pods run an image, by its name, with `imagePullPolicy: Never`."""
+        """Load an image, so that Pods can use its name with `imagePullPolicy: Never`."""
         _load(self.inside, image, self.layers)
 
     def processes(self, uid: str) -> list[int]:
-        """Return the processes of a Pod, by its UID, as they are numbered out here, the first of them first.
+        """Return the pids of a Pod's processes as seen from outside, in the order of their start.
 
-        That one holds the Pod's network, as long as there is a Pod.
+        The first process holds the network of the Pod for the Pod's whole life.
         """
         found = set[int]()
         for group in self.inside.groups():
@@ -85,7 +85,7 @@ class Node:
 
 @contextlib.contextmanager
 def node(folder: Path) -> Iterator[Node]:
-    """Build what is missing, start a cluster of one node in a new folder, and end it with the block."""
+    """Build missing parts, start a cluster of one node in a new folder, and stop it with the block."""
     if missing := lacking():
         raise PartError(f"a node needs {missing}, which is not here")
     programs = {part.name: build(part) for part in NODE}
@@ -118,7 +118,7 @@ def node(folder: Path) -> Iterator[Node]:
 
 
 def _began(process: int) -> int:
-    """Return when a process began, in the kernel's ticks (proc(5)); one that has ended is last."""
+    """Return the start of a process in ticks of the kernel (proc(5)); ended processes sort last."""
     try:
         return int(Path(f"/proc/{process}/stat").read_text("utf-8").rpartition(")")[2].split()[19])
     except OSError:
@@ -126,7 +126,10 @@ def _began(process: int) -> int:
 
 
 def _wire(inside: Namespaces) -> None:
-    """Give the node its address, and what Pods get theirs by; to others in its network it stands for them."""
+    """Configure the network: the node's address, and the CNI plug-ins and networks for Pods.
+
+    With proxy ARP the node answers for the addresses of its Pods to other machines on the bridge.
+    """
     lines = [
         "link set lo up",
         f"link add {BRIDGE} type bridge",
@@ -152,7 +155,7 @@ def _load(inside: Namespaces, image: Image, layers: Layers) -> None:
 
 
 def _until_ready(made: RunningCluster) -> None:
-    """Wait until the API says that the node is ready for Pods."""
+    """Wait until the API reports the node as ready for Pods."""
     deadline = time.monotonic() + PATIENCE
     while True:
         found = made.ask("/api/v1/nodes").get("items", [])

@@ -1,4 +1,7 @@
-"""What the programs of a node are told; what they write is below the node's own /run, which goes with it."""
+"""Flags and configuration of a node's programs.
+
+They write to the node's own /run, which ends with the node.
+"""
 
 import json
 from collections.abc import Mapping
@@ -9,13 +12,13 @@ from tools.real_parts.flags import NODE_ADDRESS, PODS, Place
 
 NODE: Final = "node-0"
 PAUSE: Final = "parts.local/pause:1"
-"""The image of what holds a Pod's network: the runtime asks for it by this name."""
+"""Name of the image for the container that holds a Pod's network; the runtime needs this image."""
 SOCKET: Final = "/run/containerd.sock"
 PLUGINS: Final = Path("/usr/lib/cni")
-"""Where Debian has the plug-ins of CNI."""
+"""Folder of Debian's CNI plug-ins."""
 CNI_PLUGINS: Final = "/opt/cni/bin"
 CNI_NETWORKS: Final = "/etc/cni/net.d"
-"""Where plug-ins and networks are on any node, for whoever adds to them: this node's own."""
+"""Usual folders of CNI plug-ins and networks, where other programs of the node may add files."""
 DOMAIN: Final = "cluster.local"
 
 CONTAINERD_READY: Final = "http://127.0.0.1:1338/v1/metrics"
@@ -25,12 +28,12 @@ DNS_READY: Final = "http://127.0.0.1:8181/ready"
 
 
 def kubeconfig(place: Place, name: str) -> Path:
-    """Return where the kubeconfig of one of its programs is."""
+    """Return the path of a program's kubeconfig."""
     return place.folder / f"{name}.kubeconfig"
 
 
 def scheduler(place: Place) -> list[str]:
-    """Return the scheduler's flags."""
+    """Return the flags of the scheduler."""
     config = kubeconfig(place, "scheduler")
     return [
         *(f"--{each}kubeconfig={config}" for each in ("", "authentication-", "authorization-")),
@@ -42,7 +45,7 @@ def scheduler(place: Place) -> list[str]:
 
 
 def containerd(place: Place) -> list[str]:
-    """Write what the container runtime is to do; return its flags."""
+    """Write the configuration of the container runtime; return its flags."""
     told = _written(
         place,
         "containerd.toml",
@@ -71,9 +74,10 @@ disabled_plugins = ["io.containerd.internal.v1.opt"] # it makes /opt/containerd
 
 
 def network() -> str:
-    """Return what the runtime's plug-ins do for a Pod: a list of them, as CNI has it.
+    """Return the CNI configuration of Pod networks.
 
-    A cable each, not a bridge: what a Pod sends to another passes the node's rules, and so do the answers.
+    Each Pod has a veth pair in place of a port on a bridge, so packets between Pods pass the node's iptables
+    rules in both directions.
     """
     addresses = {
         "type": "host-local",
@@ -87,7 +91,7 @@ def network() -> str:
 
 
 def kubelet(place: Place, group: str) -> list[str]:
-    """Write what the kubelet is to do, in that control group; return its flags."""
+    """Write the configuration of the kubelet, with this control group; return its flags."""
     keys = place.keys
     config = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -105,7 +109,8 @@ def kubelet(place: Place, group: str) -> list[str]:
         "resolvConf": str(_written(place, "resolv.conf", "")),
         "clusterDomain": DOMAIN,
         "clusterDNS": [NODE_ADDRESS],
-        # It must not look at how full the disk of who tests is; none at all is for memory no answer.
+        # The fill level of the tester's disk must not cause evictions. For memory the kubelet accepts no
+        # bound of zero.
         "evictionHard": {"nodefs.available": "0%", "imagefs.available": "0%", "memory.available": "1Mi"},
         "imageGCHighThresholdPercent": 100,
         "podLogsDir": "/run/pods",
@@ -124,7 +129,7 @@ def kubelet(place: Place, group: str) -> list[str]:
 
 
 def proxy(place: Place) -> list[str]:
-    """Return the flags of who leads Services' addresses to Pods; the kernel's limits are not its own."""
+    """Return the flags of kube-proxy; its changes of kernel limits are switched off."""
     return [
         f"--kubeconfig={kubeconfig(place, 'proxy')}",
         "--proxy-mode=iptables",
@@ -139,7 +144,7 @@ def proxy(place: Place) -> list[str]:
 
 
 def dns(place: Place) -> list[str]:
-    """Write what names the DNS server has; return its flags."""
+    """Write the configuration of the DNS server; return its flags."""
     zones = f"""{DOMAIN} in-addr.arpa ip6.arpa {{
     kubeconfig {place.folder / "admin.kubeconfig"}
     pods insecure

@@ -1,8 +1,9 @@
-"""Holds the namespaces and control groups of a node, until whoever started it is gone, however that came.
+"""Holder of a node's namespaces and control groups, until its parent ends for whatever reason.
 
-Run as a file of its own: `python -I -S holding.py GROUP`, with a pipe at standard input. It says the id of a
-process whose network and mounts they are, a line; at the pipe's end all that runs in them is killed, and the
-groups are removed. What it mounts over is where programs of a node write: none of it comes to a disk.
+Run this file with `python -I -S node_holder.py GROUP` and a pipe as standard input. The program prints one
+line: the pid of a process inside the namespaces. At the end of the pipe all processes inside are killed and
+the groups are removed. Folders that a node's programs write to are covered by mounts in memory, so that none
+of the files reaches a disk.
 """
 
 import contextlib
@@ -16,7 +17,7 @@ from typing import Final
 
 CGROUPS: Final = Path("/sys/fs/cgroup")
 _PATIENCE: Final = 30.0
-"""Seconds that what was killed may take to leave its control groups."""
+"""Maximum seconds until killed processes have left their control groups."""
 _WITHIN: Final = """
 set -e
 mount -t tmpfs -o mode=0755 run /run
@@ -31,7 +32,7 @@ exec "$@"
 
 
 def groups(name: str) -> Iterator[Path]:
-    """Yield the node's group in each hierarchy: one in version 2, one each in version 1."""
+    """Yield the node's group in each hierarchy: one in version 2, one per controller in version 1."""
     tops = [CGROUPS] if (CGROUPS / "cgroup.procs").exists() else sorted(CGROUPS.iterdir())
     for top in tops:
         if (top / "cgroup.procs").exists() and not top.is_symlink():
@@ -41,20 +42,23 @@ def groups(name: str) -> Iterator[Path]:
 def _make(group: Path) -> None:
     group.mkdir()
     for name in ("cpuset.cpus", "cpuset.mems"):
-        if group.parent.name == "cpuset":  # version 1 leaves them empty, and then takes no process
+        if group.parent.name == "cpuset":  # version 1 accepts no process while these are empty
             (group / name).write_text((group.parent / name).read_text())
 
 
 def _remove(group: Path) -> bool:
-    """Remove a group and those in it; say whether it is gone."""
+    """Remove a group and its subgroups; return whether the group is gone."""
     for each in (*sorted((path for path in group.rglob("*/")), reverse=True), group):
-        with contextlib.suppress(OSError):  # somebody is in it still, or it is gone
+        with contextlib.suppress(OSError):  # the group still has processes, or is gone
             each.rmdir()
     return not group.exists()
 
 
 def hold(name: str) -> str:
-    """Make them, say whose they are, and remove them in the end; return what could not be removed."""
+    """Create the namespaces, print the pid inside, and remove all at the end.
+
+    Return the groups that are left.
+    """
     made = list(groups(name))
     try:
         for group in made:
@@ -73,8 +77,12 @@ def hold(name: str) -> str:
 
 
 def be_first() -> None:
-    """Be the first process of its namespace, with which all others end: until the pipe does."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for what is left to it
+    """Run as the first process of the PID namespace until the pipe ends.
+
+    The other processes end with this one.
+    """
+    # The kernel then reaps orphans, because this process waits for none.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     print(flush=True)
     sys.stdin.buffer.read()
 
@@ -84,5 +92,5 @@ if __name__ == "__main__":
         be_first()
         sys.exit()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # the pipe's end is what ends it
+        signal.signal(number, signal.SIG_IGN)  # only the end of the pipe ends this process
     sys.exit(hold(sys.argv[1]) or None)

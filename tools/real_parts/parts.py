@@ -1,8 +1,8 @@
-"""The parts: each a program of a Go module, at a pinned version.
+"""Parts: programs of Go modules at pinned versions.
 
-Another one is another entry below. Where a module's own go.mod cannot be built from outside (Kubernetes
-replaces its staging modules by folders, Istio names commits that the proxies of modules do not have), the
-entry says what stands for it.
+To add a part, add an entry below. Some modules cannot be built by their own go.mod from outside: Kubernetes
+replaces its staging modules by folders, and Istio names commits that module proxies do not have. Their
+entries give replacements.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 GO: Final = "1.26.0"
-"""The Go language that the parts are built in."""
+"""Version of the Go language for all parts."""
 
 _STAGED: Final = re.compile(r"^\t(\S+) => \./staging/", re.MULTILINE)
 _VERSIONED: Final = "k8s.io/component-base/version"
@@ -21,12 +21,12 @@ _VERSIONED: Final = "k8s.io/component-base/version"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A program: its module and version, the package to build, and what else its build is told.
+    """A program: its module and version, the package to build, and further settings of the build.
 
-    `requires` are modules at other versions than its go.mod's; `staging` is the version of those that its
-    go.mod replaces by folders, empty where it has none; `variables` are set by the linker. With `source`, a
-    program of ours, `.` is the package: it takes of the module what is needed. `folder` is one of the module
-    that is kept beside the program.
+    `requires` are modules in other versions than in the part's go.mod. `staging` is the version of modules
+    that the part's go.mod replaces by folders; empty if there are none. `variables` are set by the linker.
+    With `source` the part is a program of our own in package `.`, which uses the module as a library.
+    `folder` is a folder of the module to keep with the program.
     """
 
     name: str
@@ -41,12 +41,15 @@ class Part:
 
     @property
     def stamp(self) -> str:
-        """Return what is noted of a program that was built: its version, and its source if that is ours."""
+        """Return the stamp of a built program: its version, and a digest of the source if it is our own."""
         digest = hashlib.sha256(self.source.encode()).hexdigest()[:12]
         return f"{self.version} {digest}" if self.source else self.version
 
     def module_file(self, own: str = "") -> str:
-        """Return the go.mod of an empty module that builds it; `own` is the part's, if it has staging."""
+        """Return the go.mod of an empty module that builds the part.
+
+        `own` is the part's go.mod, if it has staging.
+        """
         lines = [f"module parts/{self.name}", "", f"go {GO}", "", "require ("]
         wanted = {self.module: self.version, **self.requires}
         lines += [f"\t{module} v{version}" for module, version in wanted.items()]
@@ -71,7 +74,7 @@ def _kubernetes(name: str) -> Part:
 
 
 def _coredns(*plugins: str) -> Part:
-    # Its own program has the plugins of every cloud: twice the time to build.
+    # CoreDNS's own program has the plugins of every cloud and takes twice as long to build.
     module, version = "github.com/coredns/coredns", "1.14.2"
     imports = "".join(f'\t_ "{module}/plugin/{each}"\n' for each in plugins)
     source = (
@@ -87,7 +90,7 @@ def _cert_manager() -> Part:
 
 
 def _collector() -> Part:
-    # Its makers' programs are not to be had as modules, or have what every vendor takes.
+    # The official programs are not available as modules, or contain the components of every vendor.
     module, version = "go.opentelemetry.io/collector", "0.165.0"
     source = (Path(__file__).parent / "collector" / "main.go").read_text("utf-8")
     requires = {f"{module}/{each}": version for each in ("receiver/otlpreceiver", "exporter/debugexporter")}
@@ -95,7 +98,7 @@ def _collector() -> Part:
 
 
 def _helm() -> Part:
-    # Without a cluster it takes charts to be for this version of Kubernetes; unless told, for one long gone.
+    # Without a cluster Helm assumes this version of Kubernetes for charts; its own default is an old version.
     module = "helm.sh/helm/v3"
     known = {
         f"{module}/pkg/{package}.k8sVersion{part}": value
@@ -106,7 +109,8 @@ def _helm() -> Part:
 
 
 def _istio(name: str) -> Part:
-    # A pinned commit; releases of what its go.mod names by commits, which proxies of modules need not have.
+    # A pinned commit. Its go.mod names some modules by commits, which module proxies may not have, so
+    # releases are used for these.
     version = "0.0.0-20260827124520-eed52ebb66ad"
     requires = {
         "istio.io/api": "1.31.1",
@@ -129,10 +133,10 @@ ISTIOD: Final = _istio("pilot-discovery")
 HELM: Final = _helm()
 
 COLLECTOR: Final = _collector()
-"""OpenTelemetry's: it takes OTLP, and writes down what came."""
+"""OpenTelemetry's collector: receives OTLP and writes the data to its log."""
 
 NODE: Final = (SCHEDULER, KUBELET, KUBE_PROXY, COREDNS)
-"""What a cluster whose Pods run has besides."""
+"""Further programs of a cluster with a node."""
 
 _ALL: Final = (ETCD, API_SERVER, CONTROLLERS, CERT_MANAGER, *NODE, HELM, COLLECTOR, ISTIOD)
 PARTS: Final = {part.name: part for part in _ALL}

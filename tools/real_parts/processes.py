@@ -1,6 +1,6 @@
-"""Programs of a cluster: started, waited for, killed and started again, and ended with their block.
+"""Processes of a cluster: start, wait until ready, kill, restart, and stop at the end of the block.
 
-However this process ends, they end with it.
+They also end with this process, however it ends.
 """
 
 import contextlib
@@ -20,19 +20,23 @@ from tools.real_parts.building import PartError
 from tools.real_parts.namespaces import Namespaces
 
 PATIENCE: Final = 240.0
-"""Seconds that a program may take until it is ready, on a machine that is very busy."""
+"""Maximum seconds until a program is ready; long, because the machine may be very busy."""
 _ENDING: Final = 15.0
 _SHARE, _SHORTEST, _LONGEST = 0.05, 0.02, 0.25
-"""The pause between two looks as a share of the time waited, and its bounds: a look costs a TLS handshake."""
-# The kernel takes the thread that started a program for its parent: this one lives as long as the process.
+"""Pause between two checks: share of the wait so far, and bounds in seconds.
+
+A check costs a TLS handshake.
+"""
+# For the kernel the parent of a program is the thread that started it. This thread lives as long as the
+# process.
 _STARTER: Final = ThreadPoolExecutor(1, thread_name_prefix="starts programs")
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What is started: its flags, the folder of its log, and where it answers 200 once it is ready.
+    """A program to start: its flags, the folder of its log, and a URL that answers 200 if it is ready.
 
-    `inside` are the namespaces whose network it has; `apart`: its mounts and processes are theirs too.
+    With `inside` the program runs in the network of these namespaces, and with `apart` in all of them.
     """
 
     path: Path
@@ -46,7 +50,7 @@ class Program:
 
     @property
     def command(self) -> list[str]:
-        """Return what is run, so that it dies with this process."""
+        """Return the command line; the command dies with this process."""
         where: Sequence[str] = ()
         if self.inside is not None:
             where = self.inside.whole if self.apart else self.inside.network
@@ -54,12 +58,12 @@ class Program:
 
     @property
     def log_file(self) -> Path:
-        """Return where its output goes."""
+        """Return the file with the program's output."""
         return self.log / f"{self.path.name}.log"
 
 
 class Service(contextlib.AbstractContextManager["Service"]):
-    """A program that runs while its block does; in the meantime it may be killed, and started again."""
+    """A running program, stopped at the end of its block; it can be killed and restarted."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -72,7 +76,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
         end(self.process, _ENDING)
 
     def until_ready(self) -> Self:
-        """Wait until it answers 200; raise PartError, with its last words, if it does not."""
+        """Wait until the program answers 200; raise PartError with the end of its log if it does not."""
         began = time.monotonic()
         while not self._answers():
             waited = time.monotonic() - began
@@ -84,12 +88,12 @@ class Service(contextlib.AbstractContextManager["Service"]):
         return self
 
     def kill(self) -> None:
-        """End it as the kernel does: it writes nothing, and closes nothing."""
+        """Send SIGKILL, so that the program can neither write nor close anything."""
         self.process.kill()
         self.process.wait()
 
     def again(self) -> None:
-        """Start it as it was started first, and wait until it is ready."""
+        """Start the program again with the same flags, and wait until it is ready."""
         self.process = self._start()
         self.until_ready()
 
@@ -116,12 +120,12 @@ def _answers(program: Program) -> bool:
     try:
         with urllib.request.urlopen(program.ready, context=program.tls, timeout=5):  # noqa: S310 - loopback
             return True
-    except OSError:  # not yet: an error's answer is one too
+    except OSError:  # not ready yet; an HTTPError is an OSError too
         return False
 
 
 @contextlib.contextmanager
 def running(program: Program) -> Iterator[Service]:
-    """Start a program, wait until it is ready, and end it, and nothing else, with the block."""
+    """Start a program, wait until it is ready, and stop it at the end of the block."""
     with Service(program) as started:
         yield started.until_ready()

@@ -1,4 +1,4 @@
-"""cert-manager's controllers beside a cluster, whose API has its kinds."""
+"""cert-manager's controllers for a cluster with cert-manager's resource definitions."""
 
 import contextlib
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ from tools.real_parts.parts import CERT_MANAGER
 from tools.real_parts.processes import Program, Service, running
 
 RESOURCES: Final = "cert-manager"
-"""The namespace of the Secrets that ClusterIssuers name."""
+"""Namespace of the Secrets of ClusterIssuers."""
 
 
 @contextlib.contextmanager
 def cert_manager(cluster: RunningCluster, *, approves: bool = True) -> Iterator[Service]:
-    """Build them if they are not there, start them as the cluster's administrator, end them with the block.
+    """Build and start the controllers as the cluster's administrator, and stop them at the end of the block.
 
-    One that does not approve leaves every request to others.
+    Without `approves` they leave the approval of requests to another program.
     """
     at = f"{LOOPBACK}:{free_port(LOOPBACK)}"
     words = (

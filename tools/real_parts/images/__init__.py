@@ -1,4 +1,4 @@
-"""Container images of this machine's files and this project's environment, without a container engine.
+"""Container images from files of this machine and the project's environment, without a container engine.
 
-It never pulls an image, and never starts one.
+The package never pulls and never starts an image.
 """

@@ -1,7 +1,7 @@
-"""Container images out of files of this machine, as archives that `ctr images import` takes.
+"""Container images from files of this machine, as archives for `ctr images import`.
 
-The same files make the same bytes, whenever and in whatever order they are named: their times, owners and
-the umask of who wrote them do not count. Layers that images share are written, imported and unpacked once.
+Equal files make equal bytes: the order of files, their times and owners, and the umask have no influence.
+Layers shared by several images are written, imported and unpacked once.
 """
 
 import hashlib
@@ -36,15 +36,15 @@ ETC: Final[Files] = {
     "/etc/nsswitch.conf": Text("hosts: files dns\n"),
     "/tmp": Folder(0o1777),  # noqa: S108 - the image's
 }
-"""What programs look for on any machine."""
+"""Files that programs expect on any machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image: its name with a tag, its files, and how a container of it is started if that says nothing.
+    """An image: its name with a tag, its files, and the defaults of its containers.
 
-    `command` stands behind the entrypoint; `user` is UID:GID, and root where it is empty. `below` has the
-    files of layers that other images have as well, the lowest first.
+    `command` follows the entrypoint; `user` is UID:GID, or root if empty. `below` has the files of layers
+    shared with other images, the lowest first.
     """
 
     name: str
@@ -62,9 +62,9 @@ class Image:
         return {path: entry for layer in (*self.below, self.files) for path, entry in layer.items()}
 
     def write(self, archive: Path, layers: Layers | None = None) -> None:
-        """Write an archive, as an OCI image layout; take the layers below from `layers`, if given.
+        """Write an archive in OCI image layout; layers of `below` are taken from `layers`, if given.
 
-        Layers that were imported are named in the archive, and not in it.
+        The archive only names layers that were imported before, and does not contain them.
         """
         with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
             own = Layers(Path(folder))
@@ -102,25 +102,25 @@ def _described(media_type: str, content: bytes) -> Mapping[str, object]:
 
 
 def program(path: Path, at: str = "") -> Files:
-    """Return a program and what it is linked with; it is where it is here, unless said."""
+    """Return a program and its shared libraries, at the path of this machine or at `at`."""
     found = path.resolve()
     return {**libraries([found]), at or str(path): found}
 
 
 def found_program(name: str, at: str = "") -> Files:
-    """Return a program of this machine's path, or raise PartError."""
+    """Return a program from PATH with its shared libraries; raise PartError if it is missing."""
     if (path := shutil.which(name)) is None:
         raise PartError(f"there is no {name} on this machine, of which an image is to be made")
     return program(Path(path), at)
 
 
 def busybox(*names: str) -> Files:
-    """Return a busybox, and the programs that it is by these names."""
+    """Return busybox and links for its applets."""
     return {**found_program("busybox", "/bin/busybox"), **{f"/bin/{each}": Link("busybox") for each in names}}
 
 
 def iptables() -> Files:
-    """Return what sets rules: iptables of both families, with its matches and targets, and ip."""
+    """Return programs for rules: iptables for IPv4 and IPv6, with its matches and targets, and ip."""
     many = "/usr/sbin/xtables-multi"
     found = {**found_program("iptables-restore", many), **found_program("ip", "/usr/sbin/ip")}
     names = (f"{name}{end}" for name in ("iptables", "ip6tables") for end in ("", "-restore", "-save"))
@@ -129,7 +129,7 @@ def iptables() -> Files:
 
 
 def tree(folder: Path, at: str, skipped: Iterable[str] = ()) -> Files:
-    """Return what is in a folder but what has such a name, and what its shared objects are linked with."""
+    """Return the files in a folder, except names that match `skipped`, and their shared libraries."""
     patterns = ("__pycache__", *skipped)
     found: dict[str, Entry] = {}
     for parent, folders, names in os.walk(folder):
@@ -144,13 +144,13 @@ def tree(folder: Path, at: str, skipped: Iterable[str] = ()) -> Files:
 
 
 def libraries(linked: Iterable[Path]) -> Files:
-    """Return the shared libraries of programs and shared objects, where the loader finds them here."""
+    """Return the shared libraries of programs and shared objects, at the paths known to the loader."""
     wanted = sorted(map(str, linked))
     if not wanted:
         return {}
     said = subprocess.run(
         ["ldd", *wanted], capture_output=True, text=True, check=False
-    ).stdout  # static: no fault
+    ).stdout  # fails for static programs, which need no libraries
     return {each: Path(each).resolve() for each in set(_LIBRARY.findall(said))}
 
 

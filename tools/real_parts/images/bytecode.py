@@ -1,10 +1,10 @@
-"""Compiled Python for images, so that programs in containers need not compile at each start.
+"""Compiled Python for images, so that programs in containers need not compile their modules at each start.
 
-Nothing in a container may write bytecode, and a container starts from nothing. Without these files each start
-of the command compiled all modules that it imports, which cost 0.7 to 1.7 s of CPU time.
+A container starts from a fresh image, and its programs cannot write bytecode. Without these files each start
+of the command compiled all imported modules, which cost 0.7 to 1.7 s of CPU time.
 
-The same source makes the same file, because it is the hash of the source that it names and not a time
-(PEP 552). Files are kept in the cache of parts, by the hash of version and source.
+Equal sources make equal files, because a file has the hash of its source in place of a time (PEP 552). Files
+are cached by the hash of Python version and source.
 """
 
 import hashlib
@@ -20,11 +20,11 @@ from tools.real_parts.building import cache
 from tools.real_parts.images.layers import Entry, Files
 
 _UNCHECKED: Final = (0b01).to_bytes(4, "little")
-"""The flag of a file that the interpreter does not compare with its source."""
+"""Flag of hash-based files that the interpreter does not compare with their sources."""
 
 
 def compiled(files: Files) -> Files:
-    """Return the bytecode of all modules among files, where the interpreter looks for it."""
+    """Return the bytecode of all modules among `files`, at the paths where the interpreter looks."""
     return dict(_compiled(files))
 
 
@@ -38,7 +38,7 @@ def _compiled(files: Files) -> Iterator[tuple[str, Entry]]:
 
 
 def _made(source: Path, folder: Path) -> Path | None:
-    """Return the compiled file of a module; None for a file that is no Python, such as a template."""
+    """Return the compiled file of a module; None if the file is not valid Python, for example a template."""
     text = source.read_bytes()
     digest = hashlib.sha256(importlib.util.MAGIC_NUMBER + text).hexdigest()
     path = folder / f"{digest}.pyc"
@@ -51,5 +51,5 @@ def _made(source: Path, folder: Path) -> Path | None:
     head = importlib.util.MAGIC_NUMBER + _UNCHECKED + importlib.util.source_hash(text)
     with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
         file.write(head + marshal.dumps(code))
-    Path(file.name).replace(path)  # another process may make the same file
+    Path(file.name).replace(path)  # atomic, because another process may write the same file
     return path

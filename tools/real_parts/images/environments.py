@@ -1,4 +1,4 @@
-"""Python with this project and what it runs with, as files of an image: none of what it is developed with."""
+"""Python with this project and its requirements as files of an image, without tools for development."""
 
 import functools
 import sys
@@ -17,7 +17,7 @@ from tools.real_parts.images.bytecode import compiled
 from tools.real_parts.images.layers import Entry, Files, Link, Text
 
 HOME: Final = "/opt/meshwright"
-"""Where the image has its virtual environment; `bin/meshwright` in it is the command."""
+"""Path of the virtual environment in the image; its command is `bin/meshwright`."""
 
 _ROOT: Final = Path(__file__).parents[3]
 _UNUSED: Final = (
@@ -27,7 +27,7 @@ _UNUSED: Final = (
 
 
 def environment() -> Files:
-    """Return the interpreter that runs this, and a virtual environment of it, with its command."""
+    """Return the running interpreter, with a virtual environment and the command of this project."""
     base = Path(sys.base_prefix)
     version = sysconfig.get_python_version()
     interpreter, standard = base / "bin" / f"python{version}", Path(sysconfig.get_path("stdlib"))
@@ -46,13 +46,13 @@ def environment() -> Files:
 
 @functools.cache
 def compiled_environment() -> Files:
-    """Return the environment with the bytecode of all its modules: a layer for images that run."""
+    """Return the environment with the bytecode of all its modules, as a layer of several images."""
     found = environment()
     return {**found, **compiled(found)}
 
 
 def ours(site: str) -> Files:
-    """Return the packages that the wheel has, as they stand in this clone; a test compares them with it."""
+    """Return the packages of the wheel from this clone; a test compares them with the wheel."""
     told = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))
     found: dict[str, Entry] = {}
     wheel = told["tool"]["hatch"]["build"]["targets"]["wheel"]
@@ -62,7 +62,7 @@ def ours(site: str) -> Files:
 
 
 def _installed(site: str) -> Files:
-    """Return the files of the distributions that it runs with, and of its own metadata."""
+    """Return the files of required distributions, and of the project's own metadata."""
     found: dict[str, Entry] = {}
     for each in _needed("meshwright", {}).values():
         for file in each.files or ():
@@ -75,7 +75,7 @@ def _installed(site: str) -> Files:
 
 
 def _needed(name: str, found: dict[str, Distribution]) -> dict[str, Distribution]:
-    """Return a distribution and all that it requires here, by their names."""
+    """Return a distribution with all its installed requirements, by name."""
     if (key := canonicalize_name(name)) not in found:
         found[key] = distribution(name)
         for required in _required(found[key]):

@@ -1,4 +1,4 @@
-"""Layers of container images: files of this machine by the path in the image, as tar archives."""
+"""Layers of container images as tar archives: files of this machine by their path in the image."""
 
 import hashlib
 import io
@@ -14,14 +14,14 @@ _LAYER: Final = "application/vnd.oci.image.layer.v1.tar"
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A symbolic link, as it reads."""
+    """A symbolic link with its literal target."""
 
     target: str
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A file that is on no machine yet."""
+    """A file with given contents."""
 
     content: str
     executable: bool = False
@@ -29,21 +29,21 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder that is not as those that merely stand above a file are: root's, and 0755."""
+    """A folder with its own mode and owner; other folders belong to root with mode 0755."""
 
     mode: int
     owner: int = 0
 
 
 Entry = Path | Link | Text | Folder
-"""What is at a path of an image: a file of this machine, or what is said here."""
+"""Entry of an image: the path of a file on this machine, or a given link, text or folder."""
 Files = Mapping[str, Entry]
-"""What an image is made of, by the path in it, which begins with a slash."""
+"""Entries of an image by absolute path, for example `/usr/local/bin/envoy`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A layer that was written: its archive, the size of that in bytes, and its SHA-256 digest."""
+    """A written layer: its archive, the size in bytes, and the SHA-256 digest."""
 
     path: Path
     size: int
@@ -51,11 +51,11 @@ class Layer:
 
     @property
     def descriptor(self) -> Mapping[str, object]:
-        """Return how a manifest names the layer."""
+        """Return the descriptor of the layer for a manifest."""
         return {"mediaType": _LAYER, "digest": f"sha256:{self.digest}", "size": self.size}
 
     def add(self, made: tarfile.TarFile, name: str) -> None:
-        """Add the layer to an archive, unless its own archive was removed."""
+        """Add the layer to an archive, unless its own archive is removed."""
         if self.path.exists():
             about = tarfile.TarInfo(name)
             about.size = self.size
@@ -65,24 +65,24 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """Layers in a folder, each written once as long as their files are the same objects."""
+    """Layers in a folder; each is written once for the same `Files` object."""
 
     folder: Path
     _written: dict[int, tuple[Files, Layer]] = field(default_factory=dict)
 
     def of(self, files: Files) -> Layer:
-        """Return the layer of these files."""
+        """Return the layer with these files."""
         if id(files) not in self._written:
             path = self.folder / f"layer-{len(self._written)}.tar"
             _write_layer(path, files)
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             found = Layer(path, path.stat().st_size, digest)
-            self._written[id(files)] = (files, found)  # the files stay, and so does their id
+            self._written[id(files)] = (files, found)  # keeps the object alive, so that its id stays unique
         return self._written[id(files)][1]
 
     def imported(self) -> None:
-        """Remove the archives, because whoever reads images has these layers."""
+        """Remove the archives, because the container runtime has imported the layers."""
         for _, layer in self._written.values():
             layer.path.unlink(missing_ok=True)
 
@@ -115,7 +115,7 @@ def _enter(made: tarfile.TarFile, name: str, entry: Entry) -> None:
 
 
 def add(made: tarfile.TarFile, name: str, content: bytes, *, executable: bool = False) -> None:
-    """Add a file of root's to an archive."""
+    """Add a file of root to an archive."""
     about = tarfile.TarInfo(name)
     about.size, about.mode = len(content), 0o755 if executable else 0o644
     made.addfile(about, io.BytesIO(content))

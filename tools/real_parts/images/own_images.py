@@ -1,7 +1,7 @@
-"""The targets of the Dockerfile, made without a container engine of files of this machine.
+"""Images of the Dockerfile's targets, made from files of this machine without a container engine.
 
-Entry point, command and user are those of the Dockerfile: a test compares. The content is that of the wheel,
-with this machine's Python, Envoy and iptables in place of Debian's.
+Entry point, command and user are equal to the Dockerfile's; a test compares. The contents are those of the
+wheel, with this machine's Python, Envoy and iptables in place of Debian's.
 """
 
 import functools
@@ -14,7 +14,7 @@ from tools.real_parts.images.layers import Files, Folder
 
 CONTROL_PLANE: Final = "docker.io/meshwright/control-plane:{}"
 PROXY: Final = "docker.io/meshwright/proxy:{}"
-"""What a container engine makes of the chart's names, with their tags."""
+"""Full image names of the chart with a container engine's default registry; `{}` is the tag."""
 CONTROL_PLANE_UID: Final = 1337
 PROXY_UID: Final = 1500
 
@@ -29,12 +29,12 @@ _PYTHON: Final = {
 
 @functools.cache
 def envoy_layer(envoy: Path) -> Files:
-    """Return a layer of that Envoy."""
+    """Return a layer with this Envoy."""
     return program(envoy, "/usr/local/bin/envoy")
 
 
 def control_plane(tag: str) -> Image:
-    """Return the control plane's image."""
+    """Return the image of the control plane."""
     return Image(
         CONTROL_PLANE.format(tag),
         {"/mesh": Folder(0o755), "/state": Folder(0o700, CONTROL_PLANE_UID)},
@@ -48,7 +48,7 @@ def control_plane(tag: str) -> Image:
 
 
 def proxy(tag: str, envoy: Path) -> Image:
-    """Return the sidecar's image, with that Envoy."""
+    """Return the image of the sidecar with this Envoy."""
     return Image(
         PROXY.format(tag),
         iptables(),
