@@ -1,7 +1,7 @@
-"""`python -m benchmarks`: everything that figures are asked of, one program after the other, and the table.
+"""Command `python -m benchmarks`: run all programs with goals one after the other, and print the table.
 
-With `--before CHECKOUT` each program measures the servers of that checkout first, and at once afterwards
-those of this one: on the same machine, in the same hour.
+With `--before CHECKOUT` each program first measures the servers of another checkout and then those of this
+one, so that both run on the same machine at about the same time.
 """
 
 import argparse
@@ -16,24 +16,28 @@ from benchmarks.processes.programs import PEERS, end_with_sigterm
 from tools.process_end import end
 
 PROGRAMS: Final = ("fanout", "storm", "mesh", "istiod")
-"""Those with figures, the shortest first."""
+"""Programs with goals, the shortest first."""
 PATIENCE: Final = 60.0
-"""Seconds that a program may take to end its servers."""
+"""Maximum seconds until an interrupted program has stopped its servers."""
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--before", type=Path, help="another checkout, to be measured beside this one")
+    parser.add_argument(
+        "--before", type=Path, help="measure the servers of another checkout before those of this one"
+    )
     parser.add_argument(
         "--only", nargs="+", choices=PROGRAMS, default=PROGRAMS, metavar="PROGRAM", help=f"{PROGRAMS}"
     )
-    parser.add_argument("--quick", action="store_true", help="little of everything, to see that it runs")
+    parser.add_argument(
+        "--quick", action="store_true", help="use a small load, to see whether the programs run"
+    )
     return parser.parse_args(argv)
 
 
 def commands(told: argparse.Namespace) -> Iterator[tuple[str, ...]]:
-    """Yield what is run, each the words after `python -m`."""
+    """Yield the commands to run, each as the words after `python -m`."""
     quick = ("--quick",) if told.quick else ()
     here = place("", None, quick=told.quick).parent
     before = here / "before"
@@ -49,17 +53,18 @@ def commands(told: argparse.Namespace) -> Iterator[tuple[str, ...]]:
 
 
 def run(words: Sequence[str]) -> int:
-    """Run a program of this checkout to its end, or end it with this one; return its exit code."""
+    """Run a program of this checkout, and stop it if this program ends first; return its exit status."""
     print(f"python -m {' '.join(words)}", flush=True)
     process = subprocess.Popen([sys.executable, "-m", *words], cwd=PEERS)
     try:
         return process.wait()
     finally:
+        # Also after Ctrl-C, because servers must not outlive their benchmark.
         end(process, PATIENCE)
 
 
 def main() -> None:
-    """Run all of it, whatever becomes of one; fail if one did."""
+    """Run all programs even if one fails; exit with status 1 if any failed."""
     end_with_sigterm()
     failed = [words for words in commands(arguments()) if run(words)]
     for words in failed:

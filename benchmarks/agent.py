@@ -1,7 +1,7 @@
-"""`python -m benchmarks.agent`: what an agent at rest has in memory, and by what it imports.
+"""Command `python -m benchmarks.agent`: memory of an idle agent, and of its imports by package.
 
-The real program beside a real Envoy with a real control plane: its proxy is ready, and nothing happens. The
-Envoy is a process of its own and not counted. What it imports is weighed in another process
+A real agent runs next to a real Envoy and a real control plane. It is measured when its proxy is ready and
+nothing happens. Envoy is a process of its own and does not count. The imports are measured in another process
 (`benchmarks.import_memory`).
 """
 
@@ -44,13 +44,13 @@ metadata: {name: alice, namespace: default, labels: {app: alice}}
 spec: {address: 127.0.0.1, serviceAccount: alice, uuid: alice-uuid}
 """
 PATIENCE: Final = 60.0
-"""Seconds until a proxy must be ready."""
+"""Maximum seconds until the proxy is ready."""
 PAUSE: Final = 2.0
-"""Seconds that it then rests."""
+"""Seconds of rest before the measurement."""
 LEAST: Final = 100
-"""KiB below which a package has no line."""
+"""KiB below which a package has no row."""
 TARGET: Final = 45.0
-"""MiB that an agent at rest may have."""
+"""Goal for the resident memory of an idle agent, in MiB."""
 BEFORE: Final = (
     "meshwright.cli.main",
     "meshwright.controller.process.logs",
@@ -58,34 +58,38 @@ BEFORE: Final = (
     "envoy_data_plane.envoy.config.bootstrap.v3",
 )
 PROGRAM: Final = "meshwright.cli.agent_program"
-"""What the agent imports: its program, or where a checkout has none all that its command does."""
+"""Module imported by the agent's program.
+
+In checkouts without this module BEFORE has the imports of its command.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportMemory:
-    """What the process has, and the KiB that each package adds when it is imported."""
+    """Memory of the process, and the KiB added by the import of each package."""
 
     memory: Memory
     packages: Mapping[str, int]
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.agent", description=__doc__)
     parser.add_argument("--envoy", default=os.environ.get("MESHWRIGHT_ENVOY", "envoy"), help="Envoy itself")
-    parser.add_argument("--before", type=Path, help="another checkout, set up, to stand beside this one")
+    parser.add_argument("--before", type=Path, help="also measure another checkout, set up by `make setup`")
     parser.add_argument("--output", type=Path, default=RESULTS / "agent.json")
     return parser.parse_args(argv)
 
 
 @contextlib.contextmanager
 def serving(folder: Path) -> Iterator[str]:
-    """Serve a mesh of one proxy, whose credentials are in `folder/credentials`; yield where."""
+    """Serve a mesh of one proxy with credentials in `folder/credentials`; yield the address of ADS."""
     (folder / "mesh").mkdir()
     (folder / "mesh" / "mesh.yaml").write_text(MESH)
     credentials = folder / "credentials"
     credentials.mkdir()
     issue_each(folder / "state", credentials, [NAME])
+    # The agent expects its credentials under these names.
     for kind in ("pem", "key"):
         (credentials / f"{NAME}.{kind}").rename(credentials / f"proxy.{kind}")
     with control_plane(folder / "mesh", folder / "state") as (plane, _):
@@ -93,7 +97,7 @@ def serving(folder: Path) -> Iterator[str]:
 
 
 def at_rest(folder: Path, ads: str, envoy: str, checkout: Checkout) -> Memory:
-    """Start an agent, wait until its proxy is ready and the agent rests, and weigh it."""
+    """Start an agent, wait until its proxy is ready and the process idle, and measure its memory."""
     status = f"127.0.0.1:{free_port('127.0.0.1')}"
     command = [*checkout.program, "agent", "--credentials", str(folder / "credentials"), "--ads", ads]
     command += ["--run", str(folder / "run"), "--envoy", envoy, "--status", status]
@@ -103,6 +107,7 @@ def at_rest(folder: Path, ads: str, envoy: str, checkout: Checkout) -> Memory:
     try:
         _await_ready(process, f"http://{status}/healthz/ready", folder / "agent.log")
         settled(lambda: cpu_seconds(process.pid))
+        # `settled` ends after one idle second, but some work repeats more rarely.
         time.sleep(PAUSE)
         return memory(process.pid)
     finally:
@@ -119,21 +124,21 @@ def _await_ready(process: "subprocess.Popen[bytes]", url: str, log: Path) -> Non
 
 
 def imports(checkout: Checkout) -> Mapping[str, int]:
-    """Return the KiB that each package adds in a process that imports what the agent does."""
+    """Return the KiB added by each package in a process with the agent's imports."""
     modules = (PROGRAM,) if (checkout.root / f"{PROGRAM.replace('.', '/')}.py").exists() else BEFORE
-    # -P: this folder is full of names that packages have.
+    # -P keeps this folder out of sys.path, because its modules have the names of installed packages.
     command = [str(checkout.python), "-P", import_memory.__file__, *modules]
     environment = {**os.environ, "PYTHONPATH": str(checkout.root)}
     done = subprocess.run(
         command, cwd=checkout.root, env=environment, capture_output=True, text=True, check=False
     )
     if done.returncode:
-        raise BenchmarkError(f"the imports cannot be weighed: {done.stderr}")
+        raise BenchmarkError(f"the memory of the imports cannot be measured: {done.stderr}")
     return dict(json.loads(done.stdout))
 
 
 def sums(found: Mapping[str, ImportMemory]) -> Table:
-    """Lay out what each checkout's agent has."""
+    """Return a table with the memory of each checkout's agent."""
     out = Table(title="the agent at rest, MiB")
     for heading in ("checkout", "RSS", "its share (PSS)", "peak"):
         out.add_column(heading, justify="right" if heading != "checkout" else "left")
@@ -144,7 +149,7 @@ def sums(found: Mapping[str, ImportMemory]) -> Table:
 
 
 def by_package(found: Mapping[str, ImportMemory]) -> Table:
-    """Lay out what each package adds, those first that add most now."""
+    """Return a table with the KiB of each package, the largest first."""
     out = Table(title="by what is imported, KiB")
     out.add_column("package")
     for name in found:
@@ -161,7 +166,7 @@ def by_package(found: Mapping[str, ImportMemory]) -> Table:
 
 
 def main() -> None:
-    """Measure, print, write."""
+    """Measure, print the tables, and write the results."""
     end_with_sigterm()
     told, console, where = arguments(), Console(width=100), machine()
     before = {} if told.before is None else {"before": Checkout.at(told.before)}

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.config_size`: how large a proxy's configuration is, and what makes it grow.
+"""Command `python -m benchmarks.config_size`: size of a proxy's configuration, and its growth with the mesh.
 
-One thing grows at a time, all else stays. What is measured is what is sent: resources as they are encoded,
-without the few bytes of framing around each. Exit status 1 if something grows faster than in proportion.
+Only one part of a mesh grows at a time. The size is that of the encoded resources, without the few bytes of
+framing per resource. The exit status is 1 if the configuration grows faster than linearly.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, 
 SHORT: Final[Mapping[TypeUrl, str]] = {LISTENER: "LDS", ROUTE: "RDS", CLUSTER: "CDS", ENDPOINT: "EDS"}
 STEPS: Final = (10, 20, 40, 80, 160)
 TOLERANCE: Final = 1.1
-"""How much dearer the last unit may be than the first: names and numbers of more digits are longer."""
+"""Allowed factor between the last and the first unit, because names and numbers get more digits."""
 GROWS: Final[Mapping[str, Callable[[Size, int], Size]]] = {
     "services": lambda size, number: replace(size, services=number),
     "others": lambda size, number: replace(size, others=number),
@@ -41,7 +41,7 @@ GROWS: Final[Mapping[str, Callable[[Size, int], Size]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ProxyConfigSize:
-    """What one proxy is sent: resources and bytes by type."""
+    """Configuration of one proxy: resources and bytes by type."""
 
     value: int
     resources: Mapping[str, int]
@@ -49,13 +49,13 @@ class ProxyConfigSize:
 
     @property
     def total(self) -> int:
-        """Return all bytes."""
+        """Return the sum of all bytes."""
         return sum(self.bytes.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """What one proxy is sent as one thing grows, in three steps at least."""
+    """Configuration of one proxy while one part of the mesh grows, in three steps at least."""
 
     proxy: str
     protocol: str
@@ -64,20 +64,20 @@ class Series:
 
     @property
     def per_unit(self) -> tuple[float, float]:
-        """Return the bytes of one unit more, at the first and at the last step."""
+        """Return the bytes per further unit at the first and at the last step."""
         ends = self.found[:2], self.found[-2:]
         first, last = ((b.total - a.total) / (b.value - a.value) for a, b in ends)
         return first, last
 
     @property
     def is_linear(self) -> bool:
-        """Say whether the last unit costs what the first did."""
+        """Return whether the last unit costs at most TOLERANCE times the first."""
         first, last = self.per_unit
         return last <= max(first, 0.0) * TOLERANCE
 
 
 def measured(size: Size, proxy: str, value: int) -> ProxyConfigSize:
-    """Measure what a proxy of a mesh is sent."""
+    """Measure the configuration of a proxy in a mesh."""
     counts, total = Counter[str](), Counter[str]()
     for each in sent(view(size), proxy):
         counts[SHORT[each.type_url]] += 1
@@ -87,7 +87,7 @@ def measured(size: Size, proxy: str, value: int) -> ProxyConfigSize:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A series to measure: the proxy, the thing that grows (a key of `GROWS`), and the mesh around it."""
+    """A series to measure: the proxy, the growing part (a key of `GROWS`), and the mesh at the start."""
 
     proxy: str
     grows: str
@@ -95,18 +95,19 @@ class Growth:
 
     @property
     def shown_proxy(self) -> str:
-        """Return the name of the proxy in the table; a client's name says how the client stands."""
+        """Return the name of the proxy in the table; for a client with its mode."""
         return self.size.client if self.proxy == CLIENT else self.proxy
 
     def measured(self, steps: Sequence[int] = STEPS) -> Series:
-        """Measure what the proxy is sent at each step."""
+        """Measure the configuration at each step."""
         found = tuple(measured(GROWS[self.grows](self.size, each), self.proxy, each) for each in steps)
         return Series(self.shown_proxy, self.size.protocol.value, self.grows, found)
 
 
 def all_growths() -> Iterator[Growth]:
-    """Yield everything that might make a configuration grow."""
+    """Yield all parts of a mesh that might make a configuration grow."""
     http, tcp = Size(), Size(protocol=Protocol.TCP)
+    # gRPC uses the filters of HTTP, so two series are enough for gRPC.
     for size in (http, tcp):
         for grows in ("services", "others", "endpoints", "ports"):
             yield Growth(CLIENT, grows, size)
@@ -123,7 +124,7 @@ def all_growths() -> Iterator[Growth]:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """What stands in a listener: filters by name, and bytes of the parts that every chain has for itself."""
+    """Contents of a listener: filters by name, and the bytes of parts repeated in every filter chain."""
 
     proxy: str
     name: str
@@ -136,7 +137,7 @@ class Listener:
 
 
 def listeners(proxy: str, size: Size) -> Iterator[Listener]:
-    """Count what stands in the listeners of a proxy."""
+    """Count the contents of a proxy's listeners."""
     for resource in sent(view(size), proxy):
         if resource.type_url != LISTENER:
             continue
@@ -197,7 +198,7 @@ def _contents(found: list[Listener]) -> Table:
 
 
 def main() -> int:
-    """Measure, print, write; return the exit status."""
+    """Measure, print the tables, and write the results; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.config_size", description=__doc__)
     parser.add_argument("--output", type=Path, default=HERE / "results" / "config_size.json")
     told = parser.parse_args()

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.fanout`: what a push costs, here, in go-control-plane and in a bare handler.
+"""Command `python -m benchmarks.fanout`: cost of a push, here, in go-control-plane and in a bare handler.
 
-The servers get the same load in turn, for several rounds; CPU is the server process's own, user and
-system, from the first change to the last acknowledgement. Compare within one run only: figures of one
-machine vary by a fifth from run to run.
+The servers get the same load in turn, for several rounds. CPU time is user and system time of the server
+process from the first change to the last acknowledgement. Compare figures only within one run, because they
+vary by a fifth from run to run even on one machine.
 """
 
 import argparse
@@ -23,20 +23,20 @@ from benchmarks.processes.programs import PEERS, Checkout, Load, build, end_with
 
 PROTOCOLS: Final = ("delta", "sotw")
 SYNTHETIC: Final = "benchmarks.synthetic_server"
-"""The module of our server; a checkout's own is measured."""
+"""Module of our server, run from the measured checkout."""
 OURS: Final = "meshwright"
 PEER: Final = "go-control-plane"
 BARE: Final = "bare grpc.aio"
 BARE_MODULE: Final = "benchmarks.peers.bare_grpc"
 FLOOR: Final = "P1"
-"""The workloads in which the bare handler takes part: it knows one resource."""
+"""Prefix of the workloads for the bare handler, which knows only one resource."""
 SETTLE: Final = 0.3
-"""Seconds for a server to end its work on the last acknowledgements, which its CPU is charged with."""
+"""Seconds until the server has processed the last acknowledgements, whose CPU time is included."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Proxies that each subscribe to so many assignments of ten endpoints, of which one changes."""
+    """Proxies that each subscribe to a number of assignments with ten endpoints; one assignment changes."""
 
     name: str
     proxies: int
@@ -47,7 +47,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A server that is measured, the folder it runs in, and the workloads, by their beginning, it knows."""
+    """A measured server: its command, its working folder, and the prefix of the workloads it knows."""
 
     name: str
     command: tuple[str | Path, ...]
@@ -57,7 +57,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One server under one workload, once."""
+    """Result of one server with one workload in one round."""
 
     workload: str
     server: str
@@ -71,21 +71,23 @@ class Measurement:
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fanout", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of everything, once, to try")
-    parser.add_argument("--rounds", type=int, default=2, help="how often each server is measured [2]")
+    parser.add_argument("--quick", action="store_true", help="use a tenth of the load and one round")
+    parser.add_argument("--rounds", type=int, default=2, help="rounds, each with all servers [2]")
     parser.add_argument("--bumps", type=int, default=30, help="changes per measurement [30]")
-    parser.add_argument("--only", help="workloads whose name begins so, for example P1")
-    parser.add_argument("--alone", action="store_true", help="without the peer")
-    parser.add_argument("--profile", type=Path, help="directory for profiles of our server (they slow it)")
-    parser.add_argument("--server", type=Path, help="another checkout, whose server is measured")
+    parser.add_argument("--only", help="only workloads with this prefix, for example P1")
+    parser.add_argument("--alone", action="store_true", help="only our server, without the peers")
+    parser.add_argument(
+        "--profile", type=Path, help="directory for profiles of our server, which make it slower"
+    )
+    parser.add_argument("--server", type=Path, help="measure the server of another checkout")
     parser.add_argument("--output", type=Path, help="[results/fanout.json, quick results/quick/fanout.json]")
     return parser.parse_args(argv)
 
 
 def workloads(bumps: int, *, quick: bool) -> Iterator[Workload]:
-    """Return the workloads: P1, and P2 to P4 (the connecting is P4)."""
+    """Yield the workloads P1, and P2 and P3, whose connecting is P4."""
     share = 10 if quick else 1
     for protocol in PROTOCOLS:
         yield Workload(f"P1 {protocol}", 1000 // share, 1, protocol, bumps)
@@ -96,12 +98,13 @@ def workloads(bumps: int, *, quick: bool) -> Iterator[Workload]:
 def measure(
     workload: Workload, subject: Subject, generator: Path, tls: Path, number: int, profile: Path | None
 ) -> Measurement:
-    """Run one server under one workload."""
+    """Measure one server with one workload."""
     sized = [*subject.command, "--services", str(workload.names), "--endpoints", "10"]
     if profile is not None:
         sized += ["--profile", profile / f"{workload.name.replace(' ', '-')}.txt"]
     options = (
         "-protocol",
+        # Connecting and pushing are charged separately; the pauses include the work after the last ACK.
         workload.protocol,
         "-proxies",
         str(workload.proxies),
@@ -134,7 +137,7 @@ def measure(
 
 
 def table(measurements: Sequence[Measurement]) -> Table:
-    """Lay out the medians of all rounds, each workload's servers one above the other."""
+    """Return a table with the medians of all rounds, grouped by workload."""
     out = Table(title="fan-out: server CPU per push and acknowledgement, time to the last one, connecting")
     for heading in ("workload", "server"):
         out.add_column(heading)
@@ -168,6 +171,7 @@ def _cells(mine: Sequence[Measurement], all_of_it: Sequence[Measurement]) -> Ite
         for other in (PEER, BARE)
     )
     pushes = mine[0].push.proxies * mine[0].push.rounds
+    # Medians, because one slow round would distort a mean.
     yield f"{statistics.median(m.push_cpu_us for m in mine):.0f}"
     yield _ratio([m.push_cpu_us for m in mine], [m.push_cpu_us for m in peers])
     yield _ratio([m.push_cpu_us for m in mine], [m.push_cpu_us for m in floor])
@@ -201,7 +205,7 @@ def values(measurements: Sequence[Measurement]) -> Values:
 
 
 def subjects(checkout: Checkout, *, alone: bool) -> Iterator[Subject]:
-    """Yield ours, and without `alone` the peers."""
+    """Yield our server, and without `alone` the peers."""
     yield Subject(OURS, checkout.module(SYNTHETIC), checkout.root)
     if not alone:
         yield Subject(PEER, (build("peers/go-control-plane"),))
@@ -209,7 +213,7 @@ def subjects(checkout: Checkout, *, alone: bool) -> Iterator[Subject]:
 
 
 def main() -> None:
-    """Measure, print, write."""
+    """Measure, print the table, and write the results."""
     end_with_sigterm()
     options = arguments()
     console = Console(width=160)
@@ -228,6 +232,7 @@ def main() -> None:
             for workload in workloads(options.bumps, quick=options.quick):
                 if options.only and not workload.name.startswith(options.only):
                     continue
+                # The servers alternate, so that a slow period of the machine affects all of them.
                 for each in servers:
                     if not workload.name.startswith(each.knows):
                         continue

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.import_memory MODULE...`: what each package that they import adds to resident memory.
+"""Command `python -m benchmarks.import_memory MODULE...`: resident memory added by each imported package.
 
-Run in a process of its own. A package is charged with what its modules added while they were made and
-executed, without what they imported of others; what was there for the interpreter itself is `python`.
+Each measurement needs a fresh process. A package is charged for creating and executing its own modules,
+without the modules that they import. `python` is the memory of the interpreter before the first import.
 """
 
 import importlib
@@ -20,13 +20,13 @@ STANDARD: Final = "standard library"
 
 
 def resident() -> int:
-    """Return the KiB of this process that are in memory."""
+    """Return the resident memory of this process in KiB."""
     lines = Path("/proc/self/smaps_rollup").read_text("ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("Rss:"))
 
 
 class Scale:
-    """Whom memory is charged to: whoever is being imported, innermost first."""
+    """Accounts of memory: new memory is charged to the innermost running import."""
 
     def __init__(self) -> None:
         self._last = resident()
@@ -34,7 +34,7 @@ class Scale:
         self.kibibytes: dict[str, int] = defaultdict(int, {PYTHON: self._last})
 
     def during(self, name: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the work returns
-        """Charge what is added during `work`, and not by imports within it, to the package of a module."""
+        """Charge memory added during `work`, without nested imports, to the package of a module."""
         self._charge()
         top = name.partition(".")[0]
         self._importing.append(STANDARD if top in sys.stdlib_module_names else top)
@@ -51,7 +51,7 @@ class Scale:
 
 
 class MeasuredLoader(importlib.abc.Loader):
-    """A loader that is weighed."""
+    """Wrapper of a loader that measures memory."""
 
     def __init__(self, loader: Any, scale: Scale) -> None:  # noqa: ANN401 - a loader, with more than its protocol has
         self._loader = loader
@@ -61,7 +61,7 @@ class MeasuredLoader(importlib.abc.Loader):
         return getattr(self._loader, name)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Make the module; one that is a library is mapped into memory here."""
+        """Create the module; shared libraries are mapped into memory here."""
         made: ModuleType | None = self._scale.during(spec.name, lambda: self._loader.create_module(spec))
         return made
 
@@ -71,7 +71,7 @@ class MeasuredLoader(importlib.abc.Loader):
 
 
 class Finder(importlib.abc.MetaPathFinder):
-    """Asks the finders behind it, and has what they find weighed."""
+    """Finder that asks the other finders, and wraps the loaders they return."""
 
     def __init__(self, scale: Scale) -> None:
         self._scale = scale
@@ -79,9 +79,11 @@ class Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a module as if this finder was not there."""
+        """Find a module as without this finder."""
         for finder in sys.meta_path:
+            # This finder is the first of `sys.meta_path`, and must not ask itself.
             if finder is not self and (found := finder.find_spec(fullname, path, target)) is not None:
+                # Namespace packages have no loader, and some old loaders lack this method.
                 if hasattr(found.loader, "exec_module"):
                     found.loader = MeasuredLoader(found.loader, self._scale)
                 return found
@@ -89,7 +91,7 @@ class Finder(importlib.abc.MetaPathFinder):
 
 
 def weighed(modules: Sequence[str]) -> dict[str, int]:
-    """Import modules, and return the KiB by package, most first."""
+    """Import modules, and return the KiB by package, the largest first."""
     scale = Scale()
     sys.meta_path.insert(0, Finder(scale))
     for name in modules:

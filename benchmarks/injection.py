@@ -1,7 +1,7 @@
-"""`python -m benchmarks.injection`: what istiod's injector makes of the pods of its own tests, and what ours.
+"""Command `python -m benchmarks.injection`: compare our injector with istiod's on the pods of istiod's tests.
 
-Both are asked about the same pods in the same run; of what they make, facts are set side by side: where the
-sidecar stands, what it may do, which probes ask it, what else is in the pod. Nothing is measured.
+Both injectors get the same pods in the same run. The tables compare facts about the injected pods: the place
+and the rights of the sidecar, redirected probes, and further changes of the pod. Nothing is measured.
 """
 
 import argparse
@@ -43,7 +43,7 @@ _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
 def facts(before: Document, after: Document, names: tuple[str, str]) -> Facts:
-    """Return what is to be seen of an injected pod; `names` are the sidecar's and the init container's."""
+    """Return the facts of an injected pod; `names` are the names of the sidecar and the init container."""
     spec = after["spec"]
     stands = {each["name"]: (where, at) for where in _LISTS for at, each in enumerate(spec.get(where) or ())}
     containers = {each["name"]: each for where in _LISTS for each in spec.get(where) or ()}
@@ -130,7 +130,7 @@ def _new(before: Document, after: Document, words: str) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class InjectionComparison:
-    """A pod of both: what each decided, and the facts of those that were injected."""
+    """Result for one pod: the decision of both injectors, and the facts if both injected."""
 
     name: str
     decided: tuple[str, str]
@@ -139,7 +139,7 @@ class InjectionComparison:
 
 
 def compared(name: str, pod: Document, address: str) -> InjectionComparison:
-    """Ask both about a pod."""
+    """Submit a pod to both injectors."""
     answer = injection.asked(address, pod, NAMESPACE)
     was = {**pod, "metadata": {"name": "asked", **pod["metadata"], "namespace": NAMESPACE}}
     is_theirs = _has(answer.pod, _THEIRS[0]) and answer.pod["spec"] != pod["spec"]
@@ -160,7 +160,7 @@ def _has(pod: Document, name: str) -> bool:
 
 
 def tables(found: Sequence[InjectionComparison]) -> Iterator[Table]:
-    """Yield what both decided, and fact by fact how often they came to the same."""
+    """Yield a table of the decisions, and a table with the number of equal and different facts."""
     decided = Table("ours", "istiod's", "pods", "such as", title="what was decided")
     for both, count in sorted(Counter(each.decided for each in found).items()):
         names = [each.name for each in found if each.decided == both]
@@ -184,7 +184,7 @@ def tables(found: Sequence[InjectionComparison]) -> Iterator[Table]:
 
 
 def main() -> None:
-    """Build what is missing, ask, print."""
+    """Build missing parts, compare the injectors, and print the tables."""
     end_with_sigterm()
     parser = argparse.ArgumentParser(prog="python -m benchmarks.injection", description=__doc__)
     parser.add_argument("--output", type=Path, help="write what was found there, as JSON")

@@ -1,6 +1,7 @@
-"""`python -m benchmarks.inspected_server FOLDER serve ...`: the program as it is, looked into on request.
+"""Command `python -m benchmarks.inspected_server FOLDER serve ...`: the server with a profiler and a census.
 
-These modules are of this checkout, the program may be another's: nothing of it is imported before it is run.
+The profiler's modules belong to this checkout, but the server may belong to another one. So nothing of the
+server is imported before it runs.
 """
 
 import sys
@@ -11,7 +12,7 @@ from benchmarks.profiles.sampling import sample_on_signal
 
 
 def main() -> None:
-    """Run the program's command; from each SIGUSR1 to the next, it samples itself; at SIGUSR2 it counts."""
+    """Run the server's command. SIGUSR1 starts and stops the profiler; SIGUSR2 writes a census of objects."""
     from meshwright.cli.main import app
 
     sample_on_signal(Path(sys.argv[1]))

@@ -1,9 +1,9 @@
-"""`python -m benchmarks.istiod`: the mesh peer on our own mesh, and ours beside it in the same run.
+"""Command `python -m benchmarks.istiod`: istiod on our own mesh, and our server in the same run.
 
-A real Kubernetes API on loopback holds the mesh of `benchmarks.mesh` as Kubernetes and Istio objects; istiod
-serves it, in plaintext, to the same sidecars, which say of themselves what Istio's would. *Narrow* is istiod
-at its best: a Sidecar resource for each service. In its default scope every sidecar holds every service, as
-in our permissive mode. Ours reads the same meshes from files and speaks mTLS.
+A real Kubernetes API on loopback has the mesh of `benchmarks.mesh` as Kubernetes and Istio objects. istiod
+serves the mesh in plaintext to the same sidecars, which present themselves as Istio's. The *narrow* scope is
+istiod at its best: a Sidecar resource for each service. In istiod's default scope every sidecar has every
+service, as in our permissive mode. Our server reads the same meshes from files, and uses mTLS.
 """
 
 import argparse
@@ -40,14 +40,16 @@ Say = Callable[[str], None]
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.istiod", description=__doc__)
     parser.add_argument("--services", type=int, default=1000, help="services of the mesh [1000]")
-    parser.add_argument("--scope", choices=("narrow", "default"), help="one of the two scopes [both]")
-    parser.add_argument("--repeat", type=int, default=12, help="moves of an endpoint; others a third [12]")
-    parser.add_argument("--peer", action="store_true", help="without ours")
-    parser.add_argument("--server", type=Path, help="another checkout, whose program is measured beside it")
-    parser.add_argument("--quick", action="store_true", help="50 services, few repetitions, to try")
+    parser.add_argument("--scope", choices=("narrow", "default"), help="measure only one scope [both]")
+    parser.add_argument(
+        "--repeat", type=int, default=12, help="moves of an endpoint [12]; other changes: a third"
+    )
+    parser.add_argument("--peer", action="store_true", help="measure only istiod")
+    parser.add_argument("--server", type=Path, help="measure the server of another checkout as ours")
+    parser.add_argument("--quick", action="store_true", help="use 50 services and few repetitions")
     parser.add_argument("--output", type=Path, help="[results/istiod.json, quick results/quick/istiod.json]")
     told = parser.parse_args(argv)
     if told.quick:
@@ -57,19 +59,19 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One of istiod's scopes, its case, and what the same is called in the figures."""
+    """One of istiod's scopes: its name in the values, and its case."""
 
     name: str
     case: Case
 
     @property
     def narrow(self) -> bool:
-        """Say whether each service has a Sidecar."""
+        """Return whether each service has a Sidecar resource."""
         return self.name == NARROW
 
 
 def scopes_of(services: int, only: str | None) -> Iterator[Scope]:
-    """Yield the scopes: the narrow one as ours by policy, the default one as our permissive mode."""
+    """Yield the scopes: the narrow one is like our policies, the default one like our permissive mode."""
     every = 2 * services
     if only != "default":
         yield Scope(NARROW, Case(services, (0, ALONE, every), whole=True))
@@ -78,10 +80,11 @@ def scopes_of(services: int, only: str | None) -> Iterator[Scope]:
 
 
 def measure_scope(held: Cluster, scope: Scope, plan: Plan, folder: Path, say: Say) -> MeshSizeFigures:
-    """Start istiod on what the cluster holds, and measure everything of it."""
+    """Start istiod on the objects of the cluster, and measure all stages of a scope."""
     case = scope.case
     with istiod(held, folder / f"{scope.name}-log") as (plane, start), connection(held) as api:
         say(f"{scope.name}, {case.services} services: ready after {start.cpu:.2f} s of CPU")
+        # istiod may still work on its first snapshot when it reports that it is ready.
         rested = settled(plane.cpu).cpu
         nodes = {str(each.proxy_name): objects.node(each) for each in _workloads(case.services)}
         tls = folder / scope.name
@@ -115,7 +118,7 @@ def _workloads(services: int) -> Iterator[Workload]:
 
 
 def _filled(held: Cluster, services: int, say: Say) -> None:
-    """Write definitions, settings and the mesh."""
+    """Write the definitions, the settings and the mesh."""
     with connection(held) as api:
         api.define(definitions())
         api.until_served(objects.SIDECAR, objects.VIRTUAL_SERVICE, objects.POLICY)
@@ -125,7 +128,7 @@ def _filled(held: Cluster, services: int, say: Say) -> None:
 
 
 def _narrowed(held: Cluster, services: int, *, narrow: bool) -> None:
-    """Write the Sidecars, or take them away."""
+    """Write or delete the Sidecar resources."""
     if narrow:
         create_all(held, scopes(services))
         return
@@ -135,7 +138,7 @@ def _narrowed(held: Cluster, services: int, *, narrow: bool) -> None:
 
 
 def measure_peer(told: argparse.Namespace, folder: Path, say: Say) -> list[tuple[str, MeshSizeFigures]]:
-    """Measure istiod in the scopes that are asked for, each with a fresh process on the same objects."""
+    """Measure istiod in the requested scopes, with a new process for each, on the same objects."""
     plan = Plan(told.repeat, 0)
     found = []
     with cluster(folder / "cluster") as held:
@@ -147,7 +150,7 @@ def measure_peer(told: argparse.Namespace, folder: Path, say: Say) -> list[tuple
 
 
 def measure_ours(told: argparse.Namespace, folder: Path, say: Say) -> list[MeshSizeFigures]:
-    """Measure ours on the same meshes."""
+    """Measure our server on the same meshes."""
     plan = Plan(told.repeat, 0, None, Checkout.at(told.server) if told.server else Checkout())
     wanted = [scope.case for scope in scopes_of(told.services, told.scope)]
     bench = Bench(folder, (name for case in wanted for name in case.names))
@@ -155,7 +158,7 @@ def measure_ours(told: argparse.Namespace, folder: Path, say: Say) -> list[MeshS
 
 
 def main() -> None:
-    """Build what is missing, measure, print, write."""
+    """Build missing parts, measure, print the tables, and write the results."""
     end_with_sigterm()
     told = arguments()
     console = Console(width=220)

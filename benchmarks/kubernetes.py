@@ -1,9 +1,10 @@
-"""`python -m benchmarks.kubernetes`: ours and istiod on one real Kubernetes API, one after the other.
+"""Command `python -m benchmarks.kubernetes`: our server and istiod on the same real Kubernetes API.
 
-A cluster on loopback holds the mesh of `benchmarks.meshes.generator`: what every control plane reads once,
-and beside it as many policies of each: SMI's for ours, Istio's (in its narrow scope, at its best) for the
-peer. Each is started on it, the same sidecars connect, endpoints move in their EndpointSlices, and at last
-the API server is killed and started again, so that everything is listed anew.
+A cluster on loopback has the mesh of `benchmarks.meshes.generator`: the objects read by every control plane
+once, and an equal number of policies for each: SMI for our server, and Istio's in the narrow scope (istiod at
+its best) for the peer. The servers are measured one after the other: start, connection of the same sidecars,
+endpoints that turn ready and unready, and at last restarts of the API server, after which all is listed
+again.
 """
 
 import argparse
@@ -49,19 +50,19 @@ Say = Callable[[str], None]
 OURS: Final = "ours"
 PEER: Final = "istiod"
 RELISTS: Final = 4
-"""How often the API server is killed: an even number, after which the endpoint is ready as before."""
+"""Number of restarts of the API server; even, so that the endpoint ends as ready as it began."""
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.kubernetes", description=__doc__)
     parser.add_argument("--services", type=int, default=1000, help="services of the mesh [1000]")
     parser.add_argument("--replicas", type=int, default=meshes.MOST, help=f"Pods of each [{meshes.MOST}]")
     parser.add_argument("--clients", type=int, default=1000, help="sidecars that connect [1000]")
     parser.add_argument("--repeat", type=int, default=20, help="moves of an endpoint [20]")
-    parser.add_argument("--only", choices=(OURS, PEER), help="one of the two [both]")
-    parser.add_argument("--quick", action="store_true", help="50 services, 100 sidecars, few moves, to try")
-    parser.add_argument("--profile", type=Path, help="a folder in which ours says where its CPU went")
+    parser.add_argument("--only", choices=(OURS, PEER), help="measure only one of the two [both]")
+    parser.add_argument("--quick", action="store_true", help="use 50 services, 100 sidecars and few moves")
+    parser.add_argument("--profile", type=Path, help="folder for CPU profiles of our server")
     parser.add_argument("--output", type=Path, help="[results/kubernetes.json, quick results/quick/...]")
     told = parser.parse_args(argv)
     if told.quick:
@@ -71,14 +72,14 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large the mesh is, and how many of its sidecars connect."""
+    """Size of the mesh, and the number of sidecars that connect."""
 
     services: int
     replicas: int
     clients: int
 
     def workloads(self) -> Iterator[Workload]:
-        """Yield those whose sidecars connect: of the service that moves, of its callers, then of others."""
+        """Yield the workloads whose sidecars connect: of the moved service, its callers, then others."""
         first = (changes.MOVED, *meshes.callers(changes.MOVED, self.services))
         others = (number for number in range(self.services) if number not in first)
         found = (
@@ -88,12 +89,12 @@ class Size:
             yield workload
 
     def names(self) -> list[str]:
-        """Return their common names."""
+        """Return the common names of these sidecars."""
         return [str(each.proxy_name) for each in self.workloads()]
 
 
 Running = Callable[[], contextlib.AbstractContextManager[tuple[Plane, Start, Sidecars]]]
-"""Starts a control plane, and sidecars beside it that are not connected yet."""
+"""Function that starts a control plane and sidecars, which are not connected yet."""
 
 
 Runs = Callable[[RunningCluster, Size, Path, Path | None], Running]
@@ -101,7 +102,7 @@ Runs = Callable[[RunningCluster, Size, Path, Path | None], Running]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A control plane to be measured: what it is told of the mesh, in which kinds, and how it is run."""
+    """A control plane to measure: its policies, their definitions and kinds, and how to start it."""
 
     who: str
     words: Words
@@ -113,10 +114,11 @@ class Plan:
 def measure(
     held: RunningCluster, size: Size, plan: Plan, run: Running, repeat: int, profile: Path | None, say: Say
 ) -> ControlPlaneFigures:
-    """Measure one control plane on what the cluster holds."""
+    """Measure one control plane on the objects of the cluster."""
     who = plan.who
     with connection(held) as api, run() as (plane, start, clients):
         say(f"{who}: ready after {start.wall:.1f} s and {start.cpu:.2f} s of CPU")
+        # A control plane may still work on its first snapshot when it reports that it is ready.
         rested, ready = settled(plane.cpu).cpu, memory(plane.pid).resident
         source = InKubernetes(api, size.services, plan.words, size.replicas)
         served = MeasuredMesh(size.services, source, plane, clients, replicas=size.replicas)
@@ -126,7 +128,7 @@ def measure(
         connected = memory(plane.pid).resident
         change = turning(source)
         with plane.sampling(profile, "endpoint events"):
-            event = cost(served, change, repeat + repeat % 2)  # in the end it is as it was
+            event = cost(served, change, repeat + repeat % 2)  # an even number restores the endpoint
         say(f"{who}: an endpoint event costs {event.cpu_ms:.2f} ms, to quiet {event.quiet_ms:.2f} ms")
         relists = tuple(relist(held, api, served, change, number) for number in range(RELISTS))
         say(f"{who}: a re-list costs {relists[-1].cpu_ms:.0f} ms")
@@ -138,7 +140,7 @@ def measure(
 
 
 def fill(held: RunningCluster, size: Size, planes: Iterable["Plan"], say: Say) -> None:
-    """Write the definitions of those that are measured, and the mesh as all and each of them have it."""
+    """Write the resource definitions of all control planes, and the mesh with the policies of each."""
     with connection(held) as api:
         for each in planes:
             api.define(each.definitions())
@@ -154,7 +156,7 @@ def fill(held: RunningCluster, size: Size, planes: Iterable["Plan"], say: Say) -
 
 
 def our_definitions() -> str:
-    """Return what a newcomer installs."""
+    """Return the resource definitions of an installation of ours."""
     made = subprocess.run([*HERE.program, "crds"], cwd=HERE.root, capture_output=True, text=True, check=False)
     if made.returncode:
         raise BenchmarkError(f"`meshwright crds` ended with {made.returncode}: {made.stderr}")
@@ -162,7 +164,7 @@ def our_definitions() -> str:
 
 
 def ours(held: RunningCluster, size: Size, folder: Path, profile: Path | None) -> Running:
-    """Return how ours is run, as the cluster's administrator; its sidecars speak mTLS."""
+    """Return a function that starts our server as the cluster's administrator; its sidecars use mTLS."""
 
     @contextlib.contextmanager
     def run() -> Iterator[tuple[Plane, Start, Sidecars]]:
@@ -180,8 +182,8 @@ def ours(held: RunningCluster, size: Size, folder: Path, profile: Path | None) -
 
 
 def peer(held: RunningCluster, size: Size, folder: Path, profile: Path | None) -> Running:
-    """Return how istiod is run; its sidecars speak plaintext, and say of themselves what Istio's would."""
-    del profile  # it is profiled by other means
+    """Return a function that starts istiod; its sidecars use plaintext, and present themselves as Istio's."""
+    del profile  # other tools profile istiod
 
     @contextlib.contextmanager
     def run() -> Iterator[tuple[Plane, Start, Sidecars]]:
@@ -199,7 +201,7 @@ def peer(held: RunningCluster, size: Size, folder: Path, profile: Path | None) -
 
 
 def plans(size: Size) -> Iterator[Plan]:
-    """Yield both, ours first."""
+    """Yield the plans of both, ours first."""
     kinds = (smi.ROUTES, smi.TARGET, smi.SPLIT)
     yield Plan(OURS, smi.Smi(size.services), our_definitions, kinds, ours)
     kinds = (objects.SIDECAR, objects.VIRTUAL_SERVICE, objects.POLICY)
@@ -207,7 +209,7 @@ def plans(size: Size) -> Iterator[Plan]:
 
 
 def main() -> None:
-    """Build what is missing, measure, print, write."""
+    """Build missing parts, measure, print the table, and write the results."""
     end_with_sigterm()
     told = arguments()
     console = Console(width=160)

@@ -24,17 +24,17 @@ from benchmarks.processes.quiet import settled
 from benchmarks.processes.usage import Memory, memory
 
 SHOWN: Final = 20
-"""Rows of a table; those with the most bytes."""
+"""Number of rows in a table; those with the most bytes."""
 ADDED: Final = ("service, nobody connected", "its first sidecar", "its second sidecar")
-"""What one more is counted of, in the order in which a mesh is measured."""
+"""Names of the increments, in the order in which a mesh is measured."""
 
 Counts = Mapping[str, tuple[float, float]]
-"""Bytes and objects, by owner or by type: of all that is held, or what one more adds."""
+"""Bytes and objects, by owner or by type: of the whole process, or of an increment."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryUsage:
-    """What the process has from the system, and the bytes and objects of each owner and of each type."""
+    """Memory of the process, and the bytes and objects of each owner and of each type."""
 
     memory: Memory
     owners: Counts
@@ -42,34 +42,34 @@ class MemoryUsage:
 
     @property
     def whole(self) -> float:
-        """The bytes of all Python objects."""
+        """Bytes of all Python objects."""
         return sum(size for size, _ in self.owners.values())
 
     @property
     def objects(self) -> float:
-        """The number of all Python objects."""
+        """Number of all Python objects."""
         return sum(count for _, count in self.owners.values())
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryByStage:
-    """One size of mesh: with nobody connected, with one sidecar of each service, with two."""
+    """Results of one size of mesh: without sidecars, with one sidecar of each service, and with two."""
 
     services: int
     stages: tuple[MemoryUsage, ...]
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
     parser.add_argument("--services", type=int, nargs="+", default=[250, 500], help="[250 500]")
-    parser.add_argument("--server", type=Path, help="another checkout, whose program is measured")
+    parser.add_argument("--server", type=Path, help="measure the server of another checkout")
     parser.add_argument("--output", type=Path, default=RESULTS / "memory.json")
     return parser.parse_args(argv)
 
 
 def measure(bench: Bench, case: Case, folder: Path, checkout: Checkout) -> MemoryByStage:
-    """Serve one size, and count."""
+    """Serve a mesh of one size, and count objects at each stage."""
     folder.mkdir()
     with bench.serving(case, Plan(1, 0, folder, checkout)) as (served, plane, _):
         stages = [_held(plane, folder / "1.json")]
@@ -80,8 +80,9 @@ def measure(bench: Bench, case: Case, folder: Path, checkout: Checkout) -> Memor
 
 
 def _held(plane: ControlPlane, written: Path) -> MemoryUsage:
-    settled(plane.cpu)  # it looks for problems, and trims its heaps, when nothing else is to be done
-    found = memory(plane.pid)  # before the count, which takes some itself
+    # An idle server still looks for problems and trims its heaps.
+    settled(plane.cpu)
+    found = memory(plane.pid)  # before the census, which needs memory itself
     counted = plane.census(written)
     return MemoryUsage(
         found,
@@ -99,9 +100,9 @@ def _summed(counts: Iterable[tuple[str, tuple[float, float]]]) -> Counts:
 
 
 def slopes(points: Sequence[tuple[int, Counts]]) -> Counts:
-    """Return the bytes and objects of each name for one more, from the smallest point to the largest.
+    """Return the bytes and objects of each name per unit, from the smallest to the largest point.
 
-    What is there for none at all is not in it.
+    The part that is independent of the size is not included.
     """
     (few, small), (many, large) = points[0], points[-1]
     found: dict[str, tuple[float, float]] = {}
@@ -112,19 +113,19 @@ def slopes(points: Sequence[tuple[int, Counts]]) -> Counts:
 
 
 def added(before: Counts, after: Counts) -> Counts:
-    """Return what there is more of each name."""
+    """Return the difference of each name."""
     names = sorted({*before, *after})
     pairs = ((name, before.get(name, (0, 0)), after.get(name, (0, 0))) for name in names)
     return {name: (larger - size, more - count) for name, (size, count), (larger, more) in pairs}
 
 
 def by_sort(found: Counts) -> Counts:
-    """Return the same by sort of owner: the first word of its name."""
+    """Return the sums by sort of owner, the first word of the owner's name."""
     return _summed((name.partition(" ")[0], each) for name, each in found.items())
 
 
 def tables(sizes: Sequence[MemoryByStage]) -> Iterator[Table]:
-    """Yield the sums by size; what one more of each adds in all, by owner and by type."""
+    """Yield the tables: sums by size, then each increment in all, by owner and by type."""
     yield sums(sizes)
     if len(sizes) > 1:
         yield each_more(sizes)
@@ -144,7 +145,7 @@ def _added(sized: MemoryByStage, stage: int, counts: Callable[[MemoryUsage], Cou
 
 
 def sums(sizes: Sequence[MemoryByStage]) -> Table:
-    """Lay out what each size holds in all."""
+    """Return a table with the sums of each size."""
     out = Table(title="memory by size")
     for heading in ("services", "connected", "RSS MiB", "Python objects MiB", "objects"):
         out.add_column(heading, justify="right")
@@ -158,7 +159,7 @@ def sums(sizes: Sequence[MemoryByStage]) -> Table:
 
 
 def each_more(sizes: Sequence[MemoryByStage]) -> Table:
-    """Lay out what one more takes of the system's memory, and how much of it is Python objects."""
+    """Return a table with the memory of each increment, and the share of Python objects."""
     out = Table(title="one more takes")
     for heading in ("", "RSS kB", "Python objects kB", "objects"):
         out.add_column(heading, justify="right" if heading else "left")
@@ -181,7 +182,7 @@ def _grown(before: MemoryUsage, after: MemoryUsage) -> tuple[float, float, float
 
 
 def histogram(title: str, found: Counts) -> Table:
-    """Lay out owners, those with the most bytes first."""
+    """Return a table of owners, those with the most bytes first."""
     out = Table(title=title)
     out.add_column("", no_wrap=True)
     for heading in ("bytes", "%", "objects"):
@@ -195,7 +196,7 @@ def histogram(title: str, found: Counts) -> Table:
 
 
 def main() -> None:
-    """Measure, print, write."""
+    """Measure, print the tables, and write the results."""
     end_with_sigterm()
     told = arguments()
     console = Console(width=140)

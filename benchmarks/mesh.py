@@ -1,8 +1,9 @@
-"""`python -m benchmarks.mesh`: a mesh as it grows, served by the real program to real mTLS streams.
+"""Command `python -m benchmarks.mesh`: meshes of growing size, served by the real server over mTLS streams.
 
-Per number of services: the start from nothing, sidecars connecting, memory, and what each kind of change
-costs, from the manifest that is written to the last ACK and until the server rests. First by policy, then in
-permissive mode; then the latency of single changes, and what a bare server holds with as many streams.
+Each size is measured at the start, while sidecars connect, and for its memory and each kind of change: from
+the written manifest to the last ACK, and until the server rests. Meshes with policies are first, permissive
+ones follow. The last parts are the latency of single changes, and a bare server with the same number of
+streams.
 """
 
 import argparse
@@ -23,11 +24,11 @@ from benchmarks.measurements.sizes import Bench, Case, Plan, measure, measure_la
 from benchmarks.processes.programs import BenchmarkError, Checkout, end_with_sigterm
 
 LATENCY: Final = 100
-"""Services of the latency's mesh: P12 is asked for at 200 sidecars, two of each service."""
+"""Services of the mesh for latency: P12 needs 200 sidecars, two of each service."""
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mesh", description=__doc__)
     sizes, permissive = [250, 500, 1000, 4000, 10_000], [500, 1000]
     parser.add_argument("--services", type=int, nargs="*", default=sizes, help=f"meshes by policy {sizes}")
@@ -35,15 +36,20 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
         "--permissive", type=int, nargs="*", default=permissive, help=f"permissive {permissive}"
     )
     parser.add_argument(
-        "--connected", type=int, default=200, help="sidecars of more than 1000 services [200]"
+        "--connected",
+        type=int,
+        default=200,
+        help="connected sidecars in meshes of more than 1000 services [200]",
     )
-    parser.add_argument("--nobody", action="store_true", help="nobody connects to permissive meshes")
-    parser.add_argument("--repeat", type=int, default=18, help="moves of an endpoint; others a third [18]")
-    parser.add_argument("--moves", type=int, default=200, help="moves of the latency's mesh, 0: none [200]")
-    parser.add_argument("--churn", type=float, default=10.0, help="seconds of churn, 0: none [10]")
-    parser.add_argument("--no-floor", action="store_true", help="without the bare server")
-    parser.add_argument("--quick", action="store_true", help="50 services, few repetitions, to try")
-    parser.add_argument("--server", type=Path, help="another checkout, whose program is measured")
+    parser.add_argument("--nobody", action="store_true", help="connect no sidecars to permissive meshes")
+    parser.add_argument(
+        "--repeat", type=int, default=18, help="moves of an endpoint; other changes a third as often [18]"
+    )
+    parser.add_argument("--moves", type=int, default=200, help="moves for the latency, 0 to skip [200]")
+    parser.add_argument("--churn", type=float, default=10.0, help="seconds of churn, 0 to skip [10]")
+    parser.add_argument("--no-floor", action="store_true", help="skip the bare server")
+    parser.add_argument("--quick", action="store_true", help="use 50 services and few repetitions")
+    parser.add_argument("--server", type=Path, help="measure the server of another checkout")
     parser.add_argument(
         "--profile", type=Path, help="folder: where the server's time goes, by kind of change"
     )
@@ -62,10 +68,10 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def cases(
     services: Sequence[int], permissive: Sequence[int], connected: int, *, nobody: bool = False
 ) -> Iterator[Case]:
-    """Yield the meshes: by policy, the largest whose sidecars are all connected as a whole; then permissive.
+    """Yield the meshes with policies, then the permissive ones.
 
-    Of permissive ones the largest alone has anybody connected (none with `nobody`): a second whose every
-    sidecar holds everything would show no more.
+    The largest mesh with policies whose sidecars all connect has every kind of change. Only the largest
+    permissive mesh has connected sidecars (none with `nobody`), because a second size would show the same.
     """
     crowded = 0 if nobody else max(permissive, default=0)
     whole = max((size for size in services if size <= FULL), default=0)
@@ -76,7 +82,7 @@ def cases(
 
 
 def main() -> None:
-    """Measure, print, write."""
+    """Measure, print the tables, and write the results."""
     end_with_sigterm()
     told = arguments()
     console = Console(width=220)
@@ -88,12 +94,13 @@ def main() -> None:
     if told.profile:
         told.profile.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="mesh-") as folder:
+        # One set of certificates for all meshes, because issuing thousands takes time.
         bench = Bench(Path(folder), (name for case in (*wanted, small) for name in case.names))
         sizes, failed = [], []
         for case in wanted:
             try:
                 sizes.append(measure(bench, case, plan, console.log))
-            except BenchmarkError as error:  # what the others give is shown all the same
+            except BenchmarkError as error:  # the results of the other meshes are still printed
                 console.log(f"{case}: {error}", style="red")
                 failed.append(f"{case}: {error}")
         found = measure_latency(bench, small, plan, told.moves) if told.moves else None

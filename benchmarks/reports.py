@@ -1,7 +1,8 @@
-"""`python -m benchmarks.reports`: what the reports of what proxies counted cost the control plane.
+"""Command `python -m benchmarks.reports`: cost of the agents' reports for the control plane.
 
-The real server, told by as many proxies as there are, each with a certificate and a connection of its own for
-each report, as agents tell. Between reports nothing else happens; what idling costs is taken off.
+Agents report the counters of their proxies to the real server. As with real agents, each proxy has its own
+certificate, and each report its own connection. Nothing else happens between reports, and the cost of idling
+is subtracted.
 """
 
 import argparse
@@ -30,12 +31,12 @@ from meshwright.traffic.traffic import every_seconds
 from tools.ports import free_port
 
 A_SECOND = 50
-"""Reports: some connections at a time, as of proxies, and no storm of a thousand."""
+"""Reports per second: a few connections at a time, as from many proxies, and not a thousand at once."""
 TIMES = tuple(Bin(least, 1.0, 3) for least in (1.0, 7.0, 20.0, 30.0, 80.0))
 
 
 def counted(edges: int) -> Statistics:
-    """Return what an Envoy counts that calls so many services, with as many backends."""
+    """Return counters of an Envoy with calls to `edges` services, and as many backends."""
     names = [f"rds-outbound.namespace-{n % 10}/service-{n}|80" for n in range(edges)]
     back = [f"namespace-{n % 10}/service-{n}|8080" for n in range(edges)]
     http = {"downstream_rq_2xx": 100, "downstream_rq_5xx": 1, "downstream_cx_total": 2}
@@ -58,7 +59,7 @@ def counted(edges: int) -> Statistics:
 
 
 def files(directory: Path, name: str) -> Path:
-    """Return a proxy's files as an agent has them."""
+    """Return a folder with the files of a proxy, as an agent has them."""
     own = directory / f"own-{name}"
     own.mkdir()
     for made, wanted in ((f"{name}.pem", CHAIN_FILE), (f"{name}.key", KEY_FILE), ("ca.pem", AUTHORITY_FILE)):
@@ -67,7 +68,7 @@ def files(directory: Path, name: str) -> Path:
 
 
 async def told(at: HostPort, proxies: Sequence[Path], reports: Sequence[Reports], edges: int) -> int:
-    """Have each proxy report once, A_SECOND of them; return the bytes of a report."""
+    """Let each proxy report once, A_SECOND of them per second; return the bytes of a report."""
     written = [each.next(since(NOTHING, counted(edges)), 60.0) for each in reports]
 
     async def one(number: int, own: Path, report: bytes) -> None:
@@ -81,11 +82,12 @@ async def told(at: HostPort, proxies: Sequence[Path], reports: Sequence[Reports]
 def measured(
     plane: ControlPlane, at: HostPort, proxies: Sequence[Path], edges: int, rounds: int
 ) -> tuple[float, ...]:
-    """Return CPU seconds of a report, its bytes, and MiB more, after a round that is not counted.
+    """Return CPU seconds of a report, its bytes, and added MiB, after a first round that does not count.
 
-    As long as a round took the server then idles: what that costs it is taken off.
+    After each round the server idles for the same time, and the CPU time of idling is subtracted.
     """
     reports = [Reports(f"run-{edges}-{number}") for number in range(len(proxies))]
+    # This round creates the counters of all edges in the server, and does not count.
     asyncio.run(told(at, proxies, reports, edges))
     spent, size, before = 0.0, 0, memory(plane.pid).resident
     for _ in range(rounds):
@@ -99,7 +101,7 @@ def measured(
 
 
 def main() -> None:
-    """Measure, print a table, and write the results."""
+    """Measure, print the table, and write the results."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.reports", description=__doc__)
     parser.add_argument("--proxies", type=int, default=1000)
     parser.add_argument("--edges", type=int, nargs="*", default=[0, 5, MOST_EDGES], help="that each calls")

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.storm`: every proxy of a mesh at once, and nothing at all.
+"""Command `python -m benchmarks.storm`: all proxies connect at once, and equal snapshots are published.
 
-Proxies connect together to a control plane that has just started, first with nothing, then after its
-restart with what they hold; each gets clusters, endpoints, a listener and routes. Between the two an equal
-snapshot is published, which must make no response. The last case has one proxy that hardly reads.
+Proxies connect at the same time to a control plane that has just started: first without resources, then after
+a restart with the resources they hold. Each gets clusters, endpoints, a listener and routes. Between the two
+an equal snapshot is published, which must cause no response. In the last case one proxy reads very slowly.
 """
 
 import argparse
@@ -34,14 +34,14 @@ from tools.ports import free_port
 SERVICES: Final = 300
 ENDPOINTS: Final = 5
 QUIET: Final = 3000
-"""Milliseconds in which nothing must come."""
+"""Milliseconds in which no response may arrive."""
 SLOW_PATIENCE: Final = 25_000
-"""Milliseconds to see how a proxy that hardly reads ends: longer than a write may take."""
+"""Milliseconds to watch a proxy that reads very slowly; longer than the server's limit for a write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Storm:
-    """One case: what connecting gave, with the server's CPU, what came unasked after, and who was left."""
+    """Results of one case: connecting with the server's CPU time, later responses, and remaining streams."""
 
     protocol: str
     case: str
@@ -53,28 +53,28 @@ class Storm:
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.storm", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the proxies, to try")
+    parser.add_argument("--quick", action="store_true", help="use a tenth of the proxies")
     parser.add_argument("--proxies", type=int, default=2000, help="proxies that connect at once [2000]")
-    parser.add_argument("--server", type=Path, help="another checkout, whose server is measured")
+    parser.add_argument("--server", type=Path, help="measure the server of another checkout")
     parser.add_argument("--output", type=Path, help="[results/storm.json, quick results/quick/storm.json]")
     return parser.parse_args(argv)
 
 
 def _command(checkout: Checkout) -> tuple[str, ...]:
-    """Return the command of the server, with its own limit on new streams in force."""
+    """Return the command of the server with its default limit on new streams."""
     sizes = ("--services", str(SERVICES), "--endpoints", str(ENDPOINTS))
     return (*checkout.module(SYNTHETIC), *sizes, "--types", "mesh", "--default-admission")
 
 
 def connect(protocol: str, case: str, server: Server, load: LoadGenerator, idle: int) -> Storm:
-    """Let all proxies connect, then publish an equal snapshot and wait."""
+    """Connect all proxies, then publish an equal snapshot and wait."""
     before = server.cpu_seconds()
     connected = load.do("connect")
     time.sleep(0.5)
     spent = server.cpu_seconds() - before
-    # What came after the last one was configured belongs to the connecting (routes that are held already).
+    # Responses after the last configuration still belong to connecting, for example to routes held already.
     late = load.do("idle 1500")
     server.get("/again")
     after = load.do(f"idle {idle}")
@@ -84,14 +84,16 @@ def connect(protocol: str, case: str, server: Server, load: LoadGenerator, idle:
 
 
 def storms(protocol: str, proxies: int, generator: Path, tls: Path, checkout: Checkout) -> list[Storm]:
-    """Run the three cases of one variant of the protocol."""
+    """Run the three cases with one variant of the protocol."""
     options = ("-protocol", protocol, "-types", "mesh", "-names", str(SERVICES), "-parallel", "0")
     fleet = (*options, "-proxies", str(proxies))
+    # The restarted server has the same ports, because the load generator keeps its address.
     ports = free_port("127.0.0.1"), free_port("127.0.0.1")
     command, root = _command(checkout), checkout.root
     found = []
     with serving(command, tls, ports, root) as server, loading(generator, server, tls, *fleet) as load:
         found.append(connect(protocol, "first start", server, load, QUIET))
+        # Killed and not stopped, so that the proxies see the end of a crash.
         server.process.kill()
         server.process.wait()
         load.do("disconnect")
@@ -104,7 +106,7 @@ def storms(protocol: str, proxies: int, generator: Path, tls: Path, checkout: Ch
 
 
 def table(storms: Sequence[Storm]) -> Table:
-    """Lay out the cases."""
+    """Return a table of the cases."""
     out = Table(title="storm: everybody connects at once; then an equal snapshot is published")
     for heading in ("protocol", "case"):
         out.add_column(heading)
@@ -166,7 +168,7 @@ def _with(connected: Load, late: Load) -> Load:
 
 
 def values(storms: Sequence[Storm]) -> Values:
-    """Return the figures of all cases by name."""
+    """Return the values of all cases by name."""
     found = Values()
     for storm in storms:
         held = ("Cluster", "Listener", "RouteConfiguration")
@@ -183,7 +185,7 @@ def values(storms: Sequence[Storm]) -> Values:
 
 
 def main() -> None:
-    """Measure, print, write."""
+    """Measure, print the table, and write the results."""
     end_with_sigterm()
     options = arguments()
     console = Console(width=150)

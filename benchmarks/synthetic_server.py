@@ -1,9 +1,9 @@
-"""`python -m benchmarks.synthetic_server`: serve ClusterLoadAssignments that nobody's mesh has.
+"""Command `python -m benchmarks.synthetic_server`: serve synthetic ClusterLoadAssignments.
 
-One snapshot stands for every node, and any client whose certificate `ca.pem` has signed may have any number
-of streams. A control port on loopback changes things: `GET /bump` gives the first assignment other
-endpoints and answers when that snapshot is set, `GET /again` publishes an equal snapshot made anew, and
-`GET /stats` says what it cost. Uses only the public interface of `xds`.
+All nodes get the same snapshot, and every client with a certificate signed by `ca.pem` can have any number of
+streams. A control port on loopback makes changes: `GET /bump` changes the endpoints of the first assignment
+and answers when the new snapshot is set, `GET /again` publishes an equal snapshot of new objects, and `GET
+/stats` returns the cost. The server uses only the public interface of `xds`.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from benchmarks.synthetic.resources import around, assignment
 from meshwright.controller.process.memory import tended, tending
 from meshwright.controller.process.polling import EXPERIMENTS, READ_WHERE_IT_POLLS
 
-os.environ.setdefault(EXPERIMENTS, READ_WHERE_IT_POLLS)  # as `serve` does, before gRPC is imported
+os.environ.setdefault(EXPERIMENTS, READ_WHERE_IT_POLLS)  # before gRPC is imported, as in `serve`
 
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.hooks import AnyNode
@@ -32,11 +32,11 @@ from xds.server.tls import TlsIdentity
 _NODE: Final = NodeKey("n")
 _GROUP: Final = GroupKey("g")
 _LIMITS: Final = Limits(streams_per_second=None).without_budgets()
-"""Every client here is the same node, and all may come at once."""
+"""Limits for many clients with the same node, all of which may connect at once."""
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = flags("benchmarks.synthetic_server", __doc__)
     parser.add_argument("--types", choices=("eds", "mesh"), default="eds", help="mesh: with CDS, LDS and RDS")
     parser.add_argument("--default-admission", action="store_true", help="keep the limit of new streams/s")
@@ -44,7 +44,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 class SyntheticResources:
-    """The resources served, and how they change."""
+    """Served resources, and their changes."""
 
     def __init__(self, services: int, endpoints: int, *, mesh: bool) -> None:
         self.cache = SnapshotCache()
@@ -56,14 +56,17 @@ class SyntheticResources:
         self.again()
 
     def again(self) -> None:
-        """Make every resource anew, as they are, and publish."""
+        """Create all resources anew with equal contents, and publish them."""
         self._resources = [assignment(0, self._endpoints, self._revision)]
         self._resources += [assignment(i, self._endpoints, 0) for i in range(1, self._services)]
         self._resources += around(self._services) if self._mesh else ()
         self._publish()
 
     def bump(self) -> None:
-        """Make the first assignment anew with other endpoints, and publish; the others stay as they are."""
+        """Create the first assignment anew with other endpoints, and publish.
+
+        The other objects stay the same.
+        """
         self._revision += 1
         self._resources[0] = assignment(0, self._endpoints, self._revision)
         self._publish()
@@ -73,7 +76,7 @@ class SyntheticResources:
 
 
 async def serve(told: argparse.Namespace) -> None:
-    """Serve until SIGTERM or SIGINT, and collect garbage as the program does."""
+    """Serve until SIGTERM or SIGINT, with the garbage collection of the real server."""
     directory: Path = told.tls_dir
     identity = TlsIdentity(*((directory / name).read_bytes() for name in ("s.pem", "s.key", "ca.pem")))
     synthetic = SyntheticResources(told.services, told.endpoints, mesh=told.types == "mesh")
@@ -86,6 +89,7 @@ async def serve(told: argparse.Namespace) -> None:
 
     await server.start(f"127.0.0.1:{told.port}")
     with tended():
+        # As in the real server, so that collections cost the same here.
         gc.freeze()
         collecting = asyncio.create_task(tending(lambda: 0, lambda: True), name="memory")
         await until_told(told, control({"bump": synthetic.bump, "again": synthetic.again}, stats))

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.table`: the figures P1 to P15 over all programs, before and after side by side.
+"""Command `python -m benchmarks.table`: table of the goals P1 to P15 over all programs, before and after.
 
-Each side is a folder of results, or several files; a peer's results that both sides are held to can be given
-once. Without arguments it is what stands below `benchmarks/figures/results`.
+Each side is a folder of results, or several files. Results of a peer for both sides can be given once.
+Without arguments the results in `benchmarks/results` are used.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from benchmarks.figures.results import RESULTS, read
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.table", description=__doc__)
     parser.add_argument("--before", type=Path, nargs="+", default=[], help="results of before")
     parser.add_argument(
@@ -27,7 +27,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def rows(before: Iterable[Figure], after: Iterable[Figure]) -> list[tuple[str, ...]]:
-    """Return a row for each figure that either side has, in the order of their numbers."""
+    """Return a row for each goal with values on either side, in the order of their numbers."""
     sides = [{(each.number, each.what): each for each in side} for side in (before, after)]
     every = sorted(dict.fromkeys([*sides[0], *sides[1]]), key=lambda key: int(key[0].removeprefix("P")))
     return [_row(*(side.get(key) for side in sides)) for key in every]
@@ -53,7 +53,7 @@ def _verdict(figure: Figure | None) -> str:
 
 
 def table(found: Iterable[Sequence[str]], *, both: bool) -> Table:
-    """Lay the rows out; with one side alone, without the columns of the other."""
+    """Return the rows as a table; with only one side, without the columns of the other."""
     out = Table(title="figures to reach")
     headings = ("", "what", "wanted", "before", "reached", "measured", "peer, same work", "reached")
     shown = [number for number in range(len(headings)) if both or number not in (3, 4)]
@@ -65,7 +65,7 @@ def table(found: Iterable[Sequence[str]], *, both: bool) -> Table:
 
 
 def main() -> None:
-    """Read, judge, print."""
+    """Read the results, compare them with the goals, and print the table."""
     told = arguments()
     before = list(figures(read([*told.peers, *told.before]))) if told.before else []
     after = list(figures(read([*told.peers, *told.after])))

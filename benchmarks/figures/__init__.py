@@ -1,4 +1,4 @@
-"""Figures: results of programs as JSON, and the goals that they are judged by.
+"""Results of the programs as JSON, and the goals they are compared with.
 
-It never measures.
+The package never measures.
 """

@@ -1,7 +1,7 @@
-"""The figures to reach, P1 to P15, and how what was measured stands to them.
+"""Goals P1 to P15, and the comparison of measured values with them.
 
-A figure is judged on values by name (see `benchmarks.figures.results`), so that it does not matter which
-program measured them, or when. One whose values are not all there is not shown.
+A goal uses values by name (see `benchmarks.figures.results`), so any program may have measured them at any
+time. A goal without all its values has no row.
 """
 
 import itertools
@@ -14,7 +14,7 @@ from benchmarks.figures.results import Values, name
 
 OURS: Final = "ours"
 BESIDE: Final = "ours-beside-istiod"
-"""Ours in the run of the mesh peer: what is held to that peer is of the same run, where there is one."""
+"""Our server in the run of the mesh peer; preferred for comparisons, because both are measured in one run."""
 DEFAULT: Final = "istiod-default"
 NARROW: Final = "istiod-narrow"
 BARE: Final = "bare grpc.aio"
@@ -22,16 +22,16 @@ ENDPOINT: Final = "one endpoint moves"
 SETTING: Final = "a mesh-wide setting changes"
 APPEARS: Final = "a service appears"
 ALONE: Final = 12
-"""The ten sidecars that the move of an endpoint concerns and the two of its service; nobody else is there."""
+"""Number of connected sidecars: ten affected by the move of an endpoint, and the two of its service."""
 FULL: Final = 1000
-"""Services of the mesh that absolute figures are asked of."""
+"""Number of services for goals with absolute values."""
 HUGE: Final = 10_000
 GROWING: Final = (250, 500, 1000, 4000, 10_000)
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One row: a figure, of what, what is wanted, what was measured here and of a peer, if it is reached."""
+    """One row: number and subject of the goal, limit, measured value, value of a peer, and the verdict."""
 
     number: str
     what: str
@@ -42,13 +42,13 @@ class Figure:
 
 
 def figures(values: Values) -> Iterator[Figure]:
-    """Yield all figures whose values are there, in order."""
+    """Yield the rows of all goals with all their values, in order."""
     for group in (fan_outs, endpoint, growth, wholes, storms, latency, permissive, huge):
         yield from group(values)
 
 
 def fan_outs(values: Values) -> Iterator[Figure]:
-    """Yield P1 to P4: ratios of CPU to a peer's in the same run."""
+    """Yield P1 to P4: CPU time as a ratio to a peer in the same run."""
     wanted = (
         ("P1", "P1 delta", "push_us", BARE, 1.25),
         ("P1", "P1 sotw", "push_us", BARE, 1.25),
@@ -66,7 +66,7 @@ def fan_outs(values: Values) -> Iterator[Figure]:
 
 
 def endpoint(values: Values) -> Iterator[Figure]:
-    """Yield P5: an endpoint moves, all sidecars connected, and those alone whom it concerns."""
+    """Yield P5: an endpoint moves while all sidecars are connected, or only the affected ones."""
     for connected in (2 * FULL, ALONE):
         words = ("policy", FULL, connected, ENDPOINT)
         what = f"{FULL} services, {connected} connected"
@@ -81,12 +81,14 @@ def endpoint(values: Values) -> Iterator[Figure]:
 def _moved(
     what: str, cpu: float, quiet: float, mean: float, proxies: float, foreign: float, missed: float
 ) -> Iterator[Figure]:
+    # A change has a fixed cost, and a cost for each affected proxy; both in milliseconds.
     limit = 3 + 0.2 * proxies
     alone = not foreign and not missed
     others = "nobody else" if alone else f"{foreign:.0f} others, {missed:.0f} missed"
     measured = f"{cpu:.2f} ms, {proxies:.0f} touched, {others}"
     yield Figure("P5", f"{what}, to last ACK", f"<= {limit:.1f} ms", measured, "", cpu <= limit and alone)
     for kind, value in (("to quiet", quiet), ("to quiet, mean", mean)):
+        # Until the server rests, its later work counts too, for example the search for problems.
         most = 1.3 * limit
         yield Figure("P5", f"{what}, {kind}", f"<= {most:.1f} ms", f"{value:.2f} ms", "", value <= most)
 
@@ -95,9 +97,10 @@ _COST: Final = ("cpu_ms", "quiet_ms", "quiet_mean_ms", "proxies", "foreign", "mi
 
 
 def growth(values: Values) -> Iterator[Figure]:
-    """Yield P6: by how much the same change costs more in a larger mesh, to quiet, per doubling.
+    """Yield P6: growth of a change's cost until quiet when the number of services doubles.
 
-    None of a cost that came to nothing: what idling costs is taken off, and may be as much.
+    Costs of zero or less have no row: the cost of idling is subtracted, and can be as large as the cost
+    itself.
     """
     for before, after in itertools.pairwise(GROWING):
         for connected in ((ALONE, ALONE), (2 * before, 2 * after)):
@@ -106,6 +109,7 @@ def growth(values: Values) -> Iterator[Figure]:
                 for size, count in zip((before, after), connected, strict=True)
             )
             if small and large and min(small, large) > 0:
+                # Sizes grow by other factors than two, so the ratio is converted to one doubling.
                 grown = (large / small) ** (1 / math.log2(after / before))
                 who = "the ten alone" if connected[0] == ALONE else "all connected"
                 measured = f"{grown:.2f} ({small:.2f} to {large:.2f} ms)"
@@ -115,7 +119,7 @@ def growth(values: Values) -> Iterator[Figure]:
 
 
 def wholes(values: Values) -> Iterator[Figure]:
-    """Yield P7 to P9: from nothing, a mesh-wide setting, memory."""
+    """Yield P7 to P9: start of the server, a mesh-wide setting, and memory."""
     every = 2 * FULL
     yield from _beside("P7", "ready, CPU", values, ("policy", FULL, "ready_cpu_s"), 2, "s")
     bare = values.get(name("bare", every, "cpu_s"))
@@ -150,7 +154,7 @@ def _within(held: float, bare: float | None) -> bool:
 
 
 def storms(values: Values) -> Iterator[Figure]:
-    """Yield P10 and P11: everybody connects at once, and nothing has changed."""
+    """Yield P10 and P11: all proxies connect at once, and an equal snapshot is published."""
     for protocol, case in itertools.product(("delta", "sotw"), ("first start", "restart", "one slow reader")):
         storm = ("storm", protocol, case)
         what = f"{protocol}, {case}"
@@ -164,7 +168,7 @@ def storms(values: Values) -> Iterator[Figure]:
 
 
 def latency(values: Values) -> Iterator[Figure]:
-    """Yield P12: from event to ACK."""
+    """Yield P12: time from event to ACK."""
     for share, limit in (("p50", 30), ("p99", 100)):
         yield from _most(
             "P12", f"event to last ACK, {share}", values, (OURS, "latency", f"{share}_ms"), limit, "ms"
@@ -172,7 +176,7 @@ def latency(values: Values) -> Iterator[Figure]:
 
 
 def permissive(values: Values) -> Iterator[Figure]:
-    """Yield P13, permissive mode with nobody connected, and P14, with many."""
+    """Yield P13 and P14: permissive mode without and with connected sidecars."""
     for size in (FULL // 2, FULL):
         mine, same = (OURS, "permissive", size), (OURS, "policy", size)
         for what, value, limit, unit in (
@@ -198,7 +202,7 @@ _PERMISSIVE: Final = (
 
 
 def huge(values: Values) -> Iterator[Figure]:
-    """Yield P15: ten thousand services, few connected."""
+    """Yield P15: ten thousand services with few connected sidecars."""
     mesh = (OURS, "policy", HUGE)
     yield from _most("P15", f"{HUGE} services, ready, CPU", values, (*mesh, "ready_cpu_s"), 15, "s")
     yield from _most("P15", "memory, 200 connected", values, (*mesh, 200, "memory_mib"), 600, "MiB")
@@ -212,16 +216,16 @@ def huge(values: Values) -> Iterator[Figure]:
 
 
 def _with_peer(values: Values, peer: str, *words: object) -> tuple[float | None, float | None]:
-    """Return ours and the mesh peer's: of the same run, where it has both."""
+    """Return our value and the mesh peer's, from the same run if possible."""
     its = _compared(values, peer, *words)
     beside = its is not None and name(BESIDE, *words) in values
     return _compared(values, BESIDE if beside else OURS, *words), its
 
 
 def _compared(values: Values, who: str, *words: object) -> float | None:
-    """Return what is held to somebody else's; none of a change that did not reach all whom it concerns.
+    """Return a value for comparisons; None for a change that did not reach all affected sidecars.
 
-    Its figure is that of waiting for those, less a minute of idling.
+    For such a change the measured time is only the limit of the wait.
     """
     return None if values.get(name(who, *words[:-1], "missed")) else values.get(name(who, *words))
 
@@ -235,10 +239,10 @@ def _beside(
     unit: str,
     bare: float | None = None,
 ) -> Iterator[Figure]:
-    """Yield a figure that may be so much at most, what istiod at its best comes to, and a bare server.
+    """Yield a row with an upper limit, and the values of istiod (narrow scope) and of a bare server.
 
-    Absolute figures are another on each machine, by as much as two times; what is a multiple of the library's
-    own, for the same streams in the same run, is not.
+    Absolute values differ between machines by a factor of up to two. The ratio to the bare server, with the
+    same streams in the same run, does not.
     """
     found, its = _with_peer(values, NARROW, *words)
     if found is not None:
@@ -250,7 +254,7 @@ def _beside(
 def _most(
     number: str, what: str, values: Values, words: Sequence[object], limit: float, unit: str
 ) -> Iterator[Figure]:
-    """Yield a figure that may be so much at most."""
+    """Yield a row with an upper limit."""
     found = values.get(name(*words))
     if found is not None:
         measured = f"{found:.4g} {unit}".rstrip()

@@ -1,4 +1,4 @@
-"""What a program measured: all of it as JSON, and its figures by name, for the table over all programs."""
+"""Results of a program: all details as JSON, and values by name for the table of all programs."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from typing import Any, Final
 RESULTS: Final = Path(__file__).parents[1] / "results"
 
 Values = dict[str, float]
-"""Numbers by name: words that are joined with slashes, such as `ours/policy/1000/ready_cpu_s`."""
+"""Numbers by name; a name has words joined by slashes, for example `ours/policy/1000/ready_cpu_s`."""
 
 
 def name(*words: object) -> str:
@@ -21,7 +21,7 @@ def name(*words: object) -> str:
 
 
 def machine() -> dict[str, object]:
-    """Describe where it ran."""
+    """Return a description of the machine."""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "cpus": os.cpu_count(),
@@ -33,21 +33,24 @@ def machine() -> dict[str, object]:
 
 
 def place(program: str, output: Path | None, *, quick: bool) -> Path:
-    """Return the file of a program's results; a quick run has its own, which figures are not judged by."""
+    """Return the result file of a program, for example `benchmarks/results/mesh.json`.
+
+    Quick runs have their own files, which the goals ignore.
+    """
     if output is not None:
         return output
     return RESULTS / "quick" / f"{program}.json" if quick else RESULTS / f"{program}.json"
 
 
 def write(path: Path, where: Mapping[str, object], values: Values, **details: Any) -> None:  # noqa: ANN401 - JSON
-    """Write a program's results."""
+    """Write the results of a program."""
     path.parent.mkdir(parents=True, exist_ok=True)
     result = {"machine": where, "values": values, **details}
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 def read(paths: Iterable[Path]) -> Values:
-    """Return the values of several programs; a folder stands for its JSON files, a later file wins."""
+    """Read the values of several files or folders of JSON files; later files override earlier ones."""
     found: Values = {}
     for path in paths:
         for each in sorted(path.glob("*.json")) if path.is_dir() else (path,):

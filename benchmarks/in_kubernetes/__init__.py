@@ -1,1 +1,1 @@
-"""The benchmarks' mesh as objects of a Kubernetes API: what every control plane reads, and what ours does."""
+"""The benchmarks' mesh as objects of a Kubernetes API: common objects, and the policies of our server."""

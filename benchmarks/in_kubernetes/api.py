@@ -1,4 +1,4 @@
-"""Writing objects to a Kubernetes API: many at once to begin with, one after the other as changes."""
+"""Client for writing objects to a Kubernetes API: many in parallel at first, then single changes."""
 
 import contextlib
 import http.client
@@ -17,11 +17,11 @@ from benchmarks.processes.programs import BenchmarkError
 from tools.real_parts.cluster import Cluster
 
 WRITERS: Final = 8
-"""Connections that write at once."""
+"""Number of parallel connections for the first objects."""
 PATIENCE: Final = 30.0
-"""Seconds in which new definitions are served."""
+"""Maximum seconds until new resource definitions are served."""
 IDLE: Final = 15.0
-"""Seconds of rest after which a connection is opened anew: the server ends those that rest for long."""
+"""Seconds of rest after which the connection is opened again, because the server closes idle connections."""
 _MERGE: Final = "application/merge-patch+json"
 _DEFINITIONS: Final = Kind(
     "/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition"
@@ -29,7 +29,7 @@ _DEFINITIONS: Final = Kind(
 
 
 class Api:
-    """One connection, kept open; not for several threads."""
+    """A persistent connection for one thread."""
 
     def __init__(self, server: str, tls: ssl.SSLContext) -> None:
         found = urlsplit(server)
@@ -39,17 +39,17 @@ class Api:
         self._used = time.monotonic()
 
     def create(self, one: Object) -> None:
-        """Create an object, and then its status if it has one."""
+        """Create an object, and then write its status if there is one."""
         self._ask("POST", one.kind.collection(one.namespace), one.document())
         if one.status is not None:
             self._ask("PATCH", f"{one.path}/status", {"status": one.status}, _MERGE)
 
     def merge(self, one: Object) -> None:
-        """Put an object's body into the one that is there."""
+        """Merge an object's body into the existing object."""
         self._ask("PATCH", one.path, one.body, _MERGE)
 
     def delete(self, one: Object) -> None:
-        """Delete an object, at once."""
+        """Delete an object without a grace period."""
         self._ask("DELETE", f"{one.path}?gracePeriodSeconds=0")
 
     def delete_all(self, kind: Kind, namespace: str) -> None:
@@ -57,13 +57,13 @@ class Api:
         self._ask("DELETE", kind.collection(namespace))
 
     def define(self, text: str) -> None:
-        """Create the definitions of a file."""
+        """Create the resource definitions in a YAML text."""
         for document in yaml.load_all(text, Loader=yaml.CSafeLoader):
             if document and document["kind"] == _DEFINITIONS.name:
                 self._ask("POST", _DEFINITIONS.collection(""), document)
 
     def until_served(self, *kinds: Kind) -> None:
-        """Wait until these kinds can be written."""
+        """Wait until objects of these kinds can be written."""
         deadline = time.monotonic() + PATIENCE
         for kind in kinds:
             while not self._is_served(kind):
@@ -86,10 +86,12 @@ class Api:
     ) -> Any:  # noqa: ANN401 - JSON
         data = None if body is None else json.dumps(body)
         if time.monotonic() - self._used > IDLE:
-            self._connection.close()  # the next request opens it
+            # `http.client` opens the connection again at the next request.
+            self._connection.close()
         self._used = time.monotonic()
         self._connection.request(method, path, data, {"Content-Type": kind})
         answer = self._connection.getresponse()
+        # The body is read in any case, because the connection is used again.
         said = answer.read()
         if answer.status >= http.client.BAD_REQUEST:
             raise BenchmarkError(f"{method} {path}: {answer.status} {said[:500].decode(errors='replace')}")
@@ -97,8 +99,9 @@ class Api:
 
 
 def create_all(cluster: Cluster, objects: Iterable[Object]) -> int:
-    """Create objects with several writers, in no order; return how many they were."""
+    """Create objects with several connections, in any order; return their number."""
     several = list(objects)
+    # Every writer gets objects of all kinds, so that all have about the same work.
     shares = [several[number::WRITERS] for number in range(WRITERS)]
 
     def write(share: list[Object]) -> None:
@@ -113,7 +116,7 @@ def create_all(cluster: Cluster, objects: Iterable[Object]) -> int:
 
 @contextlib.contextmanager
 def connection(cluster: Cluster) -> Iterator[Api]:
-    """Open a connection, and close it with the block."""
+    """Open a connection, and close it at the end of the block."""
     api = Api(cluster.server, cluster.tls())
     try:
         yield api

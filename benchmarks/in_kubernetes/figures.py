@@ -1,4 +1,4 @@
-"""What was measured of a control plane on a cluster, and how two of them stand to each other."""
+"""Results of control planes on a cluster, and their comparison."""
 
 import statistics
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ MEMORY_GOAL: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ControlPlaneFigures:
-    """One control plane: from nothing, with nobody connected and with all, and what changes cost."""
+    """Results of one control plane: start, connecting, endpoint events and restarts of the API server."""
 
     who: str
     start: Start
@@ -34,7 +34,7 @@ class ControlPlaneFigures:
 
 
 def rows() -> Iterator[tuple[str, str, Callable[[ControlPlaneFigures], float], float | None]]:
-    """Yield what is laid out: its name in the results, its heading, where it is, and the ratio to reach."""
+    """Yield the rows: name in the results, heading, value, and the ratio to reach."""
     yield "first_wall_s", "first snapshot, s", lambda each: each.start.wall, None
     yield "first_cpu_s", "first snapshot, CPU s", lambda each: each.start.cpu, None
     yield "settled_cpu_s", "at rest, CPU s", lambda each: each.settled_cpu, None
@@ -57,7 +57,7 @@ def rows() -> Iterator[tuple[str, str, Callable[[ControlPlaneFigures], float], f
 
 
 def table(title: str, found: Sequence[ControlPlaneFigures]) -> Table:
-    """Lay out both beside each other, and how they stand to what is to be reached."""
+    """Return a table with the results side by side, their ratio and the goals."""
     out = Table(title=title)
     out.add_column("figure", no_wrap=True)
     for heading in (*(each.who for each in found), "ratio", "wanted", ""):

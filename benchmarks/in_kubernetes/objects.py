@@ -1,7 +1,7 @@
 """Kubernetes objects of the benchmarks' mesh (`benchmarks.meshes.generator`), for any control plane.
 
-Each service has a Service, a ServiceAccount, an EndpointSlice and running Pods, whose labels mark them
-as having a sidecar, for each control plane.
+Each service has a Service, a ServiceAccount, an EndpointSlice and running Pods. The Pods have the labels by
+which each control plane recognises a sidecar.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,21 +17,21 @@ NODE: Final = "node-0"
 _CORE: Final = "/api/v1"
 _DISCOVERY: Final = "/apis/discovery.k8s.io/v1"
 MUTUAL: Final = {"security.istio.io/tlsMode": "istio"}
-"""The label of a Pod whose sidecar speaks mTLS, by Istio's injector."""
+"""Label of Istio's injector for a Pod whose sidecar accepts mTLS."""
 UUID: Final = "osm-proxy-uuid"
-"""The label that says whose certificate its sidecar has, by ours."""
+"""Label with the proxy's UUID in its certificate, set by our injector."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind: the path of its group and version, its plural, and its name there."""
+    """A kind of objects: the path of its group and version, its plural, and its name."""
 
     group: str
     plural: str
     name: str
 
     def collection(self, namespace: str) -> str:
-        """Return the path of all objects of a namespace; of the cluster's if it is empty."""
+        """Return the path of all objects in a namespace, or in the cluster if `namespace` is empty."""
         return (
             f"{self.group}/namespaces/{namespace}/{self.plural}"
             if namespace
@@ -49,7 +49,7 @@ SLICE: Final = Kind(_DISCOVERY, "endpointslices", "EndpointSlice")
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """An object to be written: its kind, and what is in it; `status` is written in a request of its own."""
+    """An object to write: its kind and contents; `status` is written by a request of its own."""
 
     kind: Kind
     namespace: str
@@ -59,11 +59,11 @@ class Object:
 
     @property
     def path(self) -> str:
-        """Return where it is."""
+        """Return the path, for example `/api/v1/namespaces/team-7/services/service-17`."""
         return f"{self.kind.collection(self.namespace)}/{self.name}"
 
     def document(self) -> Document:
-        """Return what is sent to create it."""
+        """Return the document for its creation."""
         own = self.body.get("metadata", {})
         metadata = {"name": self.name} | ({"namespace": self.namespace} if self.namespace else {}) | own
         group = self.kind.group.removeprefix("/apis/").removeprefix("/api/")
@@ -71,13 +71,13 @@ class Object:
 
 
 def namespaces(*more: str) -> Iterator[Object]:
-    """Yield the namespaces of the services, and these."""
+    """Yield the namespaces of the services, and the given ones."""
     for name in (*more, *(f"team-{number}" for number in range(meshes.NAMESPACES))):
         yield Object(NAMESPACE, "", name, {})
 
 
 def service(number: int, replicas: int = 2) -> Iterator[Object]:
-    """Yield what belongs to one service, but who may call it."""
+    """Yield the objects of one service, without policies."""
     namespace, name = place(number)
     ports = [
         {"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP", "appProtocol": "http"},
@@ -90,7 +90,7 @@ def service(number: int, replicas: int = 2) -> Iterator[Object]:
 
 
 def endpoints(number: int, workloads: Sequence[Workload], unready: int | None = None) -> Object:
-    """Return the EndpointSlice of a service, one of whose replicas may not be ready."""
+    """Return the EndpointSlice of a service; one replica can be unready."""
     namespace, name = place(number)
     body = {
         "metadata": {"labels": {"kubernetes.io/service-name": name}},
@@ -111,7 +111,7 @@ def endpoints(number: int, workloads: Sequence[Workload], unready: int | None = 
 
 
 def pod(workload: Workload) -> Object:
-    """Return a replica's Pod, which runs."""
+    """Return the running Pod of a replica."""
     containers = [{"name": "app", "image": "none", "ports": [{"name": "http", "containerPort": 8080}]}]
     spec = {
         "nodeName": NODE,
@@ -135,6 +135,6 @@ def pod(workload: Workload) -> Object:
 
 
 def place(number: int) -> tuple[str, str]:
-    """Return a service's namespace and name."""
+    """Return namespace and name of a service, for example `team-7` and `service-17`."""
     key = meshes.service_key(number)
     return str(key.namespace), str(key.name)

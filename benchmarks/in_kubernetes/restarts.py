@@ -1,4 +1,4 @@
-"""What it costs a control plane that its API server is killed and comes back: everything is listed again."""
+"""Cost of a restarted API server for a control plane, which must list all objects again."""
 
 import time
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from benchmarks.processes.quiet import idled, settled
 from tools.real_parts.cluster import RunningCluster
 
 AFTERWARDS: Final = 15.0
-"""Seconds after an API server's return in which every kind has been listed again."""
+"""Seconds after the restart in which every kind is listed again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relist:
-    """Everything is listed again, from the API server's death; CPU is without what idling costs.
+    """Cost of one restart of the API server; CPU time is without the cost of idling.
 
-    One endpoint event is in it, by which it is seen that the cluster is followed again: `followed_s` is from
-    the API's being ready until that event's last ACK. `responses` are all that came, but that event's.
+    One endpoint event shows that the control plane follows the cluster again: `followed_s` is the time from a
+    ready API to the last ACK of this event. `responses` counts all responses except those for the event.
     """
 
     cpu_ms: float
@@ -29,22 +29,25 @@ class Relist:
 
 
 def relist(held: RunningCluster, api: Api, served: MeasuredMesh, event: Change, number: int) -> Relist:
-    """Kill the API server, start it again, and see what that costs until all is as it was."""
+    """Kill and restart the API server, and measure the control plane for AFTERWARDS seconds."""
     plane, clients = served.plane, served.sidecars
     if event.concerned is None:
         raise BenchmarkError(f"nobody knows whom it concerns: {event.name}")
     concerned = served.concerned(event.concerned(served.services))
     settled(plane.cpu)
     clients.wait(0, 0)
+    # Idling is measured for the same time as the restart, because its cost varies.
     idle = idled(plane.cpu, AFTERWARDS)
     before, began = plane.cpu(), time.time()
     held.api.kill()
     held.api.again()
-    api.close()  # what is written next goes over a connection of its own
+    # The killed server has closed this connection.
+    api.close()
     ready = time.time()
     unmoved = clients.wait(0, 1.0)
     event.write(served.source, number)
     moved = clients.wait(len(concerned), 0, LIMIT)
+    # A control plane may list some kinds only later; their cost belongs to the restart.
     time.sleep(max(0.0, ready + AFTERWARDS - time.time()))
     late = clients.wait(0, 0)
     spent = plane.cpu() - before - idle.share * (time.time() - began)

@@ -1,6 +1,7 @@
-"""The benchmarks' mesh as ours is told of it in a cluster: SMI's kinds, as their owners write them.
+"""The benchmarks' mesh in SMI's kinds, which our server reads from a cluster.
 
-Per service an HTTPRouteGroup, and a TrafficTarget that admits its five callers; for a tenth a TrafficSplit.
+Each service has an HTTPRouteGroup, and a TrafficTarget that allows its five callers; every tenth service has
+a TrafficSplit.
 """
 
 from collections.abc import Sequence
@@ -24,12 +25,12 @@ _READ: Final = "read"
 
 @dataclass(frozen=True, slots=True)
 class Smi:
-    """A mesh of so many services in the kinds that ours reads."""
+    """Policies of a mesh in SMI's kinds, for `services` services."""
 
     services: int
 
     def policies(self, number: int, sources: Sequence[int]) -> list[Object]:
-        """Return the HTTPRouteGroup, the TrafficTarget, and the TrafficSplit of a tenth."""
+        """Return the HTTPRouteGroup, the TrafficTarget, and for every tenth service the TrafficSplit."""
         (routes,) = (
             each for each in meshes.service_objects(number, self.services) if each[0].kind == HTTP_ROUTE_GROUP
         )
@@ -41,7 +42,7 @@ class Smi:
         ]
 
     def target(self, number: int, sources: Sequence[int], narrow: int | None) -> Object:
-        """Return the TrafficTarget; it is of one rule, so that all may less where one may."""
+        """Return the TrafficTarget. It has only one rule, so `narrow` narrows the rights of all callers."""
         key = meshes.service_key(number)
         destination, *callers = (meshes.workload(each, 0).identity for each in (number, *sources))
         rule = Rule(RouteKind.HTTP, str(key.name), () if narrow is None else (_READ,))

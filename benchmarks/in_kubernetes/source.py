@@ -1,4 +1,4 @@
-"""The benchmarks' mesh in a Kubernetes API, whichever control plane is told of it, and its changes."""
+"""The benchmarks' mesh in a Kubernetes API, with changes, for any control plane."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,36 +12,39 @@ from meshwright.mesh.config import TlsVersion
 
 
 class Writer(Protocol):
-    """What writes to an API, as `benchmarks.in_kubernetes.api` does."""
+    """Writer of objects to an API; see `benchmarks.in_kubernetes.api`."""
 
     def create(self, one: Object) -> None:
         """Create an object."""
 
     def merge(self, one: Object) -> None:
-        """Put an object's body into the one that is there."""
+        """Merge an object's body into the existing object."""
 
     def delete(self, one: Object) -> None:
         """Delete an object."""
 
 
 class Words(Protocol):
-    """What a control plane is told of a mesh in its own kinds, beside what every one reads."""
+    """Policies and settings in a control plane's own kinds.
+
+    Other objects are the same for all control planes.
+    """
 
     def policies(self, number: int, sources: Sequence[int]) -> list[Object]:
-        """Return all of a service, which these others may call."""
+        """Return all policies of a service, which allow calls of `sources`."""
 
     def target(self, number: int, sources: Sequence[int], narrow: int | None) -> Object:
-        """Return who may call a service; `narrow`, if told, may less than the others."""
+        """Return the policy for calls to a service; the source `narrow` has fewer rights than the others."""
 
     def split(self, number: int, weight: int) -> Object:
-        """Return how a service shares its calls with another, of that weight."""
+        """Return the split of a service's calls with this weight of the second backend."""
 
     def settings(self, version: TlsVersion) -> Object:
-        """Return the mesh's settings, with a least TLS version."""
+        """Return the settings of the mesh with this minimum TLS version."""
 
 
 def mesh(services: int, words: Words, replicas: int = 2) -> Iterator[Object]:
-    """Yield all that belongs to the services."""
+    """Yield all objects of the services."""
     for number in range(services):
         yield from objects.service(number, replicas)
         yield from words.policies(number, meshes.callers(number, services))
@@ -49,7 +52,7 @@ def mesh(services: int, words: Words, replicas: int = 2) -> Iterator[Object]:
 
 @dataclass(frozen=True, slots=True)
 class InKubernetes:
-    """A mesh of so many services in a Kubernetes API."""
+    """A mesh with `services` services in a Kubernetes API."""
 
     api: Writer
     services: int
@@ -57,37 +60,37 @@ class InKubernetes:
     replicas: int = 2
 
     def move(self, number: int, replica: int, place: int) -> None:
-        """Give one of the EndpointSlice's endpoints another address: the one write that all go by."""
+        """Change the address of an endpoint in the EndpointSlice, which every control plane follows."""
         moved = {replica: place % 200 + 1}
         found = (meshes.workload(number, each, moved=moved.get(each, 0)) for each in range(self.replicas))
         self.api.merge(objects.endpoints(number, list(found)))
 
     def turn(self, number: int, replica: int, *, ready: bool) -> None:
-        """Say of one of the EndpointSlice's endpoints that it is ready, or is not."""
+        """Set whether an endpoint of the EndpointSlice is ready."""
         found = [meshes.workload(number, each) for each in range(self.replicas)]
         self.api.merge(objects.endpoints(number, found, None if ready else replica))
 
     def admit(self, source: int, destination: int, *, narrow: bool) -> None:
-        """Replace who may call the destination."""
+        """Replace the policy for calls to the destination."""
         callers = meshes.callers(destination, self.services)
         self.api.merge(self.words.target(destination, callers, source if narrow else None))
 
     def weigh(self, number: int, weight: int) -> None:
-        """Replace the service's split."""
+        """Replace the split of the service."""
         self.api.merge(self.words.split(number, weight))
 
     def appear(self, number: int) -> None:
-        """Create all that belongs to the service."""
+        """Create all objects of the service."""
         for each in self._objects(number):
             self.api.create(each)
 
     def disappear(self, number: int) -> None:
-        """Delete it."""
+        """Delete all objects of the service."""
         for each in self._objects(number):
             self.api.delete(each)
 
     def demand(self, version: TlsVersion) -> None:
-        """Replace the mesh's settings."""
+        """Replace the settings of the mesh."""
         self.api.merge(self.words.settings(version))
 
     def _objects(self, number: int) -> list[Object]:
@@ -95,7 +98,7 @@ class InKubernetes:
 
 
 def turning(source: InKubernetes) -> Change:
-    """Return the change that an endpoint of that mesh is ready no more, and at the next time is again."""
+    """Return a change in which an endpoint becomes unready, and ready again the next time."""
 
     def turn(_: Source, count: int) -> None:
         source.turn(MOVED, 1, ready=count % 2 == 1)

@@ -1,4 +1,4 @@
-"""Measurements of a mesh: its start, the cost of changes and of moving endpoints, and the bare server.
+"""Measurements of a served mesh: start, cost of changes and of moving endpoints, and a bare server.
 
-It never decides whether a figure is reached.
+The package never compares a value with a goal.
 """

@@ -1,4 +1,4 @@
-"""What a change of a served mesh costs: CPU of the control plane, time to the last ACK, whom it reaches."""
+"""Cost of a change in a served mesh: CPU time of the server, time to the last ACK, reached sidecars."""
 
 import statistics
 import time
@@ -16,37 +16,38 @@ from benchmarks.processes.programs import BenchmarkError, Distribution
 from benchmarks.processes.quiet import LEAST, CpuUsage, idled, until_quiet
 
 GATHERING: Final = 0.3
-"""A change has reached everybody when nothing came for so long, where it is not known whom it concerns."""
+"""Seconds without a response after which a change has reached all sidecars, if the affected ones are unknown.
+"""
 LIMIT: Final = 60.0
 SERIES: Final = 60.0
-"""Seconds after which a change is not repeated any more, if it has been twice."""
+"""Seconds after which a change is not repeated any more, after two repetitions at least."""
 
 
 class Plane(Protocol):
-    """A control plane that is measured; one that says nothing of itself has no metrics."""
+    """A measured control plane; a server without metrics returns empty ones."""
 
     @property
     def pid(self) -> int:
-        """Return its process's identifier."""
+        """Return the process id."""
 
     def cpu(self) -> float:
-        """Return the CPU seconds that it has used so far."""
+        """Return the CPU seconds used so far."""
 
     def metrics(self) -> Series:
-        """Ask for its metrics."""
+        """Query the metrics."""
 
     def lateness(self) -> float:
-        """Return how late its event loop was at most in the last seconds; 0 where there is none."""
+        """Return the maximum delay of the event loop in the last seconds; 0 without an event loop."""
 
     def sampling(self, profile: Path | None, name: str) -> AbstractContextManager[None]:
-        """Have the server sample itself while the block runs, if it can and there is a folder."""
+        """Profile the server while the block runs, if the server supports this and `profile` is a folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredMesh:
-    """A mesh that is served to sidecars.
+    """A mesh served to sidecars.
 
-    `everyone` says that each sidecar holds every service, and so each change of an endpoint concerns all.
+    With `everyone` each sidecar has every service, so each change of an endpoint affects all of them.
     """
 
     services: int
@@ -57,7 +58,7 @@ class MeasuredMesh:
     replicas: int = 2
 
     def concerned(self, services: Iterable[int]) -> frozenset[int]:
-        """Return the connected sidecars, by number, that a change concerns which concerns these services."""
+        """Return the numbers of connected sidecars affected by a change of these services."""
         if self.everyone:
             return frozenset(range(self.sidecars.connected))
         return self.sidecars.among(meshes.sidecar_names(services, self.replicas))
@@ -65,13 +66,13 @@ class MeasuredMesh:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a kind of change costs, of all repetitions, without what idling costs before and after each.
+    """Cost of one kind of change over all repetitions, without the cost of idling before and after each.
 
-    `cpu_ms` is up to the last ACK (and GATHERING, where it is not known whom the change concerns), `quiet_ms`
-    until the server rests again, see `benchmarks.processes.quiet`; both are medians, and there are means
-    beside them.
-    `restless` counts repetitions after which it did not. `foreign` counts sidecars that got a byte though the
-    change does not concern them, `missed` the reverse. With nobody connected there is no ACK.
+    `cpu_ms` ends at the last ACK (or GATHERING seconds later, if the affected sidecars are unknown), and
+    `quiet_ms` when the server rests again (see `benchmarks.processes.quiet`). Both are medians; the means are
+    separate. `restless` counts repetitions after which the server did not rest. `foreign` counts unaffected
+    sidecars with a response, and `missed` counts affected sidecars without one. Without connected sidecars
+    there are no ACKs.
     """
 
     change: str
@@ -97,7 +98,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """One repetition: until the last ACK, until the server rested, and what it used idle around that."""
+    """One repetition: CPU time until the last ACK, until the server rested, and of idling around it."""
 
     acked: CpuUsage
     rested: CpuUsage
@@ -109,28 +110,30 @@ class _Sample:
 
     @property
     def cpu(self) -> float:
-        """CPU seconds of the change itself until the last ACK."""
+        """CPU seconds of the change until the last ACK."""
         return self.acked.beyond(*self.idle)
 
     @property
     def quiet(self) -> float:
-        """CPU seconds of the change itself until the server rested."""
+        """CPU seconds of the change until the server rested."""
         return self.rested.beyond(*self.idle)
 
 
 def distribution(values: Iterable[float]) -> Distribution:
-    """Return percentiles of the nearest rank."""
+    """Return percentiles by the nearest-rank method."""
     found = sorted(values)
+    # Double negation rounds up: the nearest rank is the first value with enough values up to it.
     rank = [found[max(0, -(-len(found) * share // 100) - 1)] for share in (50, 99)]
     return Distribution(round(rank[0], 2), round(rank[1], 2), round(found[-1], 2))
 
 
 def cost(served: MeasuredMesh, change: Change, repeat: int, first: int = 0) -> Cost:
-    """Make a change again and again, one after the other, and return what it costs.
+    """Make a change repeatedly, and return its cost.
 
-    A dear one is made less often than `repeat` says, see SERIES.
+    An expensive change has fewer repetitions than `repeat`, see SERIES.
     """
     concerned = None if change.concerned is None else served.concerned(change.concerned(served.services))
+    # These counters grow over all repetitions, and are divided by their number below.
     before = served.plane.metrics()
     samples = list(_samples(served, change, repeat, first, concerned))
     after = served.plane.metrics()
@@ -160,7 +163,7 @@ def cost(served: MeasuredMesh, change: Change, repeat: int, first: int = 0) -> C
 
 
 def unless_dear(repeat: int) -> Iterator[int]:
-    """Count repetitions, and end early after SERIES seconds, but not before two."""
+    """Yield the numbers of the repetitions; stop after SERIES seconds, but not before two repetitions."""
     began = time.monotonic()
     for count in range(repeat):
         if count >= 2 and time.monotonic() - began > SERIES:
@@ -171,10 +174,11 @@ def unless_dear(repeat: int) -> Iterator[int]:
 def _samples(
     served: MeasuredMesh, change: Change, repeat: int, first: int, concerned: frozenset[int] | None
 ) -> Iterator[_Sample]:
-    """Yield repetitions, each between two windows without a change; after one that did not rest is none."""
+    """Yield repetitions, each between two idle windows; a repetition without rest has only the first."""
     before = idled(served.plane.cpu, LEAST)
     for count in unless_dear(repeat):
         sample = _sample(served, change, first + count, concerned, before)
+        # After a repetition without rest, an idle window would include the rest of its work.
         if not sample.restless:
             after = idled(served.plane.cpu, sample.rested.seconds)
             sample, before = replace(sample, idle=(before, after)), after
@@ -186,6 +190,7 @@ def _sample(
 ) -> _Sample:
     plane, sidecars = served.plane, served.sidecars
     sidecars.wait(0, 0)
+    # Wall-clock time, because the Go program with the sidecars reports its times by this clock.
     before, began = plane.cpu(), time.time()
     change.write(served.source, count)
     if not sidecars.connected:
@@ -196,6 +201,7 @@ def _sample(
         report = sidecars.wait(len(concerned), 0, LIMIT)
     acked = CpuUsage(plane.cpu() - before, time.time() - began)
     rest = until_quiet(plane.cpu, idle.share, began)
+    # Later responses count too, because they may go to unaffected sidecars.
     report = _joined(report, sidecars.wait(0, 0))
     if sidecars.connected and not report.responses:
         raise BenchmarkError(f"{change.name}: nobody got anything within {LIMIT:.0f} s")
@@ -221,10 +227,10 @@ def _joined(first: Report, second: Report) -> Report:
 
 
 def moved(before: Series, after: Series, *series: str) -> float:
-    """Return by how much a metric rose."""
+    """Return the increase of a metric."""
     return after.get(series, 0.0) - before.get(series, 0.0)
 
 
 def milliseconds(seconds: float) -> float:
-    """Return a time as it is printed."""
+    """Return a time in milliseconds, rounded to three digits."""
     return round(seconds * 1000, 3)

@@ -1,4 +1,4 @@
-"""What the library itself holds and costs: a bare grpc.aio server, as many streams, and equal responses."""
+"""Memory and CPU time of a bare grpc.aio server with the same number of streams and equal responses."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -28,12 +28,12 @@ from xds.protocol.wire import Nonce, Response, delta_response_body, with_nonce
 
 BARE_MODULE: Final = "benchmarks.peers.bare_mesh"
 SERVICE: Final = 1
-"""The service whose sidecar's configuration all are sent: one without a split, as nine of ten are."""
+"""Service whose configuration all streams get; it has no split, like nine of ten services."""
 
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """The bare server with all its streams: MiB resident, and CPU seconds to connect them."""
+    """Results of the bare server with all streams: resident MiB, and CPU seconds for connecting."""
 
     streams: int
     memory: float
@@ -41,7 +41,7 @@ class Floor:
 
 
 def floor(folder: Path, services: int, streams: int) -> Floor:
-    """Connect sidecars to a bare server that sends each what one of a mesh of so many services gets."""
+    """Connect sidecars to a bare server, which sends each the configuration for a mesh of this size."""
     tls, answers = folder / "floor", folder / "answers"
     tls.mkdir()
     issue(tls)
@@ -52,6 +52,7 @@ def floor(folder: Path, services: int, streams: int) -> Floor:
     program = build("loadgen/meshclients")
     with (
         serving(command, tls) as server,
+        # All streams share one certificate, because the handler does not look at names.
         sidecars(program, f"127.0.0.1:{server.port}", tls, ["c"] * streams) as clients,
     ):
         before = server.cpu_seconds()
@@ -62,12 +63,13 @@ def floor(folder: Path, services: int, streams: int) -> Floor:
 
 
 def messages(services: int, state: Path) -> list[bytes]:
-    """Return what a sidecar of a mesh is sent at first: a line with the type, and the response."""
+    """Return the first responses to a sidecar, each as a line with the type and the encoded response."""
     view, now = View.build(dict(meshes.mesh(services).objects), MeshSettings()), datetime.now(UTC)
     group = group_of(view, view.workloads[meshes.workload(SERVICE, 0).key])
     authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
     manager = CertificateManager(authority, PairFiles(state), timedelta(days=1), lambda: 0.0)
     rendering = RenderInputs(view, translation(EnvoyDriver()))
+    # The manager logs the new certificate, which is of no interest here.
     with capture_logs():
         certificate = manager.ensure(group.identity, dns_names(view, group.identity), now)
     rendering.certify({group.identity: certificate}, authority.trust_bundle())

@@ -1,4 +1,4 @@
-"""The tables of `benchmarks.mesh`, and its figures by name."""
+"""Tables and values of `benchmarks.mesh`."""
 
 from collections.abc import Iterator, Sequence
 
@@ -19,7 +19,7 @@ def values(
     bare: Floor | None = None,
     who: str = OURS,
 ) -> Values:
-    """Return the figures of a control plane by name."""
+    """Return the values of a control plane by name."""
     found = Values()
     for size in sizes:
         found |= _of_size(size, (who, "permissive" if size.permissive else "policy", size.services))
@@ -69,7 +69,7 @@ def _of_cost(cost: Cost) -> Iterator[tuple[str, float]]:
 def tables(
     sizes: Sequence[MeshSizeFigures], latency: Latency | None, bare: Floor | None, peers: Values | None = None
 ) -> Iterator[Table]:
-    """Yield all tables; `peers` has what others measured."""
+    """Yield all tables; `peers` has values of other servers."""
     if sizes:
         yield starts(sizes)
         yield costs(sizes)
@@ -79,7 +79,7 @@ def tables(
 
 
 def starts(sizes: Sequence[MeshSizeFigures]) -> Table:
-    """Lay out how each mesh began, and what it holds at each stage."""
+    """Return a table with the start of each mesh, and its memory at each stage."""
     out = _table(
         "from nothing, and sidecars that connect at once",
         "services",
@@ -128,7 +128,7 @@ def _connecting(stage: Stage) -> tuple[str, ...]:
 
 
 def costs(sizes: Sequence[MeshSizeFigures]) -> Table:
-    """Lay out each kind of change, as the mesh grows and as more are connected."""
+    """Return a table with the cost of each kind of change, by mesh size and connected sidecars."""
     out = _table(
         "changes: CPU to the last ACK, and until the server rests",
         "change",
@@ -174,7 +174,7 @@ def _cost(each: Cost) -> Iterator[str]:
 
 
 def churns(sizes: Sequence[MeshSizeFigures]) -> Table:
-    """Lay out how each size stood up to endpoints that move all the time."""
+    """Return a table with the results of constantly moving endpoints, by mesh size."""
     out = _table(
         "a tenth of the endpoints moves, each once a second",
         "services",

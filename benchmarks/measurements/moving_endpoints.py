@@ -1,4 +1,4 @@
-"""Endpoints that move: how soon single moves are acknowledged, and what happens when many never rest."""
+"""Moving endpoints: the latency of single moves, and the behaviour with constant moves of many."""
 
 import itertools
 import random
@@ -18,12 +18,12 @@ from benchmarks.meshes import generator as meshes
 from benchmarks.processes.programs import BenchmarkError, Distribution
 
 CHURNING: Final = 0.1
-"""The share of the endpoints that move, each once a second, while the mesh is churned."""
+"""Share of the endpoints that move once a second during the churn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """From a change to the last ACK of it, at some number of proxies."""
+    """Time from a change to its ACKs."""
 
     proxies: int
     changes: int
@@ -32,7 +32,8 @@ class Latency:
 
 
 def latency(served: MeasuredMesh, changes: int) -> Latency:
-    """Move one endpoint after the other, at uneven times; each waits for the ACKs of the one before."""
+    """Move one endpoint after the other, at random times; wait for the ACKs of each move before the next."""
+    # A fixed seed makes runs comparable. Random pauses keep moves from coinciding with the server's timers.
     chance = random.Random(1)
     numbers = [number for number in range(served.services) if number % meshes.SPLIT_EVERY]
     last: list[float] = []
@@ -45,6 +46,7 @@ def latency(served: MeasuredMesh, changes: int) -> Latency:
         began = time.time()
         served.source.move(number, 0, count)
         report = served.sidecars.wait(len(concerned), 0, LIMIT)
+        # A wrong set of sidecars would make the times of the ACKs meaningless.
         if report.proxies != concerned:
             raise BenchmarkError(f"a move of service {number} reached {sorted(report.proxies)}")
         last.append((report.last_ack - began) * 1000)
@@ -54,10 +56,10 @@ def latency(served: MeasuredMesh, changes: int) -> Latency:
 
 @dataclass(frozen=True, slots=True)
 class Churn:
-    """What became of endpoints that moved all the time.
+    """Results of constantly moving endpoints.
 
-    `lag_ms` is from the last move to the last ACK, `gap_ms` the longest time in which nobody got anything;
-    `ack_ms` is the server's own mean from event to ACK.
+    `lag_ms` is the time from the last move to the last ACK, and `gap_ms` the longest time between two ACKs;
+    `ack_ms` is the mean from event to ACK in the server's own metrics.
     """
 
     services: int
@@ -82,9 +84,11 @@ def churn(served: MeasuredMesh, seconds: float) -> Churn:
     cpu = plane.cpu()
     late = last = 0.0
     for count in range(round(seconds * rate)):
+        # Moves are spread evenly over each second; a late move does not delay the next ones.
         time.sleep(max(0.0, began + count / rate - time.time()))
         served.source.move(moving[count % rate], 0, count // rate)
         last = time.time()
+        # Once a second, because the server reports the maximum of the last seconds.
         if count % rate == 0:
             late = max(late, plane.lateness())
     report = served.sidecars.wait(0, 1.0, LIMIT)

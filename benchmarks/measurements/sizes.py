@@ -1,4 +1,4 @@
-"""One mesh: served from nothing, more and more sidecars connected, and every kind of change measured."""
+"""Measurement of one mesh: start, sidecars connecting in stages, and the cost of every kind of change."""
 
 import shutil
 import statistics
@@ -27,10 +27,10 @@ IDLE_WINDOWS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A mesh of so many services, and how many sidecars are connected at each stage; 0: nobody yet.
+    """A mesh with `services` services, and the connected sidecars at each stage, for example `(0, 12, 2000)`.
 
-    With `whole`, every kind of change is measured at the last stage, and the churn. With `in_turns` one
-    sidecar of each service connects before any second one does.
+    With `whole`, the last stage has every kind of change and the churn. With `in_turns`, one sidecar of each
+    service connects before the second ones.
     """
 
     services: int
@@ -41,20 +41,21 @@ class Case:
 
     @property
     def names(self) -> list[str]:
-        """Return the common names of the sidecars in the order in which they connect.
+        """Return the common names of the sidecars in the order of their connection.
 
-        First comes the service whose endpoint moves, which is an endpoint only once its sidecar has been
-        connected, and then those that the move concerns.
+        The first belong to the service whose endpoint moves, because a workload is an endpoint only after its
+        sidecar has connected once. The sidecars affected by the move follow.
         """
         first = (changes.MOVED, *meshes.callers(changes.MOVED, self.services))
         others = (number for number in range(self.services) if number not in first)
         names = meshes.sidecar_names((*first, *others))
+        # Each service has two sidecars, so the even positions are the first ones.
         return ([*names[::2], *names[1::2]] if self.in_turns else names)[: max(self.stages)]
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectFigures:
-    """Sidecars connect at once, and get their first configuration; `refused` streams were opened again."""
+    """Sidecars connect at once and get their first configuration; `refused` streams were opened again."""
 
     proxies: int
     cpu: float
@@ -67,7 +68,7 @@ class ConnectFigures:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What was measured with so many connected; `idle` is the CPU of a second without a change."""
+    """Results with `connected` sidecars; `idle` is the CPU time of a second without a change."""
 
     connected: int
     connecting: ConnectFigures | None
@@ -78,10 +79,10 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class MeshSizeFigures:
-    """Everything that was measured of one mesh.
+    """All results of one mesh.
 
-    `settled` is the CPU from nothing until the server rests, which may be after it is ready; `memory_after`
-    that after all the changes.
+    `settled` is the CPU time from the start until the server rests, which may be after it is ready.
+    `memory_after` is the memory after all changes.
     """
 
     services: int
@@ -95,7 +96,7 @@ class MeshSizeFigures:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to measure: how often each change is repeated, and how long the mesh is churned (0: not)."""
+    """Extent of the measurement: repetitions of each change, and seconds of churn (0: none)."""
 
     repeat: int
     churn: float
@@ -104,7 +105,7 @@ class Plan:
 
 
 class Bench:
-    """Meshes to be served, each in a folder of its own, with certificates that are issued once."""
+    """Meshes to serve, each in its own folder, with certificates issued once."""
 
     def __init__(self, folder: Path, names: Iterable[str]) -> None:
         self._folder = folder
@@ -115,8 +116,9 @@ class Bench:
 
     @contextmanager
     def serving(self, case: Case, plan: Plan) -> Iterator[tuple[MeasuredMesh, ControlPlane, Start]]:
-        """Serve a mesh to sidecars that are not connected yet."""
+        """Serve a mesh, with sidecars that are not connected yet."""
         own = self._folder / f"{case.services}-{time.monotonic_ns()}"
+        # A copy for each mesh, because the server writes to its state directory.
         shutil.copytree(self._folder / "state", own / "state")
         folder = MeshFolder(own / "mesh")
         folder.write(meshes.files(case.services, permissive=case.permissive))
@@ -129,10 +131,11 @@ class Bench:
 
 
 def connect(served: MeasuredMesh, count: int) -> ConnectFigures:
-    """Let sidecars connect until so many are; each is configured when it has all that it asked for."""
+    """Connect sidecars up to number `count`; each is configured when it has all requested resources."""
     already = served.sidecars.connected
     before, began = served.plane.cpu(), time.time()
     report = served.sidecars.connect(count)
+    # Responses that follow the first configuration belong to connecting.
     late = served.sidecars.wait(0, 1.0)
     return ConnectFigures(
         count - already,
@@ -146,7 +149,7 @@ def connect(served: MeasuredMesh, count: int) -> ConnectFigures:
 
 
 def measure(bench: Bench, case: Case, plan: Plan, say: Callable[[str], None]) -> MeshSizeFigures:
-    """Measure everything of one mesh."""
+    """Measure one mesh at all its stages."""
     mode = "permissive, " if case.permissive else ""
     with bench.serving(case, plan) as (served, plane, start):
         say(f"{mode}{case.services} services: served after {start.cpu:.2f} s of CPU, {start.wall:.1f} s")
@@ -163,7 +166,7 @@ def measure(bench: Bench, case: Case, plan: Plan, say: Callable[[str], None]) ->
 
 
 Repeated = tuple[changes.Change | None, int]
-"""A change and how often it is made; None stands for a service that comes and goes."""
+"""A change and its number of repetitions; None is a service that appears and disappears."""
 
 
 def stage(
@@ -173,7 +176,7 @@ def stage(
     plan: Plan,
     say: Callable[[str], None],
 ) -> Stage:
-    """Let sidecars connect until so many are; measure what idling and changes cost with them."""
+    """Connect sidecars up to number `count`, and measure the cost of idling and of changes."""
     connecting: ConnectFigures | None = None
     if count:
         with served.plane.sampling(plan.profile, f"connecting {count} of {served.services}"):
@@ -182,9 +185,11 @@ def stage(
         say(f"{connecting.proxies} sidecars: {connecting.cpu:.2f} s of CPU, the last in {took:.1f} s")
         if connecting.refused:
             say(f"{connecting.refused} streams were opened again: {connecting.reasons[0]}")
+    # Memory and idling are measured at rest, because work after connecting would distort both.
     at_rest(served.plane, say)
     held = memory(served.plane.pid)
-    with served.plane.sampling(plan.profile, f"idle {count} of {served.services}"):  # which costs some itself
+    # With a profile, the profiler's own CPU time is part of the result.
+    with served.plane.sampling(plan.profile, f"idle {count} of {served.services}"):
         idle = idling(served.plane.cpu, IDLE_WINDOWS)
     found: list[Cost] = []
     for change, repeat in wanted:
@@ -198,13 +203,14 @@ def stage(
 
 
 def _changes(case: Case, connected: int, repeat: int) -> list[Repeated]:
-    """Return what is measured at a stage; that which concerns everybody comes last."""
+    """Return the changes of a stage; a change that affects all sidecars is the last."""
     if not connected:
         return [(None, few(repeat))]
     if case.permissive:
         return [(changes.ENDPOINT, few(repeat))]
     if not case.whole or connected != case.stages[-1]:
         return [(changes.ENDPOINT, repeat)]
+    # The setting comes last, because its work for all sidecars could disturb the other changes.
     several = [(each, few(repeat)) for each in (changes.TARGET, changes.WEIGHT, None)]
     return [(changes.ENDPOINT, repeat), *several, (changes.SETTING, min(3, repeat))]
 
@@ -214,7 +220,7 @@ def _costs(served: MeasuredMesh, change: changes.Change | None, repeat: int) -> 
 
 
 def at_rest(plane: Plane, say: Callable[[str], None]) -> QuietProcess:
-    """Wait until a server rests; say it where it does not, and what follows is of one that works."""
+    """Wait until the server rests; report a server that does not, because later values include its work."""
     rest = settled(plane.cpu)
     if rest.restless:
         say("the server does not come to rest")
@@ -222,12 +228,12 @@ def at_rest(plane: Plane, say: Callable[[str], None]) -> QuietProcess:
 
 
 def few(repeat: int) -> int:
-    """Return how often a change is repeated that is dear, or that no figure is asked of."""
+    """Return the number of repetitions of an expensive change, or of one without a goal."""
     return max(2, repeat // 3)
 
 
 def coming_and_going(served: MeasuredMesh, repeat: int) -> list[Cost]:
-    """Let a service appear and disappear, in turns."""
+    """Let a service appear and disappear in turns."""
     came, went = [], []
     for _ in unless_dear(repeat):
         came.append(cost(served, changes.APPEARS, 1))
@@ -236,7 +242,10 @@ def coming_and_going(served: MeasuredMesh, repeat: int) -> list[Cost]:
 
 
 def middle(costs: Sequence[Cost]) -> Cost:
-    """Join single repetitions; what is told of one alone is of that in the middle by its CPU to quiet."""
+    """Combine single repetitions.
+
+    Values without a mean come from the one with the median cost until quiet.
+    """
     chosen = sorted(costs, key=lambda each: each.quiet_ms)[len(costs) // 2]
     cpu, quiet = [each.cpu_ms for each in costs], [each.quiet_ms for each in costs]
     return replace(

@@ -1,4 +1,4 @@
-"""Meshes for benchmarks: of any size, as manifests, with the changes that a user makes, and as resources.
+"""Generated meshes of any size: as values, as manifests, and with the changes a user makes.
 
-It never starts a program.
+The package never starts a program.
 """

@@ -1,4 +1,4 @@
-"""Changes of a mesh: what a user does, wherever the mesh is written."""
+"""Changes of a mesh, as a user makes them, in any source."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,63 +10,63 @@ from meshwright.mesh.config import TlsVersion
 from meshwright.mesh.objects import MeshObject, ObjectKey
 
 MOVED: Final = 17
-"""The service whose endpoint moves; it is no backend of another service's split."""
+"""Service whose endpoint moves; it is a backend of no other service's split."""
 SPLIT: Final = 2 * meshes.SPLIT_EVERY
-"""The service whose split changes its weight."""
+"""Service whose split gets another weight."""
 NEW: Final = 12_345
-"""The service that appears and disappears; its number is none of the mesh's."""
+"""Number of the service that appears and disappears; no generated mesh has this number."""
 
 
 class Source(Protocol):
-    """Where a mesh is written, and how it is changed there."""
+    """A place with a mesh and ways to change it: a folder of manifests, or a Kubernetes API."""
 
     def move(self, number: int, replica: int, place: int) -> None:
-        """Give a workload another address; places differ from 0 on."""
+        """Give a workload another address; each `place` from 0 on is another one."""
 
     def admit(self, source: int, destination: int, *, narrow: bool) -> None:
-        """Let a service call all, or a part, of what another offers."""
+        """Allow a service to call all routes of another, or only some with `narrow`."""
 
     def weigh(self, number: int, weight: int) -> None:
-        """Give the second backend of a service's split another weight."""
+        """Change the weight of the second backend in a service's split."""
 
     def appear(self, number: int) -> None:
-        """Add a service, its policies and its workloads."""
+        """Add a service with its policies and workloads."""
 
     def disappear(self, number: int) -> None:
-        """Take it away again."""
+        """Remove a service again."""
 
     def demand(self, version: TlsVersion) -> None:
-        """Set the mesh's least TLS version, which stands in every listener and cluster."""
+        """Set the minimum TLS version of the mesh, which is part of every listener and cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class InFolder:
-    """A mesh of so many services in files, which are written, replaced and deleted as a user does."""
+    """A mesh with `services` services in a folder of manifests."""
 
     folder: MeshFolder
     services: int
     permissive: bool = False
 
     def move(self, number: int, replica: int, place: int) -> None:
-        """Replace the workload's file."""
+        """Replace the file of the workload."""
         self.folder.write(meshes.workload_file(meshes.workload(number, replica, moved=place % 200 + 1)))
 
     def admit(self, source: int, destination: int, *, narrow: bool) -> None:
-        """Replace the TrafficTarget, in the file of who calls."""
+        """Replace the TrafficTarget, in the file of the caller."""
         changed = meshes.target(source, destination, *(("read",) if narrow else ()))
         self._replace(source, changed)
 
     def weigh(self, number: int, weight: int) -> None:
-        """Replace the TrafficSplit, in its service's file."""
+        """Replace the TrafficSplit, in the file of its service."""
         changed = meshes.split(number, self.services, weight)
         self._replace(number, changed)
 
     def appear(self, number: int) -> None:
-        """Write its files."""
+        """Write the files of the service."""
         self.folder.write(self._files(number))
 
     def disappear(self, number: int) -> None:
-        """Delete its files."""
+        """Delete the files of the service."""
         self.folder.remove(self._files(number))
 
     def demand(self, version: TlsVersion) -> None:
@@ -88,10 +88,10 @@ class InFolder:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One kind of change: `write` makes it, given the change's number, which counts from 0.
+    """One kind of change; `write` makes it, and gets the number of the repetition, from 0.
 
-    `heavy` ones concern every proxy and are repeated less often. `concerned` are the services whose sidecars
-    it concerns, by the size of the mesh; None where that is not said beforehand.
+    `heavy` changes affect every proxy and have fewer repetitions. `concerned` returns the services whose
+    sidecars are affected, by the size of the mesh; None if they are unknown.
     """
 
     name: str

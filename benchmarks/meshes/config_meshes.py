@@ -1,4 +1,4 @@
-"""Meshes in which one thing can grow at a time, and what their proxies are sent."""
+"""Meshes in which one part can grow at a time, and the resources of their proxies."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -42,15 +42,15 @@ from xds.protocol.resources.resource import Resource
 SHOP: Final = Namespace("shop")
 CLIENT: Final = "client"
 SERVER: Final = "service-0"
-"""The two proxies that are looked at: who calls all the services, and the first of these."""
+"""The two measured proxies: a client that calls all services, and the server of the first service."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A mesh: a client that calls `services`, all with like rules; `others` have nothing to do with it.
+    """A mesh with a client that calls `services`, all with similar rules; `others` are unrelated services.
 
-    In a `permissive` one it may call those, too, unless it is `narrowed` to the services. Of each service the
-    first `ruled` matches have a rule of a RoutePolicy.
+    In a `permissive` mesh the client may also call `others`, unless its scope is `narrowed` to the services.
+    The first `ruled` matches of each service have a rule in a RoutePolicy.
     """
 
     services: int = 1
@@ -66,13 +66,13 @@ class Size:
 
     @property
     def client(self) -> str:
-        """Name the client, and how it stands."""
+        """Return the name of the client with its mode, for example `client, permissive`."""
         how = [CLIENT, *(["permissive"] * self.permissive), *(["narrowed"] * self.narrowed)]
         return ", ".join(how)
 
 
 def view(size: Size) -> View:
-    """Make the mesh of a size."""
+    """Return the mesh of this size."""
     objects: dict[ObjectKey, SourcedObject] = {}
     patterns = tuple(ServicePattern(SHOP, ServiceName(f"service-{each}")) for each in range(size.services))
     workloads = [replace(_workload(CLIENT, 0, 0), scope=patterns if size.narrowed else None)]
@@ -107,6 +107,7 @@ def _objects(size: Size, number: int, name: str) -> Iterator[tuple[Kind, MeshObj
     else:
         yield TCP_ROUTE, TCPRoute(PolicyKey(SHOP, name))
     callers = [CLIENT, *(f"client-{each}" for each in range(1, size.clients))]
+    # Unrelated services allow another caller, because the client must not be allowed to call them.
     sources = tuple(map(_identity, callers if number < size.services else ["somebody-else"]))
     yield TRAFFIC_TARGET, TrafficTarget(PolicyKey(SHOP, name), _identity(name), sources, (rule,))
 
@@ -134,7 +135,7 @@ def _workload(name: str, number: int, replica: int) -> Workload:
 
 
 def sent(mesh: View, proxy: str) -> tuple[Resource, ...]:
-    """Return what the proxies of a workload are sent."""
+    """Return the resources for the proxies of a workload."""
     workload = mesh.workloads[WorkloadKey(SHOP, f"{proxy}.0")]
     made = each_piece(parts(proxy_policy(mesh, group_of(mesh, workload))))
     return tuple(resource for piece in made for resource in piece.resources())

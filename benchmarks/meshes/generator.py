@@ -1,4 +1,4 @@
-"""Meshes of any size for benchmarks: services that call five others each, in several namespaces."""
+"""Generator of meshes of any size: each service calls five others; the services are in ten namespaces."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -34,24 +34,24 @@ from meshwright.mesh.workload import Workload, WorkloadKey, WorkloadPort
 NAMESPACES: Final = 10
 SPLIT_EVERY: Final = 10
 MOST: Final = 5
-"""Replicas that a service may have: each has an address of its own."""
+"""Maximum number of replicas of a service; each has its own address."""
 CONFIG: Final = ObjectKey(MESH_CONFIG, Namespace("osm-system"), "osm-mesh-config")
 _STEPS: Final = (1, 7, 31, 43, 68)
-"""How far apart, by number, a service and those it calls are; in tiny meshes some of them are the same."""
+"""Distances by number between a service and the services it calls; tiny meshes have fewer distinct ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mesh:
-    """Objects by key, workloads among them; `size` is the number of services."""
+    """Objects by key, including workloads; `size` is the number of services."""
 
     size: int
     objects: Mapping[ObjectKey, SourcedObject]
 
 
 def mesh(services: int, replicas: int = 2, *, permissive: bool = False) -> Mesh:
-    """Make a mesh: per service a Service, an HTTPRouteGroup, 5 TrafficTargets and `replicas` workloads.
+    """Return a mesh: per service a Service, an HTTPRouteGroup, 5 TrafficTargets and `replicas` workloads.
 
-    Every tenth service is the apex of a TrafficSplit between itself and another of its namespace.
+    Every tenth service is the apex of a TrafficSplit between itself and another service of its namespace.
     """
     objects: dict[ObjectKey, SourcedObject] = {}
     _put(objects, CONFIG, config(permissive=permissive))
@@ -65,7 +65,7 @@ def mesh(services: int, replicas: int = 2, *, permissive: bool = False) -> Mesh:
 
 
 def service_objects(number: int, services: int) -> list[tuple[ObjectKey, MeshObject]]:
-    """Return what belongs to one service: who it is, what it offers, and whom it calls."""
+    """Return the objects of one service: the Service, its routes, and the policies for its calls."""
     namespace, name = _namespace(number), _name(number)
     key = PolicyKey(namespace, name)
     port = ServicePort(Port(80), Port(8080), Protocol.HTTP, "http", "name")
@@ -82,7 +82,7 @@ def service_objects(number: int, services: int) -> list[tuple[ObjectKey, MeshObj
 
 
 def target(source: int, destination: int, *matches: str) -> tuple[ObjectKey, TrafficTarget]:
-    """Let one service call another."""
+    """Return a TrafficTarget that allows one service to call another."""
     namespace, name = _namespace(destination), f"{_name(source)}-calls-{_name(destination)}"
     rule = Rule(RouteKind.HTTP, _name(destination), matches)
     value = TrafficTarget(PolicyKey(namespace, name), _identity(destination), (_identity(source),), (rule,))
@@ -90,7 +90,7 @@ def target(source: int, destination: int, *matches: str) -> tuple[ObjectKey, Tra
 
 
 def split(number: int, services: int, weight: int) -> tuple[ObjectKey, TrafficSplit]:
-    """Let a service share its calls with another of its namespace."""
+    """Return a TrafficSplit between a service and another one of its namespace."""
     namespace, name = _namespace(number), _name(number)
     other = ServiceName(_name(backend(number, services)))
     backends = (Backend(ServiceName(name), 10), Backend(other, weight))
@@ -99,17 +99,18 @@ def split(number: int, services: int, weight: int) -> tuple[ObjectKey, TrafficSp
 
 
 def backend(number: int, services: int) -> int:
-    """Return the service that shares a split service's calls."""
-    return (number + 30) % services  # callers by the steps 1 and 31 may call both
+    """Return the second backend of a service's split."""
+    # A caller one step before the service is 31 steps before this backend, so it may call both.
+    return (number + 30) % services
 
 
 def service_key(number: int) -> ServiceKey:
-    """Return a service's key."""
+    """Return the key of a service, for example `team-7/service-17` for 17."""
     return ServiceKey(_namespace(number), ServiceName(_name(number)))
 
 
 def workload(number: int, replica: int, *, moved: int = 0) -> Workload:
-    """Return a replica of a service; `moved` gives it another address."""
+    """Return a replica of a service; `moved` changes its address."""
     name = f"{_name(number)}-{replica}"
     place = number * MOST + replica
     return Workload(
@@ -124,32 +125,32 @@ def workload(number: int, replica: int, *, moved: int = 0) -> Workload:
 
 
 def sourced(key: ObjectKey, value: MeshObject) -> SourcedObject:
-    """Return an object as a source has it."""
+    """Return an object as if read from a file."""
     return SourcedObject(key, value, InFile("mesh.yaml"))
 
 
 def config(version: TlsVersion = TlsVersion.V1_2, *, permissive: bool = False) -> MeshConfig:
-    """Return the mesh-wide settings; the TLS version stands in every listener and cluster."""
+    """Return the mesh-wide settings; the TLS version is part of every listener and cluster."""
     return MeshConfig(permissive=permissive, sidecar=SidecarSettings(tls_min_version=version))
 
 
 def called(number: int, services: int) -> tuple[int, ...]:
-    """Return the services that one calls."""
+    """Return the services called by a service."""
     return tuple(dict.fromkeys((number + step) % services for step in _STEPS))
 
 
 def callers(number: int, services: int) -> tuple[int, ...]:
-    """Return the services that call one which is no backend of another's split."""
+    """Return the callers of a service that is a backend of no other service's split."""
     return tuple(sorted({(number - step) % services for step in _STEPS}))
 
 
 def proxy_names(services: int) -> list[str]:
-    """Return the common names of all sidecars, in the order of their services."""
+    """Return the common names of all sidecars, for example `uuid-service-0-0.service-0.team-0`."""
     return sidecar_names(range(services))
 
 
 def sidecar_names(numbers: Iterable[int], replicas: int = 2) -> list[str]:
-    """Return the common names of these services' sidecars, in their order."""
+    """Return the common names of the sidecars of these services, in the same order."""
     found = (workload(number, replica) for number in numbers for replica in range(replicas))
     return [str(each.proxy_name) for each in found]
 
@@ -170,7 +171,7 @@ def config_file(value: MeshConfig) -> dict[str, str]:
 
 
 def service_file(number: int, objects: Iterable[tuple[ObjectKey, MeshObject]]) -> dict[str, str]:
-    """Return the file of what belongs to one service."""
+    """Return the file with the objects of one service."""
     return {
         f"{_namespace(number)}/{_name(number)}.yaml": text(document(key, value) for key, value in objects)
     }

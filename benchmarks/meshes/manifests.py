@@ -1,4 +1,4 @@
-"""Meshes as manifests: what a user would write, a file for each service and one for each workload."""
+"""Meshes as manifests: one file for each service, and one for each workload."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -35,7 +35,7 @@ _API: Final = {
 
 
 def document(key: ObjectKey, value: MeshObject | Workload) -> Document:
-    """Return an object's manifest; reading it gives the object again."""
+    """Return the manifest of an object; parsing it gives an equal object."""
     metadata: Document = {"name": key.name, "namespace": str(key.namespace)}
     if isinstance(value, Workload):
         metadata["labels"] = dict(value.labels)
@@ -104,17 +104,18 @@ def _account(value: ServiceIdentity) -> Document:
 
 
 class MeshFolder:
-    """A directory of manifests that a control plane watches, and changes of it."""
+    """A folder of manifests watched by a control plane, with atomic changes."""
 
     def __init__(self, path: Path) -> None:
-        """Make the directory; what is written to it comes from a place beside it, whole."""
+        """Create the folder, and next to it a folder for drafts."""
         self.path = path
+        # On the same file system, so that renaming is atomic, and outside the folder watched by the server.
         self._drafts = path.with_name(f"{path.name}.drafts")
         path.mkdir()
         self._drafts.mkdir()
 
     def write(self, files: Mapping[str, str]) -> None:
-        """Put files in place, each at once, as `mv` does."""
+        """Write files atomically by renaming, as `mv` does."""
         for name, content in files.items():
             draft = self._drafts / name.replace("/", "+")
             draft.write_text(content, encoding="utf-8")

@@ -1,1 +1,1 @@
-"""What our server is measured beside: the same resources under the same load."""
+"""Other servers with the same resources and the same load as ours."""

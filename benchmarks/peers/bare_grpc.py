@@ -1,8 +1,8 @@
-"""`python -m benchmarks.peers.bare_grpc`: the floor of what a push costs on grpc.aio.
+"""Command `python -m benchmarks.peers.bare_grpc`: minimum cost of a push with grpc.aio.
 
-A handler with nothing in it: ready bytes go out to every stream when they change, with a nonce appended, and
-whatever comes in is read and thrown away. It has no protocol, no limits, no memory of anybody; resources,
-mTLS and control port are those of `benchmarks/synthetic_server.py`.
+The handler is empty: when resources change, every stream gets prepared bytes and a nonce, and requests are
+read and dropped. There is no protocol, no limit and no state per client. Resources, mTLS and control port are
+those of `benchmarks/synthetic_server.py`.
 """
 
 import argparse
@@ -26,12 +26,12 @@ _METHODS = {"DeltaAggregatedResources": Variant.DELTA, "StreamAggregatedResource
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     return flags("benchmarks.peers.bare_grpc", __doc__).parse_args(argv)
 
 
 class BareGrpcServer:
-    """The bytes that all streams are sent, and the streams that wait for other ones."""
+    """Server with prepared bytes, and with streams that wait for changed ones."""
 
     def __init__(self, services: int, endpoints: int) -> None:
         self.streams = 0
@@ -42,9 +42,10 @@ class BareGrpcServer:
         self._news = self._first
 
     def bump(self) -> None:
-        """Give the first assignment other endpoints, and wake every stream."""
+        """Change the endpoints of the first assignment, and wake every stream."""
         self._revision += 1
         self._news = self._bodies([assignment(0, self._endpoints, self._revision)])
+        # Each change has its own event, so that a stream busy with writing misses none.
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
@@ -91,7 +92,7 @@ class BareGrpcServer:
 
 
 def credentials(directory: Path) -> grpc.ServerCredentials:
-    """Return what the server shows; a client certificate is demanded."""
+    """Return the server's credentials; clients must have a certificate."""
     authority, chain, key = ((directory / name).read_bytes() for name in ("ca.pem", "s.pem", "s.key"))
     return grpc.ssl_server_credentials([(key, chain)], authority, require_client_auth=True)
 

@@ -1,15 +1,15 @@
-"""`python -m benchmarks.peers.bare_mesh`: the floor of what a sidecar of a mesh costs on grpc.aio.
+"""Command `python -m benchmarks.peers.bare_mesh`: minimum cost of a sidecar's stream with grpc.aio.
 
-A handler with nothing in it: to the first request of each type a stream is sent ready bytes, whoever asks;
-whatever else comes is read and thrown away. mTLS, the heaps, the thread that reads and what wakes the event
-loop are as ours.
+The handler is empty: the first request of each type on a stream gets prepared bytes, the same for all
+streams, and other requests are read and dropped. mTLS, heap settings, reader thread and wake-ups of the event
+loop are those of our server.
 """
 
 from meshwright.cli.process.structlog_alone import import_structlog
 from meshwright.controller.process.polling import read_where_it_polls
 
 import_structlog()
-read_where_it_polls()  # gRPC asks when it is imported
+read_where_it_polls()  # gRPC reads the setting at its import
 
 import asyncio
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ from xds.server.streams.wakeups import once_for_all
 
 
 class BareMeshServer:
-    """Sends ready answers to all streams: by the type that stands in a request, the response to the first."""
+    """Server with prepared responses by type; a stream gets the response to its first request of a type."""
 
     def __init__(self, answers: Mapping[bytes, bytes]) -> None:
         self.streams = 0

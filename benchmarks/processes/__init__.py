@@ -1,4 +1,4 @@
 """Processes of a benchmark: control planes, load generators and sidecars, with their keys and their cost.
 
-It never judges a figure.
+The package never compares a value with a goal.
 """

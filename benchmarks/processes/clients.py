@@ -1,4 +1,4 @@
-"""The sidecars of a mesh: a Go program with a certificate, a connection and a stream for each."""
+"""Sidecars of a mesh: a Go program with one certificate, connection and stream for each sidecar."""
 
 import base64
 import contextlib
@@ -12,12 +12,12 @@ from typing import Final
 from benchmarks.processes.programs import BenchmarkError
 
 CONNECTING: Final = "5m"
-"""How long all that connect at once may wait for their first configuration."""
+"""Maximum time until sidecars that connect at once have their first configuration, as a Go duration."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReceivedResponse:
-    """One response: when it came and was acknowledged (seconds since the epoch), whose, and what is in it."""
+    """One response: times of receipt and ACK (seconds since the epoch), sidecar number, and contents."""
 
     received: float
     acked: float
@@ -30,9 +30,10 @@ class ReceivedResponse:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came since the report before. `configured` has a moment for each sidecar, after connecting.
+    """All responses since the previous report.
 
-    `refused` are streams that the control plane had no place for then; their sidecars came again.
+    After connecting, `configured` has a time for each sidecar. `refused` counts streams that the control
+    plane refused for lack of room; their sidecars connected again.
     """
 
     responses: tuple[ReceivedResponse, ...]
@@ -43,27 +44,27 @@ class Report:
 
     @property
     def proxies(self) -> frozenset[int]:
-        """The sidecars that got a byte, by number."""
+        """Numbers of the sidecars with a response."""
         return frozenset(each.proxy for each in self.responses)
 
     @property
     def last_ack(self) -> float:
-        """When the last response was acknowledged; 0 if none came."""
+        """Time of the last acknowledgement in seconds since the epoch; 0 without responses."""
         return max((each.acked for each in self.responses), default=0.0)
 
     @property
     def size(self) -> int:
-        """The bytes of all responses."""
+        """Bytes of all responses."""
         return sum(each.size for each in self.responses)
 
     @property
     def resources(self) -> int:
-        """The resources in all responses, removed ones included."""
+        """Number of resources in all responses, including removed ones."""
         return sum(each.resources + each.removed for each in self.responses)
 
 
 class Sidecars:
-    """Running sidecars, which obey one command at a time."""
+    """Running sidecars, which process one command at a time."""
 
     def __init__(self, process: subprocess.Popen[str], names: Sequence[str]) -> None:
         self._process = process
@@ -71,19 +72,19 @@ class Sidecars:
         self.connected = 0
 
     def connect(self, count: int | None = None) -> Report:
-        """Open streams until the first `count` sidecars are connected, and have all that they asked for."""
+        """Open streams until the first `count` sidecars are connected and have all requested resources."""
         wanted = len(self._numbers) if count is None else count
         report = self._do(f"connect {wanted}")
         self.connected = wanted
         return report
 
     def among(self, names: Iterable[str]) -> frozenset[int]:
-        """Return those of these that are connected, by number."""
+        """Return the numbers of the connected sidecars among these names."""
         numbers = (self._numbers.get(name, self.connected) for name in names)
         return frozenset(number for number in numbers if number < self.connected)
 
     def wait(self, count: int = 0, quiet: float = 0.3, limit: float = 60.0) -> Report:
-        """Wait until `count` sidecars got something and nothing came for `quiet` seconds; or to the limit."""
+        """Wait until `count` sidecars have a response and `quiet` seconds are silent, or until `limit`."""
         return self._do(f"wait {count} {round(quiet * 1000)} {round(limit * 1000)}")
 
     def disconnect(self) -> None:
@@ -125,13 +126,14 @@ def sidecars(
     names: Sequence[str],
     nodes: Mapping[str, bytes] | None = None,
 ) -> Iterator[Sidecars]:
-    """Start the sidecars with these names, whose certificates are in the directory; stop them in the end.
+    """Start sidecars with these names and the certificates in `directory`; stop them at the end of the block.
 
-    With `nodes`, what each says of itself as an encoded Node, they speak plaintext.
+    With `nodes`, an encoded Node for each name, the sidecars use plaintext.
     """
     listed = directory / "names"
     said = {name: base64.b64encode(node).decode() for name, node in (nodes or {}).items()}
     lines = (f"{name} {said.get(name, '')}\n" for name in names)
+    # A file, because thousands of names may not fit into a command line.
     listed.write_text("".join(lines), encoding="utf-8")
     tls = "" if nodes is not None else directory
     process = subprocess.Popen(

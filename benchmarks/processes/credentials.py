@@ -1,4 +1,4 @@
-"""Certificates for benchmarks: a server's, one for all of a load generator's proxies, or one for each."""
+"""Certificates for benchmarks: for a server, for all proxies of a load generator, or for each proxy."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -33,7 +33,7 @@ def issue(directory: Path) -> None:
 
 
 def issue_each(state: Path, directory: Path, names: Iterable[str]) -> None:
-    """Write `ca.pem`, and `NAME.pem` and `NAME.key` for each proxy; the state directory knows them all."""
+    """Write `ca.pem`, and `NAME.pem` and `NAME.key` for each proxy; the ledger of `state` has them all."""
     now = datetime.now(UTC)
     authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
     _write(directory, {"ca.pem": authority.trust_bundle()})

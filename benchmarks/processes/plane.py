@@ -1,4 +1,4 @@
-"""The real control plane as a process, and what it says of itself."""
+"""The real control plane as a process, with its log, metrics, profiler and census."""
 
 import contextlib
 import json
@@ -19,27 +19,27 @@ from tools.ports import free_port
 from tools.process_end import end
 
 STARTED: Final = ("server started", "serving")
-"""Event that a server logs when its ports are open: the present name, and the name in older checkouts."""
+"""Log events of a server with open ports: the current name, and the name in older checkouts."""
 
 PATIENCE: Final = 600.0
-"""Seconds that a control plane may take to serve a mesh."""
+"""Maximum seconds until a control plane serves a mesh."""
 HERE: Final = Checkout()
 COMMAND: Final = HERE.program
 
 Series = dict[tuple[str, ...], float]
-"""Values of metrics by name and label values."""
+"""Values of metrics by name and label values, for example by `("meshwright_values_total", "computed")`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """From the start of the process until proxies are served: seconds by the clock and of CPU."""
+    """Seconds of wall-clock and CPU time from the start of the process until proxies are served."""
 
     wall: float
     cpu: float
 
 
 class ControlPlane:
-    """A running control plane; times are in seconds."""
+    """A running control plane; all times are in seconds."""
 
     def __init__(self, process: subprocess.Popen[bytes], ads: int, http: int, log: Path) -> None:
         self.process = process
@@ -50,15 +50,15 @@ class ControlPlane:
 
     @property
     def pid(self) -> int:
-        """Return its process's identifier."""
+        """Return the process id."""
         return self.process.pid
 
     def cpu(self) -> float:
-        """Return the CPU that it has used so far."""
+        """Return the CPU seconds used so far."""
         return cpu_seconds(self.process.pid)
 
     def metrics(self) -> Series:
-        """Ask for its metrics."""
+        """Query the metrics."""
         with urllib.request.urlopen(f"{self._http}/metrics", timeout=30) as answer:  # noqa: S310 - http only
             text = answer.read().decode()
         return {
@@ -68,12 +68,12 @@ class ControlPlane:
         }
 
     def lateness(self) -> float:
-        """Return how late its event loop was at most in the last seconds."""
+        """Return the maximum delay of the event loop in the last seconds."""
         return self.metrics()[("meshwright_event_loop_lateness_seconds",)]
 
     @contextlib.contextmanager
     def sampling(self, profile: Path | None, name: str) -> Iterator[None]:
-        """Have the server sample itself while the block runs, if there is a folder for the profile."""
+        """Profile the server while the block runs, if `profile` is a folder."""
         if profile is None:
             yield
             return
@@ -82,31 +82,33 @@ class ControlPlane:
         self.process.send_signal(signal.SIGUSR1)
         self._sampled += 1
         written = profile / f"{self._sampled}.txt"
+        # A complete profile ends with an empty line.
         self.until(
             lambda: written.exists() and written.read_text("utf-8").endswith("\n\n"), "writes its profile"
         )
         written.rename(profile / f"{name.replace(' ', '-')}.txt")
 
     def census(self, written: Path) -> dict[str, Any]:
-        """Have it count its objects (`benchmarks.profiles.census`), and return what it has written."""
+        """Let the server count its objects (`benchmarks.profiles.census`), and return the result."""
         self.process.send_signal(signal.SIGUSR2)
         self.until(written.exists, "counts its objects")
         return dict(json.loads(written.read_text("utf-8")))
 
     def started(self, began: float) -> Start:
-        """Wait until it serves; `began` is when it was started, by the monotonic clock."""
+        """Wait until the server serves; `began` is its start by the monotonic clock."""
         self.until(lambda: any(map(self.said, STARTED)), "serves")
         return Start(time.monotonic() - began, self.cpu())
 
     def said(self, event: str) -> dict[str, Any] | None:
-        """Return the first line of its log with that event, or None."""
+        """Return the first log line with this event; None if there is none."""
         for line in self._log.read_text(encoding="utf-8").splitlines():
+            # The last line may be incomplete while the server writes it.
             if line.startswith("{") and line.endswith("}") and (said := json.loads(line))["event"] == event:
                 return dict(said)
         return None
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait for a condition; raise BenchmarkError if the process ends or it takes too long."""
+        """Wait for a condition; raise BenchmarkError if the process ends, or after PATIENCE seconds."""
         deadline = time.monotonic() + PATIENCE
         while not condition():
             if self.process.poll() is not None:
@@ -115,6 +117,7 @@ class ControlPlane:
                 )
             if time.monotonic() > deadline:
                 raise BenchmarkError(f"not within {PATIENCE:.0f} s: the control plane {what}")
+            # Short, because the time of a start ends with this wait.
             time.sleep(0.005)
 
     def _tail(self) -> str:
@@ -124,7 +127,7 @@ class ControlPlane:
 def control_plane(
     mesh: Path, state: Path, profile: Path | None = None, checkout: Checkout = HERE
 ) -> contextlib.AbstractContextManager[tuple[ControlPlane, Start]]:
-    """Start `meshwright serve` on a directory of manifests; see `serving`."""
+    """Start `meshwright serve` with a folder of manifests; see `serving`."""
     return serving(("--mesh", str(mesh)), state, profile, checkout)
 
 
@@ -132,10 +135,9 @@ def control_plane(
 def serving(
     sources: Sequence[str], state: Path, profile: Path | None = None, checkout: Checkout = HERE
 ) -> Iterator[tuple[ControlPlane, Start]]:
-    """Start `meshwright serve` with its default settings, wait until it serves, and stop it in the end.
+    """Start `meshwright serve` with default settings, wait until it serves, and stop it with the block.
 
-    `sources` are the flags that say where its mesh comes from. With `profile`, a folder, it samples itself
-    when it is asked to.
+    `sources` are the flags for the source of the mesh. With a folder `profile`, the server can be profiled.
     """
     ads, http, debug = (free_port("127.0.0.1") for _ in range(3))
     log = state.with_suffix(".log")
@@ -146,6 +148,7 @@ def serving(
         *("--ads-address", f"127.0.0.1:{ads}", "--http-address", f"127.0.0.1:{http}"),
         *("--debug-address", f"127.0.0.1:{debug}"),
     ]
+    # Before the clock starts, because compiling is no part of the start.
     compile_all(checkout)
     began = time.monotonic()
     with log.open("wb") as output:

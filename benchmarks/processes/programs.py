@@ -1,4 +1,4 @@
-"""The programs of a benchmark: servers to be measured from outside, and the load generator."""
+"""Programs of a benchmark: measured servers, and the load generator."""
 
 import contextlib
 import json
@@ -18,19 +18,22 @@ from tools.ports import free_port
 from tools.process_end import end
 
 HERE: Final = Path(__file__).parents[1]
-"""The folder of the benchmarks."""
+"""Folder of the benchmarks."""
 PATIENCE: Final = 30.0
-"""Seconds that a server may take to start."""
+"""Maximum seconds until a server has started."""
 PEERS: Final = HERE.parent
-"""Where the servers run that are nobody's checkout: this project's root."""
+"""Working folder of servers that belong to no checkout: the root of this project."""
 
 
 class BenchmarkError(RuntimeError):
-    """A program of the benchmark failed; what it said stands above."""
+    """Error of a program in the benchmark; its output is printed before."""
 
 
 def build(source: str) -> Path:
-    """Build the Go program below `benchmarks/<source>` and return it; go's own cache makes this quick."""
+    """Build the Go program in `benchmarks/<source>`, and return its path.
+
+    Go's cache makes repetitions quick.
+    """
     target = HERE / "bin" / Path(source).name
     try:
         subprocess.run(["go", "build", "-o", target, "."], cwd=HERE / source, check=True)
@@ -43,14 +46,14 @@ def build(source: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """The checkout of this project whose servers are measured: its root, and its own Python."""
+    """A checkout of this project with measured servers: its root and its own Python."""
 
     root: Path = HERE.parent
     python: Path = Path(sys.executable)
 
     @classmethod
     def at(cls, root: Path) -> "Checkout":
-        """Return another checkout, set up by its own `make setup`; raise BenchmarkError if it is not."""
+        """Return another checkout with its own `make setup`; raise BenchmarkError if it is not set up."""
         python = root.resolve() / ".venv" / "bin" / "python"
         if not python.exists():
             raise BenchmarkError(f"{root} is no checkout that is set up: no {python}")
@@ -63,23 +66,23 @@ class Checkout:
 
     @property
     def watched(self) -> tuple[str, ...]:
-        """Return the command of the program as `benchmarks.inspected_server` of this checkout runs it."""
+        """Return the command of the program, run by this checkout's `benchmarks.inspected_server`."""
         imported = (
             f"import sys; sys.path.insert(0, {str(PEERS)!r}); from benchmarks.inspected_server import main"
         )
         return (str(self.python), "-c", f"{imported}; del sys.path[0]; main()")
 
     def module(self, name: str) -> tuple[str, ...]:
-        """Return the command of one of its modules."""
+        """Return the command of a module."""
         return (str(self.python), "-m", name)
 
 
 @cache
 def compile_all(checkout: Checkout) -> None:
-    """Have a checkout and its libraries compiled, as whoever installs it has them; once in this process.
+    """Compile a checkout and its libraries to bytecode, as in an installation; once per process.
 
-    Where no bytecode is written (PYTHONDONTWRITEBYTECODE) each start compiles what was edited since: half a
-    second of CPU. Not all that libraries bring along can be compiled.
+    Without bytecode (PYTHONDONTWRITEBYTECODE) each start compiles modules edited since: half a second of CPU
+    time. Some files of libraries cannot be compiled, so errors are ignored.
     """
     command = [str(checkout.python), "-m", "compileall", "-q", "-r", "20", "."]
     subprocess.run(command, cwd=checkout.root, stdout=subprocess.DEVNULL, check=False)
@@ -87,27 +90,27 @@ def compile_all(checkout: Checkout) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that runs."""
+    """A running server."""
 
     process: subprocess.Popen[bytes]
     port: int
     control: str
 
     def cpu_seconds(self) -> float:
-        """Return user and system time of the process."""
+        """Return user and system time of the process in seconds."""
         return cpu_seconds(self.process.pid)
 
     def memory_mib(self) -> tuple[float, float]:
-        """Return resident memory now, and the most that it was."""
+        """Return resident memory in MiB: now, and its maximum."""
         found = memory(self.process.pid)
         return found.resident, found.peak
 
     def streams(self) -> int:
-        """Return how many streams the server has."""
+        """Return the number of streams of the server."""
         return int(json.loads(self.get("/stats"))["streams"])
 
     def get(self, path: str) -> bytes:
-        """Ask the control port."""
+        """Send a GET request to the control port."""
         with urllib.request.urlopen(f"{self.control}{path}", timeout=PATIENCE) as answer:  # noqa: S310 - http only
             return bytes(answer.read())
 
@@ -116,7 +119,7 @@ class Server:
 def serving(
     command: Sequence[str | Path], tls: Path, ports: Sequence[int] = (), root: Path = PEERS
 ) -> Iterator[Server]:
-    """Start a server in the folder `root`, wait until it answers, and stop it in the end."""
+    """Start a server in the folder `root`, wait until it answers, and stop it at the end of the block."""
     port, control = ports or (free_port("127.0.0.1"), free_port("127.0.0.1"))
     more = ["--port", str(port), "--control-port", str(control), "--tls-dir", str(tls)]
     process = subprocess.Popen([*command, *more], cwd=root)
@@ -129,7 +132,8 @@ def serving(
 
 
 def end_with_sigterm() -> None:
-    """Let SIGTERM end this program as an exit does, so that it ends what it started."""
+    """Make SIGTERM exit this program normally, so that it stops its child processes."""
+    # The default action ends Python without running `finally` blocks.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
 
@@ -149,7 +153,7 @@ def _await(server: Server) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Milliseconds."""
+    """Percentiles and maximum in milliseconds."""
 
     p50: float
     p99: float
@@ -158,9 +162,9 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What the load generator says of one command; `last_ack_ms` has a value per round.
+    """Report of the load generator about one command; `last_ack` has a value per round.
 
-    `refused` are connections that came to nothing; who made them came again.
+    `refused` counts failed connections, whose proxies connected again.
     """
 
     proxies: int
@@ -178,13 +182,13 @@ class Load:
 
 
 class LoadGenerator:
-    """A running load generator, which obeys one command at a time."""
+    """A running load generator, which processes one command at a time."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
     def do(self, command: str) -> Load:
-        """Give a command and wait for its answer; raise BenchmarkError if it gives up."""
+        """Send a command and return its report; raise BenchmarkError if the load generator has ended."""
         assert self._process.stdin is not None  # noqa: S101 - both are pipes, see `loading`
         assert self._process.stdout is not None  # noqa: S101
         self._process.stdin.write(command + "\n")
@@ -200,7 +204,7 @@ class LoadGenerator:
 
 @contextlib.contextmanager
 def loading(program: Path, server: Server, tls: Path, *options: str) -> Iterator[LoadGenerator]:
-    """Start a load generator against a server, and stop it in the end."""
+    """Start a load generator against a server, and stop it at the end of the block."""
     process = subprocess.Popen(
         [
             program,

@@ -1,12 +1,12 @@
-"""When a process has come to rest, and the CPU until then.
+"""Detection of an idle process, and the CPU time until then.
 
-*To quiet* is the CPU that a process uses from before a change until its first window of 200 ms that is as an
-idle one and begins `PAUSE` or more after the change, less what it would have used idle. The pause is there
-because a control plane may rest between the last ACK and what it does afterwards: ours looks for problems
-once a second at most. As an idle one is a window with no more than `SLACK` above what idling costs.
+*To quiet* is the CPU time of a process from a change to the end of its first idle window, without the CPU
+time of idling. A window has 200 ms, begins `PAUSE` seconds or more after the change, and is idle if it uses
+at most `SLACK` more than idling. The pause is needed because a control plane may rest between the last ACK
+and its later work; for example, our server looks for problems at most once a second.
 
-What idling costs is measured beside each change, before and after it and for as long as it took: from one
-minute to the next it is another, by as much as a small change costs.
+The cost of idling is measured around each change, before and after it and for the same time. It varies from
+minute to minute by as much as a small change costs.
 """
 
 import statistics
@@ -16,42 +16,42 @@ from dataclasses import dataclass
 from typing import Final
 
 WINDOW: Final = 0.2
-"""Seconds."""
+"""Length of a window in seconds."""
 PAUSE: Final = 1.1
-"""Seconds."""
+"""Minimum seconds between a change and the first window."""
 SLACK: Final = 0.002
-"""Seconds of CPU in one window."""
+"""Seconds of CPU time that an idle window may use above the cost of idling."""
 LIMIT: Final = 30.0
-"""Seconds after which a process is taken as it is, and called restless."""
+"""Seconds after which a process counts as restless."""
 LEAST: Final = PAUSE + WINDOW
-"""Seconds that a change takes at least until the process is said to rest."""
+"""Minimum seconds from a change until a process counts as idle."""
 SETTLED: Final = 0.05
-"""CPU seconds a second, of a process of which it is not known yet what idling costs it."""
+"""CPU seconds per second of an idle process whose cost of idling is unknown."""
 
 Clock = Callable[[], float]
-"""CPU seconds that a process has used so far."""
+"""Function that returns the CPU seconds used so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class CpuUsage:
-    """CPU seconds that a process used in so many seconds."""
+    """CPU seconds of a process in a period of `seconds`."""
 
     cpu: float
     seconds: float
 
     @property
     def share(self) -> float:
-        """CPU seconds a second."""
+        """CPU seconds per second."""
         return self.cpu / self.seconds
 
     def beyond(self, *idle: "CpuUsage") -> float:
-        """Return the CPU without what idling costs, which is what it cost in other windows, in the mean."""
+        """Return the CPU seconds without the cost of idling, which is the mean of the windows `idle`."""
         return self.cpu - statistics.fmean(each.share for each in idle) * self.seconds
 
 
 @dataclass(frozen=True, slots=True)
 class QuietProcess:
-    """A process at rest: its CPU clock then, the time, and whether it had to be taken as it was."""
+    """An idle process: its CPU clock and the time, and whether it is restless in fact."""
 
     cpu: float
     moment: float
@@ -65,7 +65,10 @@ def until_quiet(
     now: Clock = time.time,
     sleep: Callable[[float], None] = time.sleep,
 ) -> QuietProcess:
-    """Wait until a process rests after a change that began then; `idle` is its CPU seconds a second."""
+    """Wait until a process is idle after a change at time `began`.
+
+    `idle` is its cost of idling per second.
+    """
     sleep(max(0.0, began + PAUSE - now()))
     before, then = cpu(), now()
     while True:
@@ -78,7 +81,7 @@ def until_quiet(
 
 
 def settled(cpu: Clock) -> QuietProcess:
-    """Wait until a process rests of which nothing is known: a second with hardly any CPU, or the limit."""
+    """Wait until a process with unknown cost of idling is idle, at most 60 seconds."""
     began = time.time()
     while True:
         before = cpu()
@@ -94,12 +97,12 @@ def idled(
     now: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
 ) -> CpuUsage:
-    """Return what a process uses in so many seconds in which nothing changes."""
+    """Return the CPU time of a process in a period without changes."""
     before, began = cpu(), now()
     sleep(seconds)
     return CpuUsage(cpu() - before, now() - began)
 
 
 def idling(cpu: Clock, windows: int) -> float:
-    """Return the CPU seconds that each second without a change costs: the median of several."""
+    """Return the CPU seconds per second without a change, the median of several windows."""
     return statistics.median(idled(cpu, 1).share for _ in range(windows))

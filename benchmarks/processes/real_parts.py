@@ -1,4 +1,4 @@
-"""The real parts that a benchmark needs, built before it begins."""
+"""Real programs for a benchmark, built before it begins."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,7 +8,7 @@ from tools.real_parts.parts import Part
 
 
 def are_had(parts: Sequence[Part], say: Callable[[str], None]) -> bool:
-    """Build what is missing; say whether that can be done here, and why not. Raises BenchmarkError."""
+    """Build missing parts; return False, and report the reason, if Go is missing. Raises BenchmarkError."""
     if not has_go():
         missing = [part.name for part in parts if not is_built(part)]
         of = ", ".join((*missing, "sidecars"))

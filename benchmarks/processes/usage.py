@@ -1,4 +1,4 @@
-"""What a process costs, seen from outside."""
+"""CPU time and memory of a process, read from outside."""
 
 import time
 from dataclasses import dataclass
@@ -8,17 +8,18 @@ _MIB = 1024
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return user and system time of a process, threads that have ended included.
+    """Return user and system time of a process in seconds, including ended threads.
 
-    It is the process's POSIX CPU clock, read from outside: nanoseconds, where /proc has ticks of 10 ms.
-    The identifier is Linux's: the complement of the process id, and 2 for the scheduler's clock.
+    The source is the POSIX CPU clock of the process, with nanoseconds; /proc has only ticks of 10 ms. On
+    Linux the identifier of the clock is the complement of the pid, shifted by three bits, and 2 for the
+    scheduler's clock.
     """
     return time.clock_gettime(~pid << 3 | 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Mebibytes: resident now, the process's share of it, and the most that was resident."""
+    """Memory in MiB: resident now, the proportional share (PSS), and the maximum of the resident memory."""
 
     resident: float
     share: float
@@ -26,7 +27,7 @@ class Memory:
 
 
 def memory(pid: int) -> Memory:
-    """Return what memory a process holds."""
+    """Return the memory of a process."""
     status = _fields(Path(f"/proc/{pid}/status"), "VmRSS", "VmHWM")
     share = _fields(Path(f"/proc/{pid}/smaps_rollup"), "Pss")
     return Memory(status["VmRSS"], share["Pss"], status["VmHWM"])

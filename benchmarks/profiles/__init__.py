@@ -1,4 +1,4 @@
-"""Profiles of a running process, taken from inside: its time by function and its memory by type.
+"""Profiles of a running process from inside: CPU time by function, and memory by type.
 
-It imports nothing of the program, because it looks into whichever checkout runs.
+The package imports nothing of the server, because the server may belong to another checkout.
 """

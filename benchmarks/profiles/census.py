@@ -1,12 +1,12 @@
-"""A census of this process: how many bytes of Python objects it holds, and whose they are.
+"""Census of the Python objects of this process: bytes by owner and type.
 
-Each object is charged once: to the first owner, in the order of `_rooms`, from whom it is reached without
-passing another one. So what a source holds and the view has as well is the source's, and what is equal but
-not one object counts twice. Bytes are what objects say of themselves, with the collector's header: what the
-allocator rounds up or leaves free, or C holds besides, is the difference to what the process has in all.
+Each object is charged once, to the first owner in the order of `_rooms` that reaches it without passing an
+object of another owner. For example, an object shared by a source and the view is charged to the source.
+Equal objects count separately. Bytes are the objects' own sizes with the header of the garbage collector. The
+difference to the memory of the process is held by C code, or is rounding and free memory of the allocator.
 
-It imports nothing of the program: it counts whichever checkout's runs (`benchmarks.inspected_server`). An
-engine of before this one's families is a package like others.
+The census imports nothing of the server, because it counts in any checkout (`benchmarks.inspected_server`).
+In checkouts before the engine's families, the engine is a package like others.
 """
 
 import functools
@@ -36,7 +36,10 @@ _PROGRAM: Final = (
     *(GetSetDescriptorType, MemberDescriptorType, WrapperDescriptorType),
 )
 _DECLARED: Final = ("Declared", "Derived")
-"""What is there whatever is served, the engine's classes by name; nothing is looked for behind it."""
+"""Classes of the engine, by name, that exist independently of the mesh.
+
+Objects behind them are not searched.
+"""
 
 _ENGINE: Final = (
     *_DECLARED,
@@ -49,25 +52,25 @@ _ENGINE: Final = (
     "Source",
     "Table",
 )
-"""The engine's classes that are told apart."""
+"""Classes of the engine with rows of their own."""
 
 _PLAIN: Final = (
     *("mesh.", "catalog.policy.", "catalog.relations.", "sidecars.", "delivery.snapshots."),
     "xds.protocol.resources.resource",
 )
-"""Modules of values: they are whoever's has them."""
+"""Modules with value types; values belong to the owner that reaches them."""
 
 _OURS: Final = (
     *("admin", "admission", "catalog", "certs", "controller", "delivery", "enrolment", "kube", "providers"),
     *("reporting", "specs", "xds"),
-    *("incremental", "smi"),  # the names of engine and specs once
+    *("incremental", "smi"),  # former names of engine and specs
 )
 _LIBRARIES: Final = ("asyncio", "grpc", "aiohttp", "concurrent")
 
 
 @dataclass(slots=True)
 class OwnerUsage:
-    """What one owner holds: bytes and objects, and both by type."""
+    """Bytes and objects of one owner, in total and by type."""
 
     size: int = 0
     count: int = 0
@@ -76,17 +79,19 @@ class OwnerUsage:
 
 
 Census = dict[str, OwnerUsage]
-"""Holdings by owner."""
+"""Usage by owner."""
 
 
 def census() -> Census:
-    """Count every object that is reached from what the collector knows, the frozen ones included."""
+    """Count all objects reachable from the objects of the garbage collector, including frozen ones."""
     gc.collect()
     frozen = gc.get_freeze_count() > 0
+    # `gc.get_objects` leaves out frozen objects.
     gc.unfreeze()
     objects = gc.get_objects()
     if frozen:
         gc.freeze()
+    # The list of objects refers to every object, and must not be searched itself.
     walk = _Walk({id(objects)})
     for owner, roots in _rooms(objects):
         walk.charge(owner, roots)
@@ -99,7 +104,7 @@ class _Walk:
         self._seen = seen
 
     def charge(self, owner: str, roots: Iterable[object]) -> None:
-        """Charge an owner with what is reached from its roots and is nobody's yet."""
+        """Charge an owner with all objects reachable from its roots that have no owner yet."""
         holding = self.found.setdefault(owner, OwnerUsage())
         waiting = deque(roots)
         while waiting:
@@ -117,7 +122,7 @@ class _Walk:
 
 
 def _rooms(objects: list[Any]) -> Iterator[tuple[str, list[Any]]]:
-    """Yield owners with their roots, in the order in which they are charged."""
+    """Yield owners with their roots, in the order of charging."""
     rooms: dict[str, list[Any]] = {}
     for each in objects:
         if (room := _room(each)) is not None:
@@ -134,7 +139,10 @@ def _rank(room: str) -> int:
 
 
 def _room(each: Any) -> str | None:  # noqa: ANN401 - whatever there is
-    """Return whose an object is by its own type; None for values, which are whoever's has them."""
+    """Return the owner of an object by its type.
+
+    None for values, which belong to the owner that reaches them.
+    """
     match _engine_class(each):
         case "Derivation" if hasattr(each, "family"):
             return f"node {each.family.name}"
@@ -156,7 +164,7 @@ def _engine_class(each: object) -> str:
 
 @functools.cache
 def _engine(kind: type) -> str:
-    """Return which of the engine's classes a type is of, or nothing."""
+    """Return the name of the engine's class of a type; empty for other types."""
     names = (base.__name__ for base in kind.__mro__ if _module(base).startswith("engine."))
     return next((name for name in names if name in _ENGINE), "")
 
@@ -171,14 +179,15 @@ def _room_of(kind: type) -> str | None:
 
 
 def _module(kind: type) -> str:
-    """Return a type's module, of our own package the part behind `meshwright.`."""
-    return str(kind.__module__).removeprefix("meshwright.")  # of a few of C's own types it is no text
+    """Return the module of a type; without `meshwright.` for our own packages."""
+    # `str`, because a few types of C modules have another object there.
+    return str(kind.__module__).removeprefix("meshwright.")
 
 
 def write_on_signal(folder: Path) -> None:
     """Write a census at each SIGUSR2: `1.json`, `2.json` and so on in the folder.
 
-    It has the bytes and objects of each type by owner.
+    Each file has the bytes and objects of each type by owner.
     """
     written = 0
 

@@ -1,4 +1,4 @@
-"""A profile of this process by samples: where its CPU time goes, line by line, in all threads."""
+"""Sampling profiler of this process: CPU time by line and function, in all threads."""
 
 import os
 import signal
@@ -13,16 +13,19 @@ from typing import Final
 
 INTERVAL: Final = 0.002
 SWITCHING: Final = 0.0001
-"""Within how many seconds another thread gives way; else samples pile up where one does so of itself."""
+"""Switch interval of threads in seconds.
+
+With a longer one, samples gather where a thread gives way by itself.
+"""
 SHOWN: Final = 60
 _TASKS: Final = Path("/proc/self/task")
 
 
 class Profile:
-    """Samples while it runs: the CPU that each thread used since the sample before goes to where it is now.
+    """Running profiler: charges the CPU time of each thread since the last sample to its present line.
 
-    What runs in C counts for the Python line that called it. A thread that runs no Python, such as gRPC's,
-    is called by its name in the system.
+    CPU time of C code counts for the calling Python line. Threads without Python code, for example gRPC's,
+    are charged by their names.
     """
 
     def __init__(self) -> None:
@@ -37,7 +40,7 @@ class Profile:
         self._thread.start()
 
     def end(self, output: Path) -> None:
-        """Stop, and write lines and functions by share of the CPU time."""
+        """Stop the profiler, and write lines and functions by their share of CPU time."""
         self._ending.set()
         self._thread.join()
         sys.setswitchinterval(self._switching)
@@ -66,15 +69,16 @@ class Profile:
             for task in os.listdir(_TASKS):  # noqa: PTH208 - many times a second
                 number = int(task)
                 used = self._spent(number)
+                # The profiler's own thread would distort the shares.
                 if used and number != own:
                     self._take(number, known.get(number), used)
 
     def _spent(self, number: int) -> int:
-        """Return the nanoseconds of CPU that a thread used since it was last asked; 0 the first time."""
+        """Return the nanoseconds of CPU time of a thread since the last call; 0 at the first."""
         try:
             now = int((_TASKS / str(number) / "schedstat").read_bytes().split()[0])
         except (FileNotFoundError, ProcessLookupError):
-            return 0  # it has ended
+            return 0  # the thread has ended
         before, self._used[number] = self._used.get(number, now), now
         return now - before
 
@@ -83,6 +87,7 @@ class Profile:
             self._native[f"(thread) {_comm(number)}"] += used
             return
         self._lines[frame.f_code, frame.f_lineno or 0] += used
+        # A recursive function counts once per sample.
         seen = set()
         each: FrameType | None = frame
         while each is not None:
@@ -94,7 +99,7 @@ class Profile:
 
 @contextmanager
 def sampled(output: Path) -> Iterator[None]:
-    """Sample until the block ends, then write the profile."""
+    """Run the profiler until the end of the block, then write the profile."""
     profile = Profile()
     try:
         yield
@@ -103,7 +108,7 @@ def sampled(output: Path) -> Iterator[None]:
 
 
 def sample_on_signal(folder: Path) -> None:
-    """Sample from each SIGUSR1 to the next, and write `1.txt`, `2.txt` and so on into the folder."""
+    """Run the profiler from each SIGUSR1 to the next; write `1.txt`, `2.txt` and so on in the folder."""
     running: list[Profile] = []
     written = 0
 

@@ -1,4 +1,4 @@
-"""Servers of resources that no mesh has: what they serve, and what their programs share.
+"""Synthetic resources of any number, and the common parts of servers for them.
 
-They never import a mesh.
+The package never imports a mesh.
 """

@@ -1,4 +1,4 @@
-"""What servers of synthetic resources have in common: their flags, their control port, their life."""
+"""Common parts of servers with synthetic resources: flags, control port, and life cycle."""
 
 import argparse
 import asyncio
@@ -14,21 +14,23 @@ from benchmarks.profiles.sampling import sampled
 
 
 def flags(program: str, description: str | None) -> argparse.ArgumentParser:
-    """Return the flags that each of them has."""
+    """Return a parser with the common flags."""
     parser = argparse.ArgumentParser(prog=f"python -m {program}", description=description)
     parser.add_argument("--services", type=int, default=1, help="ClusterLoadAssignments")
     parser.add_argument("--endpoints", type=int, default=10, help="endpoints of each")
     parser.add_argument("--port", type=int, default=18000, help="port of the discovery service")
-    parser.add_argument("--control-port", type=int, default=18001, help="port of what changes, and of /stats")
+    parser.add_argument(
+        "--control-port", type=int, default=18001, help="control port, for changes and /stats"
+    )
     parser.add_argument("--tls-dir", type=Path, required=True, help="directory of ca.pem, s.pem and s.key")
-    parser.add_argument("--profile", type=Path, help="write a profile of the event loop's thread here")
+    parser.add_argument("--profile", type=Path, help="file for a profile of the process")
     return parser
 
 
 def control(
     changes: Mapping[str, Callable[[], None]], stats: Callable[[], Mapping[str, object]]
 ) -> web.Application:
-    """Make the control port's application: `GET /<name>` makes a change, `GET /stats` says what it cost."""
+    """Return the control port's application: `GET /<name>` makes a change, `GET /stats` returns its cost."""
 
     def route(change: Callable[[], None]) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handle(_: web.Request) -> web.Response:
@@ -48,7 +50,7 @@ def control(
 
 
 async def until_told(told: argparse.Namespace, application: web.Application) -> None:
-    """Have the control port answer, until SIGTERM or SIGINT."""
+    """Serve the control port until SIGTERM or SIGINT."""
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)

@@ -1,4 +1,4 @@
-"""Resources of a mesh that does not exist, of any size: `ns/svc-<i>|80` for i from 0."""
+"""Synthetic resources of any number: `ns/svc-<i>|80` for i from 0."""
 
 from collections.abc import Iterator
 
@@ -10,12 +10,12 @@ from xds.protocol.resources.resource import CLUSTER, ENDPOINT, ROUTE, Resource, 
 
 
 def service(number: int) -> str:
-    """Return the name of one service's resources."""
+    """Return the name of a service's resources."""
     return f"ns/svc-{number}|80"
 
 
 def assignment(number: int, endpoints: int, revision: int) -> Resource:
-    """Make one service's ClusterLoadAssignment; another `revision` gives its endpoints another port."""
+    """Return the ClusterLoadAssignment of a service; another `revision` changes the port of its endpoints."""
     locality = endpoint_components_pb2.LocalityLbEndpoints()
     for index in range(number * endpoints, (number + 1) * endpoints):
         socket = locality.lb_endpoints.add().endpoint.address.socket_address
@@ -27,7 +27,7 @@ def assignment(number: int, endpoints: int, revision: int) -> Resource:
 
 
 def around(services: int) -> Iterator[Resource]:
-    """Make what a proxy needs besides endpoints: a cluster and a route for each service, one listener."""
+    """Return the other resources of a proxy: a cluster and a route for each service, and one listener."""
     for number in range(services):
         name = service(number)
         cluster = cluster_pb2.Cluster(name=name, type=cluster_pb2.Cluster.EDS)

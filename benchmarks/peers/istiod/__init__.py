@@ -1,1 +1,1 @@
-"""The mesh peer: istiod on a real Kubernetes API, with the benchmarks' mesh as objects there."""
+"""istiod as a peer on a real Kubernetes API, with the benchmarks' mesh as objects."""

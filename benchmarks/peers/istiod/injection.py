@@ -1,4 +1,4 @@
-"""istiod's injector: configured as its chart does by default, the pods of its tests, and how it is asked."""
+"""istiod's injector: its default configuration, the pods of its tests, and requests to it."""
 
 import base64
 import copy
@@ -21,11 +21,11 @@ Document = dict[str, Any]
 _CHART: Final = "manifests/charts/istio-control/istio-discovery"
 _TESTDATA: Final = "pkg/kube/inject/testdata/inject"
 _PATHS: Final = (("spec", "jobTemplate", "spec", "template"), ("spec", "template"), ())
-"""Where a pod stands in what makes pods: in the first of these at which there are containers."""
+"""Paths of a pod's template in other objects; the first path with containers counts."""
 
 
 def configuration() -> Object:
-    """Return the ConfigMap that the chart makes, with all values at their defaults and its one template."""
+    """Return the ConfigMap of the chart with all default values and its only template."""
     chart = Path(download(ISTIOD)["Dir"]) / _CHART
     defaults = yaml.safe_load((chart / "values.yaml").read_text("utf-8"))["_internal_defaults_do_not_set"]
     values = {name: defaults[name] for name in ("global", "revision", "sidecarInjectorWebhook")}
@@ -40,7 +40,7 @@ def configuration() -> Object:
 
 
 def pods() -> Iterator[tuple[str, Document]]:
-    """Yield the pods of its own tests, by the file's name and where there are several their number."""
+    """Yield the pods of istiod's tests, by file name and, if a file has several, by number."""
     folder = Path(download(ISTIOD)["Dir"]) / _TESTDATA
     for file in sorted(folder.glob("*.yaml")):
         if not file.name.endswith(".iop.yaml"):
@@ -50,7 +50,7 @@ def pods() -> Iterator[tuple[str, Document]]:
 
 
 def names() -> frozenset[str]:
-    """Return the names of its cases: those with inputs of their own, and those with other options."""
+    """Return the names of istiod's test cases, with inputs of their own or with other options."""
     folder = Path(download(ISTIOD)["Dir"]) / _TESTDATA
     found = {each.name.removesuffix(".injected").removesuffix(".yaml") for each in folder.iterdir()}
     return frozenset(each for each in found if not each.endswith(".iop"))
@@ -69,7 +69,7 @@ def _documents(text: str) -> Iterator[Document]:
 
 
 def _as_kept(pod: Document) -> Document:
-    """Return a pod with the field that an API server gives each container, and patches stand upon."""
+    """Return a pod with `resources` in each container, which API servers add and patches rely on."""
     spec = {**pod["spec"]}
     for where in ("initContainers", "containers"):
         if spec.get(where):
@@ -79,14 +79,17 @@ def _as_kept(pod: Document) -> Document:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What it answers: the pod as it is to be, the very same where it is left; `refused` is why it is not."""
+    """Answer of the injector: the patched pod, or the same pod without a patch.
+
+    `refused` is a reason for refusal.
+    """
 
     pod: Document
     refused: str = ""
 
 
 def asked(address: str, pod: Document, namespace: str) -> Answer:
-    """Ask for a pod that is to be made."""
+    """Send an AdmissionReview for the creation of a pod."""
     metadata = {"name": "asked", **pod["metadata"], "namespace": namespace}
     whole = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod["spec"]}
     request = {

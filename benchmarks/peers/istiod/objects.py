@@ -1,7 +1,8 @@
-"""The benchmarks' mesh as Istio has it, beside what every control plane reads; its sidecars as Nodes.
+"""Istio's objects for the benchmarks' mesh, and Nodes for its sidecars.
 
-Per service an AuthorizationPolicy that admits its five callers; for a tenth a VirtualService that splits.
-The narrow scope adds a Sidecar for each, with the hosts that the service calls: Istio at its best.
+Each service has an AuthorizationPolicy that allows its five callers; every tenth service has a VirtualService
+with a split. The narrow scope adds a Sidecar resource for each service with the hosts that the service calls,
+which is Istio at its best.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from protos.envoy.config.core.v3 import base_pb2
 
 SYSTEM: Final = "istio-system"
 VERSION: Final = "1.31.0"
-"""What the sidecars say that they are; the control plane's own is a development version of it."""
+"""Istio version presented by the sidecars; the control plane is a development version of it."""
 _NETWORKING: Final = "/apis/networking.istio.io/v1"
 _SECURITY: Final = "/apis/security.istio.io/v1"
 
@@ -25,7 +26,7 @@ POLICY: Final = Kind(_SECURITY, "authorizationpolicies", "AuthorizationPolicy")
 
 
 def settings(version: TlsVersion = TlsVersion.V1_2) -> Object:
-    """Return the mesh's settings as an installation has them, with a least TLS version."""
+    """Return the mesh settings of an installation, with a minimum TLS version."""
     least = {TlsVersion.V1_2: "TLSV1_2", TlsVersion.V1_3: "TLSV1_3"}[version]
     mesh = (
         "defaultConfig: {discoveryAddress: 'istiod.istio-system.svc:15012'}\n"
@@ -39,7 +40,7 @@ def settings(version: TlsVersion = TlsVersion.V1_2) -> Object:
 
 
 def policy(number: int, sources: Sequence[int], narrow: int | None = None) -> Object:
-    """Return who may do what at a service: all may read and write, but `narrow`, which may only read."""
+    """Return the policy of a service: callers may read and write, and the caller `narrow` may only read."""
     namespace, name = place(number)
 
     def principal(source: int) -> str:
@@ -60,7 +61,7 @@ def policy(number: int, sources: Sequence[int], narrow: int | None = None) -> Ob
 
 
 def split(number: int, services: int, weight: int) -> Object:
-    """Return the VirtualService of a service that shares its calls with another of its namespace."""
+    """Return the VirtualService that splits a service's calls with another service of its namespace."""
     namespace, name = place(number)
     other = host(meshes.backend(number, services))
     routes = [
@@ -73,7 +74,7 @@ def split(number: int, services: int, weight: int) -> Object:
 
 
 def sidecar(number: int, services: int) -> Object:
-    """Return the scope of a service's sidecars: the hosts that it calls, and those that they are split to."""
+    """Return the Sidecar resource of a service: the hosts that it calls, and the backends of their splits."""
     namespace, name = place(number)
     called = meshes.called(number, services)
     further = (meshes.backend(each, services) for each in called if each % meshes.SPLIT_EVERY == 0)
@@ -83,13 +84,13 @@ def sidecar(number: int, services: int) -> Object:
 
 
 def host(number: int) -> str:
-    """Return the name by which a service is called."""
+    """Return the host name of a service, for example `service-17.team-7.svc.cluster.local`."""
     namespace, name = place(number)
     return f"{name}.{namespace}.svc.cluster.local"
 
 
 def node(workload: Workload) -> bytes:
-    """Return what a sidecar says of itself, as the agent beside it does."""
+    """Return the encoded Node of a sidecar, as Istio's agent makes it."""
     namespace, app = str(workload.key.namespace), str(workload.service)
     made = base_pb2.Node(
         id=f"sidecar~{workload.address}~{workload.key.name}.{namespace}~{namespace}.svc.cluster.local",

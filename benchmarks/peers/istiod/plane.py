@@ -26,20 +26,20 @@ _ENVIRONMENT = {
     "CLUSTER_ID": "Kubernetes",
     "PILOT_CERT_PROVIDER": "istiod",
 }
-"""What its chart sets, where it is not the default anyway."""
+"""Variables of the chart that differ from istiod's defaults."""
 
 
 _DEFINITIONS = "manifests/charts/base/files/crd-all.gen.yaml"
 
 
 def definitions() -> str:
-    """Return Istio's custom resources, which are in its module."""
+    """Return Istio's resource definitions from its Go module."""
     return (Path(download(ISTIOD)["Dir"]) / _DEFINITIONS).read_text("utf-8")
 
 
 @dataclass(frozen=True, slots=True)
 class Istiod:
-    """A running istiod; `http` is where it is asked about Pods."""
+    """A running istiod; `http` is the address for AdmissionReviews."""
 
     process: subprocess.Popen[bytes]
     ads: str
@@ -47,30 +47,30 @@ class Istiod:
 
     @property
     def pid(self) -> int:
-        """Return its process's identifier."""
+        """Return the process id."""
         return self.process.pid
 
     def cpu(self) -> float:
-        """Return the CPU that it has used so far."""
+        """Return the CPU seconds used so far."""
         return cpu_seconds(self.pid)
 
     def metrics(self) -> Series:
-        """Return nothing: none of its metrics counts what ours do."""
+        """Return no metrics, because istiod counts other things than our server."""
         return {}
 
     def lateness(self) -> float:
-        """Return 0: it has no event loop."""
+        """Return 0, because istiod has no event loop."""
         return 0.0
 
     def sampling(self, profile: Path | None, name: str) -> contextlib.AbstractContextManager[None]:
-        """Do nothing: it is profiled by other means."""
+        """Do nothing, because other tools profile istiod."""
         del profile, name
         return contextlib.nullcontext()
 
 
 @contextlib.contextmanager
 def istiod(cluster: Cluster, log: Path) -> Iterator[tuple[Istiod, Start]]:
-    """Start istiod on a cluster, wait until it is ready, and end it with the block."""
+    """Start istiod on a cluster, wait until it is ready, and stop it at the end of the block."""
     ads, http, monitoring = (free_port(LOOPBACK) for _ in range(3))
     words = [
         *("discovery", "--kubeconfig", str(cluster.kubeconfig)),
@@ -79,6 +79,7 @@ def istiod(cluster: Cluster, log: Path) -> Iterator[tuple[Istiod, Start]]:
         *("--ctrlz_port", "0", "--shutdownDuration", "1s"),
     ]
     log.mkdir()
+    # A small environment, so that variables of the user cannot configure istiod.
     environment = {"PATH": os.environ["PATH"], "HOME": str(log), **_ENVIRONMENT}
     began = time.monotonic()
     program = Program(build(ISTIOD), words, log, f"http://{LOOPBACK}:{http}/ready", environment=environment)

@@ -1,4 +1,4 @@
-"""The benchmarks' mesh as Istio is told of it: in its default scope, or in the narrow one."""
+"""The benchmarks' mesh in Istio's kinds, in the default or in the narrow scope."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from meshwright.mesh.config import TlsVersion
 
 
 def scopes(services: int) -> Iterator[Object]:
-    """Yield the narrow scope: a Sidecar for each service."""
+    """Yield the Sidecar resources of the narrow scope, one for each service."""
     return (objects.sidecar(number, services) for number in range(services))
 
 
 @dataclass(frozen=True, slots=True)
 class Istio:
-    """A mesh of so many services in Istio's kinds; `narrow`: each service has a Sidecar."""
+    """Policies of a mesh in Istio's kinds; with `narrow` each service has a Sidecar resource."""
 
     services: int
     narrow: bool
 
     def policies(self, number: int, sources: Sequence[int]) -> list[Object]:
-        """Return the AuthorizationPolicy, a tenth's VirtualService, and the Sidecar of the narrow scope."""
+        """Return the AuthorizationPolicy, the VirtualService if split, and the Sidecar if narrow."""
         splits = number < self.services and number % meshes.SPLIT_EVERY == 0
         return [
             objects.policy(number, sources),
@@ -31,7 +31,7 @@ class Istio:
         ]
 
     def target(self, number: int, sources: Sequence[int], narrow: int | None) -> Object:
-        """Return the AuthorizationPolicy; what `narrow` may is a rule of its own."""
+        """Return the AuthorizationPolicy; the rights of `narrow` are a rule of their own."""
         return objects.policy(number, sources, narrow)
 
     def split(self, number: int, weight: int) -> Object:
