@@ -138,7 +138,7 @@ def measure(
 
 def table(measurements: Sequence[Measurement]) -> Table:
     """Return a table with the medians of all rounds, grouped by workload."""
-    out = Table(title="fan-out: server CPU per push and acknowledgement, time to the last one, connecting")
+    out = Table(title="fan-out: server CPU per push with its ACK, time to the last ACK, cost of connecting")
     for heading in ("workload", "server"):
         out.add_column(heading)
     for heading in (

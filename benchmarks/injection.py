@@ -161,12 +161,12 @@ def _has(pod: Document, name: str) -> bool:
 
 def tables(found: Sequence[InjectionComparison]) -> Iterator[Table]:
     """Yield a table of the decisions, and a table with the number of equal and different facts."""
-    decided = Table("ours", "istiod's", "pods", "such as", title="what was decided")
+    decided = Table("ours", "istiod's", "pods", "such as", title="decisions")
     for both, count in sorted(Counter(each.decided for each in found).items()):
         names = [each.name for each in found if each.decided == both]
         decided.add_row(*both, str(count), ", ".join(names[:3]))
     yield decided
-    table = Table("of those that both injected", "ours", "istiod's", "pods", "such as", title="fact by fact")
+    table = Table("pods injected by both", "ours", "istiod's", "pods", "such as", title="fact by fact")
     injected_twice = [each for each in found if each.ours and each.theirs]
     for fact in injected_twice[0].ours if injected_twice else ():
         pairs = Counter((each.ours[fact], each.theirs[fact]) for each in injected_twice)
@@ -187,7 +187,7 @@ def main() -> None:
     """Build missing parts, compare the injectors, and print the tables."""
     end_with_sigterm()
     parser = argparse.ArgumentParser(prog="python -m benchmarks.injection", description=__doc__)
-    parser.add_argument("--output", type=Path, help="write what was found there, as JSON")
+    parser.add_argument("--output", type=Path, help="file for the results as JSON")
     told = parser.parse_args()
     console = Console(width=200)
     if not are_had((ETCD, API_SERVER, ISTIOD), console.log):

@@ -129,9 +129,9 @@ def measure(
         change = turning(source)
         with plane.sampling(profile, "endpoint events"):
             event = cost(served, change, repeat + repeat % 2)  # an even number restores the endpoint
-        say(f"{who}: an endpoint event costs {event.cpu_ms:.2f} ms, to quiet {event.quiet_ms:.2f} ms")
+        say(f"{who}: an endpoint event costs {event.cpu_ms:.2f} ms, and {event.quiet_ms:.2f} ms to quiet")
         relists = tuple(relist(held, api, served, change, number) for number in range(RELISTS))
-        say(f"{who}: a re-list costs {relists[-1].cpu_ms:.0f} ms")
+        say(f"{who}: a restart of the API server costs {relists[-1].cpu_ms:.0f} ms")
         after = memory(plane.pid)
     return ControlPlaneFigures(
         who, start, rested, ready, connecting.cpu, connecting.configured_ms, connected, event, relists,

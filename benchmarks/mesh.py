@@ -57,7 +57,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     told = parser.parse_args(argv)
     if told.repeat < 2:
         parser.error(
-            "--repeat must be 2 or more: a single one makes at each stage the change that was made before"
+            "--repeat must be 2 or more, because one repetition would make the same change at each stage"
         )
     if told.quick:
         told.services, told.permissive = told.services and [50], told.permissive and [50]

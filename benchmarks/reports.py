@@ -104,7 +104,13 @@ def main() -> None:
     """Measure, print the table, and write the results."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.reports", description=__doc__)
     parser.add_argument("--proxies", type=int, default=1000)
-    parser.add_argument("--edges", type=int, nargs="*", default=[0, 5, MOST_EDGES], help="that each calls")
+    parser.add_argument(
+        "--edges",
+        type=int,
+        nargs="*",
+        default=[0, 5, MOST_EDGES],
+        help="numbers of services called by each proxy",
+    )
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()

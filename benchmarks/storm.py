@@ -107,7 +107,7 @@ def storms(protocol: str, proxies: int, generator: Path, tls: Path, checkout: Ch
 
 def table(storms: Sequence[Storm]) -> Table:
     """Return a table of the cases."""
-    out = Table(title="storm: everybody connects at once; then an equal snapshot is published")
+    out = Table(title="storm: all proxies connect at once; then an equal snapshot is published")
     for heading in ("protocol", "case"):
         out.add_column(heading)
     for heading in (

@@ -18,7 +18,7 @@ from benchmarks.figures.results import RESULTS, read
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.table", description=__doc__)
-    parser.add_argument("--before", type=Path, nargs="+", default=[], help="results of before")
+    parser.add_argument("--before", type=Path, nargs="+", default=[], help="results before a change")
     parser.add_argument(
         "--after", type=Path, nargs="+", default=[RESULTS], help="results [benchmarks/results]"
     )

@@ -65,7 +65,7 @@ def read_report(file: str, text: str, said: str) -> Report:
         found = json.loads(text)["dependencies"]
         return _report(file, found)
     except (ValueError, KeyError, TypeError, AttributeError):
-        last = " ".join(said.split())[-_SAID:] or "pip-audit wrote no report and said nothing"
+        last = " ".join(said.split())[-_SAID:] or "pip-audit wrote neither a report nor an error"
         return Report(file, unknown=(last,))
 
 
@@ -82,7 +82,7 @@ def _report(file: str, dependencies: Iterable[Mapping[str, Any]]) -> Report:
             for known in each["vulns"]
         )
     if not count and not unknown:
-        unknown.append("the report has no package in it")
+        unknown.append("the report has no packages")
     return Report(file, count, tuple(sorted(vulnerable, key=str)), tuple(unknown))
 
 
@@ -103,11 +103,11 @@ def lines(reports: Iterable[Report]) -> Iterable[str]:
         yield from (f"  NOT LOOKED UP {why}" for why in each.unknown)
     match end(every):
         case End.CLEAN:
-            yield "audit: nothing is known against what is pinned"
+            yield "audit: no known vulnerabilities in the pinned packages"
         case End.VULNERABLE:
             yield "audit: VULNERABLE, see above; `make lock` resolves newer versions"
         case End.UNREACHABLE:
-            yield "audit: NOT DONE, because the data could not be reached; it says nothing"
+            yield "audit: NOT DONE, because the vulnerability data could not be reached"
 
 
 def _audited(file: Path, program: Path) -> Report:

@@ -88,9 +88,7 @@ def licence(package: str) -> str:
         found = _SPDX.get(str(each).strip(), str(each).strip())
         if is_allowed(found):
             return found
-    raise UnknownLicence(
-        f"{package} has the licence {[*said]!r}: see what it is, and add it to tools/licences.py"
-    )
+    raise UnknownLicence(f"{package} has the licence {[*said]!r}: check it, and add it to tools/licences.py")
 
 
 def is_allowed(expression: str) -> bool:

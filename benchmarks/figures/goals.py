@@ -60,7 +60,7 @@ def fan_outs(values: Values) -> Iterator[Figure]:
     for number, workload, value, peer, limit in wanted:
         mine, its = (values.get(name("fanout", workload, who, value)) for who in ("meshwright", peer))
         if mine is not None and its:
-            unit = "µs a push" if value == "push_us" else "s to connect"
+            unit = "µs per push" if value == "push_us" else "s for connecting"
             what = f"{workload.split()[1]}, {'fan-out' if value == 'push_us' else 'first configuration'}"
             yield _ratio(number, what, mine, its, limit, unit, peer)
 
@@ -84,7 +84,7 @@ def _moved(
     # A change has a fixed cost, and a cost for each affected proxy; both in milliseconds.
     limit = 3 + 0.2 * proxies
     alone = not foreign and not missed
-    others = "nobody else" if alone else f"{foreign:.0f} others, {missed:.0f} missed"
+    others = "no others" if alone else f"{foreign:.0f} others, {missed:.0f} missed"
     measured = f"{cpu:.2f} ms, {proxies:.0f} touched, {others}"
     yield Figure("P5", f"{what}, to last ACK", f"<= {limit:.1f} ms", measured, "", cpu <= limit and alone)
     for kind, value in (("to quiet", quiet), ("to quiet, mean", mean)):
@@ -111,10 +111,10 @@ def growth(values: Values) -> Iterator[Figure]:
             if small and large and min(small, large) > 0:
                 # Sizes grow by other factors than two, so the ratio is converted to one doubling.
                 grown = (large / small) ** (1 / math.log2(after / before))
-                who = "the ten alone" if connected[0] == ALONE else "all connected"
+                who = f"{ALONE} connected" if connected[0] == ALONE else "all connected"
                 measured = f"{grown:.2f} ({small:.2f} to {large:.2f} ms)"
                 yield Figure(
-                    "P6", f"{before} to {after}, {who}", "<= 1.05 a doubling", measured, "", grown <= 1.05
+                    "P6", f"{before} to {after}, {who}", "<= 1.05 per doubling", measured, "", grown <= 1.05
                 )
 
 
@@ -128,7 +128,7 @@ def wholes(values: Values) -> Iterator[Figure]:
     yield from _beside("P7", f"all {every} served, CPU", values, words, 8, "s", bare)
     yield from _beside("P7", f"all {every} served, wall", values, (*served, "serve_wall_s"), 10, "s")
     setting = (OURS, "policy", FULL, every, SETTING, "last_ack_max_ms")
-    yield from _most("P8", "a mesh-wide setting, last ACK", values, setting, 2000, "ms")
+    yield from _most("P8", "mesh-wide setting changes, to last ACK", values, setting, 2000, "ms")
     yield from _memory(values, every)
 
 
@@ -158,13 +158,13 @@ def storms(values: Values) -> Iterator[Figure]:
     for protocol, case in itertools.product(("delta", "sotw"), ("first start", "restart", "one slow reader")):
         storm = ("storm", protocol, case)
         what = f"{protocol}, {case}"
-        yield from _most("P10", f"{what}, the last configured", values, (*storm, "configured_s"), 15, "s")
+        yield from _most("P10", f"{what}, last proxy configured", values, (*storm, "configured_s"), 15, "s")
         yield from _most(
             "P11", f"{what}, responses to an equal snapshot", values, (*storm, "responses_after"), 0, ""
         )
         if (protocol, case) == ("delta", "restart"):
             again = (*storm, "sent_again")
-            yield from _most("P11", f"{what}, resources again, without endpoints", values, again, 0, "")
+            yield from _most("P11", f"{what}, resources sent again, without endpoints", values, again, 0, "")
 
 
 def latency(values: Values) -> Iterator[Figure]:
@@ -187,7 +187,7 @@ def permissive(values: Values) -> Iterator[Figure]:
             if found is not None and other:
                 yield _ratio("P13", f"{size} services, ready, {what}", found, other, limit, unit, "by policy")
         more = (*mine, 0, APPEARS, "quiet_ms")
-        yield from _most("P13", f"{size} services, one more, to quiet", values, more, 20, "ms")
+        yield from _most("P13", f"{size} services, a service appears, to quiet", values, more, 20, "ms")
     for connected, (what, keys, unit) in itertools.product((FULL, 2 * FULL), _PERMISSIVE):
         found, other = _with_peer(values, DEFAULT, "permissive", FULL, connected, *keys)
         if found is not None and other:

@@ -32,7 +32,7 @@ def relist(held: RunningCluster, api: Api, served: MeasuredMesh, event: Change, 
     """Kill and restart the API server, and measure the control plane for AFTERWARDS seconds."""
     plane, clients = served.plane, served.sidecars
     if event.concerned is None:
-        raise BenchmarkError(f"nobody knows whom it concerns: {event.name}")
+        raise BenchmarkError(f"the change must name the affected services: {event.name}")
     concerned = served.concerned(event.concerned(served.services))
     settled(plane.cpu)
     clients.wait(0, 0)

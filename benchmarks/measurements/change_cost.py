@@ -204,7 +204,7 @@ def _sample(
     # Later responses count too, because they may go to unaffected sidecars.
     report = _joined(report, sidecars.wait(0, 0))
     if sidecars.connected and not report.responses:
-        raise BenchmarkError(f"{change.name}: nobody got anything within {LIMIT:.0f} s")
+        raise BenchmarkError(f"{change.name}: no sidecar got a response within {LIMIT:.0f} s")
     return _Sample(
         acked,
         CpuUsage(rest.cpu - before, rest.moment - began),

@@ -81,7 +81,7 @@ def tables(
 def starts(sizes: Sequence[MeshSizeFigures]) -> Table:
     """Return a table with the start of each mesh, and its memory at each stage."""
     out = _table(
-        "from nothing, and sidecars that connect at once",
+        "start of the server, and sidecars that connect at once",
         "services",
         *(
             "served s",
@@ -130,7 +130,7 @@ def _connecting(stage: Stage) -> tuple[str, ...]:
 def costs(sizes: Sequence[MeshSizeFigures]) -> Table:
     """Return a table with the cost of each kind of change, by mesh size and connected sidecars."""
     out = _table(
-        "changes: CPU to the last ACK, and until the server rests",
+        "changes: CPU until the last ACK, and until the server rests",
         "change",
         *(
             "services",
@@ -176,7 +176,7 @@ def _cost(each: Cost) -> Iterator[str]:
 def churns(sizes: Sequence[MeshSizeFigures]) -> Table:
     """Return a table with the results of constantly moving endpoints, by mesh size."""
     out = _table(
-        "a tenth of the endpoints moves, each once a second",
+        "churn: a tenth of the endpoints move once a second",
         "services",
         *("offered/s", "seconds", "held/s", "lag ms", "longest gap ms", "event to ACK ms", "CPU %"),
         *("responses", "MB", "loop late ms"),

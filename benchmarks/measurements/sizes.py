@@ -197,7 +197,8 @@ def stage(
         with served.plane.sampling(plan.profile, name):
             costs = _costs(served, change, repeat)
         for each in costs:
-            say(f"{each.change}, {each.connected} there: {each.cpu_ms:.1f} ms, to quiet {each.quiet_ms:.1f}")
+            what = f"{each.change}, {each.connected} connected"
+            say(f"{what}: {each.cpu_ms:.1f} ms to the last ACK, {each.quiet_ms:.1f} ms to quiet")
         found += costs
     return Stage(served.sidecars.connected, connecting, held, idle, tuple(found))
 
@@ -223,7 +224,7 @@ def at_rest(plane: Plane, say: Callable[[str], None]) -> QuietProcess:
     """Wait until the server rests; report a server that does not, because later values include its work."""
     rest = settled(plane.cpu)
     if rest.restless:
-        say("the server does not come to rest")
+        say("the server does not rest: later values include its work")
     return rest
 
 

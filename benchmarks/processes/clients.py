@@ -99,7 +99,7 @@ class Sidecars:
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
-            raise BenchmarkError(f"the sidecars gave up at {command!r}")
+            raise BenchmarkError(f"the sidecars ended during the command {command!r}")
         answer = json.loads(line)
         responses = (
             ReceivedResponse(

@@ -113,10 +113,10 @@ class ControlPlane:
         while not condition():
             if self.process.poll() is not None:
                 raise BenchmarkError(
-                    f"the control plane ended with {self.process.returncode}: {self._tail()}"
+                    f"the control plane ended with status {self.process.returncode}: {self._tail()}"
                 )
             if time.monotonic() > deadline:
-                raise BenchmarkError(f"not within {PATIENCE:.0f} s: the control plane {what}")
+                raise BenchmarkError(f"waited {PATIENCE:.0f} s until the control plane {what}")
             # Short, because the time of a start ends with this wait.
             time.sleep(0.005)
 

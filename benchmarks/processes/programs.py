@@ -56,7 +56,7 @@ class Checkout:
         """Return another checkout with its own `make setup`; raise BenchmarkError if it is not set up."""
         python = root.resolve() / ".venv" / "bin" / "python"
         if not python.exists():
-            raise BenchmarkError(f"{root} is no checkout that is set up: no {python}")
+            raise BenchmarkError(f"{root} is not set up, {python} is missing: run `make setup` there")
         return cls(root.resolve(), python)
 
     @property
@@ -145,7 +145,7 @@ def _await(server: Server) -> None:
             return
         except OSError as error:
             if server.process.poll() is not None:
-                raise BenchmarkError(f"the server ended with {server.process.returncode}") from error
+                raise BenchmarkError(f"the server ended with status {server.process.returncode}") from error
             if time.monotonic() > deadline:
                 raise BenchmarkError(f"the server does not answer after {PATIENCE} s") from error
             time.sleep(0.02)
@@ -195,7 +195,7 @@ class LoadGenerator:
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
-            raise BenchmarkError(f"the load generator gave up at {command!r}")
+            raise BenchmarkError(f"the load generator ended during the command {command!r}")
         answer = json.loads(line)
         for key in ("last_ack_ms", "each_ack_ms"):
             answer[key] = Distribution(**answer[key])

@@ -52,8 +52,8 @@ class Profile:
         total = max(1, lines.total())
         with output.open("w", encoding="utf-8") as file:
             for title, counter in (
-                ("lines, themselves", lines),
-                ("functions, with what they call", functions),
+                ("lines, without called functions", lines),
+                ("functions, with called functions", functions),
             ):
                 file.write(f"{title} ({total / 1e9:.3f} s CPU)\n")
                 file.writelines(

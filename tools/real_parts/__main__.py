@@ -22,16 +22,16 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verbs = parser.add_subparsers(dest="verb", required=True)
-    verbs.add_parser("list", help="the parts and their versions")
-    building = verbs.add_parser("build", help="build parts that are not there in their version")
+    verbs.add_parser("list", help="list the parts with their versions")
+    building = verbs.add_parser("build", help="build parts that are missing or have another version")
     building.add_argument("parts", nargs="+", choices=list(PARTS), metavar="PART", help=", ".join(PARTS))
     running = verbs.add_parser("cluster", help="run a Kubernetes API until interrupted")
-    running.add_argument("--controlled", action="store_true", help="with the controllers, and an audit log")
+    running.add_argument("--controlled", action="store_true", help="with controllers and an audit log")
     real = verbs.add_parser(
-        "node", help="run one whose Pods run, in a network of its own (root, Debian's programs)"
+        "node", help="run a cluster with Pods in a network of its own (needs root and Debian's programs)"
     )
     for each in (running, real):
-        each.add_argument("folder", type=Path, help="a folder that is not there yet")
+        each.add_argument("folder", type=Path, help="new folder for the cluster")
     return parser.parse_args(argv)
 
 
@@ -61,7 +61,7 @@ def _serve(made: RunningCluster) -> None:
     """Print the address of the cluster, and wait for an interrupt."""
     print(f"serving at {made.server}; export KUBECONFIG={made.kubeconfig}", flush=True)
     if made.enter:
-        print(f"in a network of its own: {' '.join(made.enter)} COMMAND", flush=True)
+        print(f"commands in its network: {' '.join(made.enter)} COMMAND", flush=True)
     with contextlib.suppress(KeyboardInterrupt):
         signal.pause()
 

@@ -57,9 +57,7 @@ def build(part: Part, say: Callable[[str], None] = print) -> Path:
     if is_built(part):
         return program(part)
     if not has_go():
-        raise PartError(
-            f"{part.name} is built with Go (https://go.dev), 1.26 or newer, which is not in the path"
-        )
+        raise PartError(f"{part.name} is built with Go 1.26 or newer (https://go.dev), which is not in PATH")
     began = time.monotonic()
     say(f"building {part.name} {part.version}")
     source = cache() / "src" / part.name

@@ -102,7 +102,7 @@ def cluster(
     """
     log = folder / "log"
     if log.exists():
-        raise PartError(f"{folder} is there already, with a cluster's files: name another folder")
+        raise PartError(f"{folder} exists already, with files of a cluster: name another folder")
     parts = (ETCD, API_SERVER, *([CONTROLLERS] if controlled else []))
     programs = {part.name: build(part) for part in parts}
     log.mkdir(parents=True)

@@ -94,7 +94,7 @@ def namespaces() -> Iterator[Namespaces]:
         try:
             if not (said := holder.stdout.readline()):
                 raise PartError(
-                    f"a node cannot have namespaces of its own here: {holder.stderr.read().strip()}"
+                    f"the namespaces of a node cannot be created here: {holder.stderr.read().strip()}"
                 )
             yield Namespaces(int(said), group)
         finally:
@@ -102,4 +102,4 @@ def namespaces() -> Iterator[Namespaces]:
             left = holder.stderr.read().strip()
             holder.wait()
     if holder.returncode != 0:
-        raise PartError(f"this is left of a node: {left}")
+        raise PartError(f"a node left control groups behind: {left}")

@@ -87,7 +87,7 @@ class Node:
 def node(folder: Path) -> Iterator[Node]:
     """Build missing parts, start a cluster of one node in a new folder, and stop it with the block."""
     if missing := lacking():
-        raise PartError(f"a node needs {missing}, which is not here")
+        raise PartError(f"a node needs {missing}, which this machine does not have")
     programs = {part.name: build(part) for part in NODE}
     with contextlib.ExitStack() as ends:
         inside = ends.enter_context(namespaces())
@@ -165,6 +165,6 @@ def _until_ready(made: RunningCluster) -> None:
             return
         if time.monotonic() > deadline:
             raise PartError(
-                f"node {flags.NODE} is not ready: {ready.get('message', 'nobody has said anything')}"
+                f"node {flags.NODE} is not ready: {ready.get('message', 'no condition reported')}"
             )
         time.sleep(0.1)

@@ -97,7 +97,7 @@ def test_growth_is_told_by_the_doubling() -> None:
     """Two doublings of 1.05 are 1.1025."""
     values = _cost(1000, 12, quiet_ms=4.0) | _cost(4000, 12, quiet_ms=4.41)
     found = {each.what: each for each in figures(values) if each.number == "P6"}
-    assert found["1000 to 4000, the ten alone"].measured == "1.05 (4.00 to 4.41 ms)"
+    assert found["1000 to 4000, 12 connected"].measured == "1.05 (4.00 to 4.41 ms)"
 
 
 def test_a_cost_that_came_to_nothing_has_no_growth() -> None:

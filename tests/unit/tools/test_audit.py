@@ -60,5 +60,5 @@ def test_each_finding_is_a_line() -> None:
         "audit: VULNERABLE, see above; `make lock` resolves newer versions",
     ]
     last = list(lines([read(SKIPPED)]))[-1]
-    assert last == "audit: NOT DONE, because the data could not be reached; it says nothing"
+    assert last == "audit: NOT DONE, because the vulnerability data could not be reached"
     assert str(Vulnerability("a 1", "X", ())) == "a 1: X, not fixed in any version"

@@ -110,7 +110,7 @@ def program(path: Path, at: str = "") -> Files:
 def found_program(name: str, at: str = "") -> Files:
     """Return a program from PATH with its shared libraries; raise PartError if it is missing."""
     if (path := shutil.which(name)) is None:
-        raise PartError(f"there is no {name} on this machine, of which an image is to be made")
+        raise PartError(f"the program {name} is missing on this machine, and an image needs it")
     return program(Path(path), at)
 
 

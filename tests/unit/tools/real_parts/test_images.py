@@ -129,5 +129,5 @@ def test_a_program_comes_with_what_it_is_linked_with() -> None:
     found = libraries([Path("/bin/sh").resolve()])
     assert any("libc.so" in name for name in found)
     assert all(isinstance(path, Path) and path.is_file() for path in found.values())
-    with pytest.raises(PartError, match="there is no nonesuch on this machine"):
+    with pytest.raises(PartError, match="the program nonesuch is missing on this machine"):
         found_program("nonesuch")

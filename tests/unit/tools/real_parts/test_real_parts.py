@@ -265,7 +265,7 @@ def test_a_folder_that_has_a_cluster_is_refused_in_a_sentence(cache: Path, tmp_p
     del cache
     (tmp_path / "there" / "log").mkdir(parents=True)
     with (
-        pytest.raises(PartError, match=r"there is there already.*: name another"),
+        pytest.raises(PartError, match=r"there exists already.*: name another"),
         cluster(tmp_path / "there"),
     ):
         pass
