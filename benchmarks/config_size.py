@@ -95,7 +95,7 @@ class Growth:
 
     @property
     def shown_proxy(self) -> str:
-        """Return the name of the proxy in the table; for a client with its mode."""
+        """Return the name of the proxy in the table, for example `client, permissive`."""
         return self.size.client if self.proxy == CLIENT else self.proxy
 
     def measured(self, steps: Sequence[int] = STEPS) -> Series:

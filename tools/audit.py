@@ -60,7 +60,7 @@ class Report:
 
 
 def read_report(file: str, text: str, said: str) -> Report:
-    """Parse the JSON report of pip-audit; `said` is its error output, the reason if the report is missing."""
+    """Parse the JSON report of pip-audit; `said` is the error output, the reason for a missing report."""
     try:
         found = json.loads(text)["dependencies"]
         return _report(file, found)
@@ -95,7 +95,7 @@ def end(reports: Iterable[Report]) -> End:
 
 
 def lines(reports: Iterable[Report]) -> Iterable[str]:
-    """Yield the lines of the output: each lock file with its findings, then the verdict."""
+    """Yield the lines of the output: each lock file with findings, then the verdict."""
     every = tuple(reports)
     for each in every:
         yield f"{each.file}: {each.packages} packages looked up, {len(each.vulnerable)} vulnerabilities known"

@@ -27,7 +27,7 @@ BY_HAND: Final[Mapping[str, str]] = MappingProxyType(
         "google-re2": "BSD-3-Clause",  # its metadata says BSD License
     }
 )
-"""Licences of packages that are not installed in the environment, or have unclear metadata."""
+"""Licences of packages without installation in the environment, or with unclear metadata."""
 
 _PIN: Final = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
 _SPDX: Final[Mapping[str, str]] = MappingProxyType(
@@ -71,7 +71,7 @@ def locked() -> dict[str, str]:
 
 
 def licence(package: str) -> str:
-    """Return the licence of a package as an SPDX expression; raise UnknownLicence if it is not in ALLOWED."""
+    """Return the licence of a package as an SPDX expression; raise UnknownLicence for others than ALLOWED."""
     if package in BY_HAND:
         return BY_HAND[package]
     try:

@@ -14,7 +14,7 @@ _TRIES: Final = 100
 _RESERVATION: Final = "\0meshwright-port-{}"
 """Name of the abstract Unix socket (unix(7)) that reserves a port for a process.
 
-Tests run in several processes, and a port looks free until its program listens.
+Tests run in several processes, and a port looks free until the program listens.
 """
 
 

@@ -26,7 +26,7 @@ SLACK: Final = 1.02
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One figure of a text, and its goal: an upper bound, or a lower bound with `at_least`.
+    """One figure of a text with a goal: an upper bound, or a lower bound with `at_least`.
 
     `words` are counted as whole words, per 1000 words of the text.
     """
@@ -80,7 +80,7 @@ class Figure:
         """Return whether the figure meets its goal, or is at least as good as its record (None: no record).
 
         A fraction of a word is rounded in favour of the text, because short texts have few words. An upper
-        bound may be exceeded by SLACK, because a shorter sentence raises the rate of all its remaining words.
+        bound may be exceeded by SLACK, because a shorter sentence raises the rate of all remaining words.
         """
         at_least, goal = self.measure.at_least, self.measure.goal
         record = goal if recorded is None else recorded
@@ -102,7 +102,7 @@ def figures(text: Text) -> Iterator[Figure]:
 
 
 def unwanted_terms(text: Text, terms: Mapping[str, str]) -> Iterator[tuple[str, int]]:
-    """Yield each term that users must not read, with its number of occurrences."""
+    """Yield each unwanted term with the number of occurrences."""
     for term in terms:
         if count := text.count(term):
             yield term, count
@@ -115,7 +115,7 @@ def read_terms(lines: str) -> dict[str, str]:
 
 
 def failures(texts: Mapping[str, Text], record: Record, terms: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence for each figure worse than both its record and its goal."""
+    """Yield a sentence for each figure worse than both record and goal."""
     for name, text in texts.items():
         known = record.get(name, {})
         for figure in figures(text):

@@ -1,4 +1,4 @@
-"""Texts whose English is measured: docstrings and comments by package, docs, help texts and messages."""
+"""Texts for the measurement of English: docstrings and comments by package, docs, help texts and messages."""
 
 import ast
 import functools
@@ -24,7 +24,7 @@ _OPENING: Final = re.compile(r"(what|who|whom|whose|where|when|whether|which|why
 
 @dataclass
 class Text:
-    """A text with counts of its code: lines (without docstrings), comments, modules, first words."""
+    """A text with counts of code: lines (without docstrings), comments, modules, first words."""
 
     parts: list[str] = field(default_factory=list)
     read_by_users: bool = False
@@ -90,7 +90,7 @@ def _is_comment(line: str) -> bool:
 
 @functools.cache
 def _strings(source: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the docstrings of a module, including those below assignments, and its other strings."""
+    """Return the docstrings of a module, also below assignments, and all other strings."""
     docstrings, others = {}, {}
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -133,7 +133,7 @@ def _help_of(command: object) -> Iterator[str]:
 
 
 def _messages() -> Iterator[str]:
-    """Yield the string literals of the product that have at least three words, without docstrings."""
+    """Yield the product's string literals with at least three words, without docstrings."""
     for folder in ("catalog", "certs", "meshwright", "xds"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             _, texts = _strings(path.read_text("utf-8"))

@@ -31,7 +31,7 @@ GROWING: Final = (250, 500, 1000, 4000, 10_000)
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One row: number and subject of the goal, limit, measured value, value of a peer, and the verdict."""
+    """One row: number of the goal (for example P5), subject, limit, measured value, peer's value, verdict."""
 
     number: str
     what: str

@@ -15,13 +15,13 @@ import (
 	"meshwright.benchmarks/loadgen/wire"
 )
 
-// fleet is all the proxies, and what is counted of them.
+// fleet is all proxies with their counters.
 type fleet struct {
 	address     string
 	control     string
 	credentials credentials.TransportCredentials
 	delta       bool
-	mesh        bool // clusters, endpoints, listeners and routes, not endpoints alone
+	mesh        bool // clusters, endpoints, listeners and routes; otherwise only endpoints
 	services    []string
 	parallel    int
 	deadline    time.Duration
@@ -45,7 +45,7 @@ type fleet struct {
 	slowServed int64
 }
 
-// report is what a command answers, as one line of JSON.
+// report is the answer to a command, as one line of JSON.
 type report struct {
 	Proxies     int              `json:"proxies"`
 	Rounds      int              `json:"rounds"`
@@ -67,7 +67,7 @@ type distribution struct {
 	Max float64 `json:"max"`
 }
 
-// distributed sorts values in place; percentiles are of the nearest rank.
+// distributed sorts values in place; percentiles use the nearest-rank method.
 func distributed(values []float64) distribution {
 	if len(values) == 0 {
 		return distribution{}
@@ -79,7 +79,7 @@ func distributed(values []float64) distribution {
 	return distribution{rank(0.5), rank(0.99), values[len(values)-1]}
 }
 
-// names are what a request for a type lists: nothing, a wildcard, for clusters and listeners.
+// names returns the resource names of a request for a type: empty, a wildcard, for clusters and listeners.
 func (f *fleet) names(typeURL string) []string {
 	if typeURL == wire.EndpointType || typeURL == wire.RouteType {
 		return f.services
@@ -109,7 +109,7 @@ func (f *fleet) begin() {
 	f.round.Add(1)
 }
 
-// done is told by a proxy that it has received and acknowledged what this round is about.
+// done counts a proxy that has received and acknowledged the change of this round.
 func (f *fleet) done(p *proxy) {
 	now := time.Now()
 	f.mutex.Lock()
@@ -144,12 +144,12 @@ func (f *fleet) ended(p *proxy, err error) {
 	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if f.lost++; f.lost <= 3 { // the first ones say enough
+	if f.lost++; f.lost <= 3 { // three reasons are enough for the report
 		f.losses = append(f.losses, fmt.Sprintf("proxy %d after %.1f s: %v", p.number, time.Since(f.started).Seconds(), err))
 	}
 }
 
-// wait returns the seconds from the round's beginning to its last acknowledgement.
+// wait returns the seconds from the start of the round to its last acknowledgement.
 func (f *fleet) wait() (float64, error) {
 	select {
 	case <-f.finished:
@@ -162,7 +162,7 @@ func (f *fleet) wait() (float64, error) {
 	}
 }
 
-// firstWaiting describes a proxy for the message of a failure; the mutex is held.
+// firstWaiting describes a waiting proxy for an error message; the caller holds the mutex.
 func (f *fleet) firstWaiting() string {
 	for _, p := range f.proxies {
 		if !p.slow && !p.settled {
@@ -172,7 +172,7 @@ func (f *fleet) firstWaiting() string {
 	return "none: a change was not pushed"
 }
 
-// settle returns what was counted since the last report, and begins anew.
+// settle returns the counts since the last report, and resets them.
 func (f *fleet) settle() report {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -186,7 +186,7 @@ func (f *fleet) settle() report {
 }
 
 // connect opens all streams, `parallel` at a time (0: all at once), and waits for the first configuration.
-// Who is refused comes again, as Envoy does; a deadline bounds it all.
+// Refused proxies connect again, as Envoy does, until the deadline.
 func (f *fleet) connect() (report, error) {
 	f.closing.Store(false)
 	f.dials.Store(0)
@@ -221,7 +221,7 @@ func (f *fleet) connect() (report, error) {
 	return out, err
 }
 
-// bump changes the first assignment `times` times, and waits after each for every proxy's acknowledgement.
+// bump changes the first assignment `times` times, and waits each time until every proxy has acknowledged.
 func (f *fleet) bump(times int) (report, error) {
 	var rounds []float64
 	total := 0.0

@@ -1,10 +1,10 @@
-// A load generator for discovery services: many proxies over mTLS, one connection each, that acknowledge
-// what they get. It takes commands on standard input and answers each with one line of JSON:
+// A load generator for discovery services: many proxies over mTLS, with one connection each, which acknowledge
+// all responses. Commands are read from standard input, and each is answered with one line of JSON:
 //
-//	connect     open every stream, wait until the last has its first configuration
-//	bump N      change the first assignment N times by the control port, one after the other
-//	idle MS     wait, and report what came unasked
-//	disconnect  close every connection; in delta, what was received is remembered for the next connect
+//	connect     open every stream, and wait until all have their first configuration
+//	bump N      change the first assignment N times through the control port
+//	idle MS     wait, and report responses in this time
+//	disconnect  close every connection; delta proxies keep their resources for the next connect
 package main
 
 import (

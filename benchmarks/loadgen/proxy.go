@@ -15,8 +15,8 @@ import (
 
 const adsService = "/envoy.service.discovery.v3.AggregatedDiscoveryService/"
 
-// proxy is one client: one connection, one stream. Its fields belong to the goroutine that runs it, but
-// got and settled are written under the fleet's mutex too, for whoever asks why a proxy still waits.
+// proxy is one client with one connection and one stream. Its fields belong to the goroutine that runs it, but
+// got and settled are written under the fleet's mutex too, because error messages about waiting proxies read them.
 type proxy struct {
 	number  int
 	fleet   *fleet
@@ -25,15 +25,15 @@ type proxy struct {
 	cancel  context.CancelFunc
 	stopped sync.WaitGroup
 
-	asked   map[string]bool              // types asked for on this stream
-	got     map[string]int               // resources received on this stream by type, at least
+	asked   map[string]bool              // types requested on this stream
+	got     map[string]int               // minimum number of resources received on this stream by type
 	version map[string]string            // newest version by type, on this stream
-	held    map[string]map[string]string // versions by name, delta: survives the stream
+	held    map[string]map[string]string // delta: versions by name, which survive the stream
 	settled bool                         // has its first configuration
-	counted int64                        // the last round that was counted
+	counted int64                        // the last counted round
 }
 
-// order is that of Envoy's start: each type is asked for when the one before has come.
+// order is that of Envoy's start: each type is requested after the previous one was received.
 func (p *proxy) order() []string {
 	if p.fleet.mesh {
 		return []string{wire.ClusterType, wire.EndpointType, wire.ListenerType, wire.RouteType}
@@ -41,9 +41,9 @@ func (p *proxy) order() []string {
 	return []string{wire.EndpointType}
 }
 
-// connect dials, opens the stream and asks; the rest happens when responses come.
+// connect dials, opens the stream and sends the first request; responses trigger the others.
 func (p *proxy) connect(ctx context.Context) error {
-	retry := backoff.Config{BaseDelay: 500 * time.Millisecond, Multiplier: 1.6, Jitter: 0.5, MaxDelay: 30 * time.Second} // as Envoy's
+	retry := backoff.Config{BaseDelay: 500 * time.Millisecond, Multiplier: 1.6, Jitter: 0.5, MaxDelay: 30 * time.Second} // as in Envoy
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(p.fleet.credentials),
 		grpc.WithInitialWindowSize(wire.StreamWindow),
@@ -76,7 +76,7 @@ func (p *proxy) connect(ctx context.Context) error {
 	if !p.slow && len(p.held) == 0 {
 		types = types[:1]
 	}
-	for _, typeURL := range types { // after a reconnect, as Envoy does, everything at once
+	for _, typeURL := range types { // after a reconnect all types at once, as Envoy does
 		if err := p.ask(typeURL); err != nil {
 			return err
 		}
@@ -118,9 +118,9 @@ func (p *proxy) receive() {
 	}
 }
 
-// take acknowledges a response, and tells the fleet when it was what is waited for.
+// take acknowledges a response, and informs the fleet if the round waits for it.
 func (p *proxy) take(data []byte) error {
-	round := p.fleet.round.Load() // the round begins before its change is asked for
+	round := p.fleet.round.Load() // the round begins before its change is requested
 	received, err := wire.ReadResponse(data, p.fleet.delta && p.fleet.mesh)
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (p *proxy) hold(received wire.Response) {
 	}
 }
 
-// progress asks for the next type when one is complete, and is done when all are.
+// progress requests the next type when one is complete, and ends when all are.
 func (p *proxy) progress() error {
 	for _, typeURL := range p.order() {
 		if !p.asked[typeURL] {
@@ -179,7 +179,7 @@ func (p *proxy) complete(typeURL string) bool {
 	_, answered := p.version[typeURL]
 	expected := p.fleet.expected(typeURL)
 	if p.fleet.delta && typeURL != wire.EndpointType && len(p.held[typeURL]) >= expected {
-		// What is held already need not come again; of routes, not even an answer.
+		// The server need not send held resources again; for routes not even a response.
 		return answered || typeURL == wire.RouteType
 	}
 	return answered && p.got[typeURL] >= expected
@@ -194,7 +194,7 @@ func (p *proxy) disconnect() {
 	}
 }
 
-// slowConn reads as usual until TLS and HTTP/2 are set up, and then a few bytes at a time.
+// slowConn reads normally until TLS and HTTP/2 are set up, and then a few bytes at a time.
 type slowConn struct {
 	net.Conn
 	read int
@@ -210,7 +210,7 @@ func (c *slowConn) Read(buffer []byte) (int, error) {
 	return size, err
 }
 
-// dial counts: every connection beyond the first was refused, or ended in its handshake.
+// dial counts connections: every one after the first means that the server refused one, or ended its handshake.
 func (p *proxy) dial(ctx context.Context, address string) (net.Conn, error) {
 	p.fleet.dials.Add(1)
 	var dialer net.Dialer

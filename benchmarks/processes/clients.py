@@ -79,7 +79,7 @@ class Sidecars:
         return report
 
     def among(self, names: Iterable[str]) -> frozenset[int]:
-        """Return the numbers of the connected sidecars among these names."""
+        """Return the numbers of the connected sidecars among these names, for example `{0, 1}`."""
         numbers = (self._numbers.get(name, self.connected) for name in names)
         return frozenset(number for number in numbers if number < self.connected)
 

@@ -9,7 +9,7 @@ TOKEN_HEADER: Final = "demo-token"  # noqa: S105 - a mark by which a probe's req
 IDENTITY_HEADER: Final = "identity"
 """Header with the name of the responding program."""
 POD_HEADER: Final = "pod"
-"""Header with the Pod of the responding program."""
+"""Header with the responding Pod, for example `bookstore-5d8f6c7b9-x2x4k`."""
 USER_AGENT: Final = "bookstore-http-client/1.0"
 
 BOOKS_BOUGHT: Final = "/books-bought"

@@ -99,7 +99,7 @@ def _mark(verdict: Verdict | None) -> Text:
 
 
 def wrong(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
-    """Return one line for each failed check."""
+    """Return one line for each failed check, for example `phase C: split: expected ..., observed ...`."""
     return tuple(
         f"phase {verdict.phase}: {verdict.what}: expected {verdict.expected}, observed {verdict.observed}"
         for verdict in verdicts

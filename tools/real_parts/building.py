@@ -17,7 +17,7 @@ from tools.real_parts.parts import Part
 
 
 class PartError(RuntimeError):
-    """Error for a part that could not be built or run.
+    """Error in building or running a part.
 
     Output of Go is printed before, other output is in the message.
     """
@@ -42,7 +42,7 @@ def shared(part: Part) -> Path:
 
 
 def is_built(part: Part) -> bool:
-    """Return whether the part is built in its pinned version."""
+    """Return whether the part is built in the pinned version."""
     stamp = cache() / "stamp" / part.name
     return program(part).exists() and stamp.exists() and stamp.read_text("ascii").strip() == part.stamp
 
@@ -53,7 +53,7 @@ def has_go() -> bool:
 
 
 def build(part: Part, say: Callable[[str], None] = print) -> Path:
-    """Build a part, unless its version is built already; return the program, or raise PartError."""
+    """Build a part, unless this version is built already; return the program, or raise PartError."""
     if is_built(part):
         return program(part)
     if not has_go():
@@ -104,7 +104,7 @@ def download(part: Part) -> dict[str, Any]:
 
 
 def _go(folder: Path, *words: str) -> str:
-    """Run Go with a temporary folder of its own, which is removed in any case; return the output."""
+    """Run Go with a new temporary folder, which is removed in any case; return the output."""
     with tempfile.TemporaryDirectory(prefix="work-", dir=cache(), ignore_cleanup_errors=True) as work:
         environment = {**os.environ, "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0", "GOTMPDIR": work}
         try:

@@ -5,8 +5,8 @@ namespaces no ServiceAccounts. With controllers they do, deleted namespaces are 
 ServiceAccounts are logged to `log/audit.log`.
 
 The cluster has neither scheduler nor kubelet (`tools.real_parts.node` has both), so a Pod runs if a test
-writes this into its status. All programs listen on loopback or in namespaces. All files are in one folder:
-`admin.kubeconfig`, `keys/`, `log/` and etcd's data.
+writes this into the Pod's status. All programs listen on loopback or in namespaces. All files are in one
+folder: `admin.kubeconfig`, `keys/`, `log/` and etcd's data.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from tools.real_parts.processes import Program, Service, running
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A Kubernetes API: its address and the credentials of its administrator."""
+    """A Kubernetes API: address and administrator's credentials."""
 
     place: Place
 
@@ -51,7 +51,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class RunningCluster(Cluster):
-    """A cluster started here: with its CA, and with its API server, which can be killed and restarted."""
+    """A cluster started here, with CA and API server; the API server can be killed and restarted."""
 
     keys: Keys
     api: Service
@@ -59,11 +59,11 @@ class RunningCluster(Cluster):
 
     @property
     def enter(self) -> tuple[str, ...]:
-        """Return the prefix of commands that connect to the cluster; empty on loopback."""
+        """Return the prefix of commands with connections to the cluster; empty on loopback."""
         return () if self.inside is None else self.inside.network
 
     def compact(self) -> int:
-        """Compact etcd's history; return the oldest revision that is left."""
+        """Compact etcd's history; return the oldest remaining revision."""
         revision = int(self._etcd("/v3/kv/range", {"key": "AA=="})["header"]["revision"])
         self._etcd("/v3/kv/compaction", {"revision": revision, "physical": True})
         return revision
@@ -95,7 +95,7 @@ _CLIENTS: Final[Mapping[str, Sequence[str]]] = {
 def cluster(
     folder: Path, *, controlled: bool = False, inside: Namespaces | None = None
 ) -> Iterator[RunningCluster]:
-    """Build missing parts, start a cluster in a new folder, and stop its programs at the end of the block.
+    """Build missing parts, start a cluster in a new folder, and stop all programs at the end of the block.
 
     The API listens on loopback, or with `inside` at the node's address in these namespaces. `controlled` adds
     the controllers.

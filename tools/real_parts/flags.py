@@ -15,7 +15,7 @@ SERVICES: Final = "10.96.0.0/12"
 FIRST_SERVICE: Final = "10.96.0.1"
 PODS: Final = "10.244.0.0/16"
 NODE_ADDRESS: Final = "10.99.0.1"
-"""Address of the node and of its API server.
+"""Address of the node and of the API server.
 
 Each node has its own network, so all nodes have the same address.
 """
@@ -31,7 +31,7 @@ _UNWANTED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Location of a cluster: its folder, the ports of its programs, and the host of its API server.
+    """Location of a cluster: folder, ports of the programs, and host of the API server.
 
     If Pods run, the host is the address of the node.
     """
@@ -45,7 +45,7 @@ class Place:
 
     @property
     def has_node(self) -> bool:
-        """Return whether the cluster has a node that runs Pods."""
+        """Return whether the cluster has a node for Pods."""
         return self.host != LOOPBACK
 
     @property
@@ -93,7 +93,7 @@ def etcd(place: Place) -> list[str]:
 def api_server(place: Place, *, controlled: bool) -> list[str]:
     """Return the flags of the API server.
 
-    Without controllers the admission of ServiceAccounts is off, because each Pod would wait for its account.
+    Without controllers the admission of ServiceAccounts is off, because each Pod would wait for an account.
     """
     keys = place.keys
     return [

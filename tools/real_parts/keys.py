@@ -44,7 +44,7 @@ class Keys:
         self._write(f"{name}.key", _private(key))
 
     def signing(self, name: str) -> None:
-        """Write a private key for signing tokens, and its public key as `NAME.pub`."""
+        """Write a private key for signing tokens, and the public key as `NAME.pub`."""
         key = ec.generate_private_key(ec.SECP256R1())
         public = key.public_key().public_bytes(
             serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
@@ -67,7 +67,7 @@ class Keys:
         self.kubeconfig_of(path, name, server, user)
 
     def kubeconfig_of(self, path: Path, name: str, server: str, user: Mapping[str, object]) -> None:
-        """Write a kubeconfig; `user` is the user's entry in it, for example `{"token": ...}`."""
+        """Write a kubeconfig; `user` is the user's entry, for example `{"token": ...}`."""
         cluster = {"server": server, "certificate-authority-data": self._data("ca.crt")}
         config = {
             "apiVersion": "v1",

@@ -1,6 +1,6 @@
-"""Namespaces of a node: network, mounts and processes, which end with the process that created them.
+"""Namespaces of a node: network, mounts and processes, which end with their creator.
 
-A node exists only in its namespaces and leaves nothing behind: the kernel kills its processes and removes its
+A node exists only in its namespaces and leaves nothing behind: the kernel kills the processes and removes
 mounts and networks, even if the creator is killed.
 """
 
@@ -62,7 +62,7 @@ class Namespaces:
         return within(self.network_file, work)
 
     def run(self, *words: str, given: str = "") -> str:
-        """Run a command in all namespaces; return its output, or raise PartError if it fails."""
+        """Run a command in all namespaces; return the output, or raise PartError for a failure."""
         done = subprocess.run([*self.whole, *words], input=given, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise PartError(f"`{' '.join(words)}` failed: {done.stderr.strip() or done.stdout.strip()}")

@@ -1,4 +1,4 @@
-"""A cluster that runs Pods: a kubelet with its companions, on one node in namespaces of its own.
+"""A cluster for running Pods: kubelet and companions on one node, in separate namespaces.
 
 Images are never pulled: Pods use only images loaded by `Node.load` (`tools.real_parts.images.archives` makes
 them from files of this machine). Services have addresses and DNS names inside the node. The network of this
@@ -28,7 +28,7 @@ from tools.real_parts.parts import COREDNS, KUBE_PROXY, KUBELET, NODE, SCHEDULER
 from tools.real_parts.processes import PATIENCE, Program, Service, running
 
 BRIDGE: Final = "bridge0"
-"""Bridge of the node's own network; other machines of a test can be connected to it."""
+"""Bridge of the node's own network; other machines of a test can be connected."""
 
 _PROGRAMS: Final = (
     "busybox",
@@ -60,7 +60,7 @@ def lacking() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A running node: its cluster, its namespaces, and its kubelet, which can be killed and restarted."""
+    """A running node: cluster, namespaces, and the kubelet, which can be killed and restarted."""
 
     cluster: RunningCluster
     inside: Namespaces

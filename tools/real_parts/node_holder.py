@@ -2,8 +2,8 @@
 
 Run this file with `python -I -S node_holder.py GROUP` and a pipe as standard input. The program prints one
 line: the pid of a process inside the namespaces. At the end of the pipe all processes inside are killed and
-the groups are removed. Folders that a node's programs write to are covered by mounts in memory, so that none
-of the files reaches a disk.
+the groups are removed. Mounts in memory cover the folders for output of a node's programs, so none of the
+files reaches a disk.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ def _make(group: Path) -> None:
 
 
 def _remove(group: Path) -> bool:
-    """Remove a group and its subgroups; return whether the group is gone."""
+    """Remove a group with all subgroups; return whether the group is gone."""
     for each in (*sorted((path for path in group.rglob("*/")), reverse=True), group):
         with contextlib.suppress(OSError):  # the group still has processes, or is gone
             each.rmdir()
@@ -57,7 +57,7 @@ def _remove(group: Path) -> bool:
 def hold(name: str) -> str:
     """Create the namespaces, print the pid inside, and remove all at the end.
 
-    Return the groups that are left.
+    Return the remaining groups.
     """
     made = list(groups(name))
     try:

@@ -21,7 +21,7 @@ _VERSIONED: Final = "k8s.io/component-base/version"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A program: its module and version, the package to build, and further settings of the build.
+    """A program: module and version, the package to build, and further settings of the build.
 
     `requires` are modules in other versions than in the part's go.mod. `staging` is the version of modules
     that the part's go.mod replaces by folders; empty if there are none. `variables` are set by the linker.
@@ -41,7 +41,7 @@ class Part:
 
     @property
     def stamp(self) -> str:
-        """Return the stamp of a built program: its version, and a digest of the source if it is our own."""
+        """Return the stamp of a built program: the version, and a digest of the source if we wrote it."""
         digest = hashlib.sha256(self.source.encode()).hexdigest()[:12]
         return f"{self.version} {digest}" if self.source else self.version
 

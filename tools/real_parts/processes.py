@@ -1,6 +1,6 @@
 """Processes of a cluster: start, wait until ready, kill, restart, and stop at the end of the block.
 
-They also end with this process, however it ends.
+The programs also end with this process, in whatever way this happens.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ _STARTER: Final = ThreadPoolExecutor(1, thread_name_prefix="starts programs")
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program to start: its flags, the folder of its log, and a URL that answers 200 if it is ready.
+    """A program to start: flags, log folder, and a URL with status 200 for a ready program.
 
     With `inside` the program runs in the network of these namespaces, and with `apart` in all of them.
     """
@@ -63,7 +63,7 @@ class Program:
 
 
 class Service(contextlib.AbstractContextManager["Service"]):
-    """A running program, stopped at the end of its block; it can be killed and restarted."""
+    """A running program, stopped at the end of its block; the program can be killed and restarted."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -76,7 +76,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
         end(self.process, _ENDING)
 
     def until_ready(self) -> Self:
-        """Wait until the program answers 200; raise PartError with the end of its log if it does not."""
+        """Wait until the program answers 200; raise PartError with the end of the log after a timeout."""
         began = time.monotonic()
         while not self._answers():
             waited = time.monotonic() - began

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// fleet is all the sidecars, and what came to them since the last report.
+// fleet is all sidecars, with their responses since the last report.
 type fleet struct {
 	address   string
-	directory string // of certificates; plaintext without
+	directory string // of certificates; plaintext if empty
 	parallel  int
 	deadline  time.Duration
 	sidecars  []*sidecar
-	connected int // the first so many of them
+	connected int // number of connected sidecars, always the first ones
 	references
 
 	closing atomic.Bool
@@ -29,11 +29,11 @@ type fleet struct {
 	touch   map[int]bool
 	newest  time.Time
 	lost    int
-	losses  []string // of those lost and refused, the first few
+	losses  []string // first few reasons for lost and refused streams
 	refused int
 }
 
-// came is one response: when it was received and acknowledged, whose it is, and what was in it.
+// came is one response: times of receipt and acknowledgement, its sidecar, and its contents.
 type came struct {
 	Received  int64  `json:"received"`
 	Acked     int64  `json:"acked"`
@@ -44,7 +44,7 @@ type came struct {
 	Removed   int    `json:"removed"`
 }
 
-// report is what a command answers, as one line of JSON.
+// report is the answer to a command, as one line of JSON.
 type report struct {
 	Responses  []came   `json:"responses"`
 	Configured []int64  `json:"configured"`
@@ -70,12 +70,12 @@ func (f *fleet) ended(s *sidecar, err error) {
 	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if f.lost++; f.lost <= 3 { // the first ones say enough
+	if f.lost++; f.lost <= 3 { // three reasons are enough for the report
 		f.losses = append(f.losses, fmt.Sprintf("%s: %v", s.name, err))
 	}
 }
 
-// refuse notes a stream that was ended before its sidecar had all, and which will be opened again.
+// refuse counts a stream that ended before its sidecar was configured; it will be opened again.
 func (f *fleet) refuse(reason error) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -84,7 +84,7 @@ func (f *fleet) refuse(reason error) {
 	}
 }
 
-// take returns what came since the last report, and begins anew.
+// take returns the responses since the last report, and resets the list.
 func (f *fleet) take() report {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -93,7 +93,7 @@ func (f *fleet) take() report {
 	return out
 }
 
-// wait returns when enough sidecars were touched and nothing came for a while, or at the limit.
+// wait returns when enough sidecars have a response and the quiet period has passed, or at the limit.
 func (f *fleet) wait(count int, quiet, limit time.Duration) report {
 	began := time.Now()
 	for ticks := time.NewTicker(time.Millisecond); ; <-ticks.C {
@@ -110,7 +110,7 @@ func (f *fleet) wait(count int, quiet, limit time.Duration) report {
 	}
 }
 
-// roots returns what is to have signed the control plane's certificate, nil in plaintext.
+// roots returns the CA certificates for the control plane; nil in plaintext.
 func (f *fleet) roots() (*x509.CertPool, error) {
 	if f.directory == "" {
 		return nil, nil
@@ -126,8 +126,8 @@ func (f *fleet) roots() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// connect opens streams until so many are, `parallel` at a time (0: all at once), and waits until the new ones
-// are configured.
+// connect opens streams up to a number of them, `parallel` at a time (0: all at once), and waits until the
+// new ones are configured.
 func (f *fleet) connect(count int) (report, error) {
 	f.closing.Store(false)
 	roots, err := f.roots()
@@ -139,7 +139,7 @@ func (f *fleet) connect(count int) (report, error) {
 	}
 	fresh := f.sidecars[f.connected:count]
 	f.connected = count
-	f.missing.Add(int64(len(fresh))) // one that is connected may have lost its stream, and is waited for, too
+	f.missing.Add(int64(len(fresh))) // connected sidecars may have lost their streams, and count too
 	limit := f.parallel
 	if limit == 0 {
 		limit = len(fresh)
@@ -170,7 +170,7 @@ func (f *fleet) connect(count int) (report, error) {
 	return out, nil
 }
 
-// waiting describes a sidecar that is not configured, for the message of a failure.
+// waiting describes an unconfigured sidecar for an error message.
 func (f *fleet) waiting(fresh []*sidecar) string {
 	for _, s := range fresh {
 		if s.configured.Load() == 0 {

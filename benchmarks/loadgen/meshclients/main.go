@@ -1,13 +1,13 @@
 // Light sidecars for a real control plane: each has its own certificate, one connection and one delta ADS
-// stream, subscribes as Envoy does (clusters and listeners by wildcard, endpoints, routes and secrets by the
-// names that those hold), and acknowledges everything. It takes commands on standard input and answers each
+// stream, subscribes as Envoy does (clusters and listeners by wildcard; endpoints, routes and secrets by the
+// names in them), and acknowledges everything. Commands are read from standard input, and each is answered
 // with one line of JSON:
 //
-//	connect COUNT           open streams until so many are, wait until each has all that it asked for
-//	wait COUNT QUIET LIMIT  wait until COUNT sidecars got something and nothing came for QUIET ms, or LIMIT ms
+//	connect COUNT           open streams up to COUNT, wait until each has all requested resources
+//	wait COUNT QUIET LIMIT  wait until COUNT sidecars have a response and QUIET ms are silent, or for LIMIT ms
 //	disconnect              close every connection
 //
-// An answer lists every response since the answer before; moments are nanoseconds of the system's clock.
+// An answer lists all responses since the previous answer; times are nanoseconds of the system's clock.
 package main
 
 import (

@@ -16,11 +16,11 @@ import (
 	"meshwright.benchmarks/loadgen/wire"
 )
 
-// reference is what a resource names, by type.
+// reference has the names in a resource, by type.
 type reference map[string][]string
 
-// references remembers what each body names, by its hash: sidecars hold the same ones, and not every control
-// plane gives a resource a version of its own.
+// references caches the names in each body by its hash: sidecars hold the same bodies, and not every control
+// plane gives each resource its own version.
 type references struct {
 	mutex sync.Mutex
 	known map[uint64]reference
@@ -28,7 +28,7 @@ type references struct {
 
 var seed = maphash.MakeSeed()
 
-// of returns what a resource names.
+// of returns the names in a resource.
 func (r *references) of(one wire.Named) (reference, error) {
 	key := maphash.Bytes(seed, one.Body)
 	r.mutex.Lock()
@@ -49,7 +49,7 @@ func (r *references) of(one wire.Named) (reference, error) {
 	return found, nil
 }
 
-// visit walks a message and everything packed in it; what is of no type we know is passed over.
+// visit walks a message and all messages packed in it; unknown types are skipped.
 func visit(message protoreflect.Message, found reference) {
 	switch each := message.Interface().(type) {
 	case *anypb.Any:
@@ -69,7 +69,7 @@ func visit(message protoreflect.Message, found reference) {
 		found[wire.RouteType] = append(found[wire.RouteType], each.GetRouteConfigName())
 	case *tlsv3.SdsSecretConfig:
 		if each.GetSdsConfig().GetAds() == nil {
-			return // somebody else has it, such as an agent beside the sidecar
+			return // another program has it, for example the agent next to the sidecar
 		}
 		found[wire.SecretType] = append(found[wire.SecretType], each.GetName())
 	}

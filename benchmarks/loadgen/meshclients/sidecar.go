@@ -24,10 +24,10 @@ import (
 
 const method = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
 
-// holders are the types whose resources name others; the others are asked for by those names.
+// holders are the types whose resources name others; the other types are requested by these names.
 var holders = []string{wire.ClusterType, wire.ListenerType, wire.RouteType}
 
-// sidecar is one client: one connection, one stream. Its maps belong to the goroutine that receives.
+// sidecar is one client with one connection and one stream. Its maps belong to the receiving goroutine.
 type sidecar struct {
 	number  int
 	name    string
@@ -38,11 +38,11 @@ type sidecar struct {
 	cancel  context.CancelFunc
 	stopped sync.WaitGroup
 
-	answered   map[string]bool                 // types that were answered
+	answered   map[string]bool                 // types with a response
 	asked      map[string]map[string]bool      // names subscribed to, by type
-	held       map[string]map[string]bool      // names received, or told to be absent, by type
-	named      map[string]map[string]reference // by holder's type and name: what it names
-	configured atomic.Int64                    // when all that was asked for had come
+	held       map[string]map[string]bool      // names received, or known to be absent, by type
+	named      map[string]map[string]reference // by the holder's type and name: the names in it
+	configured atomic.Int64                    // time at which all requested resources were received
 }
 
 func (s *sidecar) credentials(roots *x509.CertPool) (credentials.TransportCredentials, error) {
@@ -57,7 +57,7 @@ func (s *sidecar) credentials(roots *x509.CertPool) (credentials.TransportCreden
 	return credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{certificate}, RootCAs: roots}), nil
 }
 
-// connect dials, opens the stream and asks for clusters; the rest happens when responses come.
+// connect dials, opens the stream and requests clusters; responses trigger the other requests.
 func (s *sidecar) connect(roots *x509.CertPool) error {
 	s.roots = roots
 	secure, err := s.credentials(roots)
@@ -86,7 +86,7 @@ func (s *sidecar) connect(roots *x509.CertPool) error {
 	s.held, s.named = map[string]map[string]bool{}, map[string]map[string]reference{}
 	s.configured.Store(0)
 	err = s.send(&wire.Request{TypeURL: wire.ClusterType, Node: s.node})
-	if err != nil && !errors.Is(err, io.EOF) { // whose reason comes with what is received
+	if err != nil && !errors.Is(err, io.EOF) { // the receiving side gets the reason
 		return err
 	}
 	s.stopped.Add(1)
@@ -117,8 +117,7 @@ func (s *sidecar) receive() {
 	}
 }
 
-// again connects anew, after a while, when a control plane has ended a stream, whether all had come by it or
-// not, as Envoy does.
+// again reconnects after a delay when the control plane has ended a stream, configured or not, as Envoy does.
 func (s *sidecar) again(reason error) {
 	if s.configured.Load() == 0 {
 		s.fleet.refuse(reason)
@@ -133,7 +132,7 @@ func (s *sidecar) again(reason error) {
 	}
 }
 
-// take acknowledges a response and asks for what it names.
+// take acknowledges a response and requests the names in it.
 func (s *sidecar) take(data []byte, received time.Time) error {
 	response, err := wire.ReadResponse(data, true)
 	if err != nil {
@@ -166,7 +165,7 @@ func (s *sidecar) take(data []byte, received time.Time) error {
 	return nil
 }
 
-// hold takes over what a response holds and removes, and follows the names in it.
+// hold applies the resources and removals of a response, and follows the names in it.
 func (s *sidecar) hold(response wire.Response) error {
 	names, held := s.named[response.TypeURL], s.held[response.TypeURL]
 	if held == nil {
@@ -189,7 +188,7 @@ func (s *sidecar) hold(response wire.Response) error {
 		if response.TypeURL == wire.ClusterType || response.TypeURL == wire.ListenerType {
 			delete(held, name)
 		} else {
-			held[name] = true // it is known to be absent
+			held[name] = true // known to be absent
 		}
 	}
 	if !holds {
@@ -198,7 +197,7 @@ func (s *sidecar) hold(response wire.Response) error {
 	return s.follow()
 }
 
-// follow subscribes to what is named now, and unsubscribes from what is not named any more.
+// follow subscribes to new names, and unsubscribes from names that are gone.
 func (s *sidecar) follow() error {
 	wanted := map[string]map[string]bool{wire.EndpointType: {}, wire.RouteType: {}, wire.SecretType: {}}
 	for _, holder := range holders {
@@ -225,7 +224,7 @@ func (s *sidecar) follow() error {
 			}
 		}
 		s.asked[typeURL] = wanted[typeURL]
-		slices.Sort(asking.Names) // Envoy keeps both in a std::set: those who ask for the same send the same bytes
+		slices.Sort(asking.Names) // Envoy keeps both in a std::set, so equal requests have equal bytes
 		slices.Sort(asking.Unsubscribe)
 		if len(asking.Names)+len(asking.Unsubscribe) > 0 {
 			if err := s.send(&asking); err != nil {
@@ -236,7 +235,7 @@ func (s *sidecar) follow() error {
 	return nil
 }
 
-// complete says whether everything that was asked for has come.
+// complete returns whether all requested resources were received.
 func (s *sidecar) complete() bool {
 	if !s.answered[wire.ClusterType] || !s.answered[wire.ListenerType] {
 		return false

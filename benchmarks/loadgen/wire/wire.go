@@ -19,15 +19,15 @@ const (
 	SecretType   = typePrefix + "envoy.extensions.transport_sockets.tls.v3.Secret"
 )
 
-// StreamWindow and ConnectionWindow are bytes that may come unasked, as many as Envoy's. Said outright, they have
-// gRPC measure no bandwidth: it sends a PING with all that comes, and the server's answers to those would be
-// counted as CPU of the server. Envoy sends none.
+// StreamWindow and ConnectionWindow are flow-control windows in bytes, as large as Envoy's. With explicit windows
+// gRPC does not measure the bandwidth: it would send a PING with all received data, and the server's answers
+// would count as CPU time of the server. Envoy sends none.
 const (
 	StreamWindow     = 16 << 20
 	ConnectionWindow = 24 << 20
 )
 
-// RawCodec hands messages through as bytes: this program reads a few fields of them, and encodes few.
+// RawCodec passes messages on as bytes, because this program reads and writes only a few fields.
 type RawCodec struct{}
 
 // Marshal passes bytes on.
@@ -41,7 +41,7 @@ func (RawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// Name is that of the codec it replaces.
+// Name returns the name of the replaced codec.
 func (RawCodec) Name() string { return "proto" }
 
 // Request is a DiscoveryRequest or DeltaDiscoveryRequest.
@@ -55,7 +55,7 @@ type Request struct {
 	Nonce       string
 }
 
-// Node returns an encoded Node that says its identifier alone.
+// Node returns an encoded Node with only an identifier.
 func Node(identifier string) []byte {
 	return protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), identifier)
 }
@@ -96,23 +96,23 @@ func (r *Request) Encode(delta bool) []byte {
 	return out
 }
 
-// Named is one resource of a delta response; Body is its Any, a part of the response's bytes.
+// Named is one resource of a delta response; Body is its Any, a slice of the response's bytes.
 type Named struct {
 	Name, Version string
 	Body          []byte
 }
 
-// Response is what is read of a DiscoveryResponse or DeltaDiscoveryResponse.
+// Response has the fields read from a DiscoveryResponse or DeltaDiscoveryResponse.
 type Response struct {
 	Version, TypeURL, Nonce string
 	Resources               int
-	Named                   []Named  // delta, and only if asked for
+	Named                   []Named  // delta, and only on request
 	Removed                 []string // delta
 }
 
 var errMalformed = errors.New("not a discovery response")
 
-// ReadResponse reads either message; withNames asks for the names in a delta response.
+// ReadResponse reads either message; withNames also reads the names in a delta response.
 func ReadResponse(data []byte, withNames bool) (Response, error) {
 	var out Response
 	err := eachField(data, func(number protowire.Number, value []byte) error {
@@ -131,7 +131,7 @@ func ReadResponse(data []byte, withNames bool) (Response, error) {
 		case 5:
 			out.Nonce = string(value)
 		case 6:
-			if withNames { // in state of the world it is another field
+			if withNames { // state of the world has another field
 				out.Removed = append(out.Removed, string(value))
 			}
 		}
@@ -156,7 +156,7 @@ func readNamed(data []byte) (Named, error) {
 	return out, err
 }
 
-// eachField visits the length-delimited fields of a message and passes over all others.
+// eachField visits the length-delimited fields of a message and skips the others.
 func eachField(data []byte, visit func(protowire.Number, []byte) error) error {
 	for len(data) > 0 {
 		number, kind, size := protowire.ConsumeTag(data)

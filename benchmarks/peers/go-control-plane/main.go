@@ -1,7 +1,7 @@
 // The peer of the fan-out benchmark: ClusterLoadAssignments served by go-control-plane's SnapshotCache.
 //
-// It takes the same flags, offers the same control port and serves the same resources as
-// benchmarks/synthetic_server.py. One node key stands for every node, so that a change is one SetSnapshot.
+// Flags, control port and resources are those of benchmarks/synthetic_server.py. All nodes have the same key, so
+// a change is one SetSnapshot.
 package main
 
 import (
@@ -41,7 +41,7 @@ type oneNode struct{}
 
 func (oneNode) ID(*core.Node) string { return nodeKey }
 
-// assignment makes the endpoints of one service; revision changes their port.
+// assignment returns the endpoints of one service; revision changes their port.
 func assignment(service, endpoints, revision int) *endpoint.ClusterLoadAssignment {
 	members := make([]*endpoint.LbEndpoint, endpoints)
 	for i := range members {
@@ -60,7 +60,7 @@ func assignment(service, endpoints, revision int) *endpoint.ClusterLoadAssignmen
 	}
 }
 
-// state is what is served, and what changes it.
+// state has the served resources and their changes.
 type state struct {
 	mutex     sync.Mutex
 	cache     cache.SnapshotCache
@@ -69,7 +69,7 @@ type state struct {
 	revision  int
 }
 
-// publish sets the snapshot for the present revision.
+// publish sets the snapshot of the current revision.
 func (s *state) publish(ctx context.Context) error {
 	snapshot, err := cache.NewSnapshot(fmt.Sprint(s.revision), map[resource.Type][]types.Resource{
 		resource.EndpointType: s.resources,
@@ -80,7 +80,7 @@ func (s *state) publish(ctx context.Context) error {
 	return s.cache.SetSnapshot(ctx, nodeKey, snapshot)
 }
 
-// bump makes the first assignment anew; all others are the same objects as before.
+// bump creates the first assignment again; the others stay the same objects.
 func (s *state) bump(ctx context.Context) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -91,7 +91,7 @@ func (s *state) bump(ctx context.Context) error {
 	return s.publish(ctx)
 }
 
-// serverCredentials reads ca.pem, s.pem and s.key; a client certificate is demanded.
+// serverCredentials reads ca.pem, s.pem and s.key; clients must have a certificate.
 func serverCredentials(directory string) (credentials.TransportCredentials, error) {
 	certificate, err := tls.LoadX509KeyPair(filepath.Join(directory, "s.pem"), filepath.Join(directory, "s.key"))
 	if err != nil {
@@ -113,7 +113,7 @@ func serverCredentials(directory string) (credentials.TransportCredentials, erro
 	}), nil
 }
 
-// cpuSeconds is the process's own user and system time.
+// cpuSeconds returns the user and system time of the process.
 func cpuSeconds() float64 {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

@@ -36,12 +36,12 @@ ETC: Final[Files] = {
     "/etc/nsswitch.conf": Text("hosts: files dns\n"),
     "/tmp": Folder(0o1777),  # noqa: S108 - the image's
 }
-"""Files that programs expect on any machine."""
+"""Files expected by programs on any machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image: its name with a tag, its files, and the defaults of its containers.
+    """An image: name with tag, files, and defaults of containers.
 
     `command` follows the entrypoint; `user` is UID:GID, or root if empty. `below` has the files of layers
     shared with other images, the lowest first.
@@ -64,7 +64,7 @@ class Image:
     def write(self, archive: Path, layers: Layers | None = None) -> None:
         """Write an archive in OCI image layout; layers of `below` are taken from `layers`, if given.
 
-        The archive only names layers that were imported before, and does not contain them.
+        Layers imported before are named in the archive, but not contained.
         """
         with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
             own = Layers(Path(folder))
@@ -102,25 +102,25 @@ def _described(media_type: str, content: bytes) -> Mapping[str, object]:
 
 
 def program(path: Path, at: str = "") -> Files:
-    """Return a program and its shared libraries, at the path of this machine or at `at`."""
+    """Return a program and shared libraries, at the path of this machine or at `at`."""
     found = path.resolve()
     return {**libraries([found]), at or str(path): found}
 
 
 def found_program(name: str, at: str = "") -> Files:
-    """Return a program from PATH with its shared libraries; raise PartError if it is missing."""
+    """Return a program from PATH with shared libraries; raise PartError for a missing program."""
     if (path := shutil.which(name)) is None:
         raise PartError(f"the program {name} is missing on this machine, and an image needs it")
     return program(Path(path), at)
 
 
 def busybox(*names: str) -> Files:
-    """Return busybox and links for its applets."""
+    """Return busybox and links for applets, for example `/bin/sh`."""
     return {**found_program("busybox", "/bin/busybox"), **{f"/bin/{each}": Link("busybox") for each in names}}
 
 
 def iptables() -> Files:
-    """Return programs for rules: iptables for IPv4 and IPv6, with its matches and targets, and ip."""
+    """Return programs for rules: iptables for IPv4 and IPv6, with matches and targets, and ip."""
     many = "/usr/sbin/xtables-multi"
     found = {**found_program("iptables-restore", many), **found_program("ip", "/usr/sbin/ip")}
     names = (f"{name}{end}" for name in ("iptables", "ip6tables") for end in ("", "-restore", "-save"))
@@ -129,7 +129,7 @@ def iptables() -> Files:
 
 
 def tree(folder: Path, at: str, skipped: Iterable[str] = ()) -> Files:
-    """Return the files in a folder, except names that match `skipped`, and their shared libraries."""
+    """Return the files in a folder, except names in `skipped` (for example `test`), with shared libraries."""
     patterns = ("__pycache__", *skipped)
     found: dict[str, Entry] = {}
     for parent, folders, names in os.walk(folder):

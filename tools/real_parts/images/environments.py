@@ -17,7 +17,7 @@ from tools.real_parts.images.bytecode import compiled
 from tools.real_parts.images.layers import Entry, Files, Link, Text
 
 HOME: Final = "/opt/meshwright"
-"""Path of the virtual environment in the image; its command is `bin/meshwright`."""
+"""Path of the virtual environment in the image, with the command `bin/meshwright`."""
 
 _ROOT: Final = Path(__file__).parents[3]
 _UNUSED: Final = (
@@ -46,7 +46,7 @@ def environment() -> Files:
 
 @functools.cache
 def compiled_environment() -> Files:
-    """Return the environment with the bytecode of all its modules, as a layer of several images."""
+    """Return the environment with the bytecode of all modules, as a layer of several images."""
     found = environment()
     return {**found, **compiled(found)}
 
@@ -75,7 +75,7 @@ def _installed(site: str) -> Files:
 
 
 def _needed(name: str, found: dict[str, Distribution]) -> dict[str, Distribution]:
-    """Return a distribution with all its installed requirements, by name."""
+    """Return a distribution with all installed requirements, by name."""
     if (key := canonicalize_name(name)) not in found:
         found[key] = distribution(name)
         for required in _required(found[key]):

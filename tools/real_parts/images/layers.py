@@ -14,7 +14,7 @@ _LAYER: Final = "application/vnd.oci.image.layer.v1.tar"
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A symbolic link with its literal target."""
+    """A symbolic link with a literal target."""
 
     target: str
 
@@ -29,7 +29,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder with its own mode and owner; other folders belong to root with mode 0755."""
+    """A folder with mode and owner; other folders belong to root with mode 0755."""
 
     mode: int
     owner: int = 0
@@ -43,7 +43,7 @@ Files = Mapping[str, Entry]
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A written layer: its archive, the size in bytes, and the SHA-256 digest."""
+    """A written layer: archive, size in bytes, and SHA-256 digest."""
 
     path: Path
     size: int

@@ -1,7 +1,7 @@
 """Images of the Dockerfile's targets, made from files of this machine without a container engine.
 
-Entry point, command and user are equal to the Dockerfile's; a test compares. The contents are those of the
-wheel, with this machine's Python, Envoy and iptables in place of Debian's.
+Entry point, command and user are equal to the Dockerfile's; a test compares. The contents are the wheel's,
+with this machine's Python, Envoy and iptables in place of Debian's.
 """
 
 import functools
