@@ -28,8 +28,7 @@ REQUESTS: Final = 10
 SPLIT_REQUESTS: Final = 3000
 """Requests per measured split: a fair coin misses the tolerance of ±5 points once in 26 million samples."""
 SURE_REQUESTS: Final = 600
-"""Requests for a split of 100 to 0: a fault that diverts 1 % of the requests is missed in 1 of 400 samples.
-"""
+"""Requests for a split of 100 to 0: a fault in 1 % of the requests is missed in 1 of 400 samples."""
 SPLIT_TOLERANCE: Final = 5.0
 """Allowed difference between an expected and an observed share, in percentage points."""
 LOOP_ROUNDS: Final = 4

@@ -18,9 +18,7 @@ from meshwright.processes.command import Command
 
 STOP_SECONDS: Final = 5.0
 _SHORTEST_PAUSE, _LONGEST_PAUSE, _SHARE_OF_WAIT = 0.02, 0.25, 0.2
-"""Bounds of the pause between two checks, in seconds, and its share of the wait so far. A check costs CPU
-time.
-"""
+"""Pause between two checks: bounds in seconds, and share of the wait so far. A check costs CPU time."""
 _TAIL: Final = 2000
 _PIPES_SECONDS: Final = 5.0
 

@@ -16,8 +16,7 @@ from benchmarks.processes.programs import BenchmarkError, Distribution
 from benchmarks.processes.quiet import LEAST, CpuUsage, idled, until_quiet
 
 GATHERING: Final = 0.3
-"""Seconds without a response after which a change has reached all sidecars, if the affected ones are unknown.
-"""
+"""Seconds without a response after which a change counts as complete, if its sidecars are unknown."""
 LIMIT: Final = 60.0
 SERIES: Final = 60.0
 """Seconds after which a change is not repeated any more, after two repetitions at least."""

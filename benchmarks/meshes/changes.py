@@ -21,7 +21,7 @@ class Source(Protocol):
     """A place with a mesh and ways to change it: a folder of manifests, or a Kubernetes API."""
 
     def move(self, number: int, replica: int, place: int) -> None:
-        """Give a workload another address; each `place` from 0 on is another one."""
+        """Give a workload another address; consecutive values of `place` give distinct addresses."""
 
     def admit(self, source: int, destination: int, *, narrow: bool) -> None:
         """Allow a service to call all routes of another, or only some with `narrow`."""

@@ -51,7 +51,7 @@ class CpuUsage:
 
 @dataclass(frozen=True, slots=True)
 class QuietProcess:
-    """An idle process: its CPU clock and the time, and whether it is restless in fact."""
+    """CPU clock and time when a process became idle; `restless` if it did not before the limit."""
 
     cpu: float
     moment: float

@@ -77,8 +77,7 @@ class Picture:
     certificates: tuple[tuple[str, datetime], ...] = ()
     problems: tuple[str, ...] = ()
     silent: str = ""
-    """Error of the last query without an answer from the control plane; empty if all queries were answered.
-    """
+    """Error of the last unanswered query to the control plane; empty if all were answered."""
 
 
 def pairs(
