@@ -212,7 +212,7 @@ class Walk:
             tried, served = await self._standing(place)
         tried, served = tried - before_tried, served - before_served
         what = f"purchase loop of {place.name}"
-        observed = f"{tried} tried, the bookstores counted {served}"
+        observed = f"{tried} purchases tried, the bookstores served {served} requests"
         # The last purchase may still be in progress when the counters are read, so one less is enough.
         if is_served(_row(place), phase):
             return Verdict(phase.name, what, "count grows", observed, served >= LOOP_ROUNDS - 1)

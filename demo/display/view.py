@@ -66,7 +66,8 @@ def summary(picture: Picture) -> str:
     synced = sum(sidecar.is_synced for sidecar in picture.sidecars)
     parts.append(f"{synced} of {len(picture.sidecars)} sidecars in sync")
     if picture.problems:
-        parts.append(f"{len(picture.problems)} problems, for example: {picture.problems[0]}")
+        noun = "problem" if len(picture.problems) == 1 else "problems"
+        parts.append(f"{len(picture.problems)} {noun}, for example: {picture.problems[0]}")
     if picture.silent:
         parts.append(_unanswered(picture))
     return "; ".join(parts)

@@ -122,7 +122,7 @@ def test_summary_has_the_picture_in_one_line() -> None:
         "bookbuyer -> bookstore: allowed, 4.0 req/s, last 200; "
         "bookthief -> bookstore: denied, 4.0 req/s, last 403; "
         "books bought: bookstore-v1 75 % (30), bookstore-v2 25 % (10); 1 of 3 sidecars in sync; "
-        "1 problems, for example: MW1 something is wrong"
+        "1 problem, for example: MW1 something is wrong"
     )
 
 
