@@ -1,6 +1,7 @@
-"""What stands under one claim, and what is said of an object that is there twice.
+"""Claims: the keys by which a source knows its objects, and the problems of objects that are defined twice.
 
-A claim is the key under which a source knows an object: that of a Pod is a Workload's (see mesh.objects).
+Several kinds can describe the same thing, and share one claim. For example, the claim of a Pod is the key of
+a Workload with the Pod's name (see mesh.objects).
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from meshwright.specs.codes import Code
 
 
 def held(objects: Mapping[ObjectKey, SourcedObject], claim: ObjectKey) -> SourcedObject | None:
-    """Return what stands under a claim, as whichever kind it was written."""
+    """Return the object of a claim, of whichever kind it was written."""
     for form in claim.forms():
         if (found := objects.get(form)) is not None:
             return found
@@ -22,19 +23,20 @@ def held(objects: Mapping[ObjectKey, SourcedObject], claim: ObjectKey) -> Source
 
 
 def repeats(second: SourcedObject, first: SourcedObject) -> bool:
-    """Say whether an object only says again, as another kind, what the first one says.
+    """Return whether an object repeats the value of the first object as another kind.
 
-    Kubernetes keeps Endpoints and an EndpointSlice of one name for its own API server.
+    For example, Kubernetes keeps Endpoints and an EndpointSlice of the same name for its own API server.
     """
     return second.key.kind != first.key.kind and second.value == first.value
 
 
 def duplicate(second: SourcedObject, key: ObjectKey, first: Origin) -> Problem:
-    """Say that an object is defined again: it was first, under that key and at that place.
+    """Return the problem of an object that is defined again, after the first with this key at this place.
 
-    Of a pod template nothing is in force, whichever counts: overlays and patches may well repeat one.
+    For a pod template the problem is only a warning, because templates are never in force, and overlays and
+    patches often repeat one.
     """
-    # A pod template only describes pods that may come, so that a second one contradicts no running pod.
+    # A pod template describes future Pods only, so a second template cannot contradict a running Pod.
     severity = Severity.WARNING if isinstance(second.value, PodTemplate) else Severity.ERROR
     expected = (
         f"must be defined only once; {key} at {first} is in force, because it is first. Remove one of the two"
@@ -49,9 +51,10 @@ def duplicate(second: SourcedObject, key: ObjectKey, first: Origin) -> Problem:
 
 
 def disputed(second: SourcedObject, first: SourcedObject, winner: str) -> Problem:
-    """Say that a source knows an object otherwise than the one that comes first, and is not heard.
+    """Return the problem of an object that is ignored, because an earlier source has a different one.
 
-    Of workloads and slices it is a warning: two sources may well see one of them a moment apart.
+    For workloads and EndpointSlices the problem is a warning, because two sources can see a change of them at
+    slightly different moments.
     """
     moves = second.key.claim.kind in FORMS
     said = (

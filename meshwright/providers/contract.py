@@ -1,9 +1,11 @@
-"""What every source promises: a directory of manifests, the DNS, a cluster.
+"""The contract of a source, for example a directory of manifests, the DNS or a cluster.
 
-A source answers with pictures (mesh.picture): immutable tables of the objects that it knows at one moment.
-Workloads and EndpointSlices are objects like others. It makes each picture from the one before, so that
-whoever holds an earlier one finds out what has changed at the cost of that. A picture made from nothing is
-right as well, and is compared with the one before in full.
+A source answers with pictures (`mesh.values.picture`): immutable tables of the objects known at one moment,
+workloads and EndpointSlices included. A source makes each picture from the previous one, so that a reader
+with an earlier picture can find the changes at the cost of these changes only. A picture made from scratch is
+correct too, but is compared in full.
+
+`Provider` is the smaller contract for sources in packages of other projects.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -17,12 +19,12 @@ from meshwright.mesh.values.picture import Picture
 
 
 class SourceError(Exception):
-    """A source cannot even begin; the message is one sentence for people."""
+    """A source cannot start; the message is one sentence for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What a source holds: good, in force in its last good form, and refused with nothing in its place."""
+    """Numbers of objects: good, stale (in force in their last good form), and refused (not in force)."""
 
     good: int = 0
     stale: int = 0
@@ -30,20 +32,20 @@ class Counts:
 
     @classmethod
     def of(cls, objects: Mapping[ObjectKey, SourcedObject], stale: int, problems: Iterable[Problem]) -> Self:
-        """Count objects in force; refused are those of which errors tell and that are not among them."""
+        """Count the objects in force; refused objects are the ones with an error that are not in force."""
         bad = {each.key for each in problems if each.severity is Severity.ERROR and each.key is not None}
         return cls(len(objects) - stale, stale, len(bad - objects.keys()))
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """How objects of one kind are followed, by a source that asks for each kind by itself.
+    """State of the watch for one kind, of a source with a watch for each kind.
 
-    `name` is the kind's as permissions have it, such as `traffictargets.access.smi-spec.io`; the `namespace`
-    is empty where all are followed together. `heard` is when anything was last heard of it, be it that no
-    object is new, `last_event` when one was last another, `last_list` when all were last listed. `relists`,
-    `events` and `errors`, by reason, count since the start. `error` and `error_since` are as Freshness has
-    them; where it is not `needed`, nothing is missing from the answer without it.
+    `name` is the kind's name in RBAC rules, for example `traffictargets.access.smi-spec.io`; an empty
+    `namespace` means all namespaces. `heard` is the time of the last sign of life, including one without a
+    new object. `last_event` is the time of the last change, and `last_list` of the last complete list.
+    `relists`, `events` and `errors` (by reason) are counted from the start. `error` and `error_since` are as
+    in `Freshness`. If `needed` is False, the answer of the source is complete without this watch.
     """
 
     name: str
@@ -61,12 +63,12 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """How old a source's answer is.
+    """Age of a source's answer.
 
-    `last_event` is when a change was last seen, `last_full_read` when everything was last looked at without
-    error. While the source cannot be read, `error` says why and `error_since` since when. `held` names what
-    stays in force although the source says that it is gone (see providers.guard). `watches` are what the
-    answer is put together from, sorted by name, where that is more than one.
+    `last_event` is the time of the last change, `last_full_read` the time of the last complete read without
+    an error. While the source cannot be read, `error` has the reason and `error_since` its beginning. `held`
+    names objects in force although the source reports them as gone (see `providers.guard`). `watches`, sorted
+    by name, are the parts of the answer if the source has several.
     """
 
     last_event: datetime | None = None
@@ -78,77 +80,79 @@ class Freshness:
 
 
 class Source(Protocol):
-    """Where objects come from."""
+    """A source of objects."""
 
     @property
     def name(self) -> str:
-        """Return the name by which people know the source; unique in one program."""
+        """Return the name for people, unique in one program."""
         ...
 
     def objects(self) -> Picture[ObjectKey, SourcedObject]:
-        """Return the objects in force; an error never empties them, and no change is the very same picture.
+        """Return the objects in force.
 
-        Of the kinds that are one (see providers.claims) it holds at most one object of a name.
+        An error never empties the picture. Without a change the result is the identical picture. Kinds with a
+        common claim (see `providers.claims`) have at most one object of a name.
         """
         ...
 
     def problems(self) -> Problems:
-        """Return what is wrong in the source, sorted by place; it logs what comes and goes itself."""
+        """Return the problems of the source, sorted by place; the source itself logs their start and end."""
         ...
 
     def freshness(self) -> Freshness:
-        """Say how old the answer is."""
+        """Return the age of the answer."""
         ...
 
     def counts(self) -> Counts:
-        """Count what the source holds; asked every few seconds, so it must not cost what there is."""
+        """Return the numbers of objects; called every few seconds, so the cost must not grow with them."""
         ...
 
     async def first(self) -> None:
-        """Return when the source has said all that it has at the start; to be awaited before `run`.
+        """Return when the source has its first complete answer; to be awaited before `run`.
 
-        Raises SourceError where it cannot begin.
+        Raises SourceError if the source cannot start.
         """
         ...
 
     async def run(self, changed: Callable[[], None]) -> None:
-        """Keep the answer current until cancelled, and call `changed` after each change of anything.
+        """Keep the answer current until cancelled, and call `changed` after each change.
 
-        `changed` is called from the event loop; it must be quick and must not raise.
+        `changed` is called on the event loop; it must be quick and must not raise.
         """
         ...
 
 
 class Follower(Source, Protocol):
-    """A source whose objects follow from those of others: what the DNS is asked for stands in Services."""
+    """A source with objects derived from the objects of others: for example, DNS names come from Services."""
 
     def follow(self, objects: Mapping[ObjectKey, SourcedObject | None]) -> None:
-        """Take over which objects are in force now, None for those that are gone; on the event loop."""
+        """Accept the changed objects, None for a removed object; called on the event loop."""
         ...
 
     async def settled(self) -> None:
-        """Return when it has said what follows from what it was told last, or that takes its time."""
+        """Return when the source has answers for the objects of the last `follow`, or some need more time."""
         ...
 
 
 CONTRACT: Final = 1
-"""The version of `Provider`; another one means that providers must be changed."""
+"""Version of `Provider`; a new version means that providers must be changed."""
 
 
 class Provider(Protocol):
-    """Somebody else's source, which an entry point in the group `meshwright.providers` leads to.
+    """A source in another project's package, found by an entry point in the group `meshwright.providers`.
 
-    What it leads to is called with the provider's options, a mapping of text to text, and returns this; it
-    raises ValueError, with a sentence, for options that are wrong. `contract` is the version that it was
-    written for. It is asked every `seconds` after its last answer, in a thread of its own, and may block.
+    The entry point's object is called with the provider's options, a mapping of text to text, and returns the
+    provider. It raises ValueError, with a sentence, for wrong options. `contract` is the version for which
+    the provider was written. `manifests` is called `seconds` seconds after the previous answer, in a thread
+    of its own, and may block.
     """
 
     contract: int
     seconds: float
 
     def manifests(self) -> Iterable[Mapping[str, object]]:
-        """Return all objects that there are now, as manifests in JSON's own values.
+        """Return all present objects as manifests, with JSON values only.
 
-        Whatever it raises means that it is not known: what it said last stays in force.
+        Any exception means that the objects are unknown, and the previous answer stays in force.
         """
         ...

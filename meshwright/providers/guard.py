@@ -1,7 +1,7 @@
-"""When to believe a source that suddenly says nothing: only after it has said so for a while.
+"""Delay for empty answers: a source that is suddenly empty is believed only after a while.
 
-A share that is not mounted, an emptied directory and a zone that was lost look like a wish to remove
-everything, and seldom are one.
+An unmounted share, an emptied directory or a lost DNS zone looks like a request to remove everything, and is
+usually an accident.
 """
 
 from collections.abc import Sized
@@ -12,24 +12,24 @@ from typing import Final, Generic, TypeVar
 from meshwright.providers.moments import Moment
 
 HOLD: Final = timedelta(seconds=30)
-"""How long an empty answer is held back if nothing else is said."""
+"""Default time for which an empty answer is held back."""
 
 T = TypeVar("T", bound=Sized)
 
 
 @dataclass(frozen=True, slots=True)
 class GuardedValue(Generic[T]):
-    """What is in force, and since when an empty answer is held back from it, None where none is."""
+    """The value in force, and the moment since when an empty answer is held back (None: without one)."""
 
     in_force: T
     held_since: Moment | None = None
 
 
 def guard(before: GuardedValue[T], answer: T | None, now: Moment, wait: timedelta) -> GuardedValue[T]:
-    """Return what is in force after an answer; None is an error, which never changes anything.
+    """Return the value in force after an answer; None means an error, which never changes the value.
 
-    An empty answer where there was something is believed when it has been empty for `wait`; nothing else
-    is held back. With a `wait` of zero nothing is.
+    An empty answer after a value with content is accepted once the answers have been empty for `wait`; with a
+    `wait` of zero it is accepted at once. Any other answer is accepted at once.
     """
     if answer is None:
         return before

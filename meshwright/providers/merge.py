@@ -1,4 +1,4 @@
-"""The objects of several sources as one, by declared precedence."""
+"""The objects of several sources as one set, by declared precedence."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,9 +14,10 @@ Said = tuple[str, Picture[ObjectKey, SourcedObject]]
 
 @dataclass(frozen=True, slots=True)
 class MergedObjects:
-    """What several sources say at one moment, of an object that more than one has the first one's form.
+    """The objects of several sources at one moment; the first source with an object decides its value.
 
-    It holds their own pictures and no table besides; `disputes` are the contradictions, by object.
+    The merged objects refer to the pictures of the sources and have no table of their own, which would double
+    the memory. `disputes` are the contradictions, by claim.
     """
 
     of: tuple[Said, ...] = ()
@@ -24,23 +25,23 @@ class MergedObjects:
 
     @property
     def problems(self) -> Problems:
-        """The contradictions, sorted."""
+        """All contradictions, sorted."""
         return ordered(each for said in self.disputes.values() for each in said)
 
     def objects(self) -> dict[ObjectKey, SourcedObject]:
-        """Return everything that is in force, sorted by key; looks at all there is."""
+        """Return all objects in force, sorted by key; the cost grows with all objects."""
         return dict(
             sorted((key, each) for key, each in self.since(MergedObjects()).items() if each is not None)
         )
 
     def since(self, before: "MergedObjects") -> dict[ObjectKey, SourcedObject | None]:
-        """Return what is in force otherwise than before, None for what is gone; costs what has changed.
+        """Return the objects that differ from `before`, None for removed ones; the cost grows with changes.
 
-        What goes comes before what takes its place under another key.
+        A removal precedes the addition that replaces it under another key.
         """
         edits: dict[ObjectKey, SourcedObject | None] = {}
         if len(_holding(self.of, before.of)) < 2:
-            # One source holds everything, at most one object of a claim: what is other there is other here.
+            # With one source, which has at most one object of a claim, its changes are the merged changes.
             steps = tuple(_steps(self.of, before.of))
             edits.update((key, None) for step in steps for key, each in step.items() if each is None)
             for step in steps:
@@ -57,15 +58,15 @@ class MergedObjects:
         return edits
 
     def in_force(self, claim: ObjectKey) -> SourcedObject | None:
-        """Return what stands under a claim, of whichever source."""
+        """Return the object of a claim, from the first source with one."""
         return next((found for _, objects in self.of if (found := held(objects, claim)) is not None), None)
 
 
 def merge(said: Sequence[Said], before: MergedObjects | None = None) -> MergedObjects:
-    """Merge the objects of named sources: what an earlier one has is in force, whatever later ones say.
+    """Merge the objects of named sources; an earlier source has precedence over later ones.
 
-    What a later source says differently is a problem, the same value is none. Given what sources came to
-    before, it looks at what has changed since; if that is nothing, it returns the very same.
+    A different value in a later source is a problem, an equal value is fine. With `before`, the previous
+    result, only the changes since then are examined. Without a change the result is `before` itself.
     """
     of, before = tuple(said), before or MergedObjects()
     if [(name, id(objects)) for name, objects in of] == [(name, id(objects)) for name, objects in before.of]:
@@ -78,19 +79,19 @@ def merge(said: Sequence[Said], before: MergedObjects | None = None) -> MergedOb
 
 
 def _holding(of: Iterable[Said], before: Iterable[Said]) -> set[str]:
-    """Return the sources that hold anything, or did."""
+    """Return the names of the sources with objects now or before."""
     return {name for name, objects in (*of, *before) if objects}
 
 
 def _steps(of: Iterable[Said], before: Iterable[Said]) -> Iterator[Mapping[ObjectKey, SourcedObject | None]]:
-    """Yield what has changed in each of the sources."""
+    """Yield the changes of each source."""
     new, old = dict(of), dict(before)
     nothing: Picture[ObjectKey, SourcedObject] = Picture()
     return (new.get(name, nothing).since(old.get(name, nothing)) for name in {**new, **old})
 
 
 def _changed(of: Iterable[Said], before: Iterable[Said]) -> dict[ObjectKey, None]:
-    """Return what has changed in one of the sources, by the keys under which they know it."""
+    """Return the claims with a change in any source."""
     return {key.claim: None for step in _steps(of, before) for key in step}
 
 
@@ -98,6 +99,6 @@ def _disputed(claim: ObjectKey, of: Sequence[Said]) -> Iterator[Problem]:
     holders = [(name, found) for name, objects in of if (found := held(objects, claim)) is not None]
     for _, second in holders[1:]:
         winner, first = holders[0]
-        # A file has no age and the cluster's object of the same text has one.
+        # An object in a file has no creation time; the same manifest in the cluster has one.
         if created_at(first.value, "") != created_at(second.value, ""):
             yield disputed(second, first, winner)

@@ -1,13 +1,13 @@
-"""Moments by a clock that only goes forward: what waits, waits its time, however the date is set meanwhile.
+"""Moments of a monotonic clock: waiting times stay right when the system's date is changed.
 
-The clock that knows the date is asked only for what is shown to people.
+The clock with the date is read only for times that people see.
 """
 
 import time
 from datetime import timedelta
 
 Moment = timedelta
-"""A moment, as the time since one that nobody knows: only how far two of them are apart means anything."""
+"""Time since an arbitrary zero; only the difference of two moments has a meaning."""
 
 
 def monotonic() -> Moment:

@@ -1,9 +1,11 @@
-"""The objects of a source as one immutable state: what is in force, and what is wrong.
+"""State of a source's objects: immutable, with the objects in force and the problems.
 
-A holder is what says something of objects as a whole: a file with all its documents, or an object of a
-cluster, which says itself. What a holder says anew changes only what it holds. What is good is in force; an
-object whose newest form cannot be read keeps its last good form, marked stale, whatever is wrong with it: a
-document that cannot be read is the object of the holder that it names, or else may be any that is missing.
+A holder is a unit that a source reads as a whole: a file with all its documents, or one object of a cluster.
+A new reading of a holder changes only the objects of this holder.
+
+A good object is in force. If the newest form of an object cannot be read, its last good form stays in force,
+marked stale. A document that cannot be read counts as the object that it names. Without a readable name it
+may be any object of the same holder that is missing now, so all of them are kept.
 """
 
 from abc import ABC, abstractmethod
@@ -24,17 +26,17 @@ from meshwright.specs.reader import ManifestReading, UnreadManifest
 
 H = TypeVar("H", bound=Hashable)
 
-_ALL_READ: Final[frozenset[str]] = frozenset()  # one for all: each of its own would be 216 bytes
+_ALL_READ: Final[frozenset[str]] = frozenset()  # shared, because each empty frozenset would take 216 bytes
 _SOMEWHERE: Final = InFile("")
 _BESIDE: Final = "beside this one"
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What one holder holds: its objects in force in the order in which they stand there, and its problems.
+    """The content of one holder: its objects in force, in the order of the text, and its problems.
 
-    `mark` tells what it said from other things: a digest of its text, a version; empty where it said nothing.
-    `unread` are the marks of its documents that could not be read.
+    `mark` distinguishes contents: a digest of the text, or a version; empty for unreadable content. `unread`
+    are the marks of documents that could not be read.
     """
 
     mark: str
@@ -43,14 +45,15 @@ class Form:
     unread: frozenset[str] = _ALL_READ
 
     def by_claim(self) -> dict[ObjectKey, SourcedObject]:
-        """Return its objects by the keys under which a source knows them."""
+        """Return the objects by claim."""
         return {sourced.key.claim: sourced for sourced in self.objects}
 
 
 def read_form(mark: str, readings: Sequence[tuple[Origin, ManifestReading]], before: Form | None) -> Form:
-    """Return what a holder holds that was read as this, each document at its place, given what it held.
+    """Return the content of a holder after a reading, with each document at its place.
 
-    Of equal keys the first counts. What is meant to be there and could not be read keeps its last good form.
+    Of objects with equal claims the first counts. Objects of `before` whose documents could not be read now
+    keep their last good form.
     """
     good: dict[ObjectKey, SourcedObject] = {}
     added: list[Problem] = []
@@ -74,7 +77,7 @@ def read_form(mark: str, readings: Sequence[tuple[Origin, ManifestReading]], bef
 
 
 def unreadable(problem: Problem, before: Form | None) -> Form:
-    """Return what a holder holds that is there and cannot be read: what it held, all of it stale."""
+    """Return the content of a holder that exists but cannot be read: the previous objects, all stale."""
     there = before or Form("", (), ())
     if there.objects:
         problem = replace(
@@ -86,7 +89,7 @@ def unreadable(problem: Problem, before: Form | None) -> Form:
 def _last_good(
     before: Form | None, read: Container[ObjectKey], unread: Sequence[tuple[Origin, UnreadManifest]]
 ) -> Iterator[tuple[SourcedObject, Origin]]:
-    """Yield what stays in force although it was not `read`, each with the place of what may be it now."""
+    """Yield objects that stay in force without being `read`, each with the place of its possible document."""
     if before is None or not unread:
         return
     named: dict[ObjectKey, Origin] = {}
@@ -95,7 +98,7 @@ def _last_good(
             named.setdefault(each.key.claim, origin)
     had = before.by_claim()
     doubtful = [(origin, each) for origin, each in unread if each.key is None or each.key.claim not in had]
-    # What stood beside the object while that was good is not what has become of it.
+    # A document that was unreadable already beside the good object cannot be the object's new form.
     fresh = _places([(origin, each) for origin, each in doubtful if each.mark not in before.unread])
     every = _places(doubtful)
     for claim, sourced in had.items():
@@ -107,10 +110,10 @@ def _last_good(
 
 
 def _places(doubtful: Iterable[tuple[Origin, UnreadManifest]]) -> Mapping[object, tuple[int, Origin]]:
-    """Return where documents stand that may be others, the first by what it has in common with an object.
+    """Return the first place of unreadable documents, by the property that they share with an object.
 
-    Nothing need be in common with one that does not say what it is, or is of no known kind. Else the kind is,
-    or the name: a document may not be an object if both are others.
+    A document without a key or of an unknown kind may be any object (property None). Any other document
+    shares the kind or the name with the object: if both differ, the document is another object.
     """
     found: dict[object, tuple[int, Origin]] = {}
     for number, (origin, each) in enumerate(doubtful):
@@ -124,7 +127,7 @@ def _places(doubtful: Iterable[tuple[Origin, UnreadManifest]]) -> Mapping[object
 
 
 def _may_be(claim: ObjectKey, places: Mapping[object, tuple[int, Origin]]) -> Origin | None:
-    """Return where the first document stands that may be an object; None if none may."""
+    """Return the place of the first document that may be the object, or None."""
     found = [places[common] for common in (None, *_in_common(claim)) if common in places]
     return min(found, key=lambda each: each[0])[1] if found else None
 
@@ -145,11 +148,11 @@ def _held(sourced: SourcedObject, place: Origin) -> Problem:
 
 @dataclass(frozen=True, slots=True)
 class Objects(ABC, Generic[H]):
-    """What all holders of a source hold; equal forms make equal states, in whatever order they came.
+    """The objects of all holders of a source; equal forms make equal states, in any order of arrival.
 
-    `contested` are the holders of each object that more than one of them has, sorted: the first one's is in
-    force. `bad` are those that have problems of their own; `stale` counts the objects that are in force in
-    their last good form.
+    `contested` has the sorted holders of each object with more than one; the first holder's form is in force.
+    `bad` are the holders with problems of their own, and `stale` is the number of objects in force in their
+    last good form.
     """
 
     holders: Picture[H, Form] = field(default_factory=Picture)
@@ -166,24 +169,24 @@ class Objects(ABC, Generic[H]):
         ...
 
     def objects(self) -> Picture[ObjectKey, SourcedObject]:
-        """Return what is in force, in the order of keys; of two with equal keys the first holder's."""
+        """Return the objects in force, in the order of keys; of two with equal claims the first holder's."""
         return self.in_force
 
     def problems(self) -> Problems:
-        """Return everything that is wrong, sorted by where it stands."""
+        """Return all problems, sorted by place."""
         return self.said
 
     def holding(self, forms: Mapping[H, Form | None]) -> Self:
-        """Return the state with other forms of some holders, None for those that are gone; itself if equal.
+        """Return the state after changes of some holders, None for a removed holder; `self` without a change.
 
-        Costs what these holders have, and a copy of the tables.
+        The cost grows with the objects of these holders, plus one copy of the tables.
         """
         forms = {holder: form for holder, form in forms.items() if form != self.holders.get(holder)}
         return self._with(forms) if forms else self
 
     def _with(self, forms: Mapping[H, Form | None]) -> Self:
         holders = self.holders.changed(forms)
-        # By holder, each once: those that have changed, and later those that have what is contested.
+        # Claims by holder, computed once: of changed holders, and later of holders of contested objects.
         claimed = {holder: form.by_claim() for holder, form in forms.items() if form is not None}
         now: dict[ObjectKey, list[H]] = {}
         for holder, claims in claimed.items():
@@ -193,14 +196,14 @@ class Objects(ABC, Generic[H]):
         edits: dict[ObjectKey, SourcedObject | None] = {}
         for claim in self._claims(forms):
             first = held(self.in_force, claim)
-            # Holders are kept of what is contested alone; all else has one, that which says what is in force.
+            # Holders are stored for contested objects only; any other object has one, named by its origin.
             there = contested.pop(claim, None) or (() if first is None else (self.holder_of(first),))
             kept = [holder for holder in there if holder not in forms]
             having = tuple(sorted([*kept, *now.get(claim, ())]))
             if len(having) > 1:
                 contested[claim] = having
             if first is not None:
-                # What comes may stand under another key of the same claim: a Pod where there was a Workload.
+                # The new object can have another key of this claim: a Pod in place of a Workload.
                 edits[first.key] = None
             if having:
                 if having[0] not in claimed:
@@ -208,7 +211,7 @@ class Objects(ABC, Generic[H]):
                 found = claimed[having[0]][claim]
                 edits[found.key] = found
         bad = self.bad - forms.keys() | {each for each, form in forms.items() if form and form.problems}
-        # What is wrong is gathered anew only where it may be other: that costs what is wrong in all holders.
+        # Problems are collected again only if they may differ, because this walks all holders with problems.
         same = contested == self.contested and not (bad | self.bad) & forms.keys()
         said = self.said if same and not _moved(contested, forms) else _problems(holders, bad, contested)
         in_force = self.in_force.changed(edits)
@@ -217,7 +220,7 @@ class Objects(ABC, Generic[H]):
         return type(self)(holders, in_force, contested, bad, said, stale)
 
     def _claims(self, forms: Mapping[H, Form | None]) -> dict[ObjectKey, None]:
-        """Return what the holders have now or will have."""
+        """Return the claims of the holders' objects, before and after the change."""
         found = (form for holder, after in forms.items() for form in (self.holders.get(holder), after))
         return {each.key.claim: None for form in found if form is not None for each in form.objects}
 
@@ -227,14 +230,14 @@ def _is_stale(found: SourcedObject | None) -> bool:
 
 
 def _moved(contested: Mapping[ObjectKey, tuple[H, ...]], forms: Mapping[H, Form | None]) -> bool:
-    """Say whether one of the holders has something contested: its place may be another one now."""
+    """Return whether a changed holder has a contested object, since the object's place may have moved."""
     return any(holder in forms for having in contested.values() for holder in having)
 
 
 def _problems(
     holders: Mapping[H, Form], bad: frozenset[H], contested: Mapping[ObjectKey, tuple[H, ...]]
 ) -> Problems:
-    """Return what is wrong with the holders themselves, and what is defined more than once."""
+    """Return the problems of the holders and of objects that are defined more than once."""
     found = set(_summed(problem for holder in bad for problem in holders[holder].problems))
     twice = set[Problem]()
     having_some = {holder for having in contested.values() for holder in having}
@@ -246,9 +249,9 @@ def _problems(
 
 
 def _summed(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """Yield problems, of those that tell of a kind that is not read one for each kind, at its first place.
+    """Yield problems, with one problem for each unsupported kind, at its first place.
 
-    Of these kinds there are 200 at most, and one problem with the number of the others.
+    At most 200 such kinds are listed, followed by one problem with the number of the others.
     """
     places: dict[Problem, list[Origin]] = {}
     for problem in problems:

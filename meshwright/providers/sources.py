@@ -1,4 +1,4 @@
-"""All sources of one mesh as one: started in order, merged, and followed by those that follow others."""
+"""All sources of a mesh as one: started in order, merged, and given to the sources that follow others."""
 
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -12,16 +12,16 @@ from meshwright.providers.contract import Follower, Source
 from meshwright.providers.merge import MergedObjects, merge
 
 Counts = Mapping[tuple[str, Kind], int]
-"""Changed objects by source and kind."""
+"""Numbers of changed objects by source and kind."""
 
 
 _NOTHING: Final[Picture[ObjectKey, SourcedObject]] = Picture()
 
 
 class Sources:
-    """Sources in their precedence: those `given`, then those that follow the objects of all.
+    """Sources in their precedence: the `given` ones, then the followers of all objects.
 
-    `merged` is what they came to when they were looked at last. All of it belongs on the event loop.
+    `merged` is the result of the last `take`. All methods must be called on the event loop.
     """
 
     def __init__(self, given: Sequence[Source], following: Sequence[Follower] = ()) -> None:
@@ -30,9 +30,10 @@ class Sources:
         self.merged = MergedObjects()
 
     def take(self) -> Counts:
-        """Look at what sources say now; return what has changed since the last time.
+        """Merge the present answers of all sources, and return the changes since the last call.
 
-        Who follows is told before anybody else sees it.
+        Followers receive the changes before `merged` is replaced, so that no other reader sees the objects
+        earlier.
         """
         before = self.merged
         merged = merge([(each.name, each.objects()) for each in self.all], before)
@@ -48,27 +49,30 @@ class Sources:
         return found
 
     def objects(self) -> Mapping[ObjectKey, SourcedObject]:
-        """Return everything that is in force, sorted by key; looks at all there is."""
+        """Return all objects in force, sorted by key; the cost grows with all objects."""
         return self.merged.objects()
 
     def remarks(self) -> tuple[str, ...]:
-        """Say which answer from memory, and since when; why is not for whoever may ask for health."""
+        """Return a sentence for each source that answers from memory, with the time since when.
+
+        The reason is left out, because everyone can read the health page.
+        """
         fresh = ((each.name, each.freshness()) for each in self.all)
         return tuple(_degraded(name, found.error_since) for name, found in fresh if found.error)
 
     async def first(self) -> None:
-        """Return when each has said all that it has at the start, one after the other; raise SourceError."""
+        """Wait for the first complete answer of each source, one after the other; raises SourceError."""
         for each in self.all:
             await each.first()
             self.take()
 
     async def settled(self) -> None:
-        """Return when those that follow have said what follows from the objects of the last look, or soon."""
+        """Wait until followers have answers for the objects of the last `take`, or some need more time."""
         for each in self._following:
             await each.settled()
 
     def works(self, changed: Callable[[], None]) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
-        """Yield what runs as long as the server does, by name."""
+        """Yield the tasks that run as long as the server, by name."""
         for each in self.all:
             yield f"{each.name} source", each.run(changed)
 

@@ -1,4 +1,4 @@
-"""What one file holds, read from its text, given what it held before."""
+"""Reading of one file into its form, given the file's previous form."""
 
 import hashlib
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ from meshwright.specs.reader import ManifestReading, UnreadManifest, key_meant, 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableFile:
-    """A file that is there and whose text cannot be had; what it held stays in force."""
+    """A file that exists but cannot be read; its previous objects stay in force."""
 
     code: Code
     expected: str
 
 
 Content = str | UnreadableFile | None
-"""A file's text, why it cannot be had, or None if the file is gone."""
+"""A file's text, the reason why it cannot be read, or None for a removed file."""
 
 
 def read_file(file: str, content: str | UnreadableFile, before: Form | None) -> Form:
-    """Read a file's content, given what it held before: the very same for the same text."""
+    """Return the form of a file's content; `before` itself if the text is the same."""
     if isinstance(content, UnreadableFile):
         return unreadable(
             Problem(
@@ -51,10 +51,10 @@ def read_file(file: str, content: str | UnreadableFile, before: Form | None) -> 
 
 
 def _read(place: InFile, document: Document, tally: Tally) -> ManifestReading:
-    """Read one document; with faults it only says which object it means, if that can be told.
+    """Read one document. A document with faults only gives the key of its object, if that is readable.
 
-    Two documents that ran into one, because the line between them was lost, show as a fault as well:
-    therefore a document with faults may always stand for more than it names.
+    Two documents that have merged, because the separator between them was lost, show as a fault as well.
+    Therefore a document with faults may also contain objects that it does not name.
     """
     if not document.faults:
         return read(document.value, place, tally)

@@ -1,8 +1,8 @@
-"""The files of a directory: which there are, which have changed, and what they hold.
+"""The files of a directory: names, changes and contents.
 
-Only this module and `beneath` touch the file system for manifests. Directories are walked in order. Symlinks
-to files of the same directory are followed; a symlink that leads out of it is a problem of that file.
-Symlinks to folders are not followed: each is a problem, and its folder is not taken for empty.
+Only this module and `safe_open` access the file system for manifests. Directories are walked in sorted order.
+Symlinks to files of the same directory are followed; a symlink to a place outside is a problem of the file.
+Symlinks to folders are not followed: each is a problem, and its folder counts as unknown, not as empty.
 """
 
 import errno
@@ -24,7 +24,7 @@ from meshwright.specs.codes import Code
 
 EXTENSIONS = (".yaml", ".yml", ".json")
 NO_MANIFESTS = frozenset({"kustomization.yaml", "kustomization.yml"})
-"""Files of a tool that stand among manifests, and may well lack apiVersion and kind."""
+"""Kustomize's files, which lie among manifests and often lack apiVersion and kind."""
 
 _REGULAR: Final = "must be a regular file"
 _LEADS_OUT: Final = (
@@ -32,7 +32,7 @@ _LEADS_OUT: Final = (
 )
 
 SINGLY: Final = 256
-"""How many files are looked at one by one; where events name more, some may have been lost."""
+"""Maximum number of files that are checked one by one; with more names, some events may have been lost."""
 
 
 class DirectoryError(SourceError):
@@ -40,24 +40,24 @@ class DirectoryError(SourceError):
 
 
 Stamp = NewType("Stamp", bytes)
-"""By what a changed file is recognised without reading it: device, inode, size, and when it changed."""
+"""Values that show a change of a file without reading it: device, inode, size and times."""
 
 _STAMP: Final = Struct("<QQQqq")
-"""Packed, the five take a third of what as many numbers do; there are two stamps of each file."""
+"""Packed form, which takes a third of the memory of five numbers; there are two stamps for each file."""
 
 UNKNOWN: Final = Stamp(b"")
-"""The stamp of a file that has none to be had: it may be another one whenever it is looked at."""
+"""Stamp of a file without a readable status; counts as changed at each look."""
 
 
 class UnlistedFolder(NamedTuple):
-    """A folder of which it is not known what it holds: it cannot be listed, or a symlink stands for it."""
+    """A folder with unknown content, because it cannot be listed or is a symlink."""
 
     folder: str
     is_link: bool = False
 
     @property
     def expected(self) -> str:
-        """What would be right."""
+        """The correct state, for the problem."""
         if self.is_link:
             return (
                 "must be a folder, because symlinks to folders are not followed; link the "
@@ -67,7 +67,7 @@ class UnlistedFolder(NamedTuple):
 
     @property
     def severity(self) -> Severity:
-        """How bad it is."""
+        """The severity of the problem."""
         return Severity.WARNING if self.is_link else Severity.ERROR
 
 
@@ -75,8 +75,9 @@ class UnlistedFolder(NamedTuple):
 class DirectoryListing:
     """The manifest files of a directory by relative name, and folders that were not listed.
 
-    `root` is the directory's own device and inode: it changes when the directory is replaced. `shared`:
-    some file has other names (symlinks, hard links), so that an event may not name it.
+    `root` is the device and inode of the directory itself, and changes when the directory is replaced.
+    `shared` is True if some file has further names (symlinks or hard links), because an event may use another
+    name than the listing.
     """
 
     root: tuple[int, int]
@@ -86,17 +87,17 @@ class DirectoryListing:
 
     @property
     def is_whole(self) -> bool:
-        """Say whether all that could be listed was."""
+        """Return whether all folders except symlinks were listed."""
         return all(each.is_link for each in self.unlisted)
 
 
 def is_manifest(name: str) -> bool:
-    """Say whether a file's name is a manifest's: an extension we read, not hidden, no editor's or tool's."""
+    """Return whether a file name has a known extension, and is not hidden, an editor's or a tool's file."""
     return name.endswith(EXTENSIONS) and not name.startswith((".", "#", "~")) and name not in NO_MANIFESTS
 
 
 def list_directory(path: Path) -> DirectoryListing:
-    """List a directory recursively; raise DirectoryError if it cannot be listed itself."""
+    """List a directory recursively; raises DirectoryError if the directory itself cannot be listed."""
     root, unlisted = root_of(path), list[UnlistedFolder]()
     found = {name: (stamp, several) for name, stamp, several in walk(path, unlisted)}
     files = {name: stamp for name, (stamp, _) in found.items()}
@@ -105,7 +106,7 @@ def list_directory(path: Path) -> DirectoryListing:
 
 
 def root_of(path: Path) -> tuple[int, int]:
-    """Return a directory's own device and inode; raise DirectoryError if it cannot be listed."""
+    """Return the device and inode of a directory; raises DirectoryError if it cannot be listed."""
     try:
         root = path.stat()
         with os.scandir(path):
@@ -116,11 +117,12 @@ def root_of(path: Path) -> tuple[int, int]:
 
 
 def walk(path: Path, unlisted: list[UnlistedFolder]) -> Iterator[tuple[str, Stamp, bool]]:
-    """Yield manifest files with their stamps, and whether they have other names, folder by folder.
+    """Yield manifest files with their stamps, and whether they have further names, folder by folder.
 
-    Folders that are not listed go into `unlisted`; what goes meanwhile is not there.
+    Folders that cannot be listed are added to `unlisted`. A file or folder that disappears during the walk is
+    left out.
     """
-    waiting = [""]  # not by recursion: folders may lie deeper than that goes
+    waiting = [""]  # without recursion, because folders may be deeper than Python's recursion limit
     while waiting:
         beneath = waiting.pop()
         try:
@@ -146,7 +148,7 @@ def walk(path: Path, unlisted: list[UnlistedFolder]) -> Iterator[tuple[str, Stam
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Say whether it is a folder, or leads to one."""
+    """Return whether an entry is a folder or a symlink to one."""
     try:
         return entry.is_dir()
     except OSError:
@@ -154,12 +156,12 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def relisted(path: Path, before: DirectoryListing, names: Collection[str]) -> DirectoryListing | None:
-    """Return a listing in which only these manifest files may be others; None if all must be looked at.
+    """Return `before` with only these manifest files looked at again, or None if all must be listed.
 
-    `names` are what events named, or files in doubt, relative to `path`. Anything but the coming, changing
-    and going of plain manifest files in plain folders is for `list_directory`.
+    `names` come from events, or are files in doubt, relative to `path`. Only additions, changes and removals
+    of regular manifest files in regular folders are handled here; anything else needs `list_directory`.
     """
-    # A file that has several names changes under all of them, and events name one.
+    # A file with several names changes under all of them, but an event has only one name.
     if before.shared or not before.is_whole or len(names) > SINGLY:
         return None
     files: dict[str, Stamp | None] = {}
@@ -167,7 +169,7 @@ def relisted(path: Path, before: DirectoryListing, names: Collection[str]) -> Di
         *folders, last = name.split("/")
         if not is_manifest(last) or any(each.startswith(".") for each in folders):
             return None
-        if is_unlisted(before, name):  # it may stand in a folder by now
+        if is_unlisted(before, name):  # the folder may be readable now
             return None
         stamp, several = _stamp_at(f"{path}/{name}")
         if several:
@@ -182,9 +184,9 @@ def relisted(path: Path, before: DirectoryListing, names: Collection[str]) -> Di
 def changed_files(
     before: DirectoryListing | None, now: DirectoryListing, known: Collection[str]
 ) -> tuple[str, ...]:
-    """Return the files that have come or changed since a listing, and the `known` ones that have gone.
+    """Return the files that are new or changed since a listing, and the removed ones among `known`.
 
-    A file in a folder that is not listed now has not gone.
+    A file in an unlisted folder does not count as removed.
     """
     old = before.files if before else Picture[str, Stamp]()
     changed = {name for name, stamp in now.files.items() if stamp == UNKNOWN or old.get(name) != stamp}
@@ -193,20 +195,20 @@ def changed_files(
 
 
 def is_unlisted(listing: DirectoryListing, name: str) -> bool:
-    """Say whether a file stands in a folder that was not listed."""
+    """Return whether a file is in a folder that was not listed."""
     return any(name.startswith(each.folder + "/") for each in listing.unlisted)
 
 
 def read_content(path: Path, name: str) -> Content:
-    """Read a file of at most 4 MiB; None if it is gone. What cannot be read says why.
+    """Read a file of at most 4 MiB; None if it is removed, or the reason why it cannot be read.
 
-    A symlink is followed where it leads to a file of the directory `path`, and nowhere else.
+    A symlink is followed only to a file within the directory `path`.
     """
     return _content(Path(path, name), lambda: open_beneath(path, name))
 
 
 def read_named(file: Path) -> Content:
-    """Read a file that somebody has named, as `read_content` does; a symlink may lead anywhere."""
+    """Read a file that the user has named, as `read_content` does; a symlink may lead anywhere."""
     return _content(file, lambda: os.open(file, FILE))
 
 
@@ -229,7 +231,7 @@ def _content(file: Path, opened: Callable[[], int]) -> Content:
             else None
         )
     except OSError as error:
-        irregular = error.errno in (errno.ENXIO, errno.EISDIR)  # a socket cannot even be opened
+        irregular = error.errno in (errno.ENXIO, errno.EISDIR)  # a socket cannot be opened (ENXIO)
         return UnreadableFile(
             Code.UNREADABLE, _REGULAR if irregular else f"must be a readable file: {_reason(error)}"
         )
@@ -237,10 +239,10 @@ def _content(file: Path, opened: Callable[[], int]) -> Content:
 
 
 def _read(descriptor: int, size: int) -> bytes:
-    """Read a file that was `size` bytes long a moment ago, up to one byte more than is allowed."""
-    # One more byte than there should be tells of the end, at half the system's calls.
+    """Read a file of `size` bytes, up to one byte more than the allowed maximum."""
+    # One byte more than expected detects the end of the file without a second call to read.
     data = os.read(descriptor, min(size, MAX_BYTES) + 1)
-    while len(data) not in (size, MAX_BYTES + 1):  # it grows or shrinks meanwhile
+    while len(data) not in (size, MAX_BYTES + 1):  # the file changes during the read
         if not (more := os.read(descriptor, MAX_BYTES + 1 - len(data))):
             break
         data += more
@@ -248,7 +250,7 @@ def _read(descriptor: int, size: int) -> bytes:
 
 
 def content_of(data: bytes) -> str | UnreadableFile:
-    """Return what was read of a file as text; of one that is too long, one byte too many is enough."""
+    """Return a file's bytes as text; for a file that is too long, the first byte too many is enough."""
     if len(data) > MAX_BYTES:
         return UnreadableFile(Code.TOO_LARGE, f"must be a file of at most {MAX_BYTES} bytes")
     try:
@@ -260,7 +262,7 @@ def content_of(data: bytes) -> str | UnreadableFile:
 
 
 def _stamp_at(full: str) -> tuple[Stamp, bool]:
-    """Return a path's stamp, UNKNOWN if it is not to be had, and whether it is no file of one name."""
+    """Return a path's stamp or UNKNOWN, and whether it is a symlink, a folder, or a file with several names."""
     try:
         found = os.lstat(full)
     except OSError:
@@ -269,7 +271,7 @@ def _stamp_at(full: str) -> tuple[Stamp, bool]:
 
 
 def _stamp(entry: os.DirEntry[str]) -> tuple[Stamp, bool]:
-    """Return a file's stamp, UNKNOWN if it is not to be had, and whether it has other names."""
+    """Return a file's stamp, or UNKNOWN, and whether the file has further names."""
     linked = False
     try:
         linked = entry.is_symlink()

@@ -1,7 +1,7 @@
-"""What Linux tells of a directory and all folders beneath it: inotify(7), a descriptor that a loop waits for.
+"""Linux events of a directory and all its folders: inotify(7), as a descriptor for the event loop.
 
-A watcher with a thread of its own asks a hundred times a second whether there is news, and takes the
-interpreter each time; a descriptor costs nothing until there is.
+A watcher with a thread polls for news a hundred times a second, and takes the interpreter's lock each time. A
+descriptor costs nothing until an event arrives.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from typing import Final
 from inotify_simple import Event, INotify, flags
 
 _GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG})
-"""Why a folder cannot be watched that is nothing to us: it went meanwhile, or nobody can look into it."""
+"""Harmless reasons why a folder cannot be watched: it was removed meanwhile, or cannot be read."""
 
 _CHANGE: Final = flags.MODIFY | flags.ATTRIB | flags.CREATE | flags.DELETE | flags.MOVED_FROM
 _COMPLETE: Final = flags.CLOSE_WRITE | flags.MOVED_TO
@@ -26,14 +26,14 @@ _LOST: Final = flags.Q_OVERFLOW | flags.UNMOUNT
 _ASKED: Final = _CHANGE | _COMPLETE | flags.DELETE_SELF | flags.MOVE_SELF | flags.ONLYDIR
 
 Folders = Mapping[int, tuple[str, ...]]
-"""The paths of watched folders by the number of their watch; a symlink gives one a second path."""
+"""Paths of watched folders by the number of their watch; a symlink gives a folder a second path."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedPaths:
-    """What some events say: paths whose change is `complete`, and `others`, of which more may come.
+    """Changes from a batch of events: `complete` paths, and `others` for which more events may follow.
 
-    `folders` says that some may have come or gone, `lost` that not all is known that happened.
+    `folders` is True if folders may have been added or removed, `lost` if events may have been lost.
     """
 
     complete: frozenset[str] = frozenset()
@@ -43,7 +43,7 @@ class ChangedPaths:
 
 
 def heard(events: Iterable[Event], folders: Folders) -> ChangedPaths:
-    """Return what events say; those of folders not known are passed over."""
+    """Return the changes from events; events of unknown folders are ignored."""
     complete, others, moved, lost = set[str](), set[str](), False, False
     for watch, mask, _, name in events:
         if mask & _LOST:
@@ -57,28 +57,28 @@ def heard(events: Iterable[Event], folders: Folders) -> ChangedPaths:
 
 
 def is_there() -> bool:
-    """Say whether the system has it."""
+    """Return whether the system has inotify."""
     return sys.platform == "linux"
 
 
 class FolderEvents:
-    """Watches a directory with all its folders; its descriptor can be read when something happened."""
+    """Watch for a directory with all its folders; the descriptor is readable when events have arrived."""
 
     def __init__(self) -> None:
-        """Raises OSError where the user has too many of them already."""
+        """Create the descriptor; raises OSError if the user already has too many of them."""
         self._system = INotify(nonblocking=True)
         self._folders: Folders = {}
-        self._open = threading.Lock()  # a descriptor that is closed may be somebody else's a moment later
+        self._open = threading.Lock()  # the number of a closed descriptor may be reused at once
 
     def fileno(self) -> int:
-        """Return the descriptor that a loop waits for."""
+        """Return the descriptor for the event loop."""
         number: int = self._system.fileno()
         return number
 
     def place(self, path: Path) -> None:
-        """Watch what folders there are now; for a thread, one at a time. Raises OSError.
+        """Watch all present folders; to be called in a thread, one call at a time. Raises OSError.
 
-        What happened before in a folder that is new has brought no event: look at it after this.
+        Changes in a new folder before this call have brought no event, so list the directory afterwards.
         """
         placed: dict[int, tuple[str, ...]] = {self._add(str(path)): (str(path),)}
         waiting = list(_folders_in(str(path)))
@@ -89,23 +89,23 @@ class FolderEvents:
         self._folders = placed
 
     def read(self) -> ChangedPaths:
-        """Return what happened since the last time; nothing if that was nothing."""
+        """Return the changes since the last call; empty without events."""
         return heard(self._system.read(timeout=0), self._folders)
 
     def close(self) -> None:
-        """Watch no more; a thread that places watches ends with an error."""
+        """Stop watching; a thread in `place` then fails with an OSError."""
         with self._open:
             self._system.close()
 
     def _placed(self, path: str, placed: dict[int, tuple[str, ...]]) -> Iterable[str]:
-        """Watch a folder; return those in it that are to be watched as well."""
+        """Watch a folder; return its subfolders."""
         try:
             watch = self._add(path)
         except OSError as error:
             if error.errno in _GONE:
                 return ()
             raise
-        if watch in placed:  # a symlink leads to it, or a loop of them
+        if watch in placed:  # reached by a symlink before, possibly in a loop
             placed[watch] = (*placed[watch], path)
             return ()
         placed[watch] = (path,)
@@ -117,12 +117,12 @@ class FolderEvents:
                 raise OSError(errno.EBADF, os.strerror(errno.EBADF), path)
             try:
                 watch: int = self._system.add_watch(path, _ASKED)
-            except OSError as error:  # which does not say where
+            except OSError as error:  # the original error lacks the path
                 raise OSError(error.errno, error.strerror, path) from error
             return watch
 
     def _remove(self, watch: int) -> None:
-        with self._open, contextlib.suppress(OSError):  # of a folder that is gone: so is its watch
+        with self._open, contextlib.suppress(OSError):  # the watch of a removed folder has ended by itself
             if not self._system.closed:
                 self._system.rm_watch(watch)
 

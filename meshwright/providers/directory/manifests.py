@@ -1,4 +1,4 @@
-"""The manifests of a directory as one immutable state: its files are what holds objects."""
+"""The manifests of a directory as one immutable state, with files as holders of objects."""
 
 from collections.abc import Iterable, Mapping
 from typing import Self
@@ -10,20 +10,20 @@ from meshwright.providers.objects import Objects
 
 
 class Manifests(Objects[str]):
-    """All files of a directory, by their names relative to it."""
+    """All files of a directory, by relative name."""
 
     __slots__ = ()
 
     def apply(self, file: str, content: Content) -> Self:
-        """Return the state with one file's new content, or without the file if that is None."""
+        """Return the state with one file's new content, or without the file if the content is None."""
         return self.apply_all({file: content})
 
     def apply_all(self, contents: Mapping[str, Content]) -> Self:
-        """Return the state with the new contents of several files at once; itself if that changes nothing."""
+        """Return the state with the new contents of several files; `self` without a change."""
         return self.apply_each(contents.items())
 
     def apply_each(self, contents: Iterable[tuple[str, Content]]) -> Self:
-        """Do as `apply_all` with contents that come one by one: no two of them are held at a time."""
+        """Do the same as `apply_all` for contents from an iterator, with only one of them in memory."""
         return self.holding(
             {
                 file: None if content is None else read_file(file, content, self.holders.get(file))
@@ -33,7 +33,7 @@ class Manifests(Objects[str]):
 
     @staticmethod
     def holder_of(sourced: SourcedObject) -> str:
-        """Return the file that an object stands in."""
+        """Return the file of an object."""
         match sourced.origin:
             case InFile(path):
                 return path

@@ -1,9 +1,9 @@
-"""Looking at every file again and again, some at a time, in case events were lost.
+"""Periodic rounds over all files, a slice at a time, in case events were lost.
 
-They are for symlinks that lead out of the directory, and on some network file systems. A file whose stamp is
-what it was has not changed, with one exception: what is written twice within one tick of its file system's
-clock may have kept it. So a stamp is proof only once the file was read when that tick was over: whatever was
-read is read once more, a round later.
+Events are lost for symlinks out of the directory, and on some network file systems. A file with an unchanged
+stamp is unchanged, with one exception: a file that is written twice within one tick of its file system's
+clock can keep its stamp. A stamp is therefore proof only after a read that happened when the tick was over.
+So each file that was read is read once more, a round later.
 """
 
 import math
@@ -27,20 +27,20 @@ from meshwright.providers.directory.files import (
 from meshwright.providers.moments import Moment
 
 SLICES: Final = 100
-"""In how many slices a round looks at the files, unless they were smaller or larger than these."""
+"""Number of slices of a round, unless a slice would have fewer than LEAST or more than MOST files."""
 
 LEAST: Final = 32
 MOST: Final = SINGLY // 2
 
 TICK: Final = timedelta(seconds=2)
-"""The coarsest clock of a file system that is in use (FAT)."""
+"""Tick of the coarsest clock of a file system in use (FAT)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SliceResult:
-    """What a slice came to: files to look at as if an event had named them, or that all must be listed.
+    """Result of a slice: files to read as if an event had named them; `unsure` if all must be listed.
 
-    `is_last` says that with it every file was looked at.
+    `is_last` is True if the round has now covered every file.
     """
 
     names: frozenset[str] = frozenset()
@@ -49,9 +49,10 @@ class SliceResult:
 
 
 class Rounds:
-    """Goes round the files of a directory, a round in the time `every`; for one caller at a time.
+    """Rounds over the files of a directory, one round in the time `every`; for one caller at a time.
 
-    It makes no difference to events: what changes meanwhile is found once, by whichever sees it first.
+    Rounds and events are independent: a change is found by whichever is first, and is then known to the
+    other.
     """
 
     def __init__(self, path: Path, every: timedelta) -> None:
@@ -63,12 +64,12 @@ class Rounds:
         self._once: dict[str, tuple[Stamp, Moment]] = {}
 
     def wait(self, listing: DirectoryListing | None) -> timedelta:
-        """Return how long to wait between two slices."""
+        """Return the time between two slices."""
         files = 0 if listing is None else len(listing.files)
         return self._every / max(math.ceil(files / _size(files)), 1)
 
     def was_read(self, names: Iterable[str], listing: DirectoryListing, now: Moment) -> None:
-        """Note which files were read, after they had been listed so."""
+        """Record that files were read after this listing."""
         for name in names:
             stamp = listing.files.get(name)
             known, since = self._once.pop(name, (None, now))
@@ -76,7 +77,7 @@ class Rounds:
                 self._once[name] = (stamp, since if stamp == known else now)
 
     def slice(self, listing: DirectoryListing, now: Moment) -> SliceResult:
-        """Look at the next files; raise DirectoryError if the directory itself cannot be listed."""
+        """Look at the next files; raises DirectoryError if the directory itself cannot be listed."""
         if self._left is None:
             if root_of(self._path) != listing.root:
                 return SliceResult(unsure=True, is_last=True)
@@ -96,7 +97,7 @@ class Rounds:
         )
 
     def _is_due(self, name: str, stamp: Stamp, listing: DirectoryListing, now: Moment) -> bool:
-        """Say whether a file must be read: it is another one, or was read but once."""
+        """Return whether a file must be read: changed, or read within a tick of its change."""
         if stamp == UNKNOWN or listing.files.get(name) != stamp:
             return True
         _, since = self._once.get(name, (None, None))
@@ -104,5 +105,5 @@ class Rounds:
 
 
 def _size(files: int) -> int:
-    """Return how many of so many files are looked at at once."""
+    """Return the number of files in a slice, given the number of all files."""
     return min(max(math.ceil(files / SLICES), LEAST), MOST)

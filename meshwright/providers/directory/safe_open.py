@@ -1,10 +1,10 @@
-"""Open a file of a directory without following a symlink out of that directory.
+"""Opening of a file in a directory without following a symlink out of the directory.
 
-A repository of manifests can carry symlinks, and whoever writes to it need not be allowed to read a server's
-files. Each folder on the way to a file is therefore opened by itself without following symlinks, and
-symlinks are resolved here, folder by folder: nothing outside the directory is ever opened, and no folder can
-be exchanged between a check and its use. Symlinks that stay within the directory are followed, as those of a
-mounted ConfigMap are: `shop.yaml` leads to `..data/shop.yaml`, and `..data` to `..2026_01_02`.
+A repository of manifests can contain symlinks, and its authors may lack permission to read the server's
+files. Each folder on the path is therefore opened by itself without following symlinks, and symlinks are
+resolved here, folder by folder. In this way files outside the directory are never opened, and a folder cannot
+be exchanged between a check and its use. Symlinks within the directory are followed, for example those of a
+mounted ConfigMap: `shop.yaml` leads to `..data/shop.yaml`, and `..data` to `..2026_01_02`.
 """
 
 import errno
@@ -15,24 +15,24 @@ from typing import Final
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-"""How a file is opened: with O_NONBLOCK a FIFO at once; without, `open` waits until somebody writes to it."""
+"""Flags for a file. With O_NONBLOCK, `open` returns at once for a FIFO; otherwise it waits for a writer."""
 
 _NOT_FOLLOWED: Final = frozenset({errno.ELOOP, errno.ENOTDIR})
-"""What `open` says of a symlink with O_NOFOLLOW: ELOOP for a file, ENOTDIR where a folder is wanted."""
+"""Errors of `open` for a symlink with O_NOFOLLOW: ELOOP for a file, ENOTDIR for an expected folder."""
 
 _MOST_LINKS: Final = 40
-"""As many symlinks as Linux follows for one path."""
+"""Maximum number of symlinks in one path, as in Linux."""
 
 
 class SymlinkOutsideError(Exception):
-    """A symlink on the way to a file leads out of the directory."""
+    """A symlink in the path leads out of the directory."""
 
 
 def open_beneath(root: Path, name: str) -> int:
-    """Open a file for reading and return its descriptor; `name` is relative to `root`, as `shop/rules.yaml`.
+    """Open a file for reading and return its descriptor; `name` is relative to `root`: `shop/rules.yaml`.
 
-    `root` itself may be a symlink. The file may be of any kind: look with `os.fstat` before you read. Raises
-    SymlinkOutsideError where a symlink leads out of `root`, even if it comes back, and OSError.
+    `root` itself may be a symlink. The file may be of any type, so check with `os.fstat` before reading.
+    Raises OSError, and SymlinkOutsideError for a symlink out of `root`, even if the path comes back into it.
     """
     folders = [os.open(root, _FOLDER)]
     waiting = name.split("/")[::-1]
@@ -65,7 +65,7 @@ def open_beneath(root: Path, name: str) -> int:
 
 
 def _open(part: str, folder: int, *, is_last: bool) -> tuple[int | None, str]:
-    """Open one entry of a folder; return no descriptor but the target where the entry is a symlink."""
+    """Open one entry of a folder; for a symlink return None and the symlink's target."""
     try:
         return os.open(part, (FILE if is_last else _FOLDER) | os.O_NOFOLLOW, dir_fd=folder), ""
     except OSError as error:
@@ -73,12 +73,12 @@ def _open(part: str, folder: int, *, is_last: bool) -> tuple[int | None, str]:
             raise
         try:
             return None, os.readlink(part, dir_fd=folder)
-        except OSError:  # it is no symlink
+        except OSError:  # not a symlink
             raise error from None
 
 
 def _leave(folders: list[int]) -> None:
-    """Go to the folder above the innermost; raise SymlinkOutsideError where that is the directory itself."""
+    """Go to the parent folder; raises SymlinkOutsideError at the directory itself."""
     if len(folders) == 1:
         raise SymlinkOutsideError
     os.close(folders.pop())
@@ -87,7 +87,7 @@ def _leave(folders: list[int]) -> None:
 def _below(root: Path, target: str) -> str:
     """Return the absolute target of a symlink relative to `root`.
 
-    Raise SymlinkOutsideError if it is elsewhere.
+    Raises SymlinkOutsideError if the target is elsewhere.
     """
     for base in _names_of(root):
         if target == base or target.startswith(f"{base}/"):
@@ -96,7 +96,7 @@ def _below(root: Path, target: str) -> str:
 
 
 def _names_of(root: Path) -> Iterator[str]:
-    """Yield the absolute paths of a directory: as it is named, and without symlinks."""
+    """Yield the absolute paths of a directory: as given, and without symlinks."""
     yield os.path.abspath(root)  # noqa: PTH100 - `absolute` leaves `..`, `resolve` follows symlinks
     yield os.path.realpath(root)
 

@@ -1,4 +1,4 @@
-"""What a directory of manifests says at one moment, and how two moments differ: values, and their log."""
+"""The answer of a directory source at one moment, and the differences between two answers, with their log."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -19,9 +19,9 @@ _log = structlog.get_logger("providers.directory.source")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the source says; replaced as a whole, so that readers see one moment.
+    """The source's answer; replaced as a whole, so that readers see one moment.
 
-    `held_since` is since when the directory holds no object at all, and is not believed.
+    `held_since` is the moment since when the directory has been empty and this is held back.
     """
 
     belief: Belief = field(default_factory=Belief)
@@ -38,7 +38,7 @@ class Answer:
         freshness: Freshness,
         held_since: Moment | None = None,
     ) -> "Answer":
-        """Return what the source says after it was looked at; nothing is computed where nothing is other."""
+        """Return the answer after a look at the directory; without a change, computed parts are reused."""
         unlisted, state = listing.unlisted, belief.state
         freshness = replace(freshness, held=("all manifests",) if held_since is not None else ())
         same = self.belief.state is state and self.held_since == held_since and not self.freshness.error
@@ -50,12 +50,12 @@ class Answer:
         return Answer(belief, listing, freshness, problems, counts, held_since)
 
     def unreadable(self, error: str, now: datetime) -> "Answer":
-        """Return what the source says when the directory itself cannot be read: the same, and that."""
+        """Return the answer for a directory that cannot be read: the same objects, plus this problem."""
         before = self.freshness
         since, known = before.error_since or now, self.problems[1:] if before.error else self.problems
         return replace(
             self,
-            # Files that went just before their directory did have not been deleted by anybody.
+            # Files that disappeared just before their directory were not deleted on purpose.
             belief=Belief(self.belief.state),
             freshness=replace(before, error=error, error_since=since),
             problems=(_unreadable(error), *known),
@@ -63,7 +63,7 @@ class Answer:
 
 
 def differs(before: Answer, after: Answer) -> bool:
-    """Say whether anybody must be told."""
+    """Return whether readers must be notified."""
     return (
         before.belief.state is not after.belief.state
         or before.problems != after.problems
@@ -72,7 +72,7 @@ def differs(before: Answer, after: Answer) -> bool:
 
 
 def log_differences(before: Answer, after: Answer) -> None:
-    """Log which problems have come and gone."""
+    """Log new problems and solved problems."""
     if after.problems == before.problems:
         return
     log_new(_log, "manifest problem", after.problems, before.problems)

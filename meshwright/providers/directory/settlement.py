@@ -1,9 +1,9 @@
-"""When to believe a file: at once, or only after it has been the same for a while.
+"""Delay before a file's content is accepted: zero, or until the content has been stable for a while.
 
-Editors delete and re-create, truncate and write, rename and rename back. A change that would take an
-object out of force or bring a new error, or a text that ends within a line, is therefore believed only
-when the file's content has stayed the same for the settle time. Everything else is believed at once. A
-file that never comes to rest is believed after a multiple of that time.
+Editors delete and re-create files, truncate and write, rename and rename back. Three changes look like a
+half-finished edit: one that removes an object, one with a new error, and a text that ends within a line. Such
+a change is accepted after the content has been unchanged for the settle time; any other is accepted at once.
+A file that keeps changing is accepted after a multiple of the settle time.
 """
 
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ from meshwright.providers.directory.manifests import Manifests
 from meshwright.providers.moments import Moment
 
 PATIENCE = 10
-"""After how many settle times a file that keeps changing is believed nevertheless."""
+"""Number of settle times after which a file that keeps changing is accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A file's content that is not believed yet: since when it is the same, and since when in doubt."""
+    """Content that is not accepted yet: `since` when it is unchanged, and the `first` moment of doubt."""
 
     content: Content
     since: Moment
@@ -30,7 +30,7 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """What is believed, and what is in doubt; `due` is when a doubt will be decided at the latest."""
+    """The accepted state, and contents in doubt; `due` is the moment of the next decision."""
 
     state: Manifests = field(default_factory=Manifests)
     doubts: Mapping[str, Doubt] = field(default_factory=dict)
@@ -38,14 +38,14 @@ class Belief:
 
 
 def settle(belief: Belief, observed: Mapping[str, Content], now: Moment, wait: timedelta) -> Belief:
-    """Take what was observed of changed files (the whole content of each), and return what to believe.
+    """Return the belief after new contents of files (`observed`, each complete).
 
-    Files in doubt that `observed` does not name have stayed as they were.
+    Files in doubt without a new content are unchanged.
     """
     if not observed and not belief.doubts:
         return belief
     contents = {file: doubt.content for file, doubt in belief.doubts.items()} | dict(observed)
-    # All of them first, the doubtful too: an object that one file loses may have come up in another.
+    # Apply all contents first, doubtful ones too: an object may have moved from one file to another.
     candidate = belief.state.apply_all(contents)
     doubts: dict[str, Doubt] = {}
     for file in sorted(_doubtful(belief.state, candidate, contents)):
@@ -65,7 +65,7 @@ def _doubt(before: Doubt | None, content: Content, now: Moment) -> Doubt:
 
 
 def _doubtful(state: Manifests, candidate: Manifests, contents: Mapping[str, Content]) -> set[str]:
-    """Return the files whose new content takes an object out of force, brings an error, or looks cut off."""
+    """Return the files whose new content removes an object, brings an error, or looks cut off."""
     old, new = state.holders, candidate.holders
     changed = [file for file in contents if old.get(file) is not new.get(file)]
     in_force = candidate.objects()
@@ -80,7 +80,7 @@ def _doubtful(state: Manifests, candidate: Manifests, contents: Mapping[str, Con
 
 
 def _is_cut_off(content: Content) -> bool:
-    """Say whether a text may be half-written: it ends within a line."""
+    """Return whether a text may be half-written, because it ends within a line."""
     return isinstance(content, str) and not content.endswith(("\n", "\r"))
 
 

@@ -1,4 +1,4 @@
-"""A directory of manifests as a source, watched."""
+"""A directory of manifests as a source, watched for changes."""
 
 import asyncio
 import contextlib
@@ -34,14 +34,13 @@ RETRY = timedelta(seconds=1)
 
 
 class DirectorySource:
-    """Manifests from a directory and its folders.
+    """Source for the manifests in a directory and its folders.
 
-    `clock` gives the time with its zone; `settle` is how long a deletion or a new error must last to be
-    believed; `hold` is how long it takes to believe that a directory with manifests has none any more;
-    `retry` is how often a directory that has vanished is looked for; `polling` watches by looking instead of
-    by the system's events.
-
-    `reread` is how often every file is looked at, in case events were lost; see providers.directory.rounds.
+    `clock` returns the time with its zone. `settle` is the time for which a removal or new error must last,
+    and `hold` the time for which an empty directory must stay empty, before it is accepted. `retry` is the
+    time between checks for a directory that has disappeared. With `polling` the source compares files
+    periodically instead of using the system's events. `reread` is the time for one round over every file, in
+    case events were lost; see providers.directory.rounds.
     """
 
     name = "directory"
@@ -70,7 +69,7 @@ class DirectorySource:
         self._answer = Answer()
 
     def load(self) -> None:
-        """Read everything for the first time, and believe it; raise DirectoryError if that cannot be."""
+        """Read everything for the first time and accept it; raises DirectoryError if this is impossible."""
         listing = list_directory(self._path)
         contents = ((name, read_content(self._path, name)) for name in listing.files)
         freshness = Freshness(last_full_read=self._clock())
@@ -78,27 +77,27 @@ class DirectorySource:
         self._publish(Answer().after(Belief(Manifests().apply_each(contents)), listing, freshness))
 
     def objects(self) -> Picture[ObjectKey, SourcedObject]:
-        """Return the objects in force; the last good form where the newest is bad."""
+        """Return the objects in force, in their last good form where the newest one is bad."""
         return self._answer.belief.state.objects()
 
     def problems(self) -> Problems:
-        """Return what is wrong in the directory, sorted by place."""
+        """Return the problems of the directory, sorted by place."""
         return self._answer.problems
 
     def freshness(self) -> Freshness:
-        """Say how old the answer is, and since when the directory cannot be read."""
+        """Return the age of the answer, and since when the directory cannot be read."""
         return self._answer.freshness
 
     def counts(self) -> Counts:
-        """Count the objects."""
+        """Return the numbers of objects."""
         return self._answer.counts
 
     async def first(self) -> None:
-        """Read everything for the first time; raise DirectoryError if that cannot be."""
+        """Read everything for the first time; raises DirectoryError if the directory cannot be read."""
         await asyncio.to_thread(self.load)
 
     async def run(self, changed: Callable[[], None]) -> None:
-        """Watch until cancelled; `changed` is called after each change of objects, problems or error."""
+        """Watch until cancelled; call `changed` after each change of objects, problems or error."""
         watcher: asyncio.Task[None] | None = None
         watched: tuple[int, int] | None = None
         is_slice_due = False
@@ -107,33 +106,33 @@ class DirectorySource:
                 await self._refresh(changed, is_slice_due=is_slice_due)
                 listing = self._answer.listing
                 root = listing.root if listing and not self._answer.freshness.error else None
-                # By its inode: a directory that was put in the place of another has the watch of the other.
+                # Compare inodes: after a directory is replaced, the watch still belongs to the old directory.
                 if root != watched:
                     await _stop(watcher)
                     watcher = asyncio.create_task(self._watch.run(), name="watch-mesh") if root else None
                     watched = root
                 if watcher is not None and watcher.done():
-                    watcher.result()  # it never ends but by an error nobody expected
+                    watcher.result()  # only an unexpected error ends the watcher; raise it
                 is_slice_due = await self._next()
         finally:
             await _stop(watcher)
 
     async def _next(self) -> bool:
-        """Wait for an event, a doubt to decide, or the next slice of a round; say whether it is that."""
+        """Wait for an event, a decision about a doubt, or the next slice; return whether a slice is due."""
         now, answer = self._monotonic(), self._answer
         failing = bool(answer.freshness.error)
         sliced = self._looked + self._rounds.wait(answer.listing)
         held_until = None if answer.held_since is None else answer.held_since + self._hold
         soon = (each for each in (answer.belief.due, held_until) if each is not None)
         due = now + self._retry if failing else min((sliced, *soon))
-        with contextlib.suppress(TimeoutError):  # it is due, event or none
+        with contextlib.suppress(TimeoutError):  # the time is up without an event
             async with asyncio.timeout(max((due - now).total_seconds(), 0.001)):
                 await self._watch.woken.wait()
         self._watch.woken.clear()
         return self._monotonic() >= sliced
 
     async def _refresh(self, changed: Callable[[], None], *, is_slice_due: bool) -> None:
-        """Look at the directory once, and publish what is new."""
+        """Look at the directory once, and publish changes."""
         before = self._answer
         touched, unsure = self._watch.take()
         unsure = unsure or bool(before.freshness.error)
@@ -148,16 +147,16 @@ class DirectorySource:
             changed()
 
     def _look(self, before: Answer, touched: Collection[str], *, unsure: bool, is_slice_due: bool) -> Answer:
-        """Read what events or a slice named, or list the directory where that does not do; for a thread."""
+        """Read the files named by events or a slice, or list the directory if necessary; runs in a thread."""
         found = SliceResult(unsure=unsure, is_last=unsure)
         if is_slice_due and before.listing is not None and not unsure:
             self._looked = self._monotonic()
             found = self._rounds.slice(before.listing, self._looked)
         beneath = f"{self._path}/"
-        # Another path stays absolute, which is no file's name.
+        # A path outside the directory stays absolute, so that it matches no file's name.
         named = {*(path.removeprefix(beneath) for path in touched), *found.names, *before.belief.doubts}
         names, listing = self._changed(before, named, unsure=found.unsure)
-        if before.held_since is not None:  # what is held back counts as not read
+        if before.held_since is not None:  # the files of an answer that is held back count as unread
             names.update(before.belief.state.holders, listing.files)
         observed: dict[str, Content] = {
             name: read_content(self._path, name) for name in sorted(names) if not is_unlisted(listing, name)
@@ -171,7 +170,7 @@ class DirectorySource:
         return before.after(belief, listing, Freshness(last_event, full_read), held)
 
     def _changed(self, before: Answer, named: set[str], *, unsure: bool) -> tuple[set[str], DirectoryListing]:
-        """Return the files to read, of those named or of all, and the listing that goes with them."""
+        """Return the files to read, from `named` or from all files, and the matching listing."""
         if before.listing is not None and not unsure:
             listing = relisted(self._path, before.listing, named) if named else before.listing
             if listing is not None:
@@ -183,18 +182,19 @@ class DirectorySource:
         return names, listing
 
     def _believed(self, before: Answer, observed: Mapping[str, Content]) -> tuple[Belief, Moment | None]:
-        """Return what is believed, and since when it is not that there is no object any more, None if it is.
+        """Return the accepted state, and since when an empty directory is held back (None: it is not).
 
-        Whether all files have gone, or say nothing: a command that failed leaves an empty one behind.
+        A directory counts as empty if all files are removed or without objects, because a failed command
+        often leaves empty files behind.
         """
         held, now = before.held_since, self._monotonic()
-        # What is held back is so for longer than anything settles.
+        # While an answer is held back, the settle time adds nothing: `hold` is longer.
         belief = settle(before.belief, observed, now, self._settle if held is None else timedelta(0))
         in_force = GuardedValue(before.belief.state.objects(), held)
         after = guard(in_force, belief.state.objects(), now, self._hold)
         if after.held_since is not None:
             return Belief(before.belief.state), after.held_since
-        if held is not None and after.in_force:  # something is there again, and may not be all yet
+        if held is not None and after.in_force:  # objects are back, perhaps not all yet
             belief = settle(before.belief, observed, now, self._settle)
         return belief, None
 
@@ -204,7 +204,7 @@ class DirectorySource:
 
 
 async def _stop(task: asyncio.Task[None] | None) -> None:
-    """Cancel a task and wait until it has ended."""
+    """Cancel a task and wait for its end."""
     if task is None:
         return
     task.cancel()

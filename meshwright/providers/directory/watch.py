@@ -1,4 +1,4 @@
-"""Watching a directory: which paths events have named, and whether events can be trusted."""
+"""Watch of a directory: paths named by events, and whether events may have been lost."""
 
 import asyncio
 from datetime import timedelta
@@ -13,16 +13,16 @@ from meshwright.providers.directory.files import is_manifest
 from meshwright.providers.directory.inotify import FolderEvents
 
 GATHER_SECONDS: Final = 0.05
-"""How long what happens in a burst is gathered."""
+"""Seconds for which the events of a burst are gathered."""
 
 _log = structlog.get_logger("providers.directory.watch")
 
 
 class DirectoryWatch:
-    """Gathers the system's events beneath a directory while `run` runs; `woken` is set when there is news.
+    """Collector of the system's events for a directory, while `run` runs; `woken` is set after an event.
 
-    `retry` is how long to wait where there are no events to be had; `polling` looks by itself instead of
-    asking the system for events.
+    `retry` is the time between attempts while events are unavailable. With `polling`, files are compared
+    periodically instead.
     """
 
     def __init__(self, path: Path, *, retry: timedelta, polling: bool) -> None:
@@ -37,13 +37,13 @@ class DirectoryWatch:
         self.woken = asyncio.Event()
 
     def take(self) -> tuple[set[str], bool]:
-        """Return the paths that events named since the last time, and whether some may have been lost."""
+        """Return the paths named by events since the last call, and whether events may have been lost."""
         touched, self._touched = self._touched, set()
         unsure, self._unsure = self._unsure, False
         return touched, unsure
 
     async def run(self) -> None:
-        """Gather until cancelled; while there are no events to be had, look everywhere again and again."""
+        """Collect events until cancelled; while they are unavailable, have everything listed periodically."""
         logged = False
         while True:
             try:
@@ -59,14 +59,14 @@ class DirectoryWatch:
             self._look_everywhere()
 
     async def _listen(self) -> None:
-        """Take events from the system."""
+        """Receive the system's events."""
         system, loop = FolderEvents(), asyncio.get_running_loop()
         try:
             loop.add_reader(system, partial(self._hear, system))
             while True:
                 self._moved.clear()
                 await asyncio.to_thread(system.place, self._path)
-                # What changed before the watch stood has brought no event.
+                # Changes before the watch was complete have brought no event.
                 self._look_everywhere()
                 await self._moved.wait()
         finally:
@@ -78,7 +78,7 @@ class DirectoryWatch:
         heard = system.read()
         self._touched |= heard.complete
         self._touched |= heard.others
-        # A folder that came may be in what was lost, and no event says of a symlink that it leads to one.
+        # A new folder may be among lost events; the event of a symlink does not show a folder behind it.
         if heard.folders or heard.lost or any(map(_is_link, heard.complete | heard.others)):
             self._moved.set()
             self._unsure = True
@@ -106,8 +106,8 @@ class DirectoryWatch:
             self._timer = None
 
     async def _look_again_and_again(self) -> None:
-        """Find out what changes without the system's events, until cancelled."""
-        import watchfiles  # a megabyte, with what it imports, of which a server that is told needs nothing
+        """Find changes with the package watchfiles, until cancelled."""
+        import watchfiles  # imported here, because it takes 1 MB that a server with inotify saves
 
         watch = watchfiles.awatch(
             self._path,
@@ -120,8 +120,8 @@ class DirectoryWatch:
             poll_delay_ms=100,
             ignore_permission_denied=True,
         )
-        # What changed before the watch stood has brought no event: look again soon, when it usually stands,
-        # and at its first answer, which proves it.
+        # Changes before the watch was complete have brought no event: look again soon, when it usually is,
+        # and at its first answer, which proves that the watch is complete.
         asyncio.get_running_loop().call_later(0.1, self._look_everywhere)
         proven = False
         async for events in watch:
@@ -133,11 +133,11 @@ class DirectoryWatch:
             proven = True
 
     def _look_everywhere(self) -> None:
-        """Wake, and trust no event until everything was listed."""
+        """Wake the reader, and report all events as unreliable until everything has been listed."""
         self._unsure = True
         self.woken.set()
 
 
 def _is_link(path: str) -> bool:
-    """Say whether a symlink that may lead to a folder is there."""
+    """Return whether the path is a symlink that may lead to a folder."""
     return not is_manifest(path.rpartition("/")[2]) and Path(path).is_symlink()

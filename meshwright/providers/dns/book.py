@@ -1,6 +1,6 @@
-"""All that is known of the names of all services, kept current: no input or output, and no clock.
+"""State of all DNS names of all services, without input, output or a clock.
 
-An answer costs what it touches: the services whose names asked for it.
+The cost of an answer grows with the services whose names need the answer, not with all services.
 """
 
 import heapq
@@ -24,11 +24,11 @@ from meshwright.providers.moments import Moment
 
 
 class DnsBook:
-    """Which questions there are and when each is due; what was answered; what is in force by it.
+    """The questions with their due times, the answers, and the endpoint slices in force.
 
-    What is followed and heard counts once `settle` was called; `behind` says that its last call has left
-    something for the next. It begins with what was `kept` by the one before, as far as that is wanted when
-    everything has been looked at for the first time; all of it is asked for anew.
+    Changes from `follow` and `heard` take effect in `settle`; `behind` is True if the last `settle` has left
+    services for the next. The book begins with the answers `kept` from a previous run. Those that no Service
+    needs are dropped after the first complete `settle`, and all the others are queried anew.
     """
 
     def __init__(self, pacing: Pacing, hold: timedelta, kept: SavedAnswers | None = None) -> None:
@@ -50,9 +50,9 @@ class DnsBook:
         self.behind = False
 
     def follow(self, objects: Mapping[ObjectKey, SourcedObject | None]) -> bool:
-        """Take over how objects have changed, None for those gone; say whether there is a name to look at.
+        """Accept changed objects, None for removed ones; return whether `settle` has work.
 
-        The Services among them that have names in the DNS are resolved from now on.
+        The DNS names of Services among the objects are resolved from now on.
         """
         for key, sourced in objects.items():
             if key.kind != SERVICE:
@@ -68,7 +68,7 @@ class DnsBook:
         return bool(self._touched)
 
     def heard(self, question: Question, answer: DnsAnswer | DnsFailure, now: Moment, date: datetime) -> None:
-        """Take over an answer; one that nobody waits for any more is nothing."""
+        """Accept an answer; answers to questions that are no longer needed are dropped."""
         if question in self._askers:
             state = heard(self.known.get(question), answer, now, date, self._pacing)
             self.known[question] = state
@@ -76,8 +76,8 @@ class DnsBook:
             self._touch(sorted(self._askers[question]))
 
     def settle(self, now: Moment, most: int | None = None) -> None:
-        """Bring what is in force up to date: of all services, or of so many at the most (see `behind`)."""
-        if not self.behind:  # what stays held for want of an answer would be looked at for ever
+        """Bring the slices in force up to date, for all touched services or at most `most` of them."""
+        if not self.behind:  # only then, else services held without a new answer would be looked at for ever
             self._touch(key for key, until in self._held.items() if until <= now)
         touched = list(itertools.islice(self._touched, most))
         for key in touched:
@@ -87,7 +87,7 @@ class DnsBook:
         for key in touched:
             self._take_needs(key)
             before = self._forced.get(key, GuardedValue(()))
-            # All that it had, and then what it has: what is in both comes to no change.
+            # Remove all old slices, then add the present ones: an equal slice results in no change.
             edits.update((each.key, None) for each in before.in_force)
             service = self._wanted.get(key)
             if service is None:
@@ -102,16 +102,16 @@ class DnsBook:
             self._forget_unwanted()
 
     def due(self, now: Moment, room: int) -> list[Question]:
-        """Take at most `room` questions that are to be asked now: new ones, then those that wait longest.
+        """Take at most `room` questions that are due now: new ones first, then the longest overdue.
 
-        Whoever takes one owes an answer to `heard`, or returns it.
+        The caller must pass each of them to `heard` with an answer, or to `give_back`.
         """
         found = list(self._unasked)[:room]
         for question in found:
             del self._unasked[question]
         while len(found) < room and self._agenda and self._agenda[0][0] <= now:
             moment, question = heapq.heappop(self._agenda)
-            # A question that was put off stands here twice; its older entry is nothing.
+            # A postponed question has two entries in the heap; the older one is ignored.
             if question in self.known and self.known[question].due == moment:
                 found.append(question)
         return found
@@ -124,30 +124,30 @@ class DnsBook:
             self._unasked[question] = None
 
     def next_due(self, now: Moment, *, room: bool) -> Moment | None:
-        """Return when there is something to do: a question, if there is room for one, or a belief."""
+        """Return the moment of the next work: a question, if there is `room`, or the end of a hold."""
         moments = [until for until in self._held.values() if until > now]
         if room and self._agenda:
             moments.append(self._agenda[0][0])
         return min(moments, default=None)
 
     def complete(self) -> bool:
-        """Say whether something is known of every question."""
+        """Return whether every question has an answer or a failure."""
         return not self._touched and len(self.known) == len(self._askers)
 
     def kept(self) -> SavedAnswers:
-        """Return what another book can begin with; what is heard later leaves it as it is."""
+        """Return a copy of the state for the next book."""
         return SavedAnswers(dict(self.known), dict(self._forced))
 
     def problems(self) -> Problems:
-        """Return what is wrong, sorted."""
+        """Return the problems, sorted."""
         return ordered(problem for said in self._said.values() for problem in said)
 
     def held(self) -> tuple[ServiceKey, ...]:
-        """Return the services whose emptiness is held back, sorted."""
+        """Return the services with an empty answer that is held back, sorted."""
         return tuple(sorted(self._held))
 
     def counts(self) -> Counts:
-        """Count the names."""
+        """Return the numbers of names."""
         of = self._counts.values()
         return Counts(sum(c.good for c in of), sum(c.stale for c in of), sum(c.refused for c in of))
 
@@ -155,7 +155,7 @@ class DnsBook:
         self._touched.update(dict.fromkeys(keys))
 
     def _take_needs(self, key: ServiceKey) -> None:
-        """Ask what a service's names need now, and forget what nobody needs any more."""
+        """Update the questions of a service, and drop questions that no service needs any more."""
         service, before = self._wanted.get(key), self._needs.pop(key, frozenset())
         names = service.dns_names if service is not None else ()
         needs = frozenset(question for name in names for question in questions_of(name, self.known))
@@ -184,7 +184,7 @@ class DnsBook:
             self._held[key] = forced.held_since + self._hold
 
     def _forget_unwanted(self) -> None:
-        """Drop what was kept and nobody asks for any more."""
+        """Drop kept answers that no service needs."""
         self._restored = False
         self.known = {each: state for each, state in self.known.items() if each in self._askers}
         self._forced = {key: forced for key, forced in self._forced.items() if key in self._wanted}

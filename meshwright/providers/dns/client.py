@@ -1,4 +1,4 @@
-"""Asking nameservers: the one place that knows the DNS library."""
+"""Queries to nameservers; only this module uses the DNS library."""
 
 import asyncio
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ from meshwright.specs.values.references import parse_address
 async def ask(
     question: Question, nameservers: Sequence[Nameserver], seconds: float
 ) -> DnsAnswer | DnsFailure:
-    """Return the answer to a question; that there is no such name is an answer, never a failure.
+    """Return the answer to a question; a name that does not exist is an answer, not a failure.
 
-    Asked are the `nameservers`, in their order, or where there are none the system's, for so many `seconds`.
+    The `nameservers` are queried in order, or the system's if there are none, for at most `seconds` in total.
     """
     try:
         resolver = _resolver(nameservers) if nameservers else await asyncio.to_thread(_resolver, ())
@@ -38,7 +38,7 @@ async def ask(
         return DnsFailure(f"no answer within {seconds:g} s")
     except dns.resolver.NoNameservers as error:
         return DnsFailure(_reason(error))
-    except Exception as error:  # noqa: BLE001 - whatever came from the network, the last good answer stays
+    except Exception as error:  # noqa: BLE001 - whatever the network sends, the last good answer stays
         return DnsFailure(f"{type(error).__name__}: {error}")
 
 
@@ -50,13 +50,13 @@ def _resolver(nameservers: Sequence[Nameserver]) -> dns.asyncresolver.Resolver:
 
 
 def _named(answer: dns.resolver.Answer) -> str:
-    """Return the nameserver that answered; empty where the library does not say."""
+    """Return the nameserver of an answer; empty if the library does not give one."""
     address = parse_address(answer.nameserver or "")
     return "" if address is None else str(Nameserver(address, answer.port or DNS_PORT))
 
 
 def _found(question: Question, chain: dns.message.ChainingResult, nameserver: str) -> DnsAnswer:
-    """Return what an answer says; an address that is none of one machine is left out."""
+    """Return the content of an answer, without addresses that are not of a single machine."""
     records = tuple(chain.answer or ())
     ttl = float(chain.minimum_ttl)
     if question.record is RecordType.SRV:
@@ -70,7 +70,7 @@ def _found(question: Question, chain: dns.message.ChainingResult, nameserver: st
 
 
 def _target(record: dns.rdtypes.IN.SRV.SRV) -> Target | None:
-    """Return the target of a record; None where it says that there is no such service (a single dot)."""
+    """Return the target of a record; None if the target is a single dot, which means "no such service"."""
     name = record.target.to_text(omit_final_dot=True).lower()
     if name in ("", ".") or not record.port:
         return None
@@ -78,13 +78,13 @@ def _target(record: dns.rdtypes.IN.SRV.SRV) -> Target | None:
 
 
 def _negative_ttl(error: dns.resolver.NXDOMAIN) -> float:
-    """Return how long a name's absence counts (RFC 2308)."""
+    """Return the seconds for which the absence of a name is valid (RFC 2308)."""
     (response, *_) = error.kwargs["responses"].values()
     return float(response.resolve_chaining().minimum_ttl)
 
 
 def _reason(error: dns.resolver.NoNameservers) -> str:
-    """Say what each nameserver answered, without anything that differs from one time to the next."""
+    """Return the error of each nameserver, in a text that stays equal while the cause is the same."""
     said = {}
     for server, _, port, cause, response in error.kwargs.get("errors", ()):
         what = dns.rcode.to_text(response.rcode()) if response is not None else _cause(cause)

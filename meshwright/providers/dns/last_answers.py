@@ -1,7 +1,7 @@
-"""What outlives a restart of what the DNS has said: the last good answers, and what is in force by them.
+"""File format for the DNS answers that survive a restart: the last good answers and the slices in force.
 
-The form is JSON, `{"version": 1, "answers": [...], "in_force": [...]}`, sorted; reading takes nothing for
-granted, since a file may have been cut short or edited.
+The format is JSON, `{"version": 1, "answers": [...], "in_force": [...]}`, sorted. Reading checks everything,
+because a file may have been truncated or edited.
 """
 
 from collections.abc import Mapping
@@ -23,12 +23,12 @@ LONG_DUE: Final = timedelta(0)
 
 
 class SavedAnswersError(ValueError):
-    """What was kept cannot be read; the message says why in one clause."""
+    """A file of saved answers cannot be read; the message has the reason in one clause."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedAnswers:
-    """What is known of each question, and what is in force for each service."""
+    """The state of each question, and the slices in force for each service."""
 
     states: Mapping[Question, QuestionState] = field(default_factory=dict)
     in_force: Mapping[ServiceKey, GuardedValue[Slices]] = field(default_factory=dict)
@@ -100,7 +100,7 @@ _FORM: Final = TypeAdapter(_Form)
 
 
 def written(kept: SavedAnswers) -> bytes:
-    """Return the form of what is worth keeping: good answers, with their dates, and slices in force."""
+    """Return the file content for the good answers with their dates, and the slices in force."""
     answers = (
         _Answer(
             question.name,
@@ -122,16 +122,16 @@ def written(kept: SavedAnswers) -> bytes:
         for key, guarded in sorted(kept.in_force.items(), key=lambda each: each[0])
         if guarded.in_force
     )
-    # One by one: whoever shares the interpreter has a turn between them, and a line is an entry.
+    # One by one, so that other threads can run between two entries, and each line is one entry.
     first = b",\n".join(_ANSWER.dump_json(each, exclude_defaults=True) for each in answers)
     second = b",\n".join(_IN_FORCE.dump_json(each, exclude_defaults=True) for each in in_force)
     return b'{"version": 1, "answers": [\n%b\n], "in_force": [\n%b\n]}\n' % (first, second)
 
 
 def read(content: bytes) -> SavedAnswers:
-    """Read the form.
+    """Parse the file content.
 
-    Raise SavedAnswersError where it is not whole, of another version, or says what cannot be.
+    Raises SavedAnswersError for a truncated file, another version or an invalid value.
     """
     try:
         form = _FORM.validate_json(content)

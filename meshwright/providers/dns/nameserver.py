@@ -1,4 +1,4 @@
-"""Nameservers as settings name them."""
+"""Nameservers in settings."""
 
 from dataclasses import dataclass
 from typing import Final, Self
@@ -11,14 +11,14 @@ DNS_PORT: Final = 53
 
 @dataclass(frozen=True, slots=True, order=True)
 class Nameserver:
-    """An address and port that answer questions."""
+    """Address and port of a nameserver."""
 
     address: IpAddress
     port: int = DNS_PORT
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read an IP address, or one with a port: `10.0.0.2`, `10.0.0.2:5353`, `[fd00::2]:53`."""
+        """Parse an IP address with or without a port: `10.0.0.2`, `10.0.0.2:5353`, `[fd00::2]:53`."""
         if (address := parse_address(text)) is not None:
             return cls(address)
         host, colon, number = text.rpartition(":")

@@ -1,4 +1,4 @@
-"""Questions to the DNS, the answers to them, and what is known of each question. Values only."""
+"""Values of the DNS: questions, answers, and the state of each question."""
 
 import enum
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from meshwright.providers.moments import Moment
 
 
 class RecordType(enum.StrEnum):
-    """The types of records that are asked for."""
+    """Types of records that are queried."""
 
     A = "A"
     AAAA = "AAAA"
@@ -29,7 +29,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Target:
-    """One SRV record (RFC 2782): a host's name and port; of several the lowest priority comes first."""
+    """One SRV record (RFC 2782): a host's name and port; the lowest priority is preferred."""
 
     priority: int
     weight: int
@@ -39,10 +39,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class DnsAnswer:
-    """A good answer, sorted; `ttl` is in seconds, the shortest of its CNAME chain.
+    """A good answer, sorted; `ttl` is in seconds, the shortest of the CNAME chain.
 
-    Without records, there is no such name, or nothing of that type; `ttl` is then the negative one
-    (RFC 2308). `nameserver` is who said so.
+    An answer without records means that the name does not exist or has no records of the type; `ttl` is then
+    the negative TTL (RFC 2308). `nameserver` is the source of the answer.
     """
 
     ttl: float
@@ -53,20 +53,19 @@ class DnsAnswer:
 
 @dataclass(frozen=True, slots=True)
 class DnsFailure:
-    """No answer that says anything; `reason` is the same text as long as the cause is the same."""
+    """Failure of a query; `reason` is the same text as long as the cause is the same."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionState:
-    """What is known of one question: its last good answer, when to ask again, and why there is no newer one.
+    """State of one question: the last good answer, the time of the next query, and the present error.
 
-    `due` is for the schedule, `answered` and `error_since` are dates to be shown.
-
-    `answered` is None as long as there was no good answer. `missing` counts the answers without records
-    since there were some; 0 where there never were any. `nameserver` said these records first: that another
-    one repeats them is no news.
+    `due` is for the schedule; `answered` and `error_since` are dates for people. `answered` is None until the
+    first good answer. `missing` is the number of empty answers since the last records, 0 if the name never
+    had records. `nameserver` is the first one with these records; the same records from another one change
+    nothing.
     """
 
     due: Moment

@@ -1,4 +1,4 @@
-"""Who asks nameservers: with the DNS library from the first question on, and without before."""
+"""Resolver that imports the DNS library with the first question, because most servers need no DNS."""
 
 import asyncio
 from collections.abc import Iterable
@@ -9,14 +9,14 @@ from meshwright.providers.dns.nameserver import Nameserver
 from meshwright.providers.dns.records import DnsAnswer, DnsFailure, Question
 
 TIMEOUT_SECONDS: Final = 5.0
-"""How long a question may take, over all nameservers and with its repetition over TCP."""
+"""Maximum seconds for a question, including all nameservers and the repetition over TCP."""
 
 
 class Resolver:
-    """Asks the nameservers given, in their order, or those of the system if there are none.
+    """Client of the given nameservers, in order, or of the system's nameservers without any.
 
-    Names are asked for as they are: neither search domains nor a hosts file count. The system's nameservers
-    are looked up with each question, since they change.
+    Names are queried as given: neither search domains nor the hosts file are used. The system's nameservers
+    are read from the configuration for each question, since they can change.
     """
 
     def __init__(self, nameservers: Iterable[Nameserver] = (), timeout: float = TIMEOUT_SECONDS) -> None:
@@ -25,7 +25,7 @@ class Resolver:
         self._library: ModuleType | None = None
 
     async def ask(self, question: Question) -> DnsAnswer | DnsFailure:
-        """Return the answer to a question; that there is no such name is an answer, never a failure."""
+        """Return the answer to a question; a name that does not exist is an answer, not a failure."""
         if self._library is None:
             self._library = await asyncio.to_thread(_library)
         found: DnsAnswer | DnsFailure = await self._library.ask(question, self._nameservers, self._timeout)
@@ -33,7 +33,7 @@ class Resolver:
 
 
 def _library() -> ModuleType:
-    """Return the module that knows the library, which is imported for the first Service that needs it."""
+    """Import and return the module with the library."""
     from meshwright.providers.dns import client as asking
 
     return asking

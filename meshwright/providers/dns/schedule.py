@@ -1,4 +1,4 @@
-"""What to ask the DNS and when: functions of the names, what is known of them, and the time."""
+"""Schedule of DNS questions: pure functions of names, states and the time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,28 +10,28 @@ from meshwright.providers.dns.records import DnsAnswer, DnsFailure, Question, Qu
 from meshwright.providers.moments import Moment
 
 RETRY: Final = timedelta(seconds=30)
-"""The longest pause between questions that fail or find nothing, unless `floor` is longer."""
+"""Maximum pause between questions that fail or return nothing, unless `floor` is longer."""
 
 _MOST_DOUBLINGS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """How soon, and how late at the latest, a question is asked again, whatever the TTL says."""
+    """Minimum and maximum time until a question is repeated, whatever the TTL."""
 
     floor: timedelta = timedelta(seconds=5)
     ceiling: timedelta = timedelta(minutes=5)
 
     def after(self, ttl: float) -> timedelta:
-        """Return how long an answer counts."""
+        """Return the time for which an answer with this TTL (in seconds) is used."""
         return min(max(timedelta(seconds=ttl), self.floor), self.ceiling)
 
     def empty(self, ttl: float, missing: int) -> timedelta:
-        """Return how long an answer without records counts: `missing` as Standing has it."""
+        """Return the time for which an answer without records is used; `missing` is as in `QuestionState`."""
         return self.again(missing) if missing else min(self.after(ttl), max(RETRY, self.floor))
 
     def again(self, times: int) -> timedelta:
-        """Return the pause after so many answers in a row that did not help, from 1 on: it doubles."""
+        """Return the pause after so many failures in a row, from 1 on; the pause doubles each time."""
         return min(self.floor * (1 << min(times - 1, _MOST_DOUBLINGS)), max(RETRY, self.floor))
 
 
@@ -39,7 +39,7 @@ PACING: Final = Pacing()
 
 
 def questions_of(name: DnsName, known: Mapping[Question, QuestionState]) -> frozenset[Question]:
-    """Return the questions that one name needs now."""
+    """Return the present questions for one name; for SRV this includes the addresses of known targets."""
     if not name.srv:
         return frozenset(_address_questions(name.name))
     first = Question(name.name, RecordType.SRV)
@@ -55,10 +55,11 @@ def _address_questions(name: str) -> tuple[Question, Question]:
 def heard(
     before: QuestionState | None, answer: DnsAnswer | DnsFailure, now: Moment, date: datetime, pacing: Pacing
 ) -> QuestionState:
-    """Return what is known of a question after an answer; a failure leaves the last good one as it was.
+    """Return the state of a question after an answer; a failure keeps the last good answer.
 
-    Where records have gone, the question is asked again soon, whatever the TTL says (see providers.guard),
-    then ever less often; where there never were any, after RETRY at the latest, since they may come.
+    If records have disappeared, the question is repeated soon, whatever the TTL (see providers.guard), and
+    then less and less often. A name that never had records is queried again after RETRY at most, since
+    records may be added.
     """
     match answer:
         case DnsFailure(reason):
@@ -82,7 +83,7 @@ def heard(
 
 
 def _missing(before: QuestionState | None) -> int:
-    """Return how often records are missing with an answer that has none."""
+    """Return the number of empty answers in a row, after another one."""
     if before is None:
         return 0
     return before.missing + 1 if before.missing or before.addresses or before.targets else 0

@@ -1,4 +1,4 @@
-"""From answers to endpoint slices: functions of services, what is known of their names, and the time."""
+"""EndpointSlices from DNS answers: pure functions of services, states and the time."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from meshwright.providers.moments import Moment
 from meshwright.specs.codes import Code
 
 NAME: Final = "dns"
-"""The name of the source."""
+"""Name of the source."""
 
 Known = Mapping[Question, QuestionState]
 Ports = tuple[tuple[str, int], ...]
@@ -27,14 +27,14 @@ Ports = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class FoundSlice:
-    """A slice, and under which names it was found and by whom: `db.test at 10.0.0.2`."""
+    """A slice, with the DNS names and nameservers of its addresses, for example `db.test at 10.0.0.2`."""
 
     value: EndpointSlice
     said: str
 
     @property
     def key(self) -> ObjectKey:
-        """The key of the slice as an object."""
+        """The slice's key as an object."""
         return ObjectKey.of(ENDPOINT_SLICE, self.value)
 
     def sourced(self) -> SourcedObject:
@@ -46,7 +46,7 @@ Slices = tuple[FoundSlice, ...]
 
 
 def slices(service: Service, known: Known) -> Slices:
-    """Return the slices of a service by its names' last good answers, sorted; none is without address.
+    """Return the slices of a service from the last good answers, sorted, each with at least one address.
 
     Names without a port of their own share the slice `<service>-dns`; each other port has a slice
     `<service>-dns-<port>`.
@@ -73,7 +73,7 @@ def slices(service: Service, known: Known) -> Slices:
 
 
 def _said(name: DnsName, known: Known) -> str:
-    """Say who knows a name: `db.test at 10.0.0.2`; the name alone where nobody remembers."""
+    """Return a name with its nameservers, such as `db.test at 10.0.0.2`; the name alone if none is known."""
     records = (RecordType.SRV,) if name.srv else (RecordType.A, RecordType.AAAA)
     states = (known.get(Question(name.name, record)) for record in records)
     servers = dict.fromkeys(each.nameserver for each in states if each is not None and each.nameserver)
@@ -81,7 +81,7 @@ def _said(name: DnsName, known: Known) -> str:
 
 
 def _reached(name: DnsName, known: Known) -> list[tuple[int | None, set[IpAddress]]]:
-    """Return the addresses of a name by port; None is for the service's own ports."""
+    """Return the addresses of a name by port; None means the service's own ports."""
     if not name.srv:
         return [(name.port, _addresses(name.name, known))]
     state = known.get(Question(name.name, RecordType.SRV))
@@ -90,7 +90,7 @@ def _reached(name: DnsName, known: Known) -> list[tuple[int | None, set[IpAddres
 
 
 def _preferred(targets: Iterable[Target], known: Known) -> list[Target]:
-    """Return the targets of the best priority of which any has an address (RFC 2782: others are for need)."""
+    """Return the targets of the best priority with any address (RFC 2782: other priorities are fallbacks)."""
     found = [target for target in targets if _addresses(target.name, known)]
     best = min((target.priority for target in found), default=None)
     return [target for target in found if target.priority == best]
@@ -104,9 +104,9 @@ def _addresses(host: str, known: Known) -> set[IpAddress]:
 def settled(
     service: Service, known: Known, before: GuardedValue[Slices], now: Moment, wait: timedelta
 ) -> GuardedValue[Slices]:
-    """Return what is in force for a service.
+    """Return the slices in force for a service.
 
-    It keeps what it has as long as nothing is known and not every question has a good answer.
+    The previous slices stay while the answers have no address and a question lacks a good answer.
     """
     return guard(before, _answer(service, known), now, wait)
 
@@ -119,7 +119,7 @@ def _answer(service: Service, known: Known) -> Slices | None:
 
 
 def problems(service: Service, known: Known, forced: GuardedValue[Slices]) -> Problems:
-    """Return the names of a service that cannot be resolved, and whether its emptiness is held back."""
+    """Return a problem for each name that cannot be resolved, and one if an empty answer is held back."""
     found = [_held(service.key)] if forced.held_since is not None else []
     for name in service.dns_names:
         failing = sorted(each for each in questions_of(name, known) if each in known and known[each].error)
@@ -129,7 +129,7 @@ def problems(service: Service, known: Known, forced: GuardedValue[Slices]) -> Pr
 
 
 def counts(service: Service, known: Known) -> Counts:
-    """Count the names of a service: answered, answered from memory, failing without ever an answer."""
+    """Return the numbers of a service's names: answered, answered from memory, and never answered."""
     good = stale = refused = 0
     for name in service.dns_names:
         states = [known.get(each) for each in questions_of(name, known)]

@@ -1,4 +1,4 @@
-"""The DNS as a source that follows others: endpoints found under the names in Services, kept current."""
+"""Source of endpoints from the DNS: resolves the names in Services, and keeps the answers current."""
 
 import asyncio
 import contextlib
@@ -22,38 +22,39 @@ from meshwright.providers.guard import HOLD
 from meshwright.providers.moments import Moment, monotonic
 
 PATIENCE: Final = timedelta(seconds=5)
-"""How long the first answers are waited for if nothing else is said."""
+"""Default time for which the first answers are awaited."""
 
 AT_ONCE: Final = 32
-"""How many questions are under way at a time."""
+"""Maximum number of simultaneous questions."""
 
 SERVICES_AT_ONCE: Final = 64
-"""How many services are brought up to date before others have a turn on the event loop."""
+"""Number of services that are updated before other tasks run on the event loop."""
 
 GATHER_SECONDS: Final = 0.02
-"""Answers that come within so long of each other are taken over together, where others are awaited."""
+"""Seconds in which further answers are collected while questions are outstanding, to update once for all."""
 
 SETTLE_SECONDS: Final = 0.1
-"""How long a name that has just come is waited for, so that its Service is not published without it."""
+"""Maximum seconds of waiting for a new name, so that its Service is not published without endpoints."""
 
 KEEP_SECONDS: Final = 60.0
-"""How old what is kept may be where nothing but the age of answers has changed."""
+"""Maximum age in seconds of the saved answers if only the times of answers have changed."""
 
 KEEP_PAUSE_SECONDS: Final = 1.0
-"""How long nothing is written after something was."""
+"""Minimum seconds between two saves."""
 
 _log = structlog.get_logger("providers.dns.source")
 
 
 class DnsSource:
-    """EndpointSlices from the DNS, for the Services that `follow` was told of.
+    """EndpointSlices from the DNS, for the Services given to `follow`.
 
-    `clock` gives the time with its zone; `hold` is how long an answer without any address is held back from
-    a service that has some; `patience` how long `first` waits. Nothing is asked until `first` or `run`.
+    `clock` returns the time with its zone. `hold` is the time for which an answer without addresses is held
+    back from a service with addresses, and `patience` is the time limit of `first`. Queries begin with
+    `first` or `run`.
 
-    It begins with what was `kept` by the one before. `keep` is given what the next one may begin with: soon
-    after slices have changed, else once a minute, and in the end. It is called in a thread (in the end by the
-    event loop itself), never twice at a time, and must not raise.
+    The source begins with the answers `kept` from a previous run. `keep` receives the answers for the next
+    run: soon after a change of slices, otherwise once a minute, and at the end. `keep` is called in a thread
+    (at the end on the event loop), never twice at the same time, and must not raise.
     """
 
     name = NAME
@@ -89,7 +90,7 @@ class DnsSource:
         self._settle_until = self._monotonic()
 
     def follow(self, objects: Mapping[ObjectKey, SourcedObject | None]) -> None:
-        """Resolve the names in these Services from now on, and no longer those in Services that are gone."""
+        """Resolve the names of these Services from now on, and stop for Services that are removed."""
         if self._book.follow(objects):
             self._unkept = True
             self._settle_until = self._monotonic() + timedelta(seconds=SETTLE_SECONDS)
@@ -97,15 +98,15 @@ class DnsSource:
             self._wake.set()
 
     def objects(self) -> Picture[ObjectKey, SourcedObject]:
-        """Return the slices in force, by the last good answers."""
+        """Return the slices in force, from the last good answers."""
         return self._objects
 
     def problems(self) -> Problems:
-        """Return the names that cannot be resolved, and the services whose emptiness is held back."""
+        """Return a problem for each name that cannot be resolved, and for each empty answer held back."""
         return self._problems
 
     def freshness(self) -> Freshness:
-        """Say how old the oldest good answer is, and since when a name cannot be resolved."""
+        """Return the age of the oldest good answer, and since when a name cannot be resolved."""
         states = self._book.known.values()
         answered = [each.answered for each in states if each.answered is not None]
         failing = [each.error_since for each in states if each.error_since is not None]
@@ -119,20 +120,21 @@ class DnsSource:
         )
 
     def counts(self) -> Counts:
-        """Count the names: answered, answered from memory, never answered and failing."""
+        """Return the numbers of names: answered, answered from memory, and never answered."""
         return self._book.counts()
 
     async def first(self) -> None:
-        """Ask every name of which nothing was kept once, for the time of `patience` at the most.
+        """Query each name without a saved answer once, for the time of `patience` at most.
 
-        What is published before it would take the endpoints from proxies that had them from a server before.
+        The server must not publish earlier, because proxies that had endpoints from a previous server would
+        lose them.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._patience.total_seconds()):
                 await self._resolve(lambda: None, self._book.complete)
 
     async def settled(self) -> None:
-        """Return when something is known of every name, or one that has just come takes its time."""
+        """Return when every name has an answer or failure, or a new name has taken SETTLE_SECONDS."""
         left = self._settle_until - self._monotonic()
         if self._settled.is_set() or left <= timedelta(0):
             return
@@ -141,7 +143,7 @@ class DnsSource:
                 await self._settled.wait()
 
     async def run(self, changed: Callable[[], None]) -> None:
-        """Resolve until cancelled; `changed` is called after each change of slices or problems."""
+        """Resolve until cancelled; call `changed` after each change of slices or problems."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._keeping(), name="dns answers kept")
             await self._resolve(changed, lambda: False)
@@ -157,7 +159,7 @@ class DnsSource:
                 await self._next(now)
 
     def _take_over(self, changed: Callable[[], None], now: Moment) -> None:
-        """Publish what the answers that have come so far come to."""
+        """Publish the result of the answers so far."""
         self._book.settle(now, SERVICES_AT_ONCE)
         objects, said = self._book.objects, self._book.problems()
         moved, known = objects is not self._objects, said == self._problems
@@ -166,7 +168,7 @@ class DnsSource:
         self._objects, self._problems = objects, said
         if self._book.complete():
             self._settled.set()
-        if moved and self._begun:  # what was kept is no news
+        if moved and self._begun:  # the saved answers at the start are not a change
             self._unkept = True
             self._moved.set()
             self._last_event = self._clock()
@@ -193,24 +195,24 @@ class DnsSource:
         self._wake.set()
 
     async def _next(self, now: Moment) -> None:
-        """Wait for something to do: an answer, another wish, a question or a belief that is due."""
+        """Wait for the next work: an answer, a change of Services, a question or the end of a hold."""
         if self._book.behind:
             await asyncio.sleep(0)
             return
         soonest = self._book.next_due(now, room=len(self._asking) < AT_ONCE)
         wait = None if soonest is None else max((soonest - self._monotonic()).total_seconds(), 0.001)
-        with contextlib.suppress(TimeoutError):  # it is due
+        with contextlib.suppress(TimeoutError):  # the time is up
             async with asyncio.timeout(wait):
                 await self._wake.wait()
-            if self._asking:  # others may answer as well
+            if self._asking:  # further answers may follow
                 await asyncio.sleep(GATHER_SECONDS)
         self._wake.clear()
 
     async def _keeping(self) -> None:
-        """Give what is known to be kept, when it is time for it."""
+        """Save the answers after changes and periodically."""
         try:
             while True:
-                with contextlib.suppress(TimeoutError):  # the answers' dates are old
+                with contextlib.suppress(TimeoutError):  # save the new times of the answers
                     async with asyncio.timeout(KEEP_SECONDS):
                         await self._moved.wait()
                 self._moved.clear()
@@ -228,5 +230,5 @@ class DnsSource:
         try:
             await asyncio.shield(writing)
         except asyncio.CancelledError:
-            await asyncio.wait([writing])  # what is kept in the end comes after it
+            await asyncio.wait([writing])  # the last save must come after this one
             raise

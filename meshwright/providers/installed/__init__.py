@@ -1,4 +1,4 @@
-"""Sources from installed packages, found by entry point and called in a thread of their own.
+"""Sources from installed packages, found by entry point and called in threads of their own.
 
-A failure of one never stops another source.
+A failure of one source does not affect the others.
 """

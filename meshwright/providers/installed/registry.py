@@ -1,4 +1,4 @@
-"""Providers by name: each an entry point of an installed package, made with its options."""
+"""Providers by name: each is an entry point of an installed package, called with its options."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
@@ -8,11 +8,11 @@ from meshwright.mesh.problems.spelling import nearest
 from meshwright.providers.contract import CONTRACT, Provider, SourceError
 
 GROUP: Final = "meshwright.providers"
-"""The entry-point group in which providers are found."""
+"""Entry-point group of providers."""
 
 
 class ProviderError(SourceError):
-    """A provider that is named is not installed, or cannot be used; the message is one sentence."""
+    """A named provider is not installed or cannot be used; the message is one sentence."""
 
 
 def providers(
@@ -20,9 +20,9 @@ def providers(
     found: Iterable[EntryPoint] | None = None,
     taken: Iterable[str] = (),
 ) -> Iterator[tuple[str, Provider]]:
-    """Yield the providers that are named, made with their options; raise ProviderError.
+    """Yield the named providers, created with their options; raises ProviderError.
 
-    Those that are installed and not named are not loaded. `taken` are the names of other sources.
+    Other installed providers are not loaded. `taken` are the names of other sources.
     """
     if not named:
         return
@@ -56,7 +56,7 @@ def _point(name: str, points: Iterable[EntryPoint]) -> EntryPoint:
 def _made(point: EntryPoint, options: Mapping[str, str]) -> Provider:
     try:
         make = point.load()
-    # A provider is code of another project, so that any exception can come from its import.
+    # A provider is code of another project, so its import can raise any exception.
     except (Exception, SystemExit) as error:
         raise ProviderError(f"{_shown(point)} cannot be loaded: {type(error).__name__}: {error}") from error
     try:
@@ -84,6 +84,6 @@ def _made(point: EntryPoint, options: Mapping[str, str]) -> Provider:
 
 
 def _shown(point: EntryPoint) -> str:
-    """Name an entry point, with the distribution that has it."""
+    """Return an entry point for messages, with its distribution."""
     of = "" if point.dist is None else f" of {point.dist.name} {point.dist.version}"
     return f"provider {point.name} = {point.value}{of}"

@@ -1,4 +1,4 @@
-"""A provider as a source: asked now and then, in a thread; whatever becomes of that, the others go on."""
+"""Source for a provider, called periodically in a thread; its failure does not affect other sources."""
 
 import asyncio
 import hashlib
@@ -24,25 +24,28 @@ from meshwright.specs.codes import Code
 from meshwright.specs.reader import ManifestReading, key_meant, read
 
 PATIENCE: Final = timedelta(seconds=10)
-"""How long an answer may take until it is said to be missing."""
+"""Time until an answer counts as missing."""
 AT_THE_START: Final = timedelta(seconds=2)
-"""How long the server waits for the first one."""
+"""Time for which the server waits for the first answer."""
 
 _log = structlog.get_logger("providers.installed.source")
 
 
 class NoAnswer(Exception):
-    """A provider has not answered in time, or has raised something; the message says it of a provider."""
+    """A provider has not answered in time, or has raised an exception.
+
+    The message is a predicate of the provider, for example "has not answered within 10 s".
+    """
 
 
 class ProviderObjects(Objects[str]):
-    """What one provider holds; it is the one holder."""
+    """The objects of one provider, which is the only holder."""
 
     __slots__ = ()
 
     @staticmethod
     def holder_of(sourced: SourcedObject) -> str:
-        """Return the name of the provider that an object is from."""
+        """Return the name of the object's provider."""
         match sourced.origin:
             case FromSource(source):
                 return source
@@ -52,7 +55,7 @@ class ProviderObjects(Objects[str]):
 
 @dataclass(frozen=True, slots=True)
 class ProviderState:
-    """What the source says at one moment; replaced as a whole."""
+    """The source's answer at one moment; replaced as a whole."""
 
     state: ProviderObjects = field(default_factory=ProviderObjects)
     held_since: Moment | None = None
@@ -61,10 +64,10 @@ class ProviderState:
 
 
 class ProviderSource:
-    """What an installed provider says.
+    """Source for an installed provider.
 
-    `clock` gives the time with its zone; `hold` is how long it takes to believe that a provider that had
-    objects has none any more; `patience` is how long an answer may take, `at_the_start` the first.
+    `clock` returns the time with its zone. `hold` is the delay before an empty answer after one with objects
+    is accepted. `patience` is the time limit for an answer, and `at_the_start` for the first one.
     """
 
     def __init__(
@@ -94,23 +97,23 @@ class ProviderSource:
         return self._said.state.objects()
 
     def problems(self) -> Problems:
-        """Return what is wrong with its manifests, or with itself."""
+        """Return the problems of the manifests and of the provider itself."""
         return self._said.problems
 
     def freshness(self) -> Freshness:
-        """Say how old its answer is."""
+        """Return the age of the answer."""
         return self._said.freshness
 
     def counts(self) -> Counts:
-        """Count its objects."""
+        """Return the numbers of objects."""
         return Counts.of(self.objects(), self._said.state.stale, self._said.problems)
 
     async def first(self) -> None:
-        """Ask once; one that fails keeps nobody from starting."""
+        """Call the provider once; a failure does not keep the server from starting."""
         await self._look(self._at_the_start)
 
     async def run(self, changed: Callable[[], None]) -> None:
-        """Ask on, until cancelled."""
+        """Call the provider periodically, until cancelled."""
         while True:
             await asyncio.sleep(self._seconds)
             before = self._said
@@ -122,20 +125,24 @@ class ProviderSource:
     async def _look(self, seconds: float) -> None:
         try:
             after = await asyncio.to_thread(self._taken, await self._answer(seconds))
-        except Exception as error:  # noqa: BLE001 - whatever somebody else's code comes to, it is no answer
+        except Exception as error:  # noqa: BLE001 - code of another project can raise anything
             words = str(error) if isinstance(error, NoAnswer) else _words(error)
             after = _failing(self._said, self.name, words, self._clock())
         self._publish(after)
 
     async def _answer(self, seconds: float) -> Sequence[str]:
-        """Return its manifests as JSON; one that hangs is not asked again, and what it says late counts."""
+        """Return the manifests as JSON.
+
+        While a call hangs the provider is not called again, so that threads do not pile up; a late answer
+        counts.
+        """
         if self._asked is None:
             self._asked = asyncio.get_running_loop().create_future()
             thread = threading.Thread(
                 target=_ask,
                 args=(self._provider, asyncio.get_running_loop(), self._asked),
                 name=f"provider {self.name}",
-                daemon=True,  # it must not keep the server from ending
+                daemon=True,  # a hanging provider must not keep the server from exiting
             )
             thread.start()
         done, _ = await asyncio.wait((self._asked,), timeout=seconds)
@@ -145,7 +152,7 @@ class ProviderSource:
         return asked.result()
 
     def _taken(self, answer: Sequence[str]) -> ProviderState:
-        """Return what is to be said after an answer; for a thread, as thousands of manifests may be in it."""
+        """Return the state after an answer; runs in a thread, because there may be thousands of manifests."""
         before, now = self._said, self._clock()
         mark = hashlib.sha256("\n".join(answer).encode()).hexdigest()
         form = before.state.holders.get(self.name)
@@ -176,16 +183,16 @@ class ProviderSource:
 
 
 def _ask(provider: Provider, loop: asyncio.AbstractEventLoop, asked: "asyncio.Future[Sequence[str]]") -> None:
-    """Ask in this thread; what comes of it is the loop's."""
+    """Call the provider in this thread, and pass the result to the event loop."""
     answer, failed = list[str](), None
     try:
         answer = [_text(each) for each in provider.manifests()]
-    except BaseException as error:  # noqa: BLE001 - a thread has nobody else to tell
-        failed = NoAnswer(_words(error))  # a future takes not every exception
+    except BaseException as error:  # noqa: BLE001 - a thread can report only through the future
+        failed = NoAnswer(_words(error))  # a future rejects some exceptions, for example StopIteration
     try:
         loop.call_soon_threadsafe(_settle, asked, answer, failed)
     except RuntimeError:
-        return  # the server has ended meanwhile
+        return  # the server has exited meanwhile
 
 
 def _settle(asked: "asyncio.Future[Sequence[str]]", answer: Sequence[str], failed: NoAnswer | None) -> None:
@@ -195,11 +202,11 @@ def _settle(asked: "asyncio.Future[Sequence[str]]", answer: Sequence[str], faile
         asked.set_result(answer)
     else:
         asked.set_exception(failed)
-        asked.exception()  # nobody may be waiting for it any more
+        asked.exception()  # marks the exception as retrieved: the caller may have given up waiting
 
 
 def _text(manifest: object) -> str:
-    """Return a manifest as JSON; raise TypeError or ValueError for what is none."""
+    """Return a manifest as JSON; raises TypeError or ValueError for any other value."""
     if not isinstance(manifest, dict):
         raise TypeError(f"a manifest is of type {type(manifest).__name__}; must be a dict")
     found = json.dumps(manifest, sort_keys=True, ensure_ascii=False, allow_nan=False)
@@ -208,7 +215,7 @@ def _text(manifest: object) -> str:
 
 
 def _place(name: str, number: int, document: object) -> FromSource:
-    """Say where a manifest is from: by its key, for the order of an answer means nothing."""
+    """Return the place of a manifest: its key, because the order of an answer has no meaning."""
     key = key_meant(document)
     return FromSource(name, f"manifest {number}" if key is None else str(key))
 
@@ -216,7 +223,7 @@ def _place(name: str, number: int, document: object) -> FromSource:
 def _words(error: BaseException) -> str:
     try:
         said = str(error).encode(errors="backslashreplace").decode()
-    except Exception:  # noqa: BLE001 - it is somebody else's as well
+    except Exception:  # noqa: BLE001 - the exception's __str__ is code of another project too
         said = "the error has no readable text"
     return " ".join(f"fails: {type(error).__name__}: {said}".split())[:500]
 

@@ -1,4 +1,4 @@
-"""How old a cluster's answer is, as a whole and of each kind: asked often, and of thousands of watches."""
+"""Age of a cluster's answer, as a whole and for each kind; called often, and for thousands of watches."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from meshwright.providers.kubernetes.watches import Watches
 
 
 class Ages:
-    """What is said of `watches`: made anew of those alone of which something new is known."""
+    """Ages of `watches`; only the entries of watches with news are computed again."""
 
     def __init__(self, watches: Watches) -> None:
         self._watches = watches
@@ -19,7 +19,7 @@ class Ages:
         self._sorted: tuple[Watch, ...] = ()
 
     def freshness(self, last_event: datetime | None) -> Freshness:
-        """Say how old the answer is: as old as that of the watch that has not been heard of for longest."""
+        """Return the age of the answer, which is the age of the oldest needed watch."""
         said = self._each()
         needed = [each for each in said if each.needed]
         heard = [each.heard for each in needed if each.heard is not None]
@@ -38,7 +38,7 @@ class Ages:
         )
 
     def _each(self) -> tuple[Watch, ...]:
-        """Return what is said of each watch, sorted by name; the same tuple as long as that is the same."""
+        """Return an entry for each watch, sorted by name; the identical tuple without a change."""
         at, said = self._watches.at, self._said
         other = [
             (place, watching, watching.figures)
@@ -57,7 +57,7 @@ class Ages:
 
 
 def _failing(watches: Iterable[Watch]) -> tuple[list[str], datetime | None]:
-    """Return why watches fail, sorted, and since when the first of them does."""
+    """Return the errors of watches, sorted, and the time of the first one."""
     failing = [each for each in watches if each.error]
     since = (each.error_since for each in failing if each.error_since is not None)
     return sorted({each.error for each in failing}), min(since, default=None)

@@ -1,7 +1,8 @@
-"""What the objects of a cluster come to, as a value: what is in force, and what is wrong with them.
+"""Objects of a cluster as a value: the objects in force and their problems.
 
-Every object is a holder of its own, known by its kind, namespace and name. Its mark is the text that is kept
-of it (providers.kubernetes.projection), so that it is read again only where that is another one.
+Every object is a holder of its own, with its kind, namespace and name as key. The mark of its form is its
+stored text (providers.kubernetes.projection), so that an object is read again only after a change of this
+text.
 """
 
 import json
@@ -22,23 +23,23 @@ from meshwright.specs.displayed_objects import read_shown
 from meshwright.specs.reader import ManifestReading
 
 Changes = Mapping[ObjectKey, Item[str] | None]
-"""Objects as they are now, None for those that are gone."""
+"""Present state of objects, None for a removed one."""
 
 
 class ClusterObjects(Objects[ObjectKey]):
-    """What the objects of one cluster hold: each itself."""
+    """The objects of one cluster, each with itself as holder."""
 
     __slots__ = ()
 
     @staticmethod
     def holder_of(sourced: SourcedObject) -> ObjectKey:
-        """Return the object itself."""
+        """Return the key of the object."""
         return sourced.key
 
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """What is held of a cluster, by its name; `labels` are those of its namespaces that are known."""
+    """Content of the cluster with the name `cluster`; `labels` are the known labels of its namespaces."""
 
     cluster: str
     scope: Scope
@@ -46,7 +47,7 @@ class Book:
     labels: Mapping[str, Labels] = field(default_factory=dict)
 
     def told(self, changes: Changes) -> Self:
-        """Return it with the labels of the Namespaces among these; what that moves is for `taken`."""
+        """Return the book with the labels of changed Namespaces; `taken` then updates the objects."""
         found = {key.name: item for key, item in changes.items() if key.kind == NAMESPACE}
         if not found:
             return self
@@ -58,7 +59,7 @@ class Book:
         return replace(self, labels=labels)
 
     def moved(self, before: "Book") -> frozenset[str]:
-        """Return the namespaces that are part of the mesh now and were not, or were and are not."""
+        """Return the namespaces that have entered or left the mesh since `before`."""
         names = self.labels.keys() | before.labels.keys()
         return frozenset(
             name
@@ -67,11 +68,11 @@ class Book:
         )
 
     def has(self, namespace: str) -> bool:
-        """Say whether a namespace is part of the mesh."""
+        """Return whether a namespace is part of the mesh."""
         return self.scope.has(namespace, self.labels.get(namespace))
 
     def taken(self, changes: Changes) -> Self:
-        """Return it with these objects; itself if nothing of them is other than it was."""
+        """Return the book with these objects; `self` without a change."""
         holders = self.state.holders
         forms = {key: self._form(key, item, holders.get(key)) for key, item in changes.items()}
         state = self.state.holding(forms)
@@ -84,7 +85,7 @@ class Book:
             return before
         document = json.loads(item.body)
         if key.kind == ENDPOINT_SLICE and not _labels(document).get(SERVICE_LABEL):
-            return None  # of a Service of another cluster, say (multicluster.kubernetes.io/service-name)
+            return None  # for example of another cluster's Service (multicluster.kubernetes.io/service-name)
         origin = InCluster(self.cluster, item.version, _generation(document))
         if self._is_root_elsewhere(key):
             return read_form(item.body, ((origin, self._not_taken(key, origin)),), before)
@@ -93,11 +94,14 @@ class Book:
     def _counts(self, key: ObjectKey) -> bool:
         if key.kind in AT_HOME and key.namespace == self.scope.home:
             return True
-        # What belongs to no namespace belongs to all.
+        # Cluster-wide objects belong to every namespace.
         return not (of := key.name if key.kind == NAMESPACE else key.namespace) or self.has(of)
 
     def _is_root_elsewhere(self, key: ObjectKey) -> bool:
-        """Say whether a root is declared where others than the mesh's own people may write."""
+        """Return whether a root is declared outside the control plane's namespace.
+
+        Other people may have write access there, and could make the mesh trust their CA.
+        """
         home = self.scope.home
         return key.kind == MESH_ROOT_CERTIFICATE and bool(home) and key.namespace != home
 
@@ -132,7 +136,7 @@ def _labels(document: Mapping[str, object]) -> Labels:
 
 
 def _quiet(key: ObjectKey, reading: ManifestReading) -> ManifestReading:
-    """Return a reading without what nobody wrote: that a Pod has ended, or has no address yet."""
+    """Return a reading of a Pod without notes about its state, for example that it has no IP address yet."""
     if key.kind != POD:
         return reading
     return replace(

@@ -1,7 +1,8 @@
-"""Which cluster it is that answers: kubeadm calls each `kubernetes`, and kubeconfigs say what they like.
+"""Identity of the cluster behind an API server, to recognise saved objects of another cluster.
 
-The UID of the namespace kube-system is made with a cluster and ends with it. It can be had of its API server
-alone; until that has said it, a cluster is told by how it is reached: its name, its URL, and its CA.
+Names do not identify a cluster: kubeadm calls every cluster `kubernetes`, and kubeconfigs contain arbitrary
+names. The UID of the namespace kube-system is created with a cluster and ends with it, but only the API
+server can return the UID. Until then, a cluster is identified by its name, its URL and its CA.
 """
 
 import asyncio
@@ -18,33 +19,33 @@ from meshwright.mesh.kinds import NAMESPACE
 from meshwright.providers.kubernetes.resources import CORE
 
 SYSTEM: Final = "kube-system"
-"""The namespace that every cluster has."""
+"""A namespace of every cluster."""
 
 _REFUSED: Final = frozenset({Reason.FORBIDDEN, Reason.NOT_FOUND, Reason.NONSENSE})
-"""Why a server that answers does not say which cluster it is."""
+"""Reasons for which a reachable server does not return the UID."""
 
 _log = structlog.get_logger("providers.kubernetes.source")
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A cluster: its name here, a digest of how it is reached, and its UID, empty where that is not known."""
+    """A cluster: name, digest of URL and CA, and UID (empty if unknown)."""
 
     name: str = ""
     server: str = ""
     uid: str = ""
 
     def may_be(self, other: Self) -> bool:
-        """Say whether two may be one: reached in one way, and not known to have another UID."""
+        """Return whether both may be the same cluster: same name, URL and CA, and not two different UIDs."""
         alike = (self.name, self.server) == (other.name, other.server)
         return alike and (self.uid == other.uid or not (self.uid and other.uid))
 
 
 class ClusterIdentifier:
-    """Asks a cluster which it is until it has said so.
+    """Client that requests a cluster's UID until it has an answer.
 
-    `known` is as much as is known; `has_asked` says whether there was an answer, or will be none soon;
-    `refusal` is why a server that answers does not say it.
+    `known` is the identity so far. `has_asked` is True after the first answer or failure. `refusal` is the
+    reason if the server is reachable but refuses.
     """
 
     def __init__(self, api: Api, *, again: timedelta, refused: timedelta) -> None:
@@ -56,7 +57,7 @@ class ClusterIdentifier:
         self.refusal = ""
 
     async def run(self, told: Callable[[], None]) -> None:
-        """Ask; `told` is called after each answer, and after each failure."""
+        """Request the UID until known; `told` is called after each answer and each failure."""
         while not self.known.uid:
             again = self._again
             try:
@@ -81,7 +82,7 @@ class ClusterIdentifier:
 
 
 async def uid_of(api: Api) -> str:
-    """Return a cluster's UID; raise KubeError."""
+    """Return a cluster's UID; raises KubeError."""
     raw = await api.get(CORE[NAMESPACE], None, SYSTEM)
     metadata = raw.get("metadata")
     uid = metadata.get("uid") if isinstance(metadata, dict) else None

@@ -1,8 +1,8 @@
-"""What outlives a restart of what a cluster has said: the texts of its objects, and when they were true.
+"""File format for the objects of a cluster that survive a restart: texts and times.
 
-The form is two lines. The first is JSON, `{"version": 2, "sha256": ...}`, of which the second is the content,
-so that a file that was cut short or edited is known for one. Nothing in it is secret: of Secrets nothing is
-read, and of Pods neither commands nor environments.
+The file has two lines. The first is JSON, `{"version": 2, "sha256": ...}`, with the checksum of the second,
+so that a truncated or edited file is detected. The file contains no secrets: Secrets are never read, and
+commands and environments of Pods are not stored.
 """
 
 import dataclasses
@@ -20,16 +20,16 @@ from meshwright.kube.resource import Key, Resource
 from meshwright.providers.kubernetes.identity import Identity
 
 MOST: Final = 256 * 1024 * 1024
-"""How many characters of objects are kept at the most."""
+"""Maximum characters of all objects that are saved."""
 
 
 class SavedStateError(ValueError):
-    """What was kept cannot be used; the message says why in one clause."""
+    """A saved state cannot be used; the message has the reason in one clause."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedWatch:
-    """The objects of a kind, all or those of one namespace, as they were known to be at `heard`."""
+    """Objects of a kind, of all namespaces or one, as known at the time `heard`."""
 
     resource: Resource
     namespace: str | None
@@ -39,7 +39,7 @@ class SavedWatch:
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
-    """What a cluster said last."""
+    """Last known objects of a cluster."""
 
     cluster: Identity = field(default_factory=Identity)
     watches: tuple[SavedWatch, ...] = ()
@@ -89,12 +89,12 @@ _FORM: Final = TypeAdapter(_Form)
 
 
 def fits(kept: SavedState) -> bool:
-    """Say whether it is of a size that is kept."""
+    """Return whether the state is within the bound MOST."""
     return sum(len(item.body) for each in kept.watches for item in each.items.values()) <= MOST
 
 
 def written(kept: SavedState) -> bytes:
-    """Return the form, sorted."""
+    """Return the file content, sorted."""
     watches = sorted(kept.watches, key=lambda each: (each.resource, each.namespace or ""))
     cluster = json.dumps(dataclasses.asdict(kept.cluster))
     content = f'{{"cluster":{cluster},"watches":[{",".join(map(_written, watches))}]}}'.encode()
@@ -113,7 +113,7 @@ def _written(watch: SavedWatch) -> str:
         "namespace": watch.namespace,
         "heard": watch.heard.isoformat(),
     }
-    # One by one: whoever shares the interpreter has a turn between them.
+    # One by one, so that other threads can run between two objects.
     items = (
         json.dumps((*key, watch.items[key].version, watch.items[key].body)) for key in sorted(watch.items)
     )
@@ -121,7 +121,7 @@ def _written(watch: SavedWatch) -> str:
 
 
 def read(content: bytes) -> SavedState:
-    """Read the form; raise SavedStateError where it is not whole, or of another version."""
+    """Parse the file content; raises SavedStateError for a damaged file or another version."""
     head, _, rest = content.partition(b"\n")
     body = rest.removesuffix(b"\n")
     try:

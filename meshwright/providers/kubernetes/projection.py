@@ -1,9 +1,9 @@
-"""What is kept of an object: the fields that its reader asks for, as text.
+"""Reduction of an object to the fields that its reader uses, as text.
 
-A Pod has some four hundred fields and is written every few seconds; what is read of it is seldom other. The
-text is JSON with sorted keys: equal texts are equal readings, so a heartbeat or a status of somebody else's
-is no change, and thousands of objects take little room. Policies are small, and are kept but for their status
-and what only the API server needs.
+A Pod has about four hundred fields and is written every few seconds, but its used fields rarely change. The
+text is JSON with sorted keys, and equal texts give equal readings. A heartbeat or an unrelated status is
+therefore not a change, and thousands of objects take little memory. Policies are small, and are stored
+without status and without fields for the API server only.
 """
 
 import json
@@ -25,12 +25,12 @@ from meshwright.specs.own_values import OSM
 
 Document = Mapping[str, object]
 Keep = Callable[[object], object]
-"""From the value of a field to what is kept of it."""
+"""Function from the value of a field to the stored part."""
 Kept = Mapping[str, "Keep"]
 
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _OTHERS: Final = frozenset({"managedFields", "resourceVersion", "selfLink"})
-"""Fields of metadata that change with every write, or say nothing."""
+"""Fields of metadata that change with every write, or have no information."""
 
 
 def _whole(value: object) -> object:
@@ -38,7 +38,7 @@ def _whole(value: object) -> object:
 
 
 def _fields(**kept: Keep) -> Keep:
-    """Keep these fields of a mapping, and of each mapping in a list; what is neither stays as it is."""
+    """Keep these fields of a mapping, and of each mapping in a list; other values stay unchanged."""
 
     def keep(value: object) -> object:
         if isinstance(value, dict):
@@ -49,7 +49,7 @@ def _fields(**kept: Keep) -> Keep:
 
 
 def _named(wanted: Callable[[str], bool]) -> Keep:
-    """Keep the entries of a mapping whose names are wanted."""
+    """Keep the entries of a mapping with wanted names."""
 
     def keep(value: object) -> object:
         if not isinstance(value, dict):
@@ -60,7 +60,7 @@ def _named(wanted: Callable[[str], bool]) -> Keep:
 
 
 def _conditions(value: object) -> object:
-    """Keep the one condition of a Pod that is read: the others come and go."""
+    """Keep only the condition Ready of a Pod, because the others change often and are not used."""
     if not isinstance(value, list):
         return value
     kept = _fields(type=_whole, status=_whole)
@@ -69,7 +69,10 @@ def _conditions(value: object) -> object:
 
 
 def _is_condition(value: object) -> bool:
-    """Say whether it is one; if some are none the reader says which, by their places among all."""
+    """Return whether a value is a valid condition.
+
+    If one is invalid, all conditions are kept, so that the reader can report its index in the list.
+    """
     if not isinstance(value, dict):
         return False
     status = value.get("status")
@@ -157,7 +160,7 @@ def _policy(document: object) -> object:
 
 
 def projected(kind: Kind, api_version: str, document: Document) -> str:
-    """Return what is kept of an object; items of lists do not repeat what they are, and here they do."""
+    """Return the stored text of an object, with apiVersion and kind, which items of lists lack."""
     kept = _CORE.get(kind, _policy)(dict(document))
     head = {"apiVersion": api_version, "kind": kind.name}
     return json.dumps(

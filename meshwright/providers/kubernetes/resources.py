@@ -1,15 +1,17 @@
-"""Which kinds of a cluster are watched, and in which of the versions that it serves.
+"""Kinds of a cluster that are watched, each in one served version.
 
-Watched are Namespaces, Services, their endpoints, Pods and ServiceAccounts, and policy of every kind whose
-CRD is there. Not watched is what makes Pods, such as a Deployment: it is read from files to judge manifests
-before anything runs, and in a cluster the Pods themselves say more, and truly. Neither are Endpoints, which
-the API server has as EndpointSlices too. Of policy that is known and not enforced here (specs.osm.unenforced)
-the objects are watched as well, for their owners are to be told.
+Watched are Namespaces, Services, their EndpointSlices, Pods and ServiceAccounts, and every policy kind with
+an installed CRD. This includes policy that is known but not enforced (specs.osm.unenforced_policy), so that
+its owners get a warning.
 
-A cluster serves a kind in several versions, each of which shows all its objects: watched is the newest one
-that is read. A kind that is no longer served is believed to be gone after a while only. Discovery may say so
-of a server that has just begun, and whoever removes a CRD has its objects removed, and the watch told, before
-that.
+Controllers of Pods, for example Deployments, are not watched: they are read from files to check manifests
+before anything runs, and in a cluster the Pods have more and truer information. Endpoints are not watched
+either, because the API server also has them as EndpointSlices.
+
+A cluster can serve a kind in several versions, each with all objects. The newest version with a reader is
+watched. A kind that is no longer served counts as removed only after a while, because the discovery of a
+server that has just started may be incomplete. After a real removal of a CRD the watch has already reported
+the removal of its objects.
 """
 
 from collections.abc import Mapping
@@ -32,27 +34,27 @@ CORE: Final[Mapping[Kind, Resource]] = {
     SERVICE_ACCOUNT: Resource("", "v1", "serviceaccounts", SERVICE_ACCOUNT.name),
     ENDPOINT_SLICE: SLICES,
 }
-"""What every cluster serves."""
+"""Kinds that every cluster serves."""
 
 _OF_KUBERNETES: Final = frozenset({"", "apps", "batch", ENDPOINT_SLICE.group})
-"""Groups that need no CRD."""
+"""Groups without a CRD."""
 
 POLICY: Final[tuple[Kind, ...]] = tuple(
     sorted(kind for kind in (*READ, *UNENFORCED) if kind.group not in _OF_KUBERNETES)
 )
-"""What a cluster serves where its CRD is installed: whatever else is read, or known and not enforced."""
+"""Kinds that a cluster serves if their CRD is installed: read, or known and not enforced."""
 
 GROUPS: Final = tuple(sorted({kind.group for kind in POLICY}))
-"""The API groups in which they are looked for."""
+"""API groups of POLICY, for discovery."""
 
 
 def kind_of(resource: Resource) -> Kind:
-    """Return the kind that a resource has."""
+    """Return the kind of a resource."""
     return Kind(resource.kind, resource.group)
 
 
 def newest(kind: Kind, served: ServedResources) -> Resource | None:
-    """Return the newest version of a kind that is served and read; None if there is none."""
+    """Return the newest version of a kind that is served and has a reader, or None."""
     reader = READ.get(kind)
     known = (
         each for each in served.of(kind.group, kind.name) if reader is None or each.version in reader.versions
@@ -62,10 +64,10 @@ def newest(kind: Kind, served: ServedResources) -> Resource | None:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be watched.
+    """The kinds to watch.
 
-    `missing` are kinds among them that are served no more, and since when. `unread` are kinds that are served
-    in versions alone that are not read, with these: what is known of them stays as it is.
+    `missing` are watched kinds that are no longer served, with the moment since when. `unread` are kinds that
+    are served only in versions without a reader, with these versions; their last known objects stay.
     """
 
     watched: Mapping[Kind, Resource] = field(default_factory=lambda: dict(CORE))
@@ -74,10 +76,10 @@ class Plan:
 
 
 def planned(before: Plan, served: ServedResources, now: Moment, hold: timedelta) -> Plan:
-    """Return what is to be watched after a server has said what it serves.
+    """Return the kinds to watch after a discovery.
 
-    A kind that was watched and is served no more is watched on until it has been missing for `hold`; one of
-    which the server does not know is watched on as it was.
+    A watched kind that is no longer served is watched until it has been missing for `hold`. If discovery has
+    failed for its group, the kind stays watched.
     """
     watched, missing = dict(CORE), dict[Kind, Moment]()
     unread: dict[Kind, tuple[str, ...]] = {}

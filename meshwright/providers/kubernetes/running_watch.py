@@ -1,4 +1,4 @@
-"""One watch: what is watched where, how current it is, and what it is not believed yet."""
+"""One watch: its kind and namespace, its age, and an empty list that is held back."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ from meshwright.providers.kubernetes.resources import Plan
 from meshwright.providers.kubernetes.scope import AT_HOME, Scope
 
 Place = tuple[Resource, str | None]
-"""A kind, and the namespace in which it is watched: None for all."""
+"""A kind, and the namespace of its watch (None: all namespaces)."""
 
 Items = Mapping[Key, Item[str]]
 
@@ -37,14 +37,15 @@ REFUSED: Final = frozenset(
         Reason.UNAUTHORIZED,
     }
 )
-"""Why an answer was none, and will not be one when it is asked for again."""
+"""Reasons for a failure that a repetition would not change."""
 
 
 @dataclass(slots=True, eq=False)
 class RunningWatch:
-    """A reflector at work. What it has was true at `kept` if it has not said anything itself yet.
+    """A running reflector.
 
-    `emptied` are objects, all there were, that a list said to be gone, and since when that is not believed.
+    `kept` is the time of saved objects, used until the reflector has an answer of its own. `emptied` are
+    objects that a list has reported as gone, all at once, with the moment since when this is held back.
     """
 
     reflector: Reflector[str]
@@ -56,54 +57,54 @@ class RunningWatch:
 
     @property
     def figures(self) -> Figures:
-        """What is known of its work."""
+        """The state of the reflector's work."""
         return self.reflector.figures
 
     @property
     def heard(self) -> datetime | None:
-        """When what it has was last known to be true."""
+        """The time when the objects were last known to be true."""
         return self.figures.heard or self.kept
 
     @property
     def was_list(self) -> bool:
-        """Whether what was told last was a list, and no event."""
+        """Whether the last news was a list, not an event."""
         last_list, last_event = self.figures.last_list, self.figures.last_event
         return last_list is not None and (last_event is None or last_event < last_list)
 
     @property
     def known(self) -> tuple[Items, datetime | None]:
-        """What it has, and when that was last known to be true."""
+        """The objects, and the time when they were last known to be true."""
         return self.reflector.items, self.heard
 
     @property
     def is_refused(self) -> bool:
-        """Whether its last answer was one that will not be another one soon."""
+        """Whether the last failure is one that a repetition would not change."""
         return self.figures.reason in REFUSED
 
 
 def objects(kind: Kind, found: Mapping[Key, Item[str] | None]) -> dict[ObjectKey, Item[str] | None]:
-    """Return what a reflector has by the keys of objects."""
+    """Return a reflector's objects by object key."""
     return {ObjectKey(kind, Namespace(namespace), name): item for (namespace, name), item in found.items()}
 
 
 def namespace_of(kind: Kind, key: Key) -> str:
-    """Return the namespace that an object belongs to: a Namespace belongs to itself."""
+    """Return the namespace of an object; a Namespace belongs to itself."""
     return key[1] if kind == NAMESPACE else key[0]
 
 
 def shown(place: Place) -> str:
-    """Name what is watched as permissions have it, and where."""
+    """Return a name for messages, such as `traffictargets.access.smi-spec.io in shop`."""
     resource, namespace = place
     return f"{resource.name} in {namespace}" if namespace else resource.name
 
 
 def order(place: Place) -> tuple[Resource, str]:
-    """Return what places are sorted by."""
+    """Return the sort key of a place."""
     return place[0], place[1] or ""
 
 
 def places(plan: Plan, scope: Scope) -> Iterator[Place]:
-    """Yield where what is planned is watched."""
+    """Yield the places of all watches in a plan."""
     for kind, resource in plan.watched.items():
         if not resource.namespaced and kind != NAMESPACE:
             yield resource, None

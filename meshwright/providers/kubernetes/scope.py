@@ -1,4 +1,4 @@
-"""Which namespaces of a cluster are part of the mesh: all, those of a list, those with certain labels."""
+"""Namespaces of a cluster that are part of the mesh: all, listed ones, or the ones with certain labels."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -9,13 +9,13 @@ from meshwright.mesh.kinds import MESH_CONFIG, MESH_ROOT_CERTIFICATE
 from meshwright.mesh.names import is_dns_label, is_dns_subdomain
 
 IGNORED: Final = "openservicemesh.io/ignore"
-"""The label with which OSM's users keep a namespace out of the mesh, whatever its value."""
+"""Label of OSM for namespaces outside the mesh, whatever its value."""
 
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
-"""The label that every namespace has: its name."""
+"""Label of every namespace with its name."""
 
 AT_HOME: Final = (MESH_CONFIG, MESH_ROOT_CERTIFICATE)
-"""What is read in the control plane's own namespace, whether that is in the mesh or not."""
+"""Kinds that are read in the control plane's own namespace, even if it is outside the mesh."""
 
 Labels = Mapping[str, str]
 
@@ -29,15 +29,15 @@ _SELECTOR_RULE: Final = (
 
 
 class ScopeError(ValueError):
-    """Namespaces or a selector that nobody could mean; the message is one sentence for people."""
+    """Invalid namespaces or an invalid selector; the message is one sentence for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What a selector wants of one label.
+    """A selector's requirement for one label.
 
-    With `values` the label's must be among them, or with `negated` must not be, which a missing one is not
-    either; without, the label must be there, or must not.
+    With `values`, the label must have one of them; with `negated`, it must not, and a missing label fits too.
+    Without `values`, the label must exist, or with `negated` must be missing.
     """
 
     label: str
@@ -45,29 +45,29 @@ class Requirement:
     negated: bool = False
 
     def fits(self, labels: Labels) -> bool:
-        """Say whether labels are as it wants them."""
+        """Return whether labels fulfil the requirement."""
         found = labels.get(self.label)
         is_so = found is not None and (self.values is None or found in self.values)
         return is_so is not self.negated
 
     def expression(self) -> Mapping[str, object]:
-        """Return it as an expression of a LabelSelector."""
+        """Return the requirement as an expression of a LabelSelector."""
         if self.values is None:
             return _expression(self.label, "DoesNotExist" if self.negated else "Exists")
         return _expression(self.label, "NotIn" if self.negated else "In", self.values)
 
 
 Selector = tuple[Requirement, ...]
-"""Requirements, all of which must fit; none fits everything."""
+"""Requirements that must all be fulfilled; an empty selector accepts everything."""
 
 
 def selector(text: str) -> Selector:
-    """Read a label selector in Kubernetes' own grammar; raise ScopeError."""
+    """Parse a label selector in the syntax of kubectl; raises ScopeError."""
     return tuple(_requirement(each.strip()) for each in _parts(text)) if text.strip() else ()
 
 
 def _parts(text: str) -> Iterable[str]:
-    """Split at the commas that stand in no parentheses."""
+    """Split at commas outside of parentheses."""
     return re.split(r",(?![^()]*\))", text)
 
 
@@ -96,10 +96,12 @@ def _is_value(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whose objects count: those of the `namespaces` (empty: of all) whose labels fit the `selector`.
+    """The part of a cluster that is in the mesh.
 
-    `home` is the control plane's own namespace: a MeshConfig there is read whether it is in the mesh or not,
-    and MeshRootCertificates are taken from there alone. Whoever may write one chooses whom all believe.
+    Its namespaces are `namespaces` (empty: all) with labels that fit `selector`. `home` is the control
+    plane's own namespace. A MeshConfig there is read even if the namespace is outside the mesh.
+    MeshRootCertificates are accepted only from there, because write access to one decides which CA the whole
+    mesh trusts.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -108,7 +110,7 @@ class Scope:
 
     @classmethod
     def of(cls, namespaces: Iterable[str] = (), labels: str = "", home: str = "") -> Self:
-        """Make one of what people write; raise ScopeError."""
+        """Return the scope of settings; raises ScopeError."""
         names = tuple(sorted(set(namespaces)))
         for name in names:
             if not is_dns_label(name):
@@ -118,7 +120,7 @@ class Scope:
         return cls(names, selector(labels), home)
 
     def has(self, name: str, labels: Labels | None) -> bool:
-        """Say whether a namespace is part of the mesh; its labels are None where they are not known."""
+        """Return whether a namespace is part of the mesh; `labels` is None while they are unknown."""
         if self.namespaces and name not in self.namespaces:
             return False
         if labels is None:
@@ -126,7 +128,7 @@ class Scope:
         return IGNORED not in labels and all(each.fits(labels) for each in self.selector)
 
     def expressions(self) -> tuple[Mapping[str, object], ...]:
-        """Return what is wanted of a namespace's labels as a LabelSelector's `matchExpressions`."""
+        """Return the requirements for namespaces as a LabelSelector's `matchExpressions`."""
         named = [_expression(NAME_LABEL, "In", self.namespaces)] if self.namespaces else []
         return (*named, _expression(IGNORED, "DoesNotExist"), *(each.expression() for each in self.selector))
 

@@ -1,4 +1,4 @@
-"""A cluster as a source: the objects that its API server has, watched."""
+"""A cluster as a source: the objects of its API server, watched for changes."""
 
 import asyncio
 import contextlib
@@ -29,29 +29,28 @@ from meshwright.providers.kubernetes.watches import AGAIN, Watches
 from meshwright.providers.moments import Moment, monotonic
 
 PATIENCE: Final = timedelta(seconds=30)
-"""How long the first answers are waited for if nothing else is said."""
+"""Default time for which the first answers are awaited."""
 DISCOVER: Final = timedelta(seconds=30)
-"""How often it is asked which kinds there are."""
+"""Default time between two discoveries of the served kinds."""
 KEEP_SECONDS: Final = 60.0
-"""How long nothing is written after something was."""
+"""Seconds between two saves."""
 AT_ONCE: Final = 64 * 1024
-"""Characters of objects that are read on the event loop; more are read in a thread."""
+"""Characters of objects that are parsed on the event loop; more are parsed in a thread."""
 
 _log = structlog.get_logger("providers.kubernetes.source")
 
 
 class KubernetesSource:
-    """What the API server of a cluster has, as far as it is in the `scope`.
+    """The objects of a cluster's API server within `scope`.
 
-    `api` is open as long as the source is at work. `clock` gives the time with its zone; `hold` is how long
-    it takes to believe a list that is empty where there were objects, and that a kind is gone; `patience` is
-    how long `first` waits; `discover` is how often it is asked which kinds there are;
-    `pacing` is that of the watches.
+    `api` must be open as long as the source runs. `clock` returns the time with its zone. `hold` is the delay
+    before an empty list after one with objects, or the removal of a kind, is accepted. `patience` is the time
+    limit of `first`, and `discover` the time between discoveries; `pacing` is for the watches.
 
-    It begins with what was `kept` by the one before, if that was of the same cluster as far as that is
-    known; with nothing once the cluster says that it is another one. `keep` is given what the next one may
-    begin with, at most once a minute, and in the end. It is called in a thread (in the end by the event loop
-    itself), never twice at a time, and must not raise. Without it, nobody is asked which cluster it is.
+    The source begins with the state `kept` from a previous run if it may be of the same cluster, and discards
+    this state once the cluster is known to be another one. `keep` receives the state for the next run, at
+    most once a minute and at the end. `keep` is called in a thread (at the end on the event loop), never
+    twice at the same time, and must not raise. Without `keep` the cluster's UID is not requested.
     """
 
     name = NAME
@@ -102,28 +101,28 @@ class KubernetesSource:
         self._work: asyncio.Task[None] | None = None
 
     def objects(self) -> Picture[ObjectKey, SourcedObject]:
-        """Return the objects in force; the last good form where the newest is bad."""
+        """Return the objects in force, in their last good form where the newest one is bad."""
         return self._book.state.objects()
 
     def problems(self) -> Problems:
-        """Return what is wrong with objects, and which kinds cannot be read and why."""
+        """Return the problems of objects, and the kinds that cannot be read."""
         return self._problems
 
     def freshness(self) -> Freshness:
-        """Say how old the answer is, as a whole and of each kind."""
+        """Return the age of the answer, as a whole and for each kind."""
         return self._ages.freshness(self._last_event)
 
     def counts(self) -> Counts:
-        """Count the objects."""
+        """Return the numbers of objects."""
         state, problems = self._book.state, self._problems
         if self._counted is None or self._counted[0] is not state or self._counted[1] is not problems:
             self._counted = (state, problems, Counts.of(state.objects(), state.stale, problems))
         return self._counted[2]
 
     async def first(self) -> None:
-        """Return when all that can be had soon is there, or has been waited for; what is missing is said.
+        """Wait for the first lists, for `patience` at most; kinds that are missing then become problems.
 
-        Raises SourceError where nothing is there, nor was kept.
+        Raises SourceError without any objects, neither listed nor saved.
         """
         self._begin()
         try:
@@ -137,7 +136,7 @@ class KubernetesSource:
                 raise SourceError(f"cannot read the cluster {self._cluster}: {error}")
             await self._take()
         except BaseException:
-            await self.stop()  # there will be no `run` that ends it
+            await self.stop()  # without `run`, the started tasks would never end
             raise
         self._has_begun = self._is_unkept = True
 
@@ -148,13 +147,13 @@ class KubernetesSource:
             self._look_after()
 
     def _is_another(self) -> bool:
-        """Say whether what was kept is in use, and of another cluster than the one that answers."""
+        """Return whether the saved state is in use, and of another cluster than the one that answers."""
         return bool(self._kept.watches) and not self._kept.cluster.may_be(self._identifying.known)
 
     async def _anew(self) -> None:
-        """Begin with nothing, and put what there is in the place of all that was kept."""
+        """Start again without the saved state, and replace all its objects by the ones of this cluster."""
         _log.warning("saved objects belong to another cluster and are discarded", cluster=self._cluster)
-        begun, self._has_begun = self._has_begun, False  # what is not whole yet is not kept
+        begun, self._has_begun = self._has_begun, False  # an incomplete state must not be saved
         self._kept, self._watches = SavedState(), self._watching()
         self._ages = Ages(self._watches)
         await self.stop()
@@ -164,7 +163,7 @@ class KubernetesSource:
         self._book, self._has_begun = Book(self._cluster, self._book.scope), begun
 
     async def run(self, changed: Callable[[], None]) -> None:
-        """Watch until cancelled; `changed` is called after each change of objects, problems or errors."""
+        """Watch until cancelled; call `changed` after each change of objects, problems or errors."""
         self._begin()
         try:
             async with asyncio.TaskGroup() as group:
@@ -182,11 +181,11 @@ class KubernetesSource:
             await self.stop()
 
     async def stop(self) -> None:
-        """End what `first` has begun, where there is to be no `run`."""
+        """Stop the tasks that `first` has started, if `run` will not be called."""
         work, self._work = self._work, None
         if work is not None:
             work.cancel()
-            await asyncio.gather(work, return_exceptions=True)  # `_look_after` has raised what there was
+            await asyncio.gather(work, return_exceptions=True)  # errors have been raised in `_look_after`
 
     def _begin(self) -> None:
         if self._work is None:
@@ -200,7 +199,7 @@ class KubernetesSource:
                 group.create_task(self._identifying.run(self._woken.set), name="kubernetes cluster's UID")
 
     def _look_after(self) -> None:
-        """Raise what ended the watches: nothing but an error that nobody expected."""
+        """Raise the unexpected error that has ended the watches, if any."""
         if self._work is not None and self._work.done():
             self._work.result()
 
@@ -209,7 +208,7 @@ class KubernetesSource:
         self._woken.set()
 
     async def _take(self) -> bool:
-        """Take over what has been heard; say whether anybody must be told."""
+        """Apply the pending changes; return whether readers must be notified."""
         before, changes = self._book, self._pending
         self._pending = {}
         if changes:
@@ -227,7 +226,7 @@ class KubernetesSource:
         return self._say(before) or is_other
 
     def _say(self, before: Book) -> bool:
-        """Say what is wrong now; say whether that is anything else than it was."""
+        """Collect and log problems; return whether they have changed."""
         own = said.problems(self._watches, self._identifying.refusal)
         of_objects = self._book.state.problems()
         if own == self._own and of_objects is before.state.problems():
@@ -238,7 +237,7 @@ class KubernetesSource:
         return was != self._problems
 
     async def _keeping(self, keep: Callable[[SavedState], None]) -> None:
-        """Give what is known to be kept, when it is time for it."""
+        """Save the state periodically and at the end."""
         try:
             while True:
                 await asyncio.sleep(KEEP_SECONDS)
@@ -247,15 +246,15 @@ class KubernetesSource:
                     try:
                         await asyncio.shield(writing)
                     except asyncio.CancelledError:
-                        await asyncio.wait([writing])  # what is kept in the end comes after it
+                        await asyncio.wait([writing])  # the last save must come after this one
                         raise
         finally:
-            self._is_unkept = self._has_begun  # what has not changed is true until now
+            self._is_unkept = self._has_begun  # refresh the times: true until now
             if (kept := self._unkept()) is not None:
                 keep(kept)
 
     def _unkept(self) -> SavedState | None:
-        """Return what is to be kept, None where that has been, or would be too large."""
+        """Return the state to save; None if it is saved already, or too large."""
         if not self._is_unkept or self._is_another():
             return None
         known = self._identifying.known

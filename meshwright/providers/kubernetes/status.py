@@ -1,4 +1,4 @@
-"""What a cluster's source says is wrong with itself: which kinds cannot be read, and why."""
+"""Problems of a cluster source itself: kinds that cannot be read, with the reason."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -25,9 +25,9 @@ _KEPT: Final = (
 
 
 def problems(watches: Watches, unidentified: str = "") -> Problems:
-    """Return what keeps the source from knowing everything, sorted; the same reason is said once.
+    """Return the problems of the source, sorted, with one problem for all places with the same cause.
 
-    `unidentified` is why the cluster does not say which it is.
+    `unidentified` is the reason why the cluster's UID is unknown.
     """
     return ordered(
         (
@@ -61,7 +61,7 @@ def _failing(watches: Watches) -> Iterator[Problem]:
     found: dict[tuple[str, object], list[Place]] = {}
     for place, watching in watches.at.items():
         if watching.figures.error:
-            # What is refused is so for each by itself; a server that is away is away for all of them.
+            # A refusal is specific to its kind; an unreachable server fails all kinds for the same reason.
             one = place if watching.is_refused else watching.figures.reason
             missing = without(watches.scope, place)
             found.setdefault((missing, "" if missing else one), []).append(place)
@@ -82,7 +82,7 @@ def _failing(watches: Watches) -> Iterator[Problem]:
 
 
 def without(scope: Scope, place: Place) -> str:
-    """Say what it means that a kind cannot be read without which nothing is missing; empty for others."""
+    """Return the consequence of a kind that cannot be read if the mesh is complete without it, else ""."""
     kind, namespace = kind_of(place[0]), place[1]
     if kind in UNENFORCED:
         return (

@@ -1,4 +1,4 @@
-"""The watches of a cluster: one for each kind and namespace, in the version that is served and read."""
+"""The watches of a cluster: one for each kind and namespace, in a version that is served and has a reader."""
 
 import asyncio
 import contextlib
@@ -37,7 +37,7 @@ from meshwright.providers.kubernetes.scope import Scope
 from meshwright.providers.moments import Moment
 
 AGAIN: Final = timedelta(seconds=5)
-"""How soon it is asked again which kinds there are, where nobody has said it."""
+"""Time until a failed discovery is repeated."""
 
 _SHORTEST: Final = timedelta(milliseconds=1)
 
@@ -45,10 +45,10 @@ _log = structlog.get_logger("providers.kubernetes.source")
 
 
 class Watches:
-    """What is watched of a cluster.
+    """The watches of a cluster.
 
-    `heard` is told on the event loop what is other, with nothing where only figures are. `known` is what was
-    known before, and counts until the server has said what is true.
+    `heard` is called on the event loop with changes, or with an empty mapping if only statistics or errors
+    have changed. `known` are objects of a previous run, which stay until the server has answered.
     """
 
     def __init__(
@@ -82,14 +82,14 @@ class Watches:
         self.undiscovered_since: datetime | None = None
 
     def kept(self) -> tuple[SavedWatch, ...]:
-        """Return what is known, for the server after."""
+        """Return the known objects, for the next run."""
         known = ((place, *self.at[place].known) for place in sorted(self.at, key=order))
         return tuple(
             SavedWatch(*place, heard, dict(items)) for place, items, heard in known if heard is not None
         )
 
     def items_in(self, namespaces: Collection[str]) -> Changes:
-        """Return the objects that are known of namespaces, these themselves among them."""
+        """Return the known objects of namespaces, including the Namespaces themselves."""
         found: dict[ObjectKey, Item[str] | None] = {}
         for (resource, _), watching in self.at.items():
             kind, items = kind_of(resource), watching.reflector.items
@@ -99,7 +99,7 @@ class Watches:
         return found
 
     def known(self) -> Changes:
-        """Return the objects that were known before anything has run."""
+        """Return the objects of the previous run."""
         return {
             key: item
             for each in self._known
@@ -107,10 +107,10 @@ class Watches:
         }
 
     def is_settled(self) -> bool:
-        """Say whether all that can be had soon is there.
+        """Return whether everything that is available soon has arrived.
 
-        That is everything, but for what is refused; where there is something from before, what fails is not
-        waited for.
+        This means all kinds except refused ones. With objects of a previous run, failing kinds are not
+        awaited either.
         """
         return self._has_asked and all(
             each.reflector.listed.is_set()
@@ -120,12 +120,12 @@ class Watches:
         )
 
     def is_any_known(self) -> bool:
-        """Say whether anything is known, now or from before; with a selector, which namespaces count."""
+        """Return whether any objects are listed or saved; with a selector, Namespaces must be listed."""
         listed = {kind_of(place[0]) for place, each in self.at.items() if each.reflector.listed.is_set()}
         return self._began_with_some or (NAMESPACE in listed if self.scope.selector else bool(listed))
 
     async def run(self) -> None:
-        """Watch until cancelled. Whatever the server does never raises out of it."""
+        """Watch until cancelled; errors of the server never end this method."""
         async with asyncio.TaskGroup() as group:
             self._follow(group)
             while True:
@@ -135,14 +135,14 @@ class Watches:
                 due = min((self._monotonic() + again, *missing))
                 while not self._is_discovery_due and self._monotonic() < due:
                     wait = max(self._due(due) - self._monotonic(), _SHORTEST)
-                    with contextlib.suppress(TimeoutError):  # it is due
+                    with contextlib.suppress(TimeoutError):  # the time is up
                         async with asyncio.timeout(wait.total_seconds()):
                             await self._woken.wait()
                     self._woken.clear()
                     self._believe()
 
     async def _discovered(self, group: asyncio.TaskGroup) -> None:
-        """Ask which kinds there are, and watch those; where nobody says it, go on as before."""
+        """Discover the served kinds and update the watches; after a failure, keep the previous ones."""
         self._is_discovery_due, said = False, ""
         try:
             found = await served(self._api, GROUPS)
@@ -157,12 +157,12 @@ class Watches:
         self._heard({})
 
     def _due(self, discovery: Moment) -> Moment:
-        """Return when something is next to be done if nothing comes between."""
+        """Return the moment of the next work without news."""
         held = (each.emptied.held_since for each in self.at.values())
         return min((discovery, *(each + self._hold for each in held if each is not None)))
 
     def _follow(self, group: asyncio.TaskGroup) -> None:
-        """Begin to watch what the plan has, and end what it has no more."""
+        """Start watches that the plan has added, and stop watches that it has removed."""
         wanted = set(places(self.plan, self.scope))
         before = {place: self.at.pop(place) for place in [*self.at] if place not in wanted}
         for place in sorted(wanted - self.at.keys(), key=order):
@@ -171,7 +171,7 @@ class Watches:
             if watching.task is not None:
                 watching.task.cancel()
             self._heard(watching.emptied.in_force)
-            watching.emptied = GuardedValue({})  # what it is still taking over comes after that
+            watching.emptied = GuardedValue({})  # a batch in progress may still add to it
             if kind_of(resource) not in self.plan.watched:
                 self._heard(dict.fromkeys(objects(kind_of(resource), watching.reflector.items)))
         self._known = ()
@@ -179,7 +179,10 @@ class Watches:
     def _known_of(
         self, place: Place, before: Mapping[Place, RunningWatch]
     ) -> tuple[dict[Key, Item[str]], datetime | None]:
-        """Return what is known of a place, and when it was true: by a watch of another version, or kept."""
+        """Return the known objects of a place and their time.
+
+        They are from the watch of another version, or from a previous run.
+        """
         kind, namespace = kind_of(place[0]), place[1]
         watched = ((each, *before[each].known) for each in before)
         kept = (((each.resource, each.namespace), each.items, each.heard) for each in self._known)
@@ -206,7 +209,7 @@ class Watches:
             namespace=None if is_one else name,
             fields=f"metadata.name={name}" if is_one else "",
             pacing=self._pacing,
-            # Without their versions: of one that is known what is kept may have been another part then.
+            # Without resource versions, since another release may have stored other fields of them.
             known={key: Item("", item.body) for key, item in known.items()},
         )
         watching = RunningWatch(reflector, heard)
@@ -217,9 +220,9 @@ class Watches:
         return watching
 
     def _told(self, place: Place, watching: RunningWatch, changes: Mapping[Key, Item[str] | None]) -> None:
-        """Pass on what is other, unless a list has said that all there was is gone."""
+        """Pass on changes, unless a list has reported that all objects are gone."""
         if kind_of(place[0]) not in self.plan.watched:
-            return  # it was ended in the midst of a batch, and its kind is gone with all that there was
+            return  # stopped during a batch; the objects are removed already
         figures = watching.figures
         if figures.errors.get(Reason.NOT_SERVED, 0) > watching.unserved:
             watching.unserved = figures.errors[Reason.NOT_SERVED]
@@ -233,7 +236,7 @@ class Watches:
             had: GuardedValue[Collection[object]] = GuardedValue(found, watching.emptied.held_since)
             since = guard(had, watching.reflector.items, self._monotonic(), self._hold).held_since
             if since is not None:
-                if watching.emptied.held_since is None:  # there is something new to wait for
+                if watching.emptied.held_since is None:  # a new hold begins: compute the next due time again
                     self._woken.set()
                     self._heard({})
                 watching.emptied = GuardedValue(found, since)
@@ -242,7 +245,7 @@ class Watches:
         self._heard(found)
 
     def _believe(self) -> None:
-        """Look again at what lists have said to be gone."""
+        """Check again whether an empty list that is held back can be accepted."""
         for place, watching in self.at.items():
             if watching.emptied.held_since is not None:
                 self._told(place, watching, {})

@@ -1,4 +1,1 @@
-"""Manifests as text: documents, YAML values, and the line and column of each.
-
-It never knows a kind of object.
-"""
+"""Text of manifests: documents, YAML values and the line of each problem, without knowledge of kinds."""

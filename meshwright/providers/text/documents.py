@@ -1,6 +1,6 @@
-"""From a file's text to its documents: YAML (several, split at `---`) or JSON, without trusting either.
+"""Parser from a file's text to its documents: YAML (several, separated by `---`) or JSON, from any author.
 
-A bad document does not cost its neighbours.
+An invalid document does not affect its neighbours.
 """
 
 import json
@@ -25,9 +25,9 @@ _LEAD: Final = re.compile(rf"(?:(?:{_NO_CONTENT.pattern})(?:{_ENDS.pattern}))*")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document of a file: its number (from 1), first line, content, faults if there are any, and text.
+    """One document of a file: its number (from 1), first line, content, faults and text.
 
-    With faults, `value` is what could be made of it nevertheless: enough to name the object, no more.
+    With faults, `value` is a partial content: enough to name the object, and not meant for more.
     """
 
     number: int
@@ -38,11 +38,11 @@ class Document:
 
 
 def documents(text: str, *, as_json: bool = False, as_text: bool = False) -> tuple[Document, ...]:
-    """Read a file's documents in their order; empty ones are left out and not counted.
+    """Return the documents of a file in order; empty documents are left out and not counted.
 
-    What is JSON is read as that, as kubectl does, whatever the file is called: YAML lacks its escapes of two
-    halves, which a `json.dump` writes for an emoji. With `as_text` the scalars of YAML are text as it is
-    written, or None.
+    Text that is one JSON object is read as JSON whatever the name of the file, as kubectl does. YAML lacks
+    JSON's surrogate pairs, which for example `json.dump` writes for an emoji. With `as_text`, YAML scalars
+    stay text as written, or None.
     """
     if as_json or (not as_text and _is_json(text)):
         return _json_document(text)
@@ -57,9 +57,10 @@ def documents(text: str, *, as_json: bool = False, as_text: bool = False) -> tup
 
 
 def _chunks(text: str) -> Iterator[tuple[int, str]]:
-    """Split at lines that begin with a document marker, which no scalar can contain (YAML 1.2, 9.1.2).
+    """Split at lines with a document marker, which a scalar cannot contain (YAML 1.2, 9.1.2).
 
-    Directives, comments and blanks before the content are dropped, so that its first line is told.
+    Directives, comments and blank lines before the content are dropped, so that the reported line is the
+    first line of content.
     """
     begin, line, is_marked = 0, 1, False
     for end in (*(each.start() for each in _MARKER.finditer("\n" + text)), len(text)):
@@ -72,7 +73,7 @@ def _chunks(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _without_marker(part: str) -> str:
-    """Drop a marker: what stands after `---` is content, and keeps its column; `...` has none."""
+    """Drop a marker. Content after `---` keeps its column; the rest of a `...` line is dropped."""
     if part.startswith("-"):
         return f"   {part[3:]}"
     end = _ENDS.search(part)
@@ -84,7 +85,7 @@ def _line_count(text: str) -> int:
 
 
 def _is_json(text: str) -> bool:
-    """Say whether a text is one JSON object; other texts that begin like one are YAML's flow style."""
+    """Return whether a text is one JSON object; other texts that begin with a brace are YAML's flow style."""
     if not text.lstrip().startswith("{"):
         return False
     try:
@@ -135,7 +136,7 @@ def _json_document(text: str) -> tuple[Document, ...]:
 
 
 def _is_encodable(value: object) -> bool:
-    """Say whether all text of a value can be sent on; YAML's reader has seen to it by itself."""
+    """Return whether all text of a JSON value is valid Unicode; YAML's reader checks this itself."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

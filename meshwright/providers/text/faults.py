@@ -1,4 +1,4 @@
-"""Why a document of a file is no good."""
+"""Faults of a document, as found by the parser."""
 
 from dataclasses import dataclass, replace
 
@@ -8,9 +8,9 @@ from meshwright.specs.codes import Code
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a document is no good: a stable code and a sentence, never the document's content.
+    """A fault of a document: a stable code and a sentence, without the document's content.
 
-    `more` counts further faults of the same code for which there is no Fault.
+    `more` is the number of further faults of the same code without a Fault of their own.
     """
 
     code: Code
@@ -20,7 +20,7 @@ class Fault:
 
 
 class Faults:
-    """Faults of one document in their order, at most 200 of each code; the last of a code counts the rest."""
+    """Faults of one document in order, at most 200 of each code; the last of a code counts the rest."""
 
     __slots__ = ("_counts", "_found")
 
@@ -35,7 +35,7 @@ class Faults:
             self._found.append(Fault(code, expected, line))
 
     def said(self) -> tuple[Fault, ...]:
-        """Return all of them."""
+        """Return all faults."""
         last = {each.code: at for at, each in enumerate(self._found)}
         return tuple(
             replace(each, more=max(self._counts[each.code] - MOST, 0)) if last[each.code] == at else each

@@ -1,9 +1,9 @@
-"""The YAML that manifests are mostly written in, read line by line: several times as quick as by events.
+"""Fast reader for the simple YAML of most manifests: line by line, several times as fast as parser events.
 
-That is block mappings and lists of scalars of one line each, in ASCII, and nothing that could be at fault: no
-anchors, tags, flow collections but empty ones, no key twice. Whatever is not plainly of that kind is left to
-`meshwright.providers.text.yaml_value`, which alone decides what is wrong; what is read here, it reads the
-same.
+Simple means: block mappings and lists of scalars on one line each, in ASCII, without anchors, tags, repeated
+keys, or flow collections other than `[]` and `{}`. For any other document, and for every possible fault, the
+answer is OTHER, and `meshwright.providers.text.yaml_value` reads the document. Both readers return the same
+value for a document that both accept.
 """
 
 import functools
@@ -15,17 +15,17 @@ from meshwright.providers.text.yaml_scalars import plain_scalar
 from meshwright.providers.text.yaml_value import MAX_DEPTH, MAX_NODES
 
 OTHER: Final = object()
-"""The answer where a document is not of that kind, or may be wrong."""
+"""Answer for a document that is not simple, or may have a fault."""
 
 _NOTHING: Final = object()
 _LIST: Final = object()
 _MAPPING: Final = object()
 
 _MAX_LINE: Final = 1000
-"""A key and its colon must stand within 1024 characters (YAML 1.2, 7.4)."""
+"""Maximum characters of a line; a key and its colon must be within 1024 characters (YAML 1.2, 7.4)."""
 
 _REMEMBERED: Final = 1024
-"""How many lines are known by heart: most are the same in many manifests, and share their text so."""
+"""Number of cached lines; most lines occur in many manifests, and then share their text."""
 
 _LINE: Final = re.compile(
     r"""
@@ -49,7 +49,7 @@ _NO_CONTENT: Final = re.compile(r" *(?:#[ -~]*)?")
 
 
 class _Line(NamedTuple):
-    """What a line says: where it begins, where its content does after a dash (0 for none), key and value."""
+    """A parsed line: indent, column of the content after a dash (0: without a dash), key and value."""
 
     indent: int
     column: int
@@ -61,8 +61,8 @@ _EMPTY: Final = _Line(0, 0, None, _NOTHING)
 
 
 def plain_value(text: str) -> object:
-    """Return what a document says that is plainly right, OTHER for any other."""
-    if len(text) > MAX_NODES:  # a value takes a character at least
+    """Return the value of a simple, valid document, or OTHER."""
+    if len(text) > MAX_NODES:  # a value has at least one character
         return OTHER
     builder = _Builder()
     for each in text.split("\n"):
@@ -73,7 +73,7 @@ def plain_value(text: str) -> object:
 
 
 class _Builder:
-    """Builds a document from its lines; `top` is what it says so far."""
+    """Builder of a document from its lines; `top` is the value so far."""
 
     __slots__ = ("_indents", "_open", "_pending", "top")
 
@@ -81,10 +81,10 @@ class _Builder:
         self.top: object = OTHER
         self._open: list[dict[str, object] | list[object]] = []
         self._indents: list[int] = []
-        self._pending: str | None = None  # a key of the innermost mapping whose value may follow
+        self._pending: str | None = None  # key of the innermost mapping, with a value that may follow
 
     def take(self, line: _Line) -> bool:
-        """Take the next line; say whether it fits in."""
+        """Add the next line; return whether it fits."""
         indent, column, key, value = line
         here = self._container(indent, is_item=column > 0)
         if (column > 0) is not isinstance(here, list):
@@ -104,11 +104,11 @@ class _Builder:
         return self._is_bounded(value)
 
     def _is_bounded(self, value: object) -> bool:
-        """Say whether as many stand in one another as may, with a value that is an empty one."""
+        """Return whether the depth is within the bound, with `value` counted if it is an empty collection."""
         return len(self._indents) + (value is _LIST or value is _MAPPING) < MAX_DEPTH
 
     def _container(self, indent: int, *, is_item: bool) -> dict[str, object] | list[object] | None:
-        """Return what a line of that indent stands in, None if it stands nowhere."""
+        """Return the collection for a line with this indent, or None if the indent matches none."""
         indents, opened = self._indents, self._open
         if self._pending is not None and (indent > indents[-1] or (is_item and indent == indents[-1])):
             return self._begin([] if is_item else {}, indent)
@@ -118,7 +118,7 @@ class _Builder:
             opened.pop()
         if not indents:
             return self._begin([] if is_item else {}, indent) if self.top is OTHER else None
-        if not is_item and isinstance(opened[-1], list):  # a list may stand as far left as its key
+        if not is_item and isinstance(opened[-1], list):  # a list may have the indent of its key
             indents.pop()
             opened.pop()
         return opened[-1] if indents and indents[-1] == indent else None
@@ -126,7 +126,7 @@ class _Builder:
     def _begin(
         self, container: dict[str, object] | list[object], indent: int
     ) -> dict[str, object] | list[object]:
-        """Open a container, as the value of the key that waits for one."""
+        """Open a collection, as the value of the pending key if there is one."""
         if self._pending is not None:
             here = self._open[-1]
             if isinstance(here, dict):
@@ -140,7 +140,7 @@ class _Builder:
 
 
 def _fresh(value: object) -> object:
-    """Return a value of a line, which may be known by heart: a list or mapping of its own."""
+    """Return a line's value, with a new list or mapping because cached lines are shared."""
     if value is _LIST:
         return []
     return {} if value is _MAPPING else value
@@ -148,7 +148,7 @@ def _fresh(value: object) -> object:
 
 @functools.lru_cache(_REMEMBERED)
 def _line(text: str) -> _Line | None:
-    """Return what a line says, _EMPTY for nothing, None if that is not plain."""
+    """Return the parsed line, _EMPTY for a blank line or comment, None for a line that is not simple."""
     if len(text) > _MAX_LINE:
         return None
     if _NO_CONTENT.fullmatch(text):

@@ -1,6 +1,6 @@
-"""What a YAML scalar means: as in JSON and YAML 1.2, and yes, no, on and off as Kubernetes reads them.
+"""Types of YAML scalars: as in JSON and YAML 1.2, with yes, no, on and off as booleans, as in Kubernetes.
 
-What looks like a date or `12:30` stays text.
+Dates and values such as `12:30` stay text.
 """
 
 import re
@@ -19,7 +19,7 @@ _PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("bool", "float"
 
 
 def resolve(event: yaml.ScalarEvent) -> object:
-    """Give a scalar its type; raise ValueError with a sentence where it has none."""
+    """Return the typed value of a scalar; raises ValueError with a sentence for a tag that is not allowed."""
     if event.tag is None:
         return plain_scalar(event.value) if event.implicit[0] else event.value
     if event.tag in _TEXT_TAGS:
@@ -30,7 +30,7 @@ def resolve(event: yaml.ScalarEvent) -> object:
 
 
 def as_written(event: yaml.ScalarEvent) -> object:
-    """Return a scalar's text, None for a null: for who knows what it is to be, and reads text everywhere.
+    """Return a scalar's text, or None for a null, for readers that need text in every field.
 
     Raises ValueError as `resolve` does.
     """
@@ -38,7 +38,7 @@ def as_written(event: yaml.ScalarEvent) -> object:
 
 
 def plain_scalar(text: str) -> object:
-    """Give a scalar that stands there without quotes its type."""
+    """Return the typed value of a scalar without quotes."""
     if text in _NULLS:
         return None
     if text in _TRUE or text in _FALSE:

@@ -1,6 +1,6 @@
-"""The value of one YAML document, read by events within bounds.
+"""Reader for one YAML document, by parser events, within bounds.
 
-Depth, size and aliases are bounded while reading, before anything is built. Keys are always text.
+Depth, size and aliases are checked during reading, before a value is built. Keys are always text.
 """
 
 from collections.abc import Callable
@@ -23,9 +23,9 @@ _MERGE = "<<"
 def yaml_value(
     text: str, line: int, scalar: Callable[[yaml.ScalarEvent], object] = resolve
 ) -> tuple[object, tuple[Fault, ...]]:
-    """Return what a document says, as far as it could be read, and its faults; `line` is its first.
+    """Return the value of a document, as far as it could be read, and its faults; `line` is its first line.
 
-    `scalar` says what a scalar is; it raises ValueError with a sentence where that is nothing.
+    `scalar` returns the value of a scalar, and raises ValueError with a sentence for an invalid one.
     """
     builder = _Builder(line, scalar)
     try:
@@ -44,12 +44,12 @@ def yaml_value(
 
 
 class _TooMuchError(Exception):
-    """A document passes a bound; the message says which."""
+    """A document exceeds a bound, named in the message."""
 
 
 @dataclass(slots=True)
 class _OpenNode:
-    """A list or mapping that is being read; `key` is the key whose value comes next."""
+    """An open list or mapping; `key` is the key of the next value."""
 
     value: list[object] | dict[str, object]
     anchor: str | None
@@ -60,7 +60,7 @@ class _OpenNode:
 
 @dataclass(slots=True)
 class _Builder:
-    """Builds one document from parser events within the bounds."""
+    """Builder of one document from parser events, within the bounds."""
 
     first_line: int
     scalar: Callable[[yaml.ScalarEvent], object]
@@ -73,7 +73,7 @@ class _Builder:
     nodes: int = 0
 
     def take(self, event: yaml.Event) -> None:
-        """Take the parser's next event; raise _TooMuchError at a bound."""
+        """Process the next parser event; raises _TooMuchError at a bound."""
         self.line = self.first_line + (event.start_mark.line if event.start_mark else 0)
         match event:
             case yaml.ScalarEvent():
@@ -111,7 +111,7 @@ class _Builder:
 
     def _alias(self, anchor: str) -> None:
         self.aliases += 1
-        # A few kilobytes of nested aliases can stand for billions of values ("billion laughs").
+        # A few kilobytes of nested aliases can expand to billions of values ("billion laughs").
         if self.aliases > MAX_ALIASES:
             raise _TooMuchError(f"must use at most {MAX_ALIASES} aliases")
         value, size = self.anchors.get(anchor, (None, 0))
@@ -155,7 +155,7 @@ class _Builder:
             self._fault(Code.DUPLICATE_KEY, f"must have each key only once; {key[:60]!r} occurs twice")
 
     def _add(self, value: object, size: int, *, counted: bool = False) -> None:
-        """Add a value to what is open. `counted` says that its nodes were counted one by one already."""
+        """Add a value to the open collection. With `counted`, its nodes have been counted already."""
         self.nodes += 1 if counted else size
         if self.nodes > MAX_NODES:
             raise _TooMuchError(f"must have at most {MAX_NODES} values, including those of aliases")
@@ -173,7 +173,7 @@ class _Builder:
             if not all(isinstance(item, dict) for item in added):
                 self._fault(Code.BAD_SYNTAX, "must merge (<<) only mappings")
         elif here.key is not None:
-            here.value.setdefault(here.key, value)  # of a key that stands twice, a fault anyway, the first
+            here.value.setdefault(here.key, value)  # a repeated key is a fault; its first value is kept
         here.key = None
 
 
