@@ -5,6 +5,6 @@ a directory of manifests, a cluster, the DNS, or a provider from an installed pa
 protocol of a source, `objects` the state that most sources share, and `merge` and `sources` combine all
 sources of a mesh into one.
 
-A source keeps its last good result and reports its age, so that an error never removes an object. Sources do
-not decide policy and know of no proxies. Start reading with `contract`.
+A source keeps its last good result and reports its age, so that an error never removes an object. Sources
+never decide policy, and know of no proxies. Start reading with `contract`.
 """

@@ -1,5 +1,10 @@
 """Readers of manifests (SMI, Open Service Mesh, Kubernetes, our own kinds), which return values of the mesh.
 
-A reader takes one mapping and returns mesh values or named problems, never an exception. It never reads a
-file, knows YAML, keeps state between two manifests, or decides what a policy means.
+`reader` finds the reader of a document in `kinds`, and returns mesh values or problems; a bad manifest never
+raises an exception. `fields` is the cursor with which all readers access a mapping, and `notes` collects
+their problems. `osm`, `smi`, `core`, `own` and `policy` have the readers of each origin, and `reference`
+generates docs/reference.md and JSON Schemas from them.
+
+Readers are pure. They never read files, know YAML, keep state between two manifests, or decide the effect of
+a policy.
 """

@@ -1,19 +1,19 @@
-"""Annotations and labels of our own, on Namespaces, on Services and on what runs in them.
+"""Annotations and labels of our own, on Namespaces, on Services and on workloads.
 
     meshwright.dev/permissive: "true"                        # Namespace: accept every client of the mesh
-    meshwright.dev/egress-services: "books/*, default/shop"  # Namespace, Pod, Workload: be told of no more
-    meshwright.dev/escaped-slashes: keep                     # Service: what becomes of %2F in a path
+    meshwright.dev/egress-services: "books/*, default/shop"  # Namespace, Pod, Workload: services it calls
+    meshwright.dev/escaped-slashes: keep                     # Service: treatment of %2F in a path
     meshwright.dev/interception-capture: tproxy              # Pod: how inbound connections are captured
-    meshwright.dev/interception-ipv6: "false"                # Pod: let IPv6 go past the sidecar
-    meshwright.dev/inject: "true"                            # Pod, Namespace (a label too): have a sidecar
-    meshwright.dev/overlays: "debug, large"                  # Pod, Namespace: what is laid over the sidecar
-    meshwright.dev/sidecar-placement: classic                # Pod: among the containers, not before them
+    meshwright.dev/interception-ipv6: "false"                # Pod: let IPv6 bypass the sidecar
+    meshwright.dev/inject: "true"                            # Pod, Namespace (a label too): add a sidecar
+    meshwright.dev/overlays: "debug, large"                  # Pod, Namespace: overlays for the sidecar
+    meshwright.dev/sidecar-placement: classic                # Pod: a regular container, no init container
     meshwright.dev/service: books                            # Pod: its primary service
     meshwright.dev/proxy-uuid: 5b0c3ff1-...                  # Pod (a label): the UUID of its sidecar
-    meshwright.dev/revision: canary                          # Pod, Namespace (a label): who injects
-    meshwright.dev/control-plane: meshwright-system          # what we keep (a label): whose it is
+    meshwright.dev/revision: canary                          # Pod, Namespace (a label): the injecting server
+    meshwright.dev/control-plane: meshwright-system          # our own objects (a label): their server
 
-Their values are text, as Kubernetes has it; a value that is not understood refuses the object.
+The values are text, as in Kubernetes; an invalid value refuses the object.
 """
 
 from collections.abc import Iterable
@@ -33,15 +33,15 @@ INJECT: Final = "meshwright.dev/inject"
 OVERLAYS: Final = "meshwright.dev/overlays"
 PLACEMENT: Final = "meshwright.dev/sidecar-placement"
 REVISION: Final = "meshwright.dev/revision"
-"""The label by which one of several control planes is chosen; without, it is the default one."""
+"""Label that selects one of several control planes; without the label it is the default one."""
 SERVICE_ANNOTATION: Final = "meshwright.dev/service"
-"""Pod annotation that names the primary service, where it is not called like the ServiceAccount."""
+"""Pod annotation with the primary service, if its name differs from the ServiceAccount's."""
 UUID_LABELS: Final = ("meshwright.dev/proxy-uuid", "osm-proxy-uuid")
-"""Pod labels that hold the sidecar's UUID, the first one found counts."""
+"""Pod labels with the sidecar's UUID; the first one present counts."""
 OWN_UID: Final = "metadata.uid"
-"""The value of such a label by which the Pod's own UID is the sidecar's: who made the Pod did not know it."""
+"""Label value for "the sidecar's UUID is the Pod's own UID", which the author of a Pod cannot know."""
 HOME: Final = "meshwright.dev/control-plane"
-"""The label that says whose an object is, by the namespace of that control plane."""
+"""Label of objects that a control plane has made, with the namespace of this control plane."""
 
 ANY: Final = "*"
 NONE: Final = "none"
@@ -53,20 +53,21 @@ _EGRESS_RULE: Final = (
 
 
 def permissive(annotations: Fields) -> bool | None:
-    """Read whether a namespace's workloads accept every client of the mesh, None where it is not said."""
+    """Return whether a namespace's workloads accept every client of the mesh; None without the annotation."""
     return _flag(annotations, PERMISSIVE)
 
 
 def escaped_slashes(annotations: Fields) -> EscapedSlashes:
-    """Read what becomes of a Service's requests with an escaped slash: refused, where it is not said."""
+    """Return the treatment of requests with an escaped slash; refused without the annotation."""
     return EscapedSlashes(annotations.choice(ESCAPED_SLASHES, tuple(EscapedSlashes), EscapedSlashes.REJECT))
 
 
 def interception(annotations: Fields, addresses: Iterable[IpAddress] = ()) -> Transparent:
-    """Read how a pod's traffic is led through its proxy: by REDIRECT, and IPv6 if it has addresses of it.
+    """Return how a Pod's traffic is captured: by default REDIRECT, and IPv6 if the Pod has IPv6 addresses.
 
-    The rules in the pod, which go by its addresses too, and the listeners of its proxy are both made of it.
-    An application that could be reached by the other family past its sidecar would be anybody's to call.
+    Both the rules in the Pod and the listeners of its proxy are made from this value. An application with an
+    address of the other family would otherwise be open to everyone, because its connections would bypass the
+    sidecar.
     """
     capture = annotations.choice(CAPTURE, tuple(Capture), Capture.REDIRECT)
     said = captures_ipv6(annotations)
@@ -74,12 +75,12 @@ def interception(annotations: Fields, addresses: Iterable[IpAddress] = ()) -> Tr
 
 
 def captures_ipv6(annotations: Fields) -> bool | None:
-    """Read whether a pod's IPv6 is led through its proxy; None where its addresses say it."""
+    """Return whether a Pod's IPv6 traffic is captured; None if its addresses decide."""
     return _flag(annotations, IPV6)
 
 
 def egress_services(annotations: Fields) -> Scope:
-    """Read which services proxies are to be told of: sorted, each once; None where it is not said."""
+    """Return the services that proxies receive, sorted, each once; None without the annotation."""
     text = annotations.text(EGRESS_SERVICES, expected=_EGRESS_RULE)
     if text is None:
         return None
@@ -87,6 +88,7 @@ def egress_services(annotations: Fields) -> Scope:
         return ()
     found = tuple(map(_pattern, text.split(",")))
     known = {each for each in found if each is not None}
+    # An invalid entry refuses the object; left out, it would silently shorten the list of services.
     if len(known) < len(set(found)):
         annotations.wrong(EGRESS_SERVICES, _EGRESS_RULE)
     return tuple(sorted(known, key=str))

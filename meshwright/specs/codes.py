@@ -1,13 +1,13 @@
-"""The stable codes of everything that can be wrong with what users write: readers and sources."""
+"""Stable codes of all problems in users' manifests, from readers and from sources."""
 
 from meshwright.mesh.problems.codes import ProblemCode
 
 
 class Code(ProblemCode):
-    """A problem's stable code and what it means in one line (`doc`).
+    """A problem's stable code, with its meaning in one line (`doc`).
 
-    MW10xx come from reading one manifest, MW11xx from the source that holds the manifests. A code is
-    never used again for something else.
+    Codes MW10xx come from reading one manifest, and MW11xx from the source of the manifests. A code is never
+    used again with another meaning.
     """
 
     NOT_A_MAPPING = "MW1001", "The document is not a mapping, so it is not a manifest."

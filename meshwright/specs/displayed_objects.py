@@ -1,8 +1,8 @@
-"""Objects as an API server shows them: in one of their kind's versions, written perhaps in another.
+"""Reader for objects from an API server, whose apiVersion may differ from the one they were written in.
 
-Where nothing converts between versions, as with SMI's kinds, an object written in v1alpha1 comes back as
-v1alpha3 with the fields that it was written with. In a file the version is the author's word; here it only
-says in which version somebody asked.
+Without a conversion between versions, as with SMI's kinds, the API server returns an object written as
+v1alpha1 with apiVersion v1alpha3 and the fields of v1alpha1. In a file the apiVersion is the author's
+statement; here it is only the version of the request.
 """
 
 from dataclasses import replace
@@ -17,9 +17,9 @@ from meshwright.specs.reader import ManifestReading, read
 
 
 def read_shown(document: object, origin: Origin) -> ManifestReading:
-    """Read an object of an API server in the version that it is shown in, else in the newest that fits it.
+    """Read an object of an API server in its displayed version, or else in the newest version that fits.
 
-    One that fits none is refused for what is wrong with it in the version that it is shown in. Never raises.
+    An object that fits no version is refused with the problems of the displayed version. Never raises.
     """
     reading = read(document, origin)
     if not reading.unread or not isinstance(document, dict) or _is_right(reading):

@@ -1,4 +1,4 @@
-"""A strict cursor over a mapping: typed access by name, and an error for every key nobody asked for."""
+"""Strict cursor over a mapping: typed access by key, and an error for each key that was not read."""
 
 import functools
 import itertools
@@ -14,18 +14,22 @@ from meshwright.specs.quotes import TEXT_RULE, Fits, advised
 T = TypeVar("T")
 
 _COMPARED: Final = 1000
-"""How many keys of a mapping are compared with known ones."""
+"""Maximum number of keys of a mapping that are compared with known ones."""
 
 _LIKE: Final = 0.8
-"""How much a field that nobody asked for must look like one to be taken for it with a slip in it."""
+"""Minimum similarity (0 to 1) of an unknown field to a known one for a warning about a misspelling."""
 
 
 class Fields:
-    """One mapping of a manifest at a path such as `spec.rules[0]`.
+    """One mapping of a manifest, at a path such as `spec.rules[0]`.
 
-    Every getter takes a key, notes what is wrong with its value as an error that refuses the object, and
-    gives a default in its place, so that one reading finds all errors. A null value counts as absent, as
-    it does in Kubernetes. `close` refuses the keys that no getter has asked for.
+    Every getter takes a key. For an invalid value it records an error, which refuses the object, and returns
+    a default, so that one reading finds all errors. A null value counts as absent, as in Kubernetes. `close`
+    refuses all keys that were not read by a getter.
+
+        spec = Fields({"port": 80}, "spec", notes)
+        spec.required_port("port")  # 80
+        spec.close()                # an error for each key except port
     """
 
     __slots__ = ("_asked", "_mapping", "notes", "path")
@@ -41,37 +45,38 @@ class Fields:
         return f"{self.path}.{name}" if self.path else name
 
     def raw(self, name: str) -> object:
-        """Return the value as it stands, None if absent."""
+        """Return the value without a check, None if absent."""
         self._asked.add(name)
         return self._mapping.get(name)
 
     def has(self, name: str) -> bool:
-        """Say whether a value (not null) stands at the key; this does not count as asking for it."""
+        """Return whether the key has a value other than null; the key does not count as read."""
         return self._mapping.get(name) is not None
 
     def names(self) -> tuple[str, ...]:
-        """Return the keys that are text; this does not count as asking for them."""
+        """Return the keys that are text; they do not count as read."""
         return tuple(key for key in self._mapping if isinstance(key, str))
 
     def accept(self, *names: str) -> None:
-        """Let keys stand whatever they hold."""
+        """Accept keys with any value."""
         self._asked.update(names)
 
     def wrong(self, name: str, expected: str, code: Code = Code.WRONG_VALUE) -> None:
-        """Refuse the object for the value at a key."""
+        """Refuse the object because of the value of a key."""
         self.notes.refuse(code, self.at(name), expected, self._mapping.get(name))
 
     def warn(self, name: str, expected: Words, code: Code) -> None:
-        """Warn of the value at a key; this does not count as asking for it."""
+        """Warn of the value of a key; the key does not count as read."""
         self.notes.warn(code, self.at(_cut(name)), expected, self._mapping.get(name))
 
     def text(
         self, name: str, default: str | None = None, expected: str = TEXT_RULE, fits: Fits | None = None
     ) -> str | None:
-        """Return the text at the key, `default` if there is none; `expected` is said of what is no text.
+        """Return the text of a key, or `default` if absent.
 
-        A text with a form of its own says that: whoever puts a number in quotes is else told of it only then.
-        That it is to stand in quotes is said where it `fits` in them.
+        `expected` describes the right value in the error for another type. A field with a format of its own
+        gives a more specific `expected`, so that one error names both the type and the format. The advice to
+        use quotes is added if the quoted value `fits`.
         """
         value = self.raw(name)
         if value is None:
@@ -82,18 +87,19 @@ class Fields:
         return default
 
     def required_text(self, name: str, expected: str = TEXT_RULE, fits: Fits = bool) -> str:
-        """Return the text at the key, which must be there and not be empty."""
+        """Return the text of a key, which must be present and not empty."""
         if not self.has(name):
             self._missing(name, expected)
             return ""
+        # A missing field has a code of its own (MW1011), so presence is checked before the type.
         value = self.text(name, default="", expected=expected, fits=fits)
         if value == "" and self.raw(name) == "":
             self.wrong(name, expected)
         return value or ""
 
     def choice(self, name: str, allowed: Collection[str], default: str) -> str:
-        """Return one of the `allowed` texts, `default` if there is none."""
-        # To YAML an `off` may be false.
+        """Return one of the `allowed` texts, or `default` if absent."""
+        # YAML reads `off` as false, so the advice to use quotes is useful here.
         fits = frozenset(map(str, allowed)).__contains__
         value = self.text(name, default=default, expected=one_of(allowed), fits=fits) or default
         if value not in allowed:
@@ -102,20 +108,20 @@ class Fields:
         return value
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """Return true or false."""
+        """Return the boolean of a key, or `default` if absent."""
         found = self._flag(name)
         return default if found is None else found
 
     def flag_if_said(self, name: str) -> bool | None:
-        """Return true or false, None where neither is said."""
+        """Return the boolean of a key, None if absent."""
         return self._flag(name)
 
     def whole(self, name: str, low: int, high: int, default: int | None = None) -> int | None:
-        """Return a whole number from `low` to `high`."""
+        """Return a whole number from `low` to `high`, both included."""
         value = self.raw(name)
         if value is None:
             return default
-        # In Python a bool is an int, so that `port: true` would be read as port 1.
+        # In Python a bool is an int, so `port: true` would be read as port 1.
         if isinstance(value, bool) or not isinstance(value, int):
             self.wrong(name, f"must be a whole number from {low} to {high}, without quotes", Code.WRONG_TYPE)
             return default
@@ -125,7 +131,7 @@ class Fields:
         return value
 
     def percent(self, name: str, default: float | None = None) -> float:
-        """Return a share of a hundred, to the ten-thousandth; without a default it must be there."""
+        """Return a percentage with at most four decimals; required if there is no default."""
         rule = "must be a number from 0 to 100 with at most four decimals"
         value = self.raw(name)
         if value is None and default is not None:
@@ -141,29 +147,30 @@ class Fields:
         return 0.0
 
     def port(self, name: str) -> Port | None:
-        """Return a port number, None if there is none (or none that is right)."""
+        """Return a port number, None if absent or invalid."""
         value = self.whole(name, 1, 65535)
         return None if value is None else Port(value)
 
     def required_port(self, name: str) -> Port:
-        """Return a port number, which must be there."""
+        """Return a port number, which must be present."""
         if not self.has(name):
             self._missing(name, "must be a port number from 1 to 65535")
+        # After an error any port will do, because the object is refused.
         return self.port(name) or Port(1)
 
     def section(self, name: str, *, required: bool = False) -> "Fields":
-        """Return the mapping at the key; an empty one if it is absent or no mapping."""
+        """Return the mapping of a key, an empty one if absent or invalid."""
         value = self.raw(name)
         if value is None and required:
             self._missing(name, "must be a mapping")
-        # dict first: an abstract class asks around, for every mapping of every manifest.
+        # dict first, because isinstance of an abstract class is slow, and this runs for every mapping.
         elif value is not None and not isinstance(value, (dict, Mapping)):
             self.wrong(name, "must be a mapping", Code.WRONG_TYPE)
             value = None
         return self._inside(value or {}, self.at(name))
 
     def items(self, name: str, *, required: bool = False) -> tuple[tuple[str, object], ...]:
-        """Return the list at the key as pairs of path and value."""
+        """Return the list of a key as pairs of path and value."""
         value = self.raw(name)
         if value is None:
             if required:
@@ -176,7 +183,7 @@ class Fields:
         return tuple([(f"{path}[{index}]", item) for index, item in enumerate(value)])
 
     def sections(self, name: str, *, required: bool = False) -> tuple["Fields", ...]:
-        """Return the list of mappings at the key; what is no mapping is noted and left out."""
+        """Return the list of mappings of a key; other items are reported and left out."""
         found = []
         for path, item in self.items(name, required=required):
             if isinstance(item, (dict, Mapping)):
@@ -186,7 +193,7 @@ class Fields:
         return tuple(found)
 
     def texts(self, name: str, expected: str = TEXT_RULE, fits: Fits | None = None) -> tuple[str, ...]:
-        """Return the list of texts at the key, in its order; what is said of others is as in `text`."""
+        """Return the list of texts of a key, in order; `expected` and `fits` are as in `text`."""
         found = []
         for path, item in self.items(name):
             if isinstance(item, str) and item:
@@ -197,7 +204,7 @@ class Fields:
         return tuple(found)
 
     def ports(self, name: str) -> tuple[Port, ...]:
-        """Return the list of port numbers at the key, sorted, each once."""
+        """Return the list of port numbers of a key, sorted, each once."""
         found = set()
         for path, item in self.items(name):
             if isinstance(item, bool) or not isinstance(item, int) or not 1 <= item <= 65535:
@@ -207,11 +214,11 @@ class Fields:
         return tuple(sorted(found))
 
     def pairs(self, name: str) -> tuple[tuple[str, str], ...]:
-        """Return the mapping from text to text at the key as sorted pairs."""
+        """Return the mapping from text to text of a key, as sorted pairs."""
         return self.section(name).all_pairs()
 
     def all_pairs(self) -> tuple[tuple[str, str], ...]:
-        """Return this whole mapping, from text to text, as sorted pairs, without those that are null."""
+        """Return this mapping as sorted pairs of texts, without null values."""
         found = []
         for key, value in self._mapping.items():
             if isinstance(key, str) and isinstance(value, str):
@@ -222,18 +229,18 @@ class Fields:
         return tuple(sorted(found))
 
     def asked(self) -> frozenset[str]:
-        """Return the keys that were asked for, whether they are there or not."""
+        """Return the keys that were read, whether present or not."""
         return frozenset(self._asked)
 
     def unasked(self) -> tuple[str, ...]:
-        """Return the keys that were not asked for, sorted, as text."""
+        """Return the keys that were not read, sorted, as text."""
         return tuple(sorted(str(key) for key in self._mapping if key not in self._asked))
 
     def skim(self, *others: str) -> None:
-        """Warn of every key that looks like one that was asked for, but for `others`, which Kubernetes has.
+        """Warn of each unread key that looks like a read one, except `others`, which exist in Kubernetes.
 
-        For mappings of Kubernetes, which have fields that nobody here knows by name. Only the first 1000 keys
-        are compared, because comparing takes time and no mapping of Kubernetes has as many fields.
+        This is for mappings of Kubernetes, with many fields that are not listed here. Only the first 1000
+        keys are compared, because comparing takes time and no mapping of Kubernetes has as many fields.
         """
         if self._asked.issuperset(self._mapping):
             return
@@ -249,12 +256,14 @@ class Fields:
                 self.warn(key, expected, Code.LIKE_A_FIELD)
 
     def close(self) -> None:
-        """Refuse every key that was not asked for."""
+        """Refuse every key that was not read."""
         if self._asked.issuperset(self._mapping):
             return
         for key in self.unasked():
             path = self.at(_cut(key))
             value = self._mapping.get(key)
+            # The suggestion takes time (a comparison with all known names), so it is made only for a
+            # problem that is kept.
             self.notes.refuse(Code.UNKNOWN_FIELD, path, functools.partial(self._unknown, key), value)
 
     def _unknown(self, key: str) -> str:
@@ -290,13 +299,13 @@ def _cut(name: str) -> str:
 
 
 def one_of(allowed: Collection[str]) -> str:
-    """Say what is allowed, in a stable order."""
+    """Return the rule for a choice, with the allowed values in a stable order."""
     names = sorted(allowed)
     return f"must be {names[0]}" if len(names) == 1 else f"must be one of {', '.join(names)}"
 
 
 def duplicates(items: Sequence[T]) -> tuple[int, ...]:
-    """Return the indexes of items that an earlier item equals."""
+    """Return the indexes of items that are equal to an earlier item."""
     seen: set[T] = set()
     again = []
     for index, item in enumerate(items):

@@ -1,4 +1,4 @@
-"""Which kinds are read, in which versions and by whom, and whose the others are."""
+"""Table of readers by kind and version, and the classification of all other kinds."""
 
 import difflib
 import functools
@@ -71,7 +71,7 @@ _APPS = ("v1", "v1beta2", "v1beta1")
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Who reads a kind, in which versions; drafts are refused by name."""
+    """Reader of a kind, with the versions it reads; draft versions are refused with their own message."""
 
     kind: Kind
     versions: tuple[str, ...]
@@ -80,7 +80,7 @@ class Reader:
 
     @property
     def api_versions(self) -> tuple[str, ...]:
-        """Return what may stand in apiVersion."""
+        """Return the accepted values of apiVersion."""
         group = self.kind.group
         return tuple(f"{group}/{version}" if group else version for version in self.versions)
 
@@ -121,7 +121,7 @@ _READERS: Final = (
 )
 
 READ: Final[Mapping[Kind, Reader]] = {each.kind: each for each in _READERS}
-"""What is read."""
+"""Readers by kind."""
 
 _MORE: Final[Mapping[str, frozenset[str]]] = {
     "": frozenset(
@@ -141,36 +141,39 @@ _MORE: Final[Mapping[str, frozenset[str]]] = {
     "apps": frozenset({"ControllerRevision"}),
     "metrics.smi-spec.io": frozenset({"TrafficMetrics"}),
 }
-"""The other kinds of groups that are known as a whole: no part of a mesh."""
+"""Other kinds of known groups, which are not part of a mesh."""
 
 _DOMAINS: Final = ("smi-spec.io", "openservicemesh.io", "meshwright.dev")
 _OURS: Final = (*READ, *UNENFORCED)
 _GROUPS: Final = frozenset(kind.group for kind in READ)
 _NAMES: Final = frozenset(kind.name for kind in _OURS)
 KNOWN_GROUPS: Final = tuple(sorted({kind.group for kind in _OURS}))
-"""Groups with kinds that are read, or known and not enforced: `kinds_of` has all of them."""
+"""Groups of all kinds that are read, or known and not enforced; `kinds_of` returns their kinds."""
 _LONGEST_GROUP: Final = 100
 _LIKE: Final = 0.85
-"""How much a group must look like one that is read to be taken for that with a slip in it."""
+"""Minimum similarity (0 to 1) of a group or kind to a known one for it to count as misspelt."""
 
 _WITHOUT_DOT: Final = frozenset({"autoscaling", "extensions", "policy"})
-"""Kubernetes' own groups besides those read whose names have no dot; those of all others have one."""
+"""Other groups of Kubernetes without a dot in the name; all further groups have a dot."""
 
 _REMEMBERED: Final = 256
-"""How many kinds, as they are written, are known by heart: a mesh has few."""
+"""Number of cached kinds; a mesh has few different ones."""
 
 
 @functools.lru_cache(_REMEMBERED)
 def is_foreign(kind: Kind) -> bool:
-    """Say whether a kind is no part of a mesh, whatever it is called.
+    """Return whether a kind is certainly not part of a mesh.
 
-    A kind that its group does not have is not foreign where the group is one whose kinds are known, nor where
-    the name is one of ours and the group like that kind's but for a slip: no policy is passed over for that.
+    A kind is not foreign if all kinds of its group are known, since then its name is wrong. A kind with the
+    name of one of ours, in a misspelt group, is not foreign either. In this way a misspelt policy is reported
+    instead of ignored.
     """
     if kind.name in _MORE.get(kind.group, ()):
         return True
     if kind.group in _GROUPS or kind.group.endswith(_DOMAINS):
         return False
+    # A misspelt policy, such as TraficTarget, must be an error, because access would silently differ
+    # without it.
     name = nearest(kind.name.removesuffix("List"), _NAMES, _LIKE)
     if name is None:
         return True
@@ -180,9 +183,9 @@ def is_foreign(kind: Kind) -> bool:
 
 
 def kind_meant(name: str, api_version: object) -> Kind:
-    """Return the kind a document means: where its name or group is missing or has a slip in it, one of ours.
+    """Return the intended kind of a document, for a missing or misspelt kind or group.
 
-    So an object whose newest form has that slip is still known for the one that it was.
+    With this, an object whose newest form is misspelt is still recognised as the same object.
     """
     return _kind_meant(name, api_version if isinstance(api_version, str) else "")
 
@@ -195,19 +198,21 @@ def _kind_meant(name: str, api_version: str) -> Kind:
     ours = name if _called(name) else nearest(name, kinds_of(kind.group)) or nearest(name, _NAMES, _LIKE)
     if ours is None:
         return kind
+    # SequenceMatcher caches the analysis of `b`, so the fixed text is `b`. Its length is bounded, because
+    # the time of a comparison grows faster than the length.
     likeness = difflib.SequenceMatcher(b=kind.group[:_LONGEST_GROUP])
     meant = (each for each in _called(ours) or (Kind(ours, kind.group),))
     return max(meant, key=lambda each: _ratio(likeness, each.group))
 
 
 def api_versions_of(name: str) -> tuple[str, ...]:
-    """Return what may stand in apiVersion for kinds of that name; of those that are not read, the group."""
+    """Return the accepted apiVersions for kinds of this name; for kinds that are not enforced, the group."""
     read = (each for kind, reader in READ.items() if kind.name == name for each in reader.api_versions)
     return (*read, *sorted(kind.group for kind in UNENFORCED if kind.name == name))
 
 
 def kinds_of(group: str) -> tuple[str, ...]:
-    """Return the names of a group's kinds that are known, sorted."""
+    """Return the names of a group's known kinds, sorted."""
     known = (*_OURS, *(Kind(name, each) for each, names in _MORE.items() for name in names))
     return tuple(sorted(kind.name for kind in known if kind.group == group))
 
@@ -218,5 +223,5 @@ def _ratio(likeness: difflib.SequenceMatcher[str], group: str) -> float:
 
 
 def _called(name: str) -> tuple[Kind, ...]:
-    """Return the kinds of ours that have a name."""
+    """Return our kinds with this name."""
     return tuple(kind for kind in _OURS if kind.name == name)

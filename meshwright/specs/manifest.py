@@ -1,4 +1,4 @@
-"""A manifest's head: its kind, version, key and metadata, read the same way for every kind."""
+"""The head of a manifest, common to all kinds: kind, version, key and metadata."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ LABEL_RULE = "must be a DNS label: 1 to 63 characters a-z, 0-9 and inner hyphens
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One manifest on its way to becoming a value: where to read, and where to note what is wrong."""
+    """A manifest during reading: its fields, and the notes for problems."""
 
     key: ObjectKey
     version: str
@@ -38,32 +38,33 @@ class Manifest:
         return self.metadata.pairs("labels")
 
     def spec(self, *, required: bool = True) -> Fields:
-        """Return `spec`, and refuse what stands beside it: there, fields of an older version get lost."""
+        """Return `spec`, and refuse other fields beside it, which may be from an older version."""
         self.body.accept("apiVersion", "kind", "metadata", "status")
         spec = self.body.section("spec", required=required)
         self.body.close()
         return spec
 
     def top(self) -> Fields:
-        """Return the body itself, for the versions that have no `spec`."""
+        """Return the body itself, for versions without `spec`."""
         self.body.accept("apiVersion", "kind", "metadata", "status")
         return self.body
 
 
 def split_api_version(api_version: str) -> tuple[str, str]:
-    """Split `group/version` (`v1` is of the group without a name)."""
+    """Split `group/version`; `v1` has the empty group."""
     group, _, version = api_version.rpartition("/")
     return group, version
 
 
 def key_of(kind: Kind, document: Mapping[str, object]) -> ObjectKey | None:
-    """Return the key of a manifest of a kind as far as it can be told, None if it has no usable name."""
+    """Return the key of a manifest, or None without a usable name."""
     metadata = document.get("metadata")
     if not isinstance(metadata, Mapping):
         return None
     name, namespace = metadata.get("name"), metadata.get("namespace")
     if not isinstance(name, str) or not is_dns_subdomain(name):
         return None
+    # Without the namespace, if one is written, so that two manifests of one Namespace have the same key.
     if kind in CLUSTER_WIDE:
         return ObjectKey(kind, Namespace(""), name)
     if namespace is None or namespace == "":
@@ -74,7 +75,7 @@ def key_of(kind: Kind, document: Mapping[str, object]) -> ObjectKey | None:
 
 
 def check_metadata(document: Mapping[str, object], notes: Notes, path: str = "") -> None:
-    """Note why `key_of` could not tell the key of a document, which in a list stands at `path`."""
+    """Report why `key_of` found no key for a document at `path` of a list (empty: the whole document)."""
     body = Fields(document, path, notes)
     metadata = body.section("metadata", required=True)
     if notes.refused:
@@ -88,9 +89,9 @@ def check_metadata(document: Mapping[str, object], notes: Notes, path: str = "")
 
 
 def sidecar_driver(manifest: Manifest) -> str:
-    """Return the sidecar driver that a manifest's annotation names, empty for none.
+    """Return the sidecar driver in a manifest's annotation, or "".
 
-    Whether there is such a driver is not known here.
+    Whether the driver exists is checked elsewhere.
     """
     annotations = manifest.metadata.section("annotations")
     name = annotations.text(DRIVER_ANNOTATION) or ""

@@ -1,4 +1,4 @@
-"""What a reader has to say about one manifest, collected while it reads on."""
+"""Problems of one manifest, collected during reading."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from meshwright.specs.regexes import Expressions
 from meshwright.specs.show import shape, show
 
 Words = str | Callable[[], str]
-"""What would be right; a function where that takes time to find out, called only if the problem is kept."""
+"""The correct value in words; a function is called only if the problem is kept, because it takes time."""
 
 WITHIN: Final = "in this document"
 
@@ -22,11 +22,12 @@ _NOTHING = object()
 
 @dataclass(slots=True)
 class Notes:
-    """Problems of one manifest; `refused` says that no object may be made of it.
+    """Problems of one manifest; if `refused`, no object is made from the manifest.
 
-    `refuse` is for what makes the whole object unusable, `drop` for a part that is left out while the
-    rest stays in force, `warn` and `inform` for what does not hinder. `is_clean` says that there is no
-    problem. `tally` bounds how many are kept; items of a list and documents of a file can share one.
+    `refuse` reports an error that makes the whole object unusable. `drop` reports an error in a part that is
+    left out. `warn` and `inform` report problems of an object in force. `is_clean` is True without any
+    problem. `tally` bounds the number of kept problems; items of a list and documents of a file can share
+    one.
     """
 
     origin: Origin
@@ -38,33 +39,34 @@ class Notes:
     expressions: Expressions = field(default_factory=Expressions)
 
     def all_problems(self) -> Problems:
-        """Return the problems that were kept, and of each kind how many more there are."""
+        """Return the kept problems, and the number of further ones for each code."""
         return (*self.problems, *self.tally.rest(self.origin, self.key, WITHIN))
 
     def refuse(self, code: Code, path: str, expected: Words, value: object = _NOTHING) -> None:
-        """Note an error that makes the object unusable."""
+        """Report an error that makes the object unusable."""
         self.refused = True
         self._add(code, Severity.ERROR, path, expected, value)
 
     def refuse_shape(self, code: Code, path: str, expected: Words, value: object) -> None:
-        """Note an error that makes the object unusable, and describe the value without quoting it.
+        """Report an error that makes the object unusable, and describe the value without quoting it.
 
-        For what is no manifest at all: it may be anything, such as a password in the wrong file.
+        This is for documents that are not manifests at all: they can be anything, for example a password in
+        the wrong file.
         """
         self.refused = True
         if self._is_kept(code, Severity.ERROR):
             self._keep(code, Severity.ERROR, path, expected, shape(value))
 
     def drop(self, code: Code, path: str, expected: Words, value: object = _NOTHING) -> None:
-        """Note an error that costs a part of the object; the rest is in force."""
+        """Report an error in a part of the object; the rest is in force."""
         self._add(code, Severity.ERROR, path, expected, value)
 
     def warn(self, code: Code, path: str, expected: Words, value: object = _NOTHING) -> None:
-        """Note what is in force but probably not meant."""
+        """Report a value that is in force but probably not intended."""
         self._add(code, Severity.WARNING, path, expected, value)
 
     def inform(self, code: Code, path: str, expected: Words, value: object = _NOTHING) -> None:
-        """Note what was read and is not used."""
+        """Report a value that was read but is not used."""
         self._add(code, Severity.INFO, path, expected, value)
 
     def _add(self, code: Code, severity: Severity, path: str, expected: Words, value: object) -> None:
@@ -73,7 +75,7 @@ class Notes:
 
     def _is_kept(self, code: Code, severity: Severity) -> bool:
         self.is_clean = False
-        # Of kinds that are not read there is one line for each, whoever holds the document counts them.
+        # Unsupported kinds are always kept: the source reduces them to one line for each kind.
         return code is Code.OTHER_KIND or self.tally.admits(str(code), severity)
 
     def _keep(self, code: Code, severity: Severity, path: str, expected: Words, quoted: str) -> None:

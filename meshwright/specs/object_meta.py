@@ -1,6 +1,7 @@
-"""`metadata` as Kubernetes has it, of every kind: a field that it does not have is a slip, and is said.
+"""Check of `metadata`: a field that Kubernetes does not have is reported as a misspelling.
 
-No kind's own fields stand there, so a slip in `labels` would leave a workload without a Service in silence.
+Metadata is the same for all kinds, so the check is safe. Without it, a misspelt `labels` would silently leave
+a workload without a Service.
 """
 
 from functools import partial
@@ -31,11 +32,11 @@ FIELDS: Final = frozenset(
         "uid",
     }
 )
-"""The fields of ObjectMeta in meta/v1, those of earlier versions of Kubernetes among them."""
+"""Fields of ObjectMeta in meta/v1, including those of earlier versions of Kubernetes."""
 
 
 def check_metadata_fields(manifest: Manifest) -> None:
-    """Warn of each field of metadata that no object has; Kubernetes drops it without a word."""
+    """Warn of each unknown field of metadata, because Kubernetes drops it silently."""
     fields = manifest.metadata
     if FIELDS.issuperset(fields.names()):
         return

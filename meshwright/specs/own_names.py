@@ -1,6 +1,6 @@
-"""Annotations and labels under our own prefix: one that nobody reads is a slip, and has to be said.
+"""Check of annotations and labels under our own prefix: an unknown name is reported as a misspelling.
 
-Other prefixes are other people's, and nobody's business here, but for ours with a slip in it.
+Names under other prefixes are ignored, unless the prefix is a misspelling of ours.
 """
 
 import functools
@@ -30,10 +30,10 @@ from meshwright.specs.own.dns import DNS_ANNOTATION, SRV_ANNOTATION
 PREFIX: Final = "meshwright.dev/"
 
 _LIKE: Final = 0.85
-"""How much a domain must look like ours to be taken for it with a slip in it."""
+"""Minimum similarity (0 to 1) of a domain to ours for it to count as misspelt."""
 
 _REMEMBERED: Final = 256
-"""How many domains are known by heart: a mesh has few."""
+"""Number of cached domains; a mesh has few."""
 
 INJECTED: Final = frozenset(
     PREFIX + name
@@ -43,9 +43,9 @@ INJECTED: Final = frozenset(
         *("own-containers", "joining-roots", "injection", "injected", "interception"),
     )
 )
-"""Annotations that a patched pod has; nobody writes them."""
+"""Annotations that the injector adds to a Pod; users do not write them."""
 CHART: Final = frozenset({PREFIX + "settings"})
-"""Annotations that the chart puts on the control plane's own Pod; nobody writes them either."""
+"""Annotations that the chart adds to the control plane's own Pod; users do not write them either."""
 
 ANNOTATIONS: Final[Mapping[Kind, frozenset[str]]] = {
     NAMESPACE: frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES, PERMISSIVE, INJECT, OVERLAYS}),
@@ -64,7 +64,7 @@ LABELS: Final[Mapping[Kind, frozenset[str]]] = {
 
 
 def check_own_names(manifest: Manifest) -> None:
-    """Warn of each name under our prefix that says nothing where it stands."""
+    """Warn of each name under our prefix without an effect on this object."""
     for section in ("annotations", "labels"):
         if not manifest.metadata.has(section):
             continue
@@ -78,25 +78,25 @@ def check_own_names(manifest: Manifest) -> None:
 
 
 def says_nothing(kind: Kind, section: str, name: str) -> bool:
-    """Say whether a label or an annotation (`section`) is ours, and nobody reads it on this kind."""
+    """Return whether a label or annotation (`section`) is under our prefix and has no effect on this kind."""
     known = ANNOTATIONS if section == "annotations" else LABELS
     return is_own(name) and name not in known.get(kind, frozenset())
 
 
 def unread(kind: Kind, section: str, name: str) -> str:
-    """Say what is wrong with a label or an annotation of ours that nobody reads; empty for any other."""
+    """Return the problem of a label or annotation of ours without an effect; empty for any other."""
     return _says_nothing(kind, section, name) if says_nothing(kind, section, name) else ""
 
 
 def is_own(name: str) -> bool:
-    """Say whether a name of an annotation or label is under our prefix, or would be but for a slip in it."""
+    """Return whether an annotation or label is under our prefix, or under a misspelling of the prefix."""
     domain, slash, _ = name.partition("/")
     return bool(slash) and _is_ours(domain)
 
 
 @functools.lru_cache(_REMEMBERED)
 def _is_ours(domain: str) -> bool:
-    """Say whether names under a domain are ours, or would be but for a slip in it."""
+    """Return whether a domain is ours, or a misspelling of ours."""
     return nearest(domain, {PREFIX.removesuffix("/")}, _LIKE) is not None
 
 
@@ -105,7 +105,7 @@ def _says_nothing(kind: Kind, section: str, name: str) -> str:
 
 
 def _meant(kind: Kind, section: str, name: str) -> str:
-    """Say what may have been meant: the same elsewhere, the nearest that is read here, or which are read."""
+    """Return the likely intention: the same name elsewhere, the nearest name here, or all names here."""
     if not name.startswith(PREFIX):
         return f"did you mean {PREFIX}{name.partition('/')[2]:.60}?"
     if section == "labels" and name in ANNOTATIONS.get(kind, ()):

@@ -1,7 +1,7 @@
-"""Values of annotations and labels that no reader judges: a wrong value is told, as a wrong name is.
+"""Check of values of annotations and labels that only the injector uses.
 
-They are words for who injects sidecars, so that no reader of specs asks for them, and Kubernetes takes any
-text. A value that is none of the words has no effect, or another one than was meant.
+These values are not read in specs, and Kubernetes accepts any text. A value outside the allowed ones has no
+effect, or another effect than intended, so it is reported.
 """
 
 import re
@@ -18,7 +18,7 @@ from meshwright.specs.codes import Code
 from meshwright.specs.manifest import Manifest
 
 OSM: Final = "openservicemesh.io/"
-"""The prefix of Open Service Mesh's annotations and labels."""
+"""Prefix of Open Service Mesh's annotations and labels."""
 _OSM_INJECT: Final = f"{OSM}sidecar-injection"
 _PORTS: Final = (f"{OSM}inbound-port-exclusion-list", f"{OSM}outbound-port-exclusion-list")
 _RANGES: Final = (f"{OSM}outbound-ip-range-exclusion-list", f"{OSM}outbound-ip-range-inclusion-list")
@@ -29,12 +29,12 @@ _NAME: Final = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?")
 _MOST_PORT: Final = 65_535
 
 Rule = Callable[[str], str]
-"""Returns what a value must be; empty text where the value is right."""
+"""Function that returns the rule which a value breaks, or "" for a valid value."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class WrongValue:
-    """A value of an annotation or label that is not understood."""
+    """An invalid value of an annotation or label."""
 
     section: str
     name: str
@@ -104,7 +104,7 @@ RULES: Final[Mapping[Kind, Mapping[str, Mapping[str, Rule]]]] = {
         },
     },
 }
-"""By kind, section of metadata, and name."""
+"""Rules by kind, section of metadata, and name."""
 _OSM_NAMES: Final[Mapping[Kind, Mapping[str, frozenset[str]]]] = {
     NAMESPACE: {
         "labels": frozenset({_MONITORED, _IGNORE}),
@@ -112,11 +112,11 @@ _OSM_NAMES: Final[Mapping[Kind, Mapping[str, frozenset[str]]]] = {
     },
     POD: {"labels": frozenset(), "annotations": frozenset({_OSM_INJECT, *_PORTS, *_RANGES})},
 }
-"""Names under Open Service Mesh's prefix that are read here."""
+"""Names under Open Service Mesh's prefix that have an effect here."""
 
 
 def wrong_values(kind: Kind, section: str, pairs: Iterable[tuple[str, str]]) -> Iterator[WrongValue]:
-    """Yield the values of labels or annotations (`section`) of an object that are not understood."""
+    """Yield the invalid values among labels or annotations (`section`) of an object."""
     rules = RULES.get(kind, {}).get(section, {})
     for name, value in pairs:
         if (rule := rules.get(name)) is not None and (expected := rule(value)):
@@ -124,7 +124,7 @@ def wrong_values(kind: Kind, section: str, pairs: Iterable[tuple[str, str]]) -> 
 
 
 def unread_name(kind: Kind, section: str, name: str) -> str:
-    """Say what is wrong with a name of Open Service Mesh's that is not read; empty for any other."""
+    """Return the problem of a name of Open Service Mesh without an effect; empty for any other."""
     sections = _OSM_NAMES.get(kind)
     if sections is None or not name.startswith(OSM) or name in sections[section]:
         return ""
@@ -136,7 +136,7 @@ def unread_name(kind: Kind, section: str, name: str) -> str:
 
 
 def check_own_values(manifest: Manifest) -> None:
-    """Warn of each value that is not understood, and of each name of Open Service Mesh's that is not read."""
+    """Warn of each invalid value, and of each name of Open Service Mesh without an effect."""
     kind = manifest.key.kind
     for section in ("annotations", "labels"):
         if kind not in RULES or not manifest.metadata.has(section):

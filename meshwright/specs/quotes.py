@@ -1,4 +1,4 @@
-"""Whether a value that is no text is to be put in quotes: said only where that leads to something right."""
+"""Advice to put a value in quotes, given only if the quoted value would be valid."""
 
 from collections.abc import Callable
 from typing import Final
@@ -6,21 +6,21 @@ from typing import Final
 TEXT_RULE: Final = "must be text"
 
 Fits = Callable[[str], bool]
-"""Whether a text is one that may stand somewhere."""
+"""Function that returns whether a text is valid for a field."""
 
 _MOST_BITS: Final = 256
-"""Of a number that somebody may have meant as text."""
+"""Maximum bits of a number that may have been intended as text."""
 
 
 def never(_: str) -> bool:
-    """Say of what is no text that quotes would not mend it."""
+    """Return False: quotes would not help."""
     return False
 
 
 def advised(expected: str, value: object, fits: Fits | None = None) -> str:
-    """Return what is said of a value that is no text, with the advice where it `fits` in quotes.
+    """Return the rule for a value that is not text, with the advice to use quotes if the quoted value `fits`.
 
-    Any text does where nothing is said but that it must be one.
+    With the plain rule "must be text", any non-empty text fits.
     """
     if fits is None and expected != TEXT_RULE:
         return expected
@@ -29,9 +29,11 @@ def advised(expected: str, value: object, fits: Fits | None = None) -> str:
 
 
 def _in_quotes(value: object) -> tuple[str, ...]:
-    """Return the texts that somebody may have meant by a value without quotes; none of a list or mapping."""
+    """Return the texts that a value without quotes may stand for; empty for a list or mapping."""
     match value:
         case bool():
+            # The YAML reader turns all of these words into booleans, so the author may have written any of
+            # them.
             return ("true", "yes", "on") if value else ("false", "no", "off")
         case int():
             return (str(value),) if value.bit_length() <= _MOST_BITS else ()

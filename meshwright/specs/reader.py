@@ -1,4 +1,4 @@
-"""From one manifest to mesh values, or to problems that say what would be right."""
+"""Reader for one manifest of any kind: returns mesh values, or problems with the right value."""
 
 import hashlib
 from collections.abc import Mapping
@@ -24,9 +24,9 @@ from meshwright.specs.show import cut
 
 @dataclass(frozen=True, slots=True)
 class UnreadManifest:
-    """A manifest that is meant to be an object of ours, and could not be read.
+    """A manifest of one of our kinds that could not be read.
 
-    `key` is as far as it could be told which one, None where it was not; `mark` tells its text from others.
+    `key` is the key as far as it is known, else None; `mark` is a digest of the text.
     """
 
     key: ObjectKey | None
@@ -35,10 +35,10 @@ class UnreadManifest:
 
 @dataclass(frozen=True, slots=True)
 class ManifestReading:
-    """What one manifest came to.
+    """Result of reading one manifest.
 
-    `key` is its key if it could be read, None for a kind that is not read, and for a list. Of what is
-    `unread` whoever holds an earlier form should keep that.
+    `key` is the key of a readable manifest, None for a kind without a reader and for a list. For `unread`
+    manifests, a source keeps the last good form.
     """
 
     objects: tuple[tuple[ObjectKey, MeshObject], ...] = ()
@@ -48,15 +48,15 @@ class ManifestReading:
 
 
 def mark_of(document: object) -> str:
-    """Return by what a manifest is known again that nobody can name: a digest of all of it."""
+    """Return a digest of a manifest, to recognise it again without a key."""
     return hashlib.sha256(repr(document).encode(errors="backslashreplace")).hexdigest()
 
 
 def read(document: object, origin: Origin, tally: Tally | None = None) -> ManifestReading:
-    """Read one manifest, whatever it is; a list of objects is read item by item. Never raises.
+    """Read one document of any content; the items of a list are read one by one. Never raises.
 
-    Of each kind of problem the first 200 are kept, and one more says how many others there are. Whoever gives
-    a `tally`, for several documents together, says that itself.
+    The first 200 problems of each code are kept, and one more has the number of the others. A caller with a
+    `tally` for several documents must add this number itself.
     """
     own = tally or Tally()
     if isinstance(document, Mapping) and (of := _listed(document)) is not None:
@@ -69,7 +69,7 @@ def read(document: object, origin: Origin, tally: Tally | None = None) -> Manife
 
 
 def key_meant(document: object) -> ObjectKey | None:
-    """Return the key of the object of ours that a document means, however broken; None if there is none."""
+    """Return the key of the intended object of ours in a document, however broken, or None."""
     if not isinstance(document, Mapping):
         return None
     key = _key(document)
@@ -84,9 +84,10 @@ def _key(document: Mapping[str, object]) -> ObjectKey | None:
 
 
 def _listed(document: Mapping[str, object]) -> Mapping[str, object] | None:
-    """Return what the items of a list need not say themselves; None if the document is no list.
+    """Return the fields that items of a list inherit; None if the document is not a list.
 
-    kubectl makes a `List`; the API server has one kind of list for each kind, whose items do not repeat it.
+    kubectl writes a `List` with complete items. The API server has a list kind for each kind, whose items
+    lack apiVersion and kind.
     """
     kind, api_version = document.get("kind"), document.get("apiVersion")
     if kind == "List":
@@ -127,10 +128,11 @@ def _read_one(document: object, origin: Origin, path: str, tally: Tally) -> Mani
         expected = "must be a mapping with apiVersion, kind and metadata"
         notes.refuse_shape(Code.NOT_A_MAPPING, path, expected, document)
         return _unread(document, notes)
+    # The key is read before the kind is checked, so that a problem of the kind names the object.
     notes.key = key = _key(document)
     reader, version = _reader(document, notes, path)
     if reader is None:
-        # A kind that is not read has no form that could be in force.
+        # A kind without a reader has no last good form to keep.
         return _unread(document, notes) if notes.refused else ManifestReading(problems=tuple(notes.problems))
     if key is None:
         check_metadata(document, notes, path)
@@ -157,9 +159,9 @@ def _manifest(document: Mapping[str, object], key: ObjectKey, version: str, note
 
 
 def _reader(document: Mapping[str, object], notes: Notes, path: str) -> tuple[Reader | None, str]:
-    """Find the reader for a document, which in a list stands at `path`, or note why there is none."""
+    """Find the reader for a document at `path` of a list, or report why there is none."""
     name, api_version = document.get("kind"), document.get("apiVersion")
-    before = f"{path}." if path and notes.key is None else ""  # else its name says which one it is
+    before = f"{path}." if path and notes.key is None else ""  # with a key, the path is not needed
     for field, value in (("apiVersion", api_version), ("kind", name)):
         if not isinstance(value, str) or not value:
             expected = "must be text; a manifest begins with lines such as apiVersion: v1 and kind: Service"
@@ -179,9 +181,9 @@ def _reader(document: Mapping[str, object], notes: Notes, path: str) -> tuple[Re
 
 
 def _note_unread(notes: Notes, kind: Kind, api_version: str, before: str) -> None:
-    """Note that a kind is not read, each in its own way: policy, somebody else's, or a slip.
+    """Report a kind without a reader, as known policy, foreign kind or misspelling.
 
-    `before` is what stands before the name of a field, of an item that has no name itself.
+    `before` is a prefix for the field name, for an item of a list without a name of its own.
     """
     if (instead := UNENFORCED.get(kind)) is not None:
         notes.warn(Code.NOT_ENFORCED, f"{before}kind", not_enforced(instead), kind.name)
@@ -194,12 +196,12 @@ def _note_unread(notes: Notes, kind: Kind, api_version: str, before: str) -> Non
         )
         notes.warn(Code.NOT_ENFORCED, "kind", not_enforced(instead), kind.name)
     else:
-        notes.key = None  # it stands for all of its kind
+        notes.key = None  # one problem for all objects of the kind
         notes.inform(Code.OTHER_KIND, "kind", "Meshwright does not use objects of this kind", kind.full)
 
 
 def _refuse_kind(notes: Notes, kind: Kind, api_version: str, before: str) -> None:
-    """Note that a group has no such kind, and what may be meant: another group, or another name."""
+    """Report that a group has no such kind, with another group or a similar name."""
     if elsewhere := api_versions_of(kind.name):
         notes.refuse(Code.UNKNOWN_VERSION, f"{before}apiVersion", one_of(elsewhere), api_version)
         return

@@ -1,8 +1,8 @@
-r"""Whether an expression is one to Envoy: judged by RE2 itself, for Envoy refuses a whole resource for one.
+r"""Check of regular expressions with RE2 itself, because Envoy rejects a whole resource for an invalid one.
 
-Envoys of different versions read differently: 1.38.3 takes expression and value for UTF-8, 1.39.3 and 1.40
-take them for bytes (Latin-1). Some expressions are right in one reading alone, such as `\x{10FFFF}`: both
-must be.
+Versions of Envoy differ: 1.38.3 reads expression and value as UTF-8, and 1.39.3 and 1.40 read them as bytes
+(Latin-1). Some expressions are valid in only one of these encodings, for example `\x{10FFFF}`; an expression
+must be valid in both.
 """
 
 from functools import lru_cache
@@ -14,21 +14,21 @@ from meshwright.specs.show import cut
 
 MAX_LENGTH: Final = 4096
 MAX_PROGRAM_SIZE: Final = 32_768
-"""How many instructions RE2 may need for an expression.
+"""Maximum RE2 instructions of an expression.
 
-Envoy refuses more than the runtime key `re2.max_program_size.error_level` allows, by default 100: the
-bootstraps of proxies set it above this bound.
+Envoy rejects more than the runtime key `re2.max_program_size.error_level`, which is 100 by default; the
+bootstrap configurations of proxies set the key above this bound.
 """
 
 MAX_TOTAL_SIZE: Final = 1_000_000
-"""How many instructions RE2 may need for all expressions of one object.
+"""Maximum RE2 instructions of all expressions of an object.
 
-A short expression may need all MAX_PROGRAM_SIZE: thousands of these would keep whoever reads the object busy
-for minutes, and each Envoy as well.
+A short expression can need all MAX_PROGRAM_SIZE instructions. Thousands of them would occupy the reader for
+minutes, and every Envoy as well.
 """
 
 _TOO_LARGE: Final = "too large"
-"""What RE2 says of an expression that it gave up."""
+"""Part of RE2's error for an expression that it has given up."""
 
 _READINGS: Final = (
     (re2.Options.Encoding.UTF8, ""),
@@ -37,12 +37,12 @@ _READINGS: Final = (
 
 
 def regex_fault(pattern: str) -> str:
-    """Return what is wrong with `pattern`, or an empty string if it is right; an empty one is not."""
+    """Return the fault of a pattern, or "" for a valid one; an empty pattern is a fault."""
     return _judged(pattern)[0]
 
 
 class Expressions:
-    """The expressions of one object, as far as they were judged: together they are bounded as well."""
+    """The expressions of one object, which are bounded together."""
 
     __slots__ = ("_size",)
 
@@ -50,13 +50,14 @@ class Expressions:
         self._size = 0
 
     def fault(self, pattern: str) -> str:
-        """Return what is wrong with the next expression, or an empty string.
+        """Return the fault of the next expression, or "".
 
-        The one by which all come to more than MAX_TOTAL_SIZE is at fault; those after it are not looked at.
+        The expression that exceeds MAX_TOTAL_SIZE has a fault; later ones are not checked.
         """
         if self._size > MAX_TOTAL_SIZE:
             return ""
         found, size = _judged(pattern)
+        # The cost is added for invalid expressions too, because their check takes time as well.
         self._size += size
         if self._size > MAX_TOTAL_SIZE and not found:
             return (
@@ -69,7 +70,7 @@ class Expressions:
 
 @lru_cache(4096)
 def _judged(pattern: str) -> tuple[str, int]:
-    """Return what is wrong with an expression, and how many instructions it took to know that."""
+    """Return the fault of an expression, and the number of instructions that the check has cost."""
     if not pattern:
         return "must not be empty; write .* to match any value", 0
     if len(pattern) > MAX_LENGTH:
@@ -78,7 +79,7 @@ def _judged(pattern: str) -> tuple[str, int]:
         encoded = pattern.encode()
     except UnicodeEncodeError:
         return "must be a regular expression of whole characters; it has half of a surrogate pair", 0
-    # Without a character or an escape beyond ASCII both read the same, and bytes need no longer a program.
+    # An ASCII expression without escapes is equal in both encodings, and not longer as bytes.
     plain = pattern.isascii() and "\\" not in pattern
     total = 0
     for encoding, reading in _READINGS[:1] if plain else _READINGS:
@@ -91,13 +92,14 @@ def _judged(pattern: str) -> tuple[str, int]:
 
 def _fault(pattern: bytes, encoding: re2.Options.Encoding) -> tuple[str, int]:
     options = re2.Options()
+    # RE2 would otherwise write users' invalid expressions to standard error.
     options.log_errors = False
     options.encoding = encoding
     try:
         size = re2.compile(pattern, options).programsize
     except re2.error as error:
         said = error.args[0].decode(errors="replace")
-        # What is no expression is soon known; what is too large, after much work.
+        # A syntax error is found quickly; a program that is too large only after much work.
         return cut(said), MAX_PROGRAM_SIZE if _TOO_LARGE in said else len(pattern)
     if size > MAX_PROGRAM_SIZE:
         return (

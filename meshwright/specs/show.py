@@ -1,4 +1,4 @@
-"""How a value from a manifest is quoted in a problem: short, on one line, and never a secret."""
+"""Quotation of a manifest's value in a problem: short, on one line, and without secrets."""
 
 import json
 import re
@@ -9,9 +9,9 @@ _SECRET = re.compile(r"secret|token|passw|credential|private|key$", re.IGNORECAS
 
 
 def show(value: object, field: str = "") -> str:
-    """Quote `value` in at most 80 characters; what stands in a field that sounds secret is hidden.
+    """Quote `value` in at most 80 characters; a value in a field with a name such as `token` is hidden.
 
-    Containers are described, not printed: their content is not what is wrong, and may be large.
+    Containers are described instead of printed, because they can be large.
     """
     if value is None:
         return "null"
@@ -21,6 +21,7 @@ def show(value: object, field: str = "") -> str:
         case bool():
             return "true" if value else "false"
         case str():
+            # Cut before quoting, because the value may be large. JSON keeps the quotation on one line.
             return cut(json.dumps(value[: LIMIT + 1], ensure_ascii=False))
         case int():
             return (
@@ -33,7 +34,7 @@ def show(value: object, field: str = "") -> str:
 
 
 def shape(value: object) -> str:
-    """Describe what kind of value it is and how large, and quote none of it: `text of 12 characters`."""
+    """Describe type and size of a value without quoting it, for example `text of 12 characters`."""
     match value:
         case None:
             return "null"
@@ -52,7 +53,7 @@ def shape(value: object) -> str:
 
 
 def cut(text: str) -> str:
-    """Cut `text` to 80 characters, the last three dots where something is missing."""
+    """Cut `text` to 80 characters, with three dots at the end if something is left out."""
     return text if len(text) <= LIMIT else text[: LIMIT - 3] + "..."
 
 

@@ -262,7 +262,7 @@ def content_of(data: bytes) -> str | UnreadableFile:
 
 
 def _stamp_at(full: str) -> tuple[Stamp, bool]:
-    """Return a path's stamp or UNKNOWN, and whether it is a symlink, a folder, or a file with several names."""
+    """Return a path's stamp or UNKNOWN, and whether it is a symlink, a folder or has several names."""
     try:
         found = os.lstat(full)
     except OSError:

@@ -1,4 +1,4 @@
 """Sources from installed packages, found by entry point and called in threads of their own.
 
-A failure of one source does not affect the others.
+A failure of one source never affects the others.
 """

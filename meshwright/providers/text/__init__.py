@@ -1,1 +1,4 @@
-"""Text of manifests: documents, YAML values and the line of each problem, without knowledge of kinds."""
+"""Text of manifests: documents, YAML values and the line of each problem.
+
+Modules here never need to know the kind of an object.
+"""

@@ -1,6 +1,6 @@
-"""Kubernetes' view of what runs: Pod, EndpointSlice and Endpoints.
+"""Kubernetes' kinds for running workloads: Pod, EndpointSlice and Endpoints.
 
-Fields that are not used here may hold anything.
+Fields that are not used here may have any value.
 """
 
 import sys
@@ -36,11 +36,14 @@ from meshwright.specs.values.references import ADDRESS_RULE, address, parse_addr
 SERVICE_LABEL = "kubernetes.io/service-name"
 
 READY = "Ready"
-"""The condition of a Pod that says whether it takes calls."""
+"""Condition of a Pod that decides whether the Pod receives requests."""
 
 
 def pod(manifest: Manifest) -> Workload | PodTemplate | None:
-    """Read a Pod as a Workload intercepted transparently; one without IP is to come, an ended one none."""
+    """Return a Pod as a Workload with transparent interception.
+
+    A Pod without an IP address is returned as a PodTemplate, and a Pod that has ended as None.
+    """
     status = manifest.body.section("status")
     phase = status.text("phase")
     if phase in ("Succeeded", "Failed"):
@@ -63,6 +66,8 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
     annotations = manifest.metadata.section("annotations")
     named = annotations.text(SERVICE_ANNOTATION)
     primary = named or account
+    # Only with a sidecar, because the primary service is part of the common name of the proxy's
+    # certificate.
     if uuid is not None and not is_dns_label(primary):
         annotations.wrong(
             SERVICE_ANNOTATION,
@@ -81,7 +86,7 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
         interception=interception(annotations, (own, *others)),
         driver=sidecar_driver(manifest),
         scope=egress_services(annotations),
-        node=sys.intern(spec.text("nodeName") or ""),  # one of few, for many Pods
+        node=sys.intern(spec.text("nodeName") or ""),  # many Pods share few node names
         health=_health(manifest, status),
         other_addresses=others,
         shares_address=on_host and uuid is None,
@@ -95,7 +100,7 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
 
 
 def _uuid(manifest: Manifest, labels: tuple[tuple[str, str], ...]) -> str | None:
-    """Read the UUID of a Pod's sidecar: a label's word, or the Pod's own UID."""
+    """Return the UUID of a Pod's sidecar: the value of a label, or the Pod's own UID."""
     uid = manifest.metadata.text("uid") or ""
     label = next((name for name in UUID_LABELS for key, _ in labels if key == name), None)
     if label is None:
@@ -113,9 +118,9 @@ def _uuid(manifest: Manifest, labels: tuple[tuple[str, str], ...]) -> str | None
 
 
 def _health(manifest: Manifest, status: Fields) -> Health:
-    """Read whether a Pod takes calls, as its condition Ready says, and whether it is to end.
+    """Return the health of a Pod from its condition Ready and its deletionTimestamp.
 
-    One without that condition does not yet: so Kubernetes' own EndpointSlice controller has it.
+    A Pod without the condition is not ready yet, as in Kubernetes' EndpointSlice controller.
     """
     said = {each.text("type"): each.text("status") for each in status.sections("conditions")}
     is_ending = manifest.metadata.raw("deletionTimestamp") is not None
@@ -125,14 +130,14 @@ def _health(manifest: Manifest, status: Fields) -> Health:
 
 
 def _other_addresses(status: Fields) -> tuple[IpAddress, ...]:
-    """Read the addresses of a dual-stack Pod after the first, which `podIP` says as well."""
+    """Return the addresses of a dual-stack Pod after the first one, which `podIP` has too."""
     first = parse_address(status.text("podIP") or "")
     found = (each for ip in status.sections("podIPs") for each in _addresses(ip, (ip.text("ip") or "",)))
     return tuple(dict.fromkeys(each for each in found if each != first))
 
 
 def of_pods(manifest: Manifest, kind: Kind, key: WorkloadKey) -> PodTemplate:
-    """Read what is known of pods before they run; `kind` and `key` say what makes them."""
+    """Return the properties of Pods before they run; `kind` and `key` name their controller."""
     annotations = manifest.metadata.section("annotations")
     interception(annotations)
     egress_services(annotations)
@@ -150,7 +155,10 @@ def of_pods(manifest: Manifest, kind: Kind, key: WorkloadKey) -> PodTemplate:
 
 
 def _account(spec: Fields) -> str:
-    """Read a pod's ServiceAccount by the field's name or its older one; it becomes part of a SPIFFE ID."""
+    """Return a Pod's ServiceAccount, from the field or its older name.
+
+    The name is checked, because it becomes part of a SPIFFE ID.
+    """
     name = "serviceAccountName" if spec.text("serviceAccountName") else "serviceAccount"
     found = spec.text(name) or "default"
     if not is_dns_subdomain(found):
@@ -159,7 +167,7 @@ def _account(spec: Fields) -> str:
 
 
 def _container_ports(spec: Fields) -> tuple[WorkloadPort, ...]:
-    """Read where its containers listen, and its sidecars among those that run first and stay."""
+    """Return the ports of containers, and of sidecars among the init containers."""
     found = set()
     begun = spec.sections("initContainers")
     stay = [each for each in begun if each.text("restartPolicy") == "Always"]
@@ -174,9 +182,9 @@ def _container_ports(spec: Fields) -> tuple[WorkloadPort, ...]:
 
 
 def endpoint_slice(manifest: Manifest) -> EndpointSlice | None:
-    """Read a discovery.k8s.io EndpointSlice: its addresses, and how each of them is.
+    """Return a discovery.k8s.io EndpointSlice: the addresses, with the health of each.
 
-    An address that stands there several times is as good as it is at its best.
+    An address with several entries has the best health of them.
     """
     labels = manifest.metadata.section("labels")
     service = labels.required_text(SERVICE_LABEL, "must be the name of the Service of this EndpointSlice")
@@ -201,6 +209,7 @@ def endpoint_slice(manifest: Manifest) -> EndpointSlice | None:
             each.skim()
     ports = _slice_ports(body)
     body.skim()
+    # Each address is in one set only: the set of its best health.
     ready, draining = found[Health.READY], found[Health.DRAINING] - found[Health.READY]
     return EndpointSlice(
         service=service,
@@ -210,13 +219,13 @@ def endpoint_slice(manifest: Manifest) -> EndpointSlice | None:
         ports=ports,
         draining=tuple(sorted(draining)),
         unready=tuple(sorted(found[Health.UNREADY] - ready - draining)),
-        # The former Pod of an address may still stand there: the zone of the healthiest counts.
+        # A former Pod with the same address may still be listed: the zone of the healthiest entry counts.
         zones=tuple(sorted((zones[Health.UNREADY] | zones[Health.DRAINING] | zones[Health.READY]).items())),
     )
 
 
 def _sliced_health(conditions: Fields) -> Health:
-    """Read how an endpoint is: ready where nothing is said; one that is to end may serve for all that."""
+    """Return the health of an endpoint: ready by default; a terminating one may still be serving."""
     serves, is_ending = conditions.flag("serving"), conditions.flag("terminating")
     if conditions.flag("ready", default=True):
         return Health.READY
@@ -224,9 +233,10 @@ def _sliced_health(conditions: Fields) -> Health:
 
 
 def endpoints(manifest: Manifest) -> EndpointSlice:
-    """Read core Endpoints as one slice; its subsets must agree on their ports."""
+    """Return core Endpoints as one slice; all subsets must have the same ports."""
     subsets = manifest.body.sections("subsets")
     ports = [_slice_ports(subset) for subset in subsets]
+    # An EndpointSlice has one list of ports for all its addresses.
     if len(set(ports)) > 1:
         expected = "must have the same ports in every subset; write one EndpointSlice for each subset instead"
         manifest.body.wrong("subsets", expected)

@@ -1,6 +1,6 @@
-"""Controllers of pods: who is going to run, and under which labels and identity.
+"""Controllers of Pods, for the labels and identity of future Pods.
 
-Read is the template that their pods are made of. Other fields may hold anything.
+Only the Pod template is read; other fields may have any value.
 """
 
 from meshwright.mesh.kinds import POD
@@ -21,10 +21,10 @@ def pod_template(manifest: Manifest) -> PodTemplate | None:
 
 
 def scaled_template(manifest: Manifest) -> PodTemplate | None:
-    """Read a Deployment, StatefulSet, ReplicaSet or ReplicationController, which say how many pods they have.
+    """Read a Deployment, StatefulSet, ReplicaSet or ReplicationController, which have a number of replicas.
 
-    One that another controller made and that has no pods, such as the last ReplicaSet of a Deployment, is
-    not used: what it has may be long out of date.
+    An object with an owner and no replicas is not used, for example the previous ReplicaSet of a Deployment,
+    because its template may be long out of date.
     """
     spec = manifest.body.section("spec")
     if spec.raw("replicas") == 0 and manifest.metadata.items("ownerReferences"):
@@ -33,7 +33,7 @@ def scaled_template(manifest: Manifest) -> PodTemplate | None:
 
 
 def cron_job(manifest: Manifest) -> PodTemplate | None:
-    """Read a CronJob: the template of its Jobs' pods."""
+    """Read a CronJob, for the Pods of its Jobs."""
     return _template(manifest, manifest.body.section("spec").section("jobTemplate").section("spec"))
 
 
@@ -43,7 +43,7 @@ def template_object(manifest: Manifest) -> PodTemplate | None:
 
 
 def _template(manifest: Manifest, fields: Fields) -> PodTemplate | None:
-    """Read the template; a document without one is a patch, or nothing that Kubernetes would take."""
+    """Read the template; a document without one is a patch, or would be invalid in Kubernetes."""
     template = fields.section("template")
     if not template.names():
         manifest.notes.inform(
@@ -53,6 +53,7 @@ def _template(manifest: Manifest, fields: Fields) -> PodTemplate | None:
         )
         return None
     key = ObjectKey(POD, manifest.namespace, manifest.key.name)
+    # A template has the labels and annotations of a Pod, so it is checked as a Pod.
     pods = Manifest(key, manifest.version, template, template.section("metadata"), manifest.notes)
     check_own_names(pods)
     check_own_values(pods)

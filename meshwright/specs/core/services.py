@@ -1,6 +1,6 @@
 """Core kinds Namespace, ServiceAccount and Service.
 
-Kubernetes has hundreds of fields in these kinds; only those used here are looked at.
+Kubernetes has hundreds of fields in these kinds; only the used ones are checked.
 """
 
 import re
@@ -24,13 +24,13 @@ _OF_KUBE_PROXY = (
     ("sessionAffinity", "None"),
     ("trafficDistribution", ""),
 )
-"""Fields with their defaults."""
+"""Fields that only kube-proxy uses, with their defaults."""
 
 TOPOLOGY_ANNOTATIONS: Final = (
     "service.kubernetes.io/topology-mode",
     "service.kubernetes.io/topology-aware-hints",
 )
-"""By which kube-proxy prefers endpoints of its own zone; the second is the older name."""
+"""Annotations by which kube-proxy prefers endpoints of its own zone; the second is the older name."""
 
 _OFF: Final = frozenset({"", "disabled"})
 
@@ -38,24 +38,24 @@ _PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 def namespace(manifest: Manifest) -> NamespaceObject:
-    """Read a Namespace with its labels and annotations; `meshwright.specs.annotations` has our own two."""
+    """Read a Namespace with its labels and annotations, including our own (see `specs.annotations`)."""
     if not is_dns_label(manifest.key.name):
         manifest.metadata.wrong("name", LABEL_RULE, Code.BAD_NAME)
     sidecar_driver(manifest)
     annotations = manifest.metadata.section("annotations")
     name, labels, pairs = Namespace(manifest.key.name), manifest.labels(), annotations.all_pairs()
-    if manifest.notes.refused:  # what is no text has been said
+    if manifest.notes.refused:  # values that are not text have been reported
         return NamespaceObject(name, labels, pairs)
     return NamespaceObject(name, labels, pairs, permissive(annotations), egress_services(annotations))
 
 
 def service_account(manifest: Manifest) -> ServiceIdentity:
-    """Read a ServiceAccount: an identity."""
+    """Read a ServiceAccount as an identity."""
     return ServiceIdentity(manifest.namespace, ServiceAccountName(manifest.key.name))
 
 
 def service(manifest: Manifest) -> Service | None:
-    """Read a Service; a port that is not TCP is left out, an ExternalName is not used."""
+    """Read a Service, without ports other than TCP; a Service of type ExternalName is not used."""
     if not is_dns_label(manifest.key.name):
         manifest.metadata.wrong("name", LABEL_RULE, Code.BAD_NAME)
     spec = manifest.body.section("spec", required=True)
@@ -93,9 +93,10 @@ def service(manifest: Manifest) -> Service | None:
 
 
 def _without_effect(spec: Fields) -> Iterator[tuple[str, str]]:
-    """Yield the fields by which kube-proxy chooses an endpoint, where they do not have its default.
+    """Yield the fields by which kube-proxy chooses an endpoint, if they differ from the default.
 
-    Sidecars choose endpoints in its place. What is no text is the API server's to refuse.
+    In a mesh the sidecars choose endpoints instead. A value that is not text is left to the API server, which
+    refuses it.
     """
     for name, default in _OF_KUBE_PROXY:
         value = spec.raw(name)
@@ -107,7 +108,7 @@ def _without_effect(spec: Fields) -> Iterator[tuple[str, str]]:
 
 
 def _nearness(annotations: Fields) -> Iterator[tuple[str, str]]:
-    """Yield the annotations by which kube-proxy prefers near endpoints, each as a place in the object."""
+    """Yield the annotations by which kube-proxy prefers near endpoints, each with its path in the object."""
     for name in TOPOLOGY_ANNOTATIONS:
         value = annotations.raw(name)
         if isinstance(value, str) and value.lower() not in _OFF:
@@ -115,7 +116,7 @@ def _nearness(annotations: Fields) -> Iterator[tuple[str, str]]:
 
 
 def _given_addresses(spec: Fields, said: str | None) -> tuple[IpAddress, ...]:
-    """Read the addresses of a Service, each once however it is written; `said` is that of `clusterIP`."""
+    """Return the addresses of a Service, each once in canonical form; `said` is the value of `clusterIP`."""
     first = None if said in (None, "", "None") else address(spec, "clusterIP")
     texts = tuple(each for each in spec.texts("clusterIPs", ADDRESS_RULE) if each not in ("", "None"))
     every = addresses(spec, "clusterIPs", texts)
@@ -123,7 +124,7 @@ def _given_addresses(spec: Fields, said: str | None) -> tuple[IpAddress, ...]:
 
 
 def _ports(spec: Fields) -> tuple[ServicePort, ...]:
-    """Read the ports, sorted by number; of two with one number the first counts."""
+    """Return the ports, sorted by number; of two with the same number the first counts."""
     found: dict[Port, ServicePort] = {}
     for section in spec.sections("ports"):
         number = section.required_port("port")
@@ -151,6 +152,7 @@ def _ports(spec: Fields) -> tuple[ServicePort, ...]:
 def _port(fields: Fields, number: Port) -> ServicePort:
     name = fields.text("name") or ""
     app_protocol = fields.text("appProtocol")
+    # Only a warning: Kubernetes allows further values, and a sidecar can carry any protocol as TCP.
     if app_protocol and app_protocol.lower() not in BY_NAME:
         fields.notes.warn(
             Code.UNKNOWN_PROTOCOL,
@@ -165,7 +167,7 @@ def _port(fields: Fields, number: Port) -> ServicePort:
 
 
 def _target_port(fields: Fields, default: Port) -> Port | str:
-    """Read where the workloads listen; 0 and an empty text say as little as nothing, as in Kubernetes."""
+    """Return the port of the workloads; 0 and an empty text count as missing, as in Kubernetes."""
     value = fields.raw("targetPort")
     if not isinstance(value, str):
         number = fields.whole("targetPort", 0, 65535)
@@ -181,5 +183,5 @@ def _target_port(fields: Fields, default: Port) -> Port | str:
 
 
 def is_tcp(fields: Fields) -> bool:
-    """Say whether a port's transport protocol is TCP, as it is where nothing is said."""
+    """Return whether a port's transport protocol is TCP, which is the default."""
     return fields.choice("protocol", ("TCP", "UDP", "SCTP"), "TCP") == "TCP"

@@ -1,4 +1,4 @@
 """Readers of Open Service Mesh's own kinds.
 
-They never decide how a policy is enforced.
+They never decide how a policy is enforced; `catalog` does.
 """

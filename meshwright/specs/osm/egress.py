@@ -1,7 +1,8 @@
-"""OSM's Egress, policy.openservicemesh.io v1alpha1: what may leave the mesh, and who may send it.
+"""OSM's Egress, policy.openservicemesh.io v1alpha1: destinations outside the mesh, and their clients.
 
-Fields and names are OSM's. Where OSM passes over what it cannot use (a range that is none, a host with a
-port), that is refused here by name: the object would let pass less than it says.
+Fields and names are OSM's. OSM ignores values that it cannot use, for example an invalid IP range or a host
+with a port. Here such a value is refused with an error, because otherwise the object would allow less than it
+states.
 """
 
 from typing import Final
@@ -27,14 +28,20 @@ HOST_RULE: Final = (
     "as *.example.com"
 )
 MOST_PLACES: Final = 100_000
-"""Ports times hosts and ranges of one Egress: each proxy that it is for is told of each of them."""
+"""Maximum destinations of one Egress: ports times hosts and ranges.
+
+Every proxy of its sources gets all of them.
+"""
 
 _PROTOCOLS: Final = tuple(EgressProtocol)
 MATCHES: Final = {each.name: each for each in (HTTP_ROUTE_GROUP, UPSTREAM_TRAFFIC_SETTING)}
 
 
 def egress(manifest: Manifest) -> Egress:
-    """Read an Egress. Sources may be of any namespace, as in OSM; what it names is of the object's own."""
+    """Read an Egress.
+
+    Sources may be of any namespace, as in OSM; other references are within the namespace of the object.
+    """
     spec = manifest.spec()
     sources = {account(each, manifest.namespace) for each in spec.sections("sources")}
     networks = _networks(spec)
@@ -57,7 +64,7 @@ def egress(manifest: Manifest) -> Egress:
 
 
 def _bound(spec: Fields, found: Egress) -> None:
-    """Refuse an Egress whose hosts and ranges at its ports are more places than a proxy should be told of."""
+    """Refuse an Egress with too many destinations for a proxy (ports times hosts and ranges)."""
     # Every proxy of the sources receives every destination, so the product is bounded.
     places = len(found.ports) * (len(found.hosts) + len(found.networks))
     if places > MOST_PLACES:
@@ -69,7 +76,7 @@ def _bound(spec: Fields, found: Egress) -> None:
 
 
 def _warn_of_nothing(spec: Fields, found: Egress) -> None:
-    """Warn of what lets nothing pass, by itself, for something is missing."""
+    """Warn of parts that allow nothing, because another part is missing."""
     for name, given in (("sources", found.sources), ("ports", found.ports)):
         if not given:
             spec.notes.warn(
@@ -135,9 +142,9 @@ def _port(fields: Fields) -> EgressPort:
 
 
 def _matches(spec: Fields) -> tuple[tuple[str, ...], str | None]:
-    """Read the HTTPRouteGroups that requests must fit, and the setting that limits them.
+    """Return the HTTPRouteGroups that requests must match, and the name of the setting with limits.
 
-    A version in apiGroup, as OSM has it, says nothing.
+    A version in apiGroup is accepted, as in OSM, and ignored.
     """
     groups, settings = set[str](), list[tuple[Fields, str]]()
     for section in spec.sections("matches"):

@@ -1,4 +1,4 @@
-"""The certificate that a MeshConfig has made for the gateway before the mesh."""
+"""The certificate of the ingress gateway, from a MeshConfig."""
 
 from typing import Final
 
@@ -14,10 +14,10 @@ _NAME_RULE: Final = "must be a DNS name in lower case, such as gateway.example.o
 
 
 def gateway_certificate(fields: Fields, secret: Fields, home: Namespace) -> GatewayCertificate:
-    """Read `ingressGateway` and the `secret` in it.
+    """Read `ingressGateway` and its `secret`.
 
-    The Secret's namespace is `home` by default. Names are DNS names and no others: a URI could be that of a
-    workload of the mesh.
+    The Secret's namespace defaults to `home`. Only DNS names are allowed, because a URI could be the identity
+    of a workload of the mesh.
     """
     fields.accept("secret", _NAMES, "validityDuration")
     secret.accept("name", "namespace")

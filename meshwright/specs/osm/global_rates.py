@@ -1,7 +1,7 @@
-"""Global rate limits of OSM's UpstreamTrafficSetting: the service that counts, and what it is told.
+"""Global rate limits of OSM's UpstreamTrafficSetting: the rate limit service and its descriptors.
 
-Values are bound by what Envoy takes: keys, values and domains are no empty texts, a header's criterion is
-one. An IP address may stand where a name of the service may.
+Values have the bounds of Envoy: keys, values and domains must not be empty, and a header has exactly one
+criterion. The host of the service may be a name or an IP address.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ from meshwright.specs.values.references import host
 STATUSES: Final = frozenset(
     {*range(400, 418), *range(421, 425), 426, 428, 429, 431, *range(500, 509), 510, 511}
 )
-"""The statuses of errors that Envoy knows."""
+"""HTTP error statuses in Envoy's enum."""
 
 STATUS_RULE: Final = "must be an HTTP error status from 400 to 599 that Envoy knows, such as 429 or 503"
 TEXT_RULE: Final = "must be printable text of at most 256 characters"
@@ -59,7 +59,7 @@ _TEXTS: Final[Mapping[str, type[Exact | Prefix | Suffix | Substring | Regex]]] =
 
 
 def status(fields: Fields) -> int:
-    """Return with what is answered that is over a limit, 429 by default."""
+    """Return the status for requests over a limit, 429 by default."""
     found = fields.whole("responseStatusCode", 400, 599, default=429) or 429
     if found not in STATUSES:
         fields.wrong("responseStatusCode", STATUS_RULE)
@@ -133,6 +133,7 @@ def _entry(fields: Fields) -> Entry:
         fields.notes.refuse(Code.WRONG_VALUE, fields.path, ENTRY_RULE, ", ".join(there))
     found: Entry = RemoteAddress()
     for each in there:
+        # Several are an error already; all of them are read, so that errors within them are reported too.
         found = _read(each, fields.section(each))
     fields.close()
     return found

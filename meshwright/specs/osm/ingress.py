@@ -1,8 +1,8 @@
-"""policy.openservicemesh.io IngressBackend v1alpha1.
+"""IngressBackend, policy.openservicemesh.io v1alpha1.
 
-Several fields are Open Service Mesh's and mean what they did there: `port.number` is the target port, places
-and names of an https backend must both fit. Where its checks were dead or the other way round, they hold here
-as they were meant.
+Fields have their meaning of Open Service Mesh: `port.number` is the target port, and clients of an https
+backend must match both a source address and a certificate name. Where checks of OSM had no effect or the
+opposite effect, they have the intended effect here.
 """
 
 import re
@@ -71,14 +71,14 @@ def ingress_backend(manifest: Manifest) -> IngressBackend:
 
 
 class _Sources(Places):
-    """What the sources of one object come to."""
+    """The sources of one object."""
 
     def __init__(self) -> None:
         super().__init__()
         self.principals: set[str] = set()
 
     def read(self, fields: Fields) -> None:
-        """Read one source; what is no Service has no namespace, and may have one written."""
+        """Read one source; sources other than Services may have a namespace, which is ignored."""
         kind = fields.raw("kind")
         if not fields.has("kind"):
             fields.required_text("kind", one_of(SOURCES))
@@ -103,7 +103,7 @@ class _Sources(Places):
 
 
 def _judge(fields: Fields, backends: Sequence[IngressPort], sources: _Sources) -> None:
-    """Say what keeps backends from being open to anybody."""
+    """Report backends that a client cannot be admitted to, because its kind of source is missing."""
     if fields.notes.refused:
         return
     if not sources.principals and any(each.proof is Proof.CERTIFICATE for each in backends):
@@ -137,7 +137,7 @@ def _backend(fields: Fields, namespace: Namespace) -> IngressPort:
 
 
 def _protocol(fields: Fields) -> str:
-    """Read http or https, in any case."""
+    """Read http or https, in upper or lower case."""
     rule = f"{one_of((HTTP, HTTPS))}; for gRPC write http, and for gRPC over TLS https"
     text = fields.required_text("protocol", rule, never)
     if text and text.lower() not in (HTTP, HTTPS):
@@ -146,7 +146,7 @@ def _protocol(fields: Fields) -> str:
 
 
 def _server_names(fields: Fields) -> tuple[str, ...]:
-    """Read names that are asked for in TLS; whoever asks writes them in any case."""
+    """Read TLS server names in lower case, because clients may send them in any case."""
     found = set()
     for path, item in fields.items("sniHosts"):
         text = item.lower() if isinstance(item, str) else ""

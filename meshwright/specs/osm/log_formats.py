@@ -1,8 +1,10 @@
-"""Formats of access logs: which of Envoy's operators may stand in them, and what Envoy would refuse.
+"""Access log formats: the allowed operators of Envoy.
 
-One operator that Envoy does not know costs a proxy its whole listener; so those are taken that all Envoys
-know which are tried, in the form that they take. What shows a secret is not among them: a proxy's environment
-and files, keys of TLS sessions. https://www.envoyproxy.io/docs/envoy/latest/configuration/observability/access_log/usage
+One unknown operator makes Envoy reject the whole listener, so only operators that all tested versions of
+Envoy support are allowed, with the arguments that they accept. Operators that could show secrets are
+excluded: a proxy's environment and files, and keys of TLS sessions.
+
+https://www.envoyproxy.io/docs/envoy/latest/configuration/observability/access_log/usage
 """
 
 import json
@@ -49,7 +51,7 @@ UPSTREAM_TRANSPORT_FAILURE_REASON UPSTREAM_WIRE_BYTES_RECEIVED UPSTREAM_WIRE_BYT
 VIRTUAL_CLUSTER_NAME
 """
 OPERATORS: Final = frozenset(_ALONE.split())
-"""Those that stand alone, such as `%DURATION%`."""
+"""Operators without arguments, for example `%DURATION%`."""
 
 _HEADER: Final = rf":?{NAME}"
 _TIME: Final = r"(?:%[aAbBdDeFHIjmMpRsSTyYzZ]|%[1-9]f|[ ,./:TZ+-])*"
@@ -70,10 +72,10 @@ _WITH: Final = {
     "GRPC_STATUS": "CAMEL_STRING|SNAKE_STRING|NUMBER",
     "COMMON_DURATION": rf"{_POINT}:{_POINT}:(?:ms|us|ns)",
 }
-"""Those that are told what they are of, and how that may be written."""
+"""Operators with an argument, and the pattern of the argument."""
 
 _CUT: Final = frozenset({"REQ", "RESP", "TRAILER", "QUERY_PARAM"})
-"""Those of which a length may be said: `%REQ(user-agent):40%`."""
+"""Operators with an optional maximum length: `%REQ(user-agent):40%`."""
 
 _OPERATOR: Final = re.compile(
     "|".join(
@@ -86,7 +88,7 @@ _OPERATOR: Final = re.compile(
 )
 _PIECE: Final = re.compile(rf"%%|%(?:{_OPERATOR.pattern})%|[^%]+")
 _WITHOUT_QUERY: Final = re.compile(r"%REQ_WITHOUT_QUERY\((?:X-ENVOY-ORIGINAL-PATH\?)?:PATH\)%", re.IGNORECASE)
-"""A path in Open Service Mesh's formats, by an extension that it switches on; Envoy has it by itself."""
+"""Path operator of an extension that Open Service Mesh enables; replaced by Envoy's built-in operator."""
 
 _BAD: Final = re.compile(r"%(?:[A-Za-z_0-9]+)?(?:\([^)]*\))?(?::[^%]*)?%?")
 LONGEST: Final = 8192
@@ -97,7 +99,7 @@ FORMAT_RULE: Final = (
 
 
 def fault(text: str) -> str | None:
-    """Return the first operator of a format that proxies would not take, None where they take all."""
+    """Return the first operator of a format that a proxy would reject, or None."""
     end = 0
     while end < len(text):
         found = _PIECE.match(text, end)
@@ -109,10 +111,11 @@ def fault(text: str) -> str | None:
 
 
 def log_format(fields: Fields, name: str) -> LogFormat | None:
-    """Return a format of access logs: an object in JSON where the text is one, else text; None for none."""
+    """Return an access log format: JSON if the text is a JSON object, else text; None if absent."""
     said = fields.text(name)
     if said is None:
         return None
+    # Replaced instead of refused, so that OSM's formats work unchanged.
     text = _WITHOUT_QUERY.sub("%PATH(NQ:ORIG_OR_PATH)%", said)
     found = _json(text)
     bad = [each for part in _texts(found if found is not None else text) if (each := fault(part))]

@@ -1,9 +1,9 @@
 """OSM's MeshConfig, config.openservicemesh.io v1alpha1 to v1alpha3.
 
-Honoured is what mesh.config.MeshConfig has. The other fields of OSM and its successor are known by name:
-they are accepted whatever they hold and reported in one line as not used. What is none of them Kubernetes
-drops without a word; so the rest is in force, and one line names what has no effect. No such field can open
-anything: what is not said is closed.
+The fields of meshwright.mesh's MeshConfig have an effect. Other fields of OSM and its successor are known by
+name: any value is accepted, and one problem lists them as not used. Kubernetes silently drops fields that do
+not exist; they are listed in one warning, and the rest of the object is in force. This is safe, because a
+missing field never allows anything.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,7 +44,7 @@ _INSTEAD: Final = {
         "to limit the number of connected proxies, use the setting max_streams of the server",
     ),
 }
-"""What a sidecar is asked for in vain: the values that ask for nothing, and what holds instead."""
+"""Fields for behaviour that sidecars lack: values that request nothing, and the alternative."""
 
 NOT_USED = {
     "spec": ("clusterSet", "pluginChains", "repoServer"),
@@ -90,16 +90,16 @@ NOT_USED = {
         "enableWASMStats",
     ),
 }
-"""Known fields without effect here, by the section they stand in."""
+"""Known fields without effect, by section."""
 
 _NAMED: Final = 20
-"""Fields without effect that are named; of more it is said how many they are."""
+"""Maximum number of fields without effect that are named; further ones are counted."""
 
 LOG_LEVELS = ("trace", "debug", "info", "warning", "warn", "error", "critical", "off")
 
 
 def mesh_config(manifest: Manifest) -> MeshConfig:
-    """Read a MeshConfig; what it does not say keeps Meshwright's defaults."""
+    """Read a MeshConfig; missing fields have Meshwright's defaults."""
     manifest.body.accept("apiVersion", "kind", "metadata", "status")
     spec = manifest.body.section("spec")
     sidecar, traffic = spec.section("sidecar"), spec.section("traffic")
@@ -129,7 +129,7 @@ def mesh_config(manifest: Manifest) -> MeshConfig:
 
 
 def _report_unenforced(sidecar: Fields) -> tuple[str, ...]:
-    """Warn of what is asked for and not enforced; return the paths of it."""
+    """Warn of requested behaviour that is not enforced; return the paths of the fields."""
     asked = [name for name, (nothing, _) in _INSTEAD.items() if sidecar.raw(name) not in (None, *nothing)]
     for name in asked:
         sidecar.notes.warn(Code.NOT_ENFORCED, sidecar.at(name), not_enforced(_INSTEAD[name][1]))
@@ -149,7 +149,7 @@ def _report_unused(manifest: Manifest, sections: tuple[Fields, ...], unenforced:
 
 
 def _report_pruned(manifest: Manifest, sections: Sequence[Fields]) -> None:
-    """Name what stands where no MeshConfig has it."""
+    """Report fields that a MeshConfig does not have."""
     pruned = [said for section in sections for said in _pruned(section, sections)]
     if pruned:
         more = f" and {len(pruned) - _NAMED} more" if len(pruned) > _NAMED else ""
@@ -161,9 +161,11 @@ def _report_pruned(manifest: Manifest, sections: Sequence[Fields]) -> None:
 
 
 def _pruned(section: Fields, sections: Sequence[Fields]) -> Iterator[str]:
-    """Yield the fields that a section does not have, with what may be meant: its place, or another name."""
+    """Yield the unknown fields of a section, with the right section or the nearest name."""
     for name in section.unasked():
         path = section.at(name if len(name) <= 60 else name[:57] + "...")
+        # A field in the wrong section has its right name, so the sections are searched before similar
+        # names.
         home = next((each.path for each in sections if each.path and name in each.asked()), "")
         near = nearest(name, section.asked())
         meant = f" (it belongs into {home})" if home else f" (did you mean {near}?)" if near else ""
@@ -171,7 +173,7 @@ def _pruned(section: Fields, sections: Sequence[Fields]) -> Iterator[str]:
 
 
 def _exclusions(traffic: Fields) -> Exclusions:
-    """Read what pods keep from their proxies; an empty list of ranges to lead there is every address."""
+    """Read the traffic that bypasses proxies; an empty list of included ranges means every address."""
     return Exclusions(
         inbound_ports=traffic.ports("inboundPortExclusionList"),
         outbound_ports=traffic.ports("outboundPortExclusionList"),
@@ -182,7 +184,7 @@ def _exclusions(traffic: Fields) -> Exclusions:
 
 
 def _interfaces(traffic: Fields, name: str) -> tuple[InterfaceName, ...]:
-    """Read a list of network interfaces, sorted, each once."""
+    """Return a list of network interfaces, sorted, each once."""
     found = set()
     for path, item in traffic.items(name):
         if isinstance(item, str) and is_interface(item):
@@ -215,7 +217,7 @@ def _sidecar(fields: Fields, drivers: Sequence[Fields]) -> SidecarSettings:
 
 
 def _image(fields: Fields, name: str, older: str) -> str:
-    """Read an image under its name of OSM's successor, or else under OSM's."""
+    """Return an image by its field name in OSM's successor, or else by the name in OSM."""
     newer, old = fields.text(name), fields.text(older)
     return newer or old or ""
 

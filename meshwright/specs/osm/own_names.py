@@ -1,9 +1,9 @@
-"""What parts of Open Service Mesh itself are called in a cluster."""
+"""Names of Open Service Mesh's own parts in a cluster."""
 
 from typing import Final
 
 CONTROL_PLANE: Final = frozenset({"osm-bootstrap", "osm-controller", "osm-injector"})
-"""The Deployments of its control plane."""
+"""Deployments of OSM's control plane."""
 
 WEBHOOKS: Final = frozenset({"osm-inject.k8s.io", "osm-validator.k8s.io"})
-"""Its webhooks, whatever the configurations are called in which they are."""
+"""OSM's webhooks, by the name within their configuration."""

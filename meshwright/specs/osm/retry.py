@@ -1,6 +1,7 @@
-"""OSM's Retry, policy.openservicemesh.io v1alpha1: what a source tries again.
+"""OSM's Retry, policy.openservicemesh.io v1alpha1: retries of requests from a source.
 
-The source must be of the object's own namespace: only there may it speak for a ServiceAccount.
+The source must be in the object's own namespace, because an author may set policy only for ServiceAccounts
+there.
 """
 
 from typing import Final
@@ -20,7 +21,7 @@ from meshwright.specs.values.durations import wait
 from meshwright.specs.values.references import namespace_name, object_name
 
 WITHOUT_EFFECT: Final = ("http3-post-connect-failure", "retriable-headers", "retriable-status-codes")
-"""Words of Envoy's that need something which no Retry says, or HTTP/3."""
+"""Retry conditions of Envoy that need HTTP/3, or details for which a Retry has no field."""
 
 MOST: Final = 2**32 - 1
 _WORDS: Final = tuple(RetryCondition)

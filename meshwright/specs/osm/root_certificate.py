@@ -1,7 +1,7 @@
 """OSM's MeshRootCertificate, config.openservicemesh.io v1alpha2: a root of the mesh.
 
-`intent` is how OSM 1.2's development called what it later called `role`; what says neither is active, as all
-were in its releases.
+`intent` was the name of `role` during the development of OSM 1.2. An object without either is active, because
+every root was active in OSM's releases.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
     "certManager": "to have cert-manager sign, use the settings issuer: cert-manager and "
     "cert_manager_issuer of the server",
 }
-"""Providers that settings name, since those say how to log in, and which roots to believe."""
+"""Providers that only settings can select, because settings have the login and the roots to trust."""
 
 
 def mesh_root_certificate(manifest: Manifest) -> MeshRootCertificate:
@@ -47,14 +47,15 @@ def mesh_root_certificate(manifest: Manifest) -> MeshRootCertificate:
 
 
 def _secret(manifest: Manifest, provider: Fields) -> SecretName:
-    """Read where a provider has its CA; of one that is not to be had here say which setting names it."""
+    """Return the Secret with the provider's CA; for another provider, report the setting to use instead."""
     elsewhere = [name for name in _ELSEWHERE if provider.has(name)]
     provider.accept(*_ELSEWHERE)
-    for name in elsewhere:  # without what stands there: it may be a token
+    for name in elsewhere:  # without the value, which may be a token
         expected = f"only the provider tresor, the built-in CA, is supported here; {_ELSEWHERE[name]}"
         provider.notes.refuse(Code.WRONG_VALUE, provider.at(name), expected)
     way = [provider]
     for inner in _WAY:
+        # The path provider.tresor.ca.secretRef is incomplete; the missing part is reported below.
         if not way[-1].has(inner):
             break
         way.append(way[-1].section(inner))
@@ -77,7 +78,7 @@ def _trust_domain(fields: Fields) -> TrustDomain:
 
 
 def _role(fields: Fields) -> Role:
-    """Read the role by either of its names, which must not contradict each other."""
+    """Return the role from either of its field names, which must agree."""
     role = Role(fields.choice("role", ROLES, Role.ACTIVE))
     intent = Role(fields.choice("intent", ROLES, role))
     if fields.has("role") and intent is not role:

@@ -1,6 +1,6 @@
-"""Servers beside the mesh that a MeshConfig names: the authorizer that sidecars ask, the collector they tell.
+"""Servers outside the mesh that a MeshConfig names: an external authorizer and a tracing collector.
 
-One that is switched off is not read: what stands there has no effect, whatever it is.
+The fields of a disabled server are not read, so any value is accepted.
 """
 
 import re
@@ -18,14 +18,14 @@ from meshwright.specs.values.references import host
 _AUTHORIZATION: Final = ("address", "enable", "failureModeAllow", "port", "statPrefix", "timeout")
 _TRACING: Final = ("address", "enable", "endpoint", "port", "protocol")
 _COLLECTING: Final = {TracingProtocol.ZIPKIN: 9411, TracingProtocol.OTLP: 4317}
-"""Where collectors listen by default."""
+"""Default ports of collectors."""
 
 _PATH: Final = re.compile("/[!-~]*")
 _PREFIX_LENGTH: Final = 64
 
 
 def external_authorization(fields: Fields) -> Authorizer | None:
-    """Read `inboundExternalAuthorization`; None where nobody is to be asked."""
+    """Read `inboundExternalAuthorization`; None if disabled."""
     fields.accept(*_AUTHORIZATION)
     if not fields.flag("enable"):
         return None
@@ -33,6 +33,7 @@ def external_authorization(fields: Fields) -> Authorizer | None:
     if not (fields.raw("address") and fields.has("port")):
         fields.wrong("enable", "needs the fields address and port of the authorizer")
     return Authorizer(
+        # After an error any port will do, because the object is refused.
         server=HostPort(where, port or 1),
         stat_prefix=_stat_prefix(fields),
         timeout=patience(fields),
@@ -41,9 +42,9 @@ def external_authorization(fields: Fields) -> Authorizer | None:
 
 
 def tracing(fields: Fields, home: Namespace) -> Tracing | None:
-    """Read `tracing`; None where nothing is traced. The collector is `jaeger` of `home` by default.
+    """Read `tracing`; None if disabled. The collector defaults to `jaeger` in the namespace `home`.
 
-    `protocol` is a field of ours: Open Service Mesh knows Zipkin's alone.
+    `protocol` is our own field: Open Service Mesh supports only Zipkin's protocol.
     """
     fields.accept(*_TRACING)
     if not fields.flag("enable"):

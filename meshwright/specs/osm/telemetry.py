@@ -1,7 +1,7 @@
-"""OSM's Telemetry and ExtensionService: what sidecars tell of requests, and whom.
+"""OSM's Telemetry and ExtensionService: access logs and traces of sidecars, and servers that receive them.
 
-Of Telemetry `accessLog.format` and `openTelemetry` are OSM's. Ours are `stdout`, `file`, `filter` and
-`sampling` beside them, and `tracing`.
+In Telemetry, `accessLog.format` and `openTelemetry` are OSM's fields. Our own are `stdout`, `file`, `filter`
+and `sampling` beside them, and `tracing`.
 """
 
 import re
@@ -27,7 +27,7 @@ _LONGEST_PATH: Final = 256
 
 
 def telemetry(manifest: Manifest) -> Telemetry:
-    """Read a Telemetry; without a selector it is for all of its namespace."""
+    """Read a Telemetry; without a selector it applies to its whole namespace."""
     spec = manifest.spec()
     log, tracing = spec.section("accessLog"), spec.section("tracing")
     found = Telemetry(

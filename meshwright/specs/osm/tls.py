@@ -1,7 +1,7 @@
-"""Names of cipher suites and curves: those that every Envoy from 1.36 to 1.40 knows.
+"""Names of cipher suites and curves that all versions of Envoy from 1.36 to 1.40 support.
 
-Envoy refuses every listener and cluster for one name that it does not know. Suites of TLS 1.3 cannot be
-chosen; suites with pre-shared keys or 3DES are no use here.
+Envoy rejects every listener and cluster because of one unknown name. Suites of TLS 1.3 cannot be configured
+in Envoy. Suites with pre-shared keys or 3DES are excluded, because they are of no use in a mesh.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ CURVE_ALIASES: Final = {"prime256v1": "P-256", "secp384r1": "P-384", "secp521r1"
 
 
 def cipher_suites(fields: Fields, name: str) -> tuple[str, ...]:
-    """Read cipher suites, each once; `[A|B]` are suites of equal preference."""
+    """Return cipher suites, each once; `[A|B]` has suites of equal preference."""
     expected = (
         f"{one_of(CIPHER_SUITES)} (cipher suites of TLS 1.2), or several with equal preference, such as [A|B]"
     )
@@ -42,7 +42,7 @@ def cipher_suites(fields: Fields, name: str) -> tuple[str, ...]:
 
 
 def curves(fields: Fields, name: str) -> tuple[str, ...]:
-    """Read elliptic curves in the order of preference, each once, by the names that Envoy has for them."""
+    """Return elliptic curves in order of preference, each once, by Envoy's names."""
     found = _known(fields, name, one_of(CURVES), lambda text: _curve(text) in CURVES)
     return tuple(dict.fromkeys(map(_curve, found)))
 

@@ -1,6 +1,6 @@
-"""Policy of OSM and its successor that is known and not enforced here: what traffic meets instead.
+"""Policy of OSM and its successor that is known but not enforced, with the alternative.
 
-A kind that somebody relies on must not be passed over like one that has nothing to do with a mesh.
+Users may rely on these kinds, so they get a warning, unlike kinds that have nothing to do with a mesh.
 """
 
 from collections.abc import Mapping
@@ -36,12 +36,12 @@ UNENFORCED: Final[Mapping[Kind, str]] = {
     Kind("ServiceExport", _CLUSTERS): _ELSEWHERE,
     Kind("ServiceImport", _CLUSTERS): _ELSEWHERE,
 }
-"""What holds in place of each kind, by kind; any version of it."""
+"""Alternative for each kind, in any version."""
 
 PRESETS: Final = "preset-mesh-config"
-"""The ConfigMap from which OSM makes its MeshConfig when there is none."""
+"""ConfigMap from which OSM creates its MeshConfig."""
 
 
 def not_enforced(instead: str) -> str:
-    """Say that policy is not enforced, and what holds in its place."""
+    """Return the message for policy that is not enforced, with the alternative."""
     return f"is not enforced by Meshwright: {instead}"

@@ -1,7 +1,7 @@
 """OSM's UpstreamTrafficSetting, policy.openservicemesh.io v1alpha1: limits of calls to a host.
 
-Values are bound by OSM's schema, and by what Envoy takes: it refuses a whole resource for a status that it
-does not know, or for more than ten headers.
+Values have the bounds of OSM's schema and of Envoy, which rejects a whole resource for an unknown status or
+more than ten headers.
 """
 
 import ipaddress
@@ -28,7 +28,7 @@ from meshwright.specs.values.durations import wait
 from meshwright.specs.values.headers import VALUE_RULE, is_name, is_value
 
 MOST: Final = 2**32 - 1
-"""Envoy counts in 32 bits; of a rate it adds the burst to the amount."""
+"""Envoy's counters have 32 bits; for a rate, the sum of amount and burst must fit."""
 
 MOST_HEADERS: Final = 10
 UNITS: Final = tuple(RateUnit)
@@ -108,7 +108,7 @@ def _rates(fields: Fields) -> RateLimits:
 
 
 def _routes(fields: Fields, *, asked: bool) -> Iterator[RouteRate]:
-    """Yield the routes that limit something; `asked` where a service is that counts requests."""
+    """Yield the routes with a limit; `asked` is True if the object has a rate limit service for requests."""
     sections = fields.sections("httpRoutes")
     paths = [
         each.required_text(

@@ -1,4 +1,4 @@
-"""Readers of the kind Workload and of the annotations under `meshwright.dev`.
+"""Readers of the kind Workload and of the DNS annotations under `meshwright.dev`.
 
 They never resolve a name.
 """

@@ -1,4 +1,4 @@
-"""The annotations by which a Service is found in the DNS."""
+"""Annotations with DNS names for the endpoints of a Service."""
 
 import re
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from meshwright.specs.fields import Fields
 from meshwright.specs.values.references import parse_dns_name
 
 DNS_ANNOTATION: Final = "meshwright.dev/dns"
-"""Names with A and AAAA records: `NAME` or `NAME:PORT`, several with spaces or commas between them."""
+"""Names with A and AAAA records: `NAME` or `NAME:PORT`, separated by spaces or commas."""
 
 SRV_ANNOTATION: Final = "meshwright.dev/dns-srv"
-"""Names with SRV records: `NAME`, several with spaces or commas between them."""
+"""Names with SRV records: `NAME`, separated by spaces or commas."""
 
 
 def dns_names(annotations: Fields, ports: Sequence[ServicePort]) -> tuple[DnsName, ...]:
-    """Return the names that a Service's annotations give, sorted; a wrong one is left out, and said."""
+    """Return the names in a Service's annotations, sorted; an invalid one is reported and left out."""
     found = set()
     for annotation, read in ((DNS_ANNOTATION, _addressed), (SRV_ANNOTATION, _served)):
         for word in re.split(r"[\s,]+", annotations.text(annotation) or ""):
@@ -27,12 +27,13 @@ def dns_names(annotations: Fields, ports: Sequence[ServicePort]) -> tuple[DnsNam
                 found.add(name)
             elif name is not None:
                 path = f"{annotations.path}[{annotation}]"
+                # Only this entry is left out, so that the other names of the Service keep their endpoints.
                 annotations.notes.drop(Code.WRONG_VALUE, path, f"{name}; this entry is left out", word)
     return tuple(sorted(found, key=lambda name: (name.name, name.srv, name.port or 0)))
 
 
 def _addressed(text: str, ports: Sequence[ServicePort]) -> DnsName | str:
-    """Return the name that a text gives, or what would be right."""
+    """Return the name in a text, or the rule that the text breaks."""
     name, colon, number = text.partition(":")
     known = parse_dns_name(name)
     if known is None or (colon and not _is_port(number)):
@@ -51,7 +52,7 @@ def _addressed(text: str, ports: Sequence[ServicePort]) -> DnsName | str:
 
 
 def _served(text: str, ports: Sequence[ServicePort]) -> DnsName | str:
-    """Return the name that a text gives, or what would be right."""
+    """Return the name in a text, or the rule that the text breaks."""
     known = parse_dns_name(text)
     if known is None:
         return "must be a DNS name, such as _db._tcp.example.com"

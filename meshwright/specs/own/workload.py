@@ -1,7 +1,8 @@
-"""Our own kind: `Workload`, apiVersion `meshwright.dev/v1alpha1`, something that runs on a plain machine.
+"""Our own kind `Workload`, apiVersion `meshwright.dev/v1alpha1`: a process on a machine without Kubernetes.
 
-What its fields mean is in `meshwright.specs.reference.meanings.own_kinds`; docs/reference.md has it, with
-examples. Interception is explicit if `applicationAddress` or `upstreams` is there, else transparent.
+The meaning of its fields is in `meshwright.specs.reference.meanings.own_kinds` and, with examples, in
+docs/reference.md. Interception is explicit if `applicationAddress` or `upstreams` is present, else
+transparent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +47,7 @@ MAX_WEIGHT = 1000
 
 
 def workload(manifest: Manifest) -> Workload:
-    """Read a Workload; no two of its listeners may share an address and port."""
+    """Read a Workload; its listeners must have different addresses or ports."""
     spec = manifest.spec()
     account = spec.text("serviceAccount", expected=NAME_RULE, fits=is_dns_subdomain) or "default"
     if not is_dns_subdomain(account):
@@ -76,7 +77,10 @@ def workload(manifest: Manifest) -> Workload:
 
 
 def _other_addresses(spec: Fields, own: IpAddress) -> tuple[IpAddress, ...]:
-    """Read further addresses, each once; in explicit interception the sidecar binds `spec.address` alone."""
+    """Return further addresses, each once.
+
+    They are refused with explicit interception, because the sidecar then listens only on `spec.address`.
+    """
     found = addresses(spec, "otherAddresses", spec.texts("otherAddresses", ADDRESS_RULE))
     if found and (spec.has("applicationAddress") or spec.has("upstreams")):
         spec.wrong(
@@ -129,6 +133,7 @@ def _port(fields: Fields) -> WorkloadPort:
             "well; remove one of them",
             Code.UNKNOWN_FIELD,
         )
+    # `close` must not report the second name again.
     fields.accept(other)
     protocol = "" if fields.raw("protocol") is None else fields.choice("protocol", tuple(Protocol), "")
     found = WorkloadPort(number, fields.text("name") or "", Protocol(protocol) if protocol else None)
@@ -158,6 +163,7 @@ def _interception(
         )
     upstreams = tuple(_upstream(section, namespace) for section in sections)
     if not spec.notes.refused:
+        # Only for valid values, because the defaults of invalid ones could collide.
         _refuse_conflicts(sections, upstreams, own, application, ports)
     return Explicit(application, tuple(sorted(upstreams)))
 
@@ -195,7 +201,7 @@ def _refuse_conflicts(
     application: IpAddress | None,
     ports: Sequence[WorkloadPort],
 ) -> None:
-    """Refuse every upstream whose local address and port somebody else listens on, naming both."""
+    """Refuse each upstream whose local address and port another listener has, naming both."""
     taken: dict[tuple[IpAddress, Port], str] = {}
     for index, port in enumerate(ports):
         taken[own, port.number] = f"the inbound listener of spec.ports[{index}]"

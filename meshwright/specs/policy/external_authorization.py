@@ -1,4 +1,4 @@
-"""ExternalAuthorization, policy.meshwright.dev v1alpha1: who is asked about requests that policy admits."""
+"""ExternalAuthorization, policy.meshwright.dev v1alpha1: the authorizer for requests that policy allows."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The health check of an UpstreamPolicy: how endpoints are asked whether they are well."""
+"""The health check of an UpstreamPolicy: active checks of endpoints."""
 
 import re
 from datetime import timedelta
@@ -34,7 +34,7 @@ _DEFAULT: Final = HealthCheck(None)
 
 
 def health_check(spec: Fields) -> HealthCheck | None:
-    """Read `healthCheck`, None where it is not there; what it does not say is by default."""
+    """Read `healthCheck`, None if absent; missing fields have their defaults."""
     fields = spec.section("healthCheck")
     if not spec.has("healthCheck"):
         return None

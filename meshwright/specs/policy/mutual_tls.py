@@ -1,4 +1,4 @@
-"""MutualTLS, policy.meshwright.dev v1alpha1: who may call in plain text, while a mesh is moved into."""
+"""MutualTLS, policy.meshwright.dev v1alpha1: clients that may use plain text during a migration."""
 
 from typing import Final
 
@@ -20,7 +20,7 @@ STRICT_PLAIN: Final = (
 
 
 def mutual_tls(manifest: Manifest) -> MutualTLS:
-    """Read a MutualTLS; the ServiceAccounts and the HTTPRouteGroups are of its own namespace."""
+    """Read a MutualTLS; the ServiceAccounts and HTTPRouteGroups are of its own namespace."""
     fields = manifest.spec()
     if not fields.has("mode"):
         fields.required_text("mode", "must be Strict or Permissive")
@@ -52,7 +52,7 @@ def _plaintext(fields: Fields) -> PlainText:
 
 
 def _source(fields: Fields, places: Places) -> None:
-    """Read one source; an IPRange has no namespace, and may have one written, as an IngressBackend's."""
+    """Read one source; an IPRange may have a namespace, which is ignored, as in an IngressBackend."""
     if not fields.has("kind"):
         fields.required_text("kind", f"must be {' or '.join(SOURCES)}")
     else:

@@ -1,4 +1,4 @@
-"""RoutePolicy, policy.meshwright.dev v1alpha1: what becomes of requests on their way to a service."""
+"""RoutePolicy, policy.meshwright.dev v1alpha1: timeouts, headers, faults and mirrors for requests."""
 
 from datetime import timedelta
 from typing import Final
@@ -54,7 +54,7 @@ def _rule(fields: Fields, namespace: Namespace) -> RouteRule:
 
 
 def _match(fields: Fields) -> Rule:
-    """Read a reference to an HTTPRouteGroup, or to those of its matches that are named."""
+    """Read a reference to an HTTPRouteGroup, or to some of its matches."""
     name = route_group(fields)
     matches = fields.texts("matches")
     fields.close()

@@ -1,4 +1,4 @@
-"""UpstreamPolicy, policy.meshwright.dev v1alpha1: how callers reach the endpoints of a service."""
+"""UpstreamPolicy, policy.meshwright.dev v1alpha1: load balancing and health of a service's endpoints."""
 
 import re
 from datetime import timedelta

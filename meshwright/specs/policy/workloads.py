@@ -1,4 +1,4 @@
-"""Which workloads of its namespace a policy of ours is for, and at which of their ports."""
+"""Selection of workloads and ports by our policies, within the policy's namespace."""
 
 from meshwright.mesh.names import Port, ServiceAccountName, is_dns_subdomain
 from meshwright.specs.codes import Code
@@ -7,13 +7,13 @@ from meshwright.specs.manifest import NAME_RULE
 
 
 def filled(fields: Fields, name: str, absent: str) -> None:
-    """Refuse a list that is there and empty: to some it would be nobody, to others everybody."""
+    """Refuse a list that is present but empty, because it could mean nothing or everything."""
     if fields.has(name) and fields.raw(name) == []:
         fields.wrong(name, f"must not be empty; {absent}", Code.EMPTY)
 
 
 def subjects(fields: Fields) -> tuple[tuple[ServiceAccountName, ...], tuple[Port, ...]]:
-    """Read `serviceAccounts` and `ports`, each sorted; empty where they are absent."""
+    """Read `serviceAccounts` and `ports`, each sorted; empty if absent."""
     filled(fields, "serviceAccounts", "for all workloads of the namespace, leave the field out")
     filled(fields, "ports", "for all ports, leave the field out")
     return _accounts(fields), fields.ports("ports")

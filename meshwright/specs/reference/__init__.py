@@ -1,6 +1,9 @@
-"""The reference of manifests: a page for people and JSON Schemas for editors, generated from the readers.
+"""Generator for the reference of manifests: docs/reference.md, JSON Schemas for editors, and CRDs.
 
-The readers read examples through a cursor that records their calls, so that type, range, choices, default and
-whether further fields are allowed are the readers' own. Only the meaning of a field is written here, and its
-form where a reader checks text by hand. A server never uses this package to read a mesh.
+`probing` reads examples with the real readers, through a cursor that records all calls (`recording`). Types,
+ranges, choices, defaults, and whether further fields are allowed therefore come from the readers themselves.
+Only the meaning of a field (`meanings`), and the form of texts that a reader checks by hand (`meaning`), are
+written here. `page`, `schema` and `crds` turn the result (`shapes`) into documents.
+
+The server never uses this package to read a mesh.
 """

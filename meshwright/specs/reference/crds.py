@@ -1,7 +1,8 @@
-"""CustomResourceDefinitions of the kinds that are read and are no part of Kubernetes, from their readers.
+"""CustomResourceDefinitions of all kinds with a reader that are not Kubernetes' own.
 
-Every version that is read is served, the newest is stored, and nothing converts: an object is shown in any
-version as it was written. So that none loses what it was written with, each version has the fields of all.
+Every version with a reader is served, the newest is stored, and there is no conversion: the API server shows
+an object in any version with the fields it was written with. Each version therefore has the fields of all
+versions, so that none are dropped.
 """
 
 import copy
@@ -18,8 +19,8 @@ from meshwright.specs.reference.structural import Structural, merged, structural
 
 _LABEL: Final = {"app.kubernetes.io/name": "meshwright"}
 _HEAD: Final[Mapping[str, Structural]] = {
-    "apiVersion": {"type": "string", "description": "The group and version in which it is written."},
-    "kind": {"type": "string", "description": "What kind of object it is."},
+    "apiVersion": {"type": "string", "description": "The API group and version of the object."},
+    "kind": {"type": "string", "description": "The kind of the object."},
     "metadata": {"type": "object"},
 }
 _NOT_ITS_OWN: Final = frozenset({*_HEAD, "status"})
@@ -28,45 +29,45 @@ _CONDITION: Final[Structural] = {
     "type": "object",
     "required": ["type", "status", "lastTransitionTime", "reason", "message"],
     "properties": {
-        "type": {"type": "string", "description": "What is said to be so, such as Accepted."},
+        "type": {"type": "string", "description": "The type of the condition, such as Accepted."},
         "status": {
             "type": "string",
             "enum": ["True", "False", "Unknown"],
-            "description": "Whether it is so.",
+            "description": "Whether the condition is met.",
         },
         "observedGeneration": {
             "type": "integer",
             "format": "int64",
             "minimum": 0,
-            "description": "The generation of the object of which it is said.",
+            "description": "The generation of the object to which the condition applies.",
         },
         "lastTransitionTime": {
             "type": "string",
             "format": "date-time",
-            "description": "Since when the status is what it is.",
+            "description": "The time of the last change of the status.",
         },
-        "reason": {"type": "string", "description": "Why, for programs."},
-        "message": {"type": "string", "description": "Why, for people."},
+        "reason": {"type": "string", "description": "The reason, for programs."},
+        "message": {"type": "string", "description": "The reason, for people."},
     },
 }
 _STATUS: Final[Structural] = {
     "type": "object",
-    "description": "What became of it; written by the control plane.",
+    "description": "The state of the object, written by the control plane.",
     "properties": {
         "conditions": {
             "type": "array",
-            "description": "What is so and what is not, by type.",
+            "description": "The conditions, by type.",
             "items": _CONDITION,
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["type"],
         }
     },
 }
-"""What of an object's status is ours, in the form that Kubernetes' own kinds have."""
+"""Our part of an object's status, in the form of Kubernetes' own kinds."""
 
 
 def crd(described: DescribedKind) -> Structural:
-    """Return a kind's CustomResourceDefinition; raise KeyError if it is one of Kubernetes' own."""
+    """Return the CustomResourceDefinition of a kind; raises KeyError for Kubernetes' own kinds."""
     kind, installed = described.kind, INSTALLED[described.kind]
     singular, plural = kind.name.lower(), plural_of(kind)
     return {
@@ -91,12 +92,12 @@ def crd(described: DescribedKind) -> Structural:
 
 
 def crds(described: Sequence[DescribedKind]) -> tuple[Structural, ...]:
-    """Return those of all kinds that have one, in their order."""
+    """Return the CustomResourceDefinitions of all kinds that have one, in order."""
     return tuple(crd(each) for each in described if each.kind in INSTALLED)
 
 
 def plural_of(kind: Kind) -> str:
-    """Return what a kind's objects are called in paths of the API, as for all kinds that have a CRD."""
+    """Return the plural of a kind in API paths, for kinds with a CRD."""
     name = kind.name.lower()
     if name.endswith("y") and name[-2] not in "aeiou":
         return f"{name[:-1]}ies"
@@ -128,7 +129,7 @@ def _versions(described: DescribedKind, installed: DefinitionFacts) -> Iterator[
 
 
 def _status(installed: DefinitionFacts) -> Structural:
-    """Return the status, if anything is written into it."""
+    """Return the schema of the status, empty for a kind without one."""
     if installed.status:
         return {"status": copy.deepcopy(_STATUS)}
     if not installed.words:
@@ -138,30 +139,35 @@ def _status(installed: DefinitionFacts) -> Structural:
 
 
 def _body(schema: Structural) -> Structural:
-    """Return the schema of a document without what objects of every kind have."""
+    """Return the schema of a document without the fields common to all kinds."""
     fields = {name: each for name, each in schema["properties"].items() if name not in _NOT_ITS_OWN}
     required = [name for name in schema["required"] if name in fields]
     return {**schema, "properties": fields, "required": required}
 
 
 def _whole(version: str, bodies: Mapping[str, Structural]) -> Structural:
-    """Return the schema of a version: its own form with each other's fields; a document has one form."""
+    """Return the schema of a version with the fields of all other versions.
+
+    An object has the required fields of one version, so different requirements become alternatives.
+    """
     own = bodies[version]
     for other, body in bodies.items():
         if other != version:
-            own = merged(own, body, f"As {other} has it:")
+            own = merged(own, body, f"In {other}:")
     needs = [body["required"] for body in (bodies[version], *bodies.values())]
     unlike = [each for index, each in enumerate(needs) if each not in needs[:index]]
     whole = {name: copy.deepcopy(each) for name, each in own.items() if name != "required"}
     if len(unlike) == 1 and unlike[0]:
         whole["required"] = unlike[0]
+    # If one version requires nothing, an object of that version may lack all fields, so nothing is
+    # required.
     elif all(unlike):
         whole["oneOf"] = [{"required": each} for each in unlike]
     return whole
 
 
 def _ask_more(body: Structural, installed: DefinitionFacts) -> None:
-    """Add what must differ between items, and what must hold between fields."""
+    """Add unique keys of lists, and rules between fields."""
     for place, key in installed.keys.items():
         if (found := _at(body, place)) is not None:
             found |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
@@ -172,7 +178,7 @@ def _ask_more(body: Structural, installed: DefinitionFacts) -> None:
 
 
 def _at(body: Structural, place: str) -> Structural | None:
-    """Return the schema at a place such as `spec.rules[]`, None if there is no such field."""
+    """Return the schema at a place such as `spec.rules[]`, or None."""
     found: Structural | None = body
     for name in place.replace("[]", ".[]").split("."):
         if found is None:
@@ -182,7 +188,7 @@ def _at(body: Structural, place: str) -> Structural | None:
 
 
 def _columns(installed: DefinitionFacts, own: Structural) -> Iterator[Structural]:
-    """Yield what is printed of objects of a version, from where its own form has it."""
+    """Yield the printed columns of a version, each at the first path that exists in this version."""
     for column in (*installed.columns, AGE):
         paths = (path for path in column.paths if path.startswith(_OF_EVERY) or _at(own, _place(path)))
         if (path := next(paths, None)) is not None:

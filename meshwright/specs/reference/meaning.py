@@ -1,4 +1,4 @@
-"""What is said of a field besides what its reader says: what it means, and how a text is to be written."""
+"""Meaning and text form of fields, which the readers do not have."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from meshwright.specs.values.headers import NAME as HEADER_NAME
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a value is written that a reader checks itself: in words, and as JSON Schema."""
+    """Form of a value that a reader checks by itself: in words, and as JSON Schema."""
 
     words: str
     schema: Mapping[str, object]
@@ -35,11 +35,12 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a field is for, as a sentence.
+    """Meaning of a field, as a sentence.
 
-    `default` is what holds without it, where the reader's default does not say so; in backticks if it could
-    be written so. `form` is how its text, the items of its list, or its text instead of a number are
-    written; `raw` how a value is that no getter says. `instead` names a field that may stand in its place.
+    `default` is the value without the field, if the reader's default does not say; with backticks if it is a
+    literal value. `form` is the form of the field's text, of its list's items, or of a text in place of a
+    number. `raw` is the form of a value that is read without a getter. `instead` is the name of an
+    alternative field.
     """
 
     text: str
@@ -50,11 +51,11 @@ class Meaning:
 
 
 Meanings = Mapping[str, Meaning]
-"""By place, such as `spec.ports[].name`."""
+"""Meanings by place, such as `spec.ports[].name`."""
 
 
 def under(prefix: str, meanings: Meanings) -> Meanings:
-    """Return what is meant by the same fields where they stand deeper."""
+    """Return the same meanings for fields at a deeper place."""
     return {f"{prefix}.{place}": meaning for place, meaning in meanings.items()}
 
 
@@ -67,6 +68,7 @@ def _enum(*allowed: str) -> Form:
 
 
 def _in_any_case(*allowed: str) -> Form:
+    # JSON Schema has no flag for case-insensitive patterns.
     pattern = "|".join("".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in each) for each in allowed)
     return _pattern(" or ".join(f"`{each}`" for each in allowed), pattern)
 
@@ -80,35 +82,35 @@ _SUITE: Final = f"({'|'.join(sorted(CIPHER_SUITES))})"
 NAME: Final = _pattern("name", DNS_SUBDOMAIN, maxLength=LONGEST_NAME)
 LABEL: Final = _pattern("DNS label", DNS_LABEL)
 TRUST_DOMAIN: Final = _pattern("trust domain", f"({DNS_SUBDOMAIN})?", maxLength=LONGEST_NAME)
-SERVICE: Final = _pattern("name, `name.namespace` or longer", _SERVICE, maxLength=LONGEST_NAME)
+SERVICE: Final = _pattern("`name`, `name.namespace` or longer DNS name", _SERVICE, maxLength=LONGEST_NAME)
 SERVICES: Final = _pattern("`namespace/name, …` or `none`", rf"\s*none\s*|{_PATTERN}(,{_PATTERN})*")
 ADDRESS: Final = _pattern("IP address", "[0-9A-Fa-f:.]+", anyOf=[{"format": "ipv4"}, {"format": "ipv6"}])
 CLUSTER_IP: Final = Form("IP address or `None`", {"anyOf": [{"const": "None"}, ADDRESS.schema]})
-RANGE: Final = _pattern(
-    "range of addresses", r"([0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)(/[0-9.]+)?"
-)
+RANGE: Final = _pattern("IP range", r"([0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)(/[0-9.]+)?")
 NETWORK_INTERFACE: Final = _pattern("network interface", INTERFACE)
-NETWORK: Final = _pattern("range of addresses", r"[0-9A-Fa-f:.]+/[0-9]{1,3}")
+NETWORK: Final = _pattern("IP range", r"[0-9A-Fa-f:.]+/[0-9]{1,3}")
 EGRESS_HOST: Final = _pattern(
-    "name or IP address; `*.` and a name for all below it",
+    "DNS name, IP address, or wildcard such as `*.example.com`",
     rf"(\*\.)?{DNS_SUBDOMAIN}|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*",
     maxLength=LONGEST_NAME,
 )
 FILE_PATH: Final = _pattern("absolute path", f"({FILE})?", maxLength=256)
 GRPC: Final = _in_any_case(*PROTOCOLS)
 SERVER_NAME: Final = _pattern(
-    "DNS name, or `*.` and one", rf"(\*\.)?{_ANY_CASE_LABEL}(\.{_ANY_CASE_LABEL})*", maxLength=LONGEST_NAME
+    "DNS name, or wildcard such as `*.example.com`",
+    rf"(\*\.)?{_ANY_CASE_LABEL}(\.{_ANY_CASE_LABEL})*",
+    maxLength=LONGEST_NAME,
 )
 DURATION: Final = _pattern("duration", r"([0-9]{1,9}(\.[0-9]{1,9})?(ms|us|µs|ns|h|m|s))+", maxLength=64)
-HOST: Final = _pattern("name in the DNS or IP address", "[A-Za-z0-9_.:-]*", maxLength=LONGEST_NAME + 1)
-SERVER: Final = _pattern("name in the DNS or IP address", "[A-Za-z0-9_.:-]+", maxLength=LONGEST_NAME + 1)
+HOST: Final = _pattern("DNS name or IP address", "[A-Za-z0-9_.:-]*", maxLength=LONGEST_NAME + 1)
+SERVER: Final = _pattern("DNS name or IP address", "[A-Za-z0-9_.:-]+", maxLength=LONGEST_NAME + 1)
 PATH: Final = _pattern("path", "(/[!-~]*)?")
 UPSTREAM: Final = _pattern(
     "name with a dot, or IP address",
     rf"{DNS_LABEL}(\.{DNS_LABEL})+|[0-9a-f:]*:[0-9a-f:.]*".replace("a-z", "A-Za-z").replace("a-f", "A-Fa-f"),
     maxLength=LONGEST_NAME,
 )
-RETRY_ON: Final = _pattern("words, with commas between", rf"{_RETRY}( *, *{_RETRY})*")
+RETRY_ON: Final = _pattern("comma-separated words", rf"{_RETRY}( *, *{_RETRY})*")
 UNIT: Final = _enum(*RateUnit)
 HEADER: Final = _pattern("name of a header", HEADER_NAME)
 COUNTED_HEADER: Final = _pattern(
@@ -116,7 +118,7 @@ COUNTED_HEADER: Final = _pattern(
 )
 HEADER_VALUE: Final = _pattern("printable ASCII characters", "[\t -~]+", maxLength=LONGEST_HEADER)
 CHECKED: Final = _pattern("path", CHECKED_PATH, maxLength=LONGEST_PATH)
-STATUSES: Final = _pattern("status, or two with a dash", STATUS)
+STATUSES: Final = _pattern("status, or range such as `200-299`", STATUS)
 GRPC_SERVICE: Final = _pattern("name of a gRPC service", GRPC_SERVICE_NAME, maxLength=LONGEST_SERVICE)
 PARAMETER: Final = _pattern("name of a parameter", QUERY_PARAMETER, maxLength=LONGEST_KEY)
 COOKIE_PATH: Final = _pattern("path", f"({PATH_OF_COOKIE})?", maxLength=LONGEST_KEY)
@@ -133,17 +135,17 @@ QUANTITY: Final = Form(
 )
 QUOTED_FLAG: Final = _enum("true", "false")
 METHOD: Final = _enum(*sorted(METHODS), "*")
-ROUTE_GROUPS: Final = _pattern("`specs.smi-spec.io`, with a version or without", r"specs\.smi-spec\.io(/.*)?")
+ROUTE_GROUPS: Final = _pattern("`specs.smi-spec.io`, with or without a version", r"specs\.smi-spec\.io(/.*)?")
 HTTP_OR_HTTPS: Final = _in_any_case("http", "https")
 ROUTE_KIND: Final = _enum(*RouteKind)
 EGRESS_PROTOCOL: Final = _in_any_case(*EgressProtocol)
 EGRESS_MATCH: Final = _enum(*sorted(MATCHES))
 EGRESS_GROUP: Final = _pattern(
-    "the kind's group, with a version or without",
+    "API group of the kind, with or without a version",
     "({})(/.*)?".format("|".join(each.group.replace(".", "[.]") for each in MATCHES.values())),
 )
 TRACING: Final = _enum(*TracingProtocol)
 TLS_VERSION: Final = _enum(*TlsVersion, "TLS_AUTO")
-CIPHER_SUITE: Final = _pattern("OpenSSL's name of a suite", rf"{_SUITE}|\[{_SUITE}(\|{_SUITE})*\]")
+CIPHER_SUITE: Final = _pattern("OpenSSL name of a cipher suite", rf"{_SUITE}|\[{_SUITE}(\|{_SUITE})*\]")
 CURVE: Final = _enum(*sorted(CURVES), *sorted(CURVE_ALIASES))
-WHATEVER: Final = Form("anything", {})
+WHATEVER: Final = Form("any value", {})

@@ -1,7 +1,8 @@
-"""From examples to shapes: a kind's reader is asked what may stand in its documents.
+"""Derivation of shapes from examples: the readers show which fields the documents of a kind may have.
 
-An example is read in every version that takes it. Whether a field must be there, and may be empty, is found
-out by reading the example without it, and with it empty.
+An example is read in every version that accepts it. To find out whether a field is required or may be empty,
+the example is read without the field, and with an empty value. For example, a Workload without `spec.address`
+is refused with MW1011 at this place, so the field is required.
 """
 
 import copy
@@ -37,15 +38,15 @@ from meshwright.specs.reference.shapes import DescribedKind, Document, Field, Ma
 _ORIGIN: Final = FromSource("reference")
 _INDEX: Final = re.compile(r"\[\d+\]")
 _NO_FIELDS: Final = frozenset({"apiVersion", "kind"})
-_NAME: Final = Meaning("The object's name.", form=NAME)
-_NAMED: Final = Meaning("Its namespace.", "`default`", LABEL)
+_NAME: Final = Meaning("The name of the object.", form=NAME)
+_NAMED: Final = Meaning("The namespace of the object.", "`default`", LABEL)
 
 
 def described(kind: Kind, examples: Sequence[Document]) -> DescribedKind:
-    """Return what a kind's documents may hold.
+    """Return the shape of a kind's documents.
 
-    LookupError names a version of which there is no example, a field of which nothing is said, or one of
-    which something is said and that nobody reads.
+    Raises LookupError for a version without an example, a field without a meaning, or a meaning of a field
+    that is not read.
     """
     purpose, meanings = KINDS[kind]
     reader = READ[kind]
@@ -65,7 +66,7 @@ def described(kind: Kind, examples: Sequence[Document]) -> DescribedKind:
 
 
 def all_described(examples: Sequence[Document]) -> tuple[DescribedKind, ...]:
-    """Return what the documents of all kinds may hold, in the order of the page."""
+    """Return the shapes of all kinds, in the order of the page."""
     return tuple(described(kind, examples) for kind in KINDS)
 
 
@@ -74,7 +75,7 @@ def _kind(document: Document) -> Kind:
 
 
 class _Answers:
-    """What a reader asked for in one version, over all examples that it took, and what it refused then."""
+    """Calls and refusals of a reader in one version, over all examples that it accepts."""
 
     def __init__(self) -> None:
         self.record = Record()
@@ -83,7 +84,7 @@ class _Answers:
         self.examples: dict[str, object] = {}
 
     def add(self, kind: Kind, version: str, document: Document) -> None:
-        """Read a document; if it is refused, nothing is learnt of it."""
+        """Read a document; a refused document is ignored, because its reading ends early."""
         record = Record({"metadata": {"name": {Text()}, "namespace": {Text()}}})
         if _refusals(kind, version, document, record):
             return
@@ -106,6 +107,7 @@ class _Answers:
             self.examples.setdefault(where, value)
             without = Record()
             missing = _refusals(kind, version, document, without)
+            # Without this field the reader may read another one instead, for example an older name.
             self.record.add(without)
             gone = [_INDEX.sub("[]", each.field) for each in missing if each.code == Code.MISSING]
             if any(f"{each}.".startswith(f"{where}.") for each in gone):
@@ -134,6 +136,7 @@ def _empty(asked: Collection[Asked]) -> object:
 def _asked(kind: Kind, version: str, examples: Sequence[Document]) -> _Answers:
     answers = _Answers()
     for example in examples:
+        # A copy, because `_try` changes the document while it reads.
         answers.add(kind, version, copy.deepcopy(example))
     if not answers.record.fields:
         raise LookupError(f"no example is a {kind} of version {version}")
@@ -143,7 +146,7 @@ def _asked(kind: Kind, version: str, examples: Sequence[Document]) -> _Answers:
 def _refusals(
     kind: Kind, version: str, document: Document, record: Record | None = None
 ) -> tuple[Problem, ...]:
-    """Return the errors in a document, as the reader of a version has them."""
+    """Return the errors that the reader of a version finds in a document."""
     notes = Notes(_ORIGIN)
     body = Recorder(document, "", notes, Record() if record is None else record)
     key = key_of(kind, document) or ObjectKey(kind, DEFAULT_NAMESPACE, "nameless")
@@ -154,7 +157,7 @@ def _refusals(
 
 
 def _body(kind: Kind, answers: _Answers, meanings: Meanings) -> MappingShape:
-    head = {"metadata": Meaning("Who it is."), "metadata.name": _NAME}
+    head = {"metadata": Meaning("The name, namespace, labels and annotations."), "metadata.name": _NAME}
     if kind != NAMESPACE:
         head["metadata.namespace"] = _NAMED
     else:

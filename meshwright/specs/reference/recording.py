@@ -1,4 +1,4 @@
-"""A cursor that notes which fields a reader asks for, and as what."""
+"""Cursor that records which fields a reader reads, and with which getters."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -20,7 +20,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of the texts allowed, in the order of words."""
+    """One of the allowed texts, in alphabetical order."""
 
     allowed: tuple[str, ...]
     default: str
@@ -35,7 +35,7 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class WholeNumber:
-    """A whole number from `low` to `high`."""
+    """A whole number from `low` to `high`, both included."""
 
     low: int
     high: int
@@ -49,7 +49,7 @@ class Percent:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A mapping whose fields have names."""
+    """A mapping with named fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,12 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list of whatever its items are asked as."""
+    """A list; the items are recorded by their own calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """A list of texts, none empty."""
+    """A list of texts, each not empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class AnyContent:
-    """The field is allowed with any content."""
+    """A field that is allowed with any content."""
 
 
 Asked = Text | Choice | Flag | WholeNumber | Percent | Section | Pairs | Items | Texts | Ports | AnyContent
@@ -85,15 +85,15 @@ _SAID_BETTER: Final[Mapping[type[Asked], tuple[type[Asked], ...]]] = {
     Items: (Texts, Ports),
     AnyContent: (Text, Choice, Flag, WholeNumber, Percent, Section, Pairs, Items, Texts, Ports),
 }
-"""What says nothing beside one of those that follow it: getters stand on each other."""
+"""Types that are redundant beside one of the listed types, because getters call each other."""
 
 
 @dataclass(slots=True)
 class Record:
-    """What was asked: by mapping (`spec.ports[]`, the document itself is empty) and name, in that order.
+    """Recorded calls by mapping (for example `spec.ports[]`; empty for the document) and field, in order.
 
-    No `Asked` at a name is a value that the reader looks at itself. `closed` are mappings that may hold
-    nothing else, `pairs` those from text to text, `mappings` the very ones that were read, with their places.
+    An empty set of `Asked` is a value that the reader checks itself. `closed` are mappings without further
+    fields, `pairs` mappings from text to text, and `mappings` the values that were read, with their places.
     """
 
     fields: dict[str, dict[str, set[Asked]]] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class Record:
     mappings: list[tuple[str, dict[str, object]]] = field(default_factory=list)
 
     def add(self, other: "Record") -> None:
-        """Add what was asked of another document."""
+        """Add the calls of another document."""
         for parent, names in other.fields.items():
             mine = self.fields.setdefault(parent, {})
             for name, asked in names.items():
@@ -112,7 +112,7 @@ class Record:
         self.mappings += other.mappings
 
     def asked(self, parent: str, name: str) -> tuple[Asked, ...]:
-        """Return as what a field was asked for, but for what another says better."""
+        """Return the types of a field, without redundant ones."""
         found = set(self.fields[parent][name])
         if place(parent, name) in self.pairs:
             found.add(Pairs())
@@ -127,7 +127,7 @@ def place(parent: str, name: str) -> str:
 
 
 class Recorder(Fields):
-    """A cursor as any other, but that all that is asked of it stands in a record."""
+    """Cursor with a record of all calls."""
 
     __slots__ = ("_place", "_record")
 
@@ -136,6 +136,7 @@ class Recorder(Fields):
         self._record = record
         self._place = _INDEX.sub("[]", path)
         if isinstance(mapping, dict):
+            # The real mapping and not a copy, because probing removes fields from it.
             record.mappings.append((self._place, mapping))
 
     def _inside(self, mapping: Mapping[str, object], path: str) -> "Recorder":
@@ -147,12 +148,12 @@ class Recorder(Fields):
             found.add(asked)
 
     def raw(self, name: str) -> object:
-        """Note the name alone."""
+        """Record the field without a type."""
         self._note(name, None)
         return super().raw(name)
 
     def accept(self, *names: str) -> None:
-        """Note names that may hold anything."""
+        """Record fields with any content."""
         for name in names:
             self._note(name, AnyContent())
         super().accept(*names)
@@ -160,61 +161,61 @@ class Recorder(Fields):
     def text(
         self, name: str, default: str | None = None, expected: str = TEXT_RULE, fits: Fits | None = None
     ) -> str | None:
-        """Note a text."""
+        """Record a text."""
         self._note(name, Text())
         return super().text(name, default, expected, fits)
 
     def choice(self, name: str, allowed: Collection[str], default: str) -> str:
-        """Note a choice."""
+        """Record a choice."""
         self._note(name, Choice(tuple(sorted(map(str, allowed))), str(default)))
         return super().choice(name, allowed, default)
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """Note true or false."""
+        """Record a boolean."""
         self._note(name, Flag(default))
         return super().flag(name, default=default)
 
     def flag_if_said(self, name: str) -> bool | None:
-        """Note true or false."""
+        """Record a boolean without a default."""
         self._note(name, Flag(None))
         return super().flag_if_said(name)
 
     def whole(self, name: str, low: int, high: int, default: int | None = None) -> int | None:
-        """Note a number."""
+        """Record a number."""
         self._note(name, WholeNumber(low, high, default))
         return super().whole(name, low, high, default)
 
     def percent(self, name: str, default: float | None = None) -> float:
-        """Note a share of a hundred."""
+        """Record a percentage."""
         self._note(name, Percent())
         return super().percent(name, default)
 
     def section(self, name: str, *, required: bool = False) -> Fields:
-        """Note a mapping."""
+        """Record a mapping."""
         self._note(name, Section())
         return super().section(name, required=required)
 
     def items(self, name: str, *, required: bool = False) -> tuple[tuple[str, object], ...]:
-        """Note a list."""
+        """Record a list."""
         self._note(name, Items())
         return super().items(name, required=required)
 
     def texts(self, name: str, expected: str = TEXT_RULE, fits: Fits | None = None) -> tuple[str, ...]:
-        """Note a list of texts."""
+        """Record a list of texts."""
         self._note(name, Texts())
         return super().texts(name, expected, fits)
 
     def ports(self, name: str) -> tuple[Port, ...]:
-        """Note a list of ports."""
+        """Record a list of ports."""
         self._note(name, Ports())
         return super().ports(name)
 
     def all_pairs(self) -> tuple[tuple[str, str], ...]:
-        """Note that this mapping is from text to text."""
+        """Record that this mapping is from text to text."""
         self._record.pairs.add(self._place)
         return super().all_pairs()
 
     def close(self) -> None:
-        """Note that nothing else may stand here."""
+        """Record that this mapping has no further fields."""
         self._record.closed.add(self._place)
         super().close()

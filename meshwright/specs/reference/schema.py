@@ -1,7 +1,7 @@
-"""JSON Schemas (draft 2020-12) for editors: of one kind, and of whatever may stand in a mesh's directory.
+"""JSON Schemas (draft 2020-12) for editors: of one kind, and of all documents in a mesh's directory.
 
-A schema refuses less than the reader: what a field must be to another, and to other objects, it cannot say.
-Of an optional field null is as good as absence.
+A schema refuses less than the reader, because a schema cannot express relations between fields or objects.
+For an optional field null counts as absent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,17 +37,20 @@ def of_kind(described: DescribedKind) -> Schema:
 
 
 def of_shape(shape: Shape) -> Schema:
-    """Return the schema of the documents of some versions, but for their apiVersion and kind."""
+    """Return the schema of the documents of some versions, without apiVersion and kind."""
     return _mapping(shape.body)
 
 
 def reference(described: DescribedKind, file: str) -> Schema:
-    """Return a kind's schema as one that refers to the file of all."""
+    """Return a kind's schema that refers to the file with all kinds."""
     return {"$schema": _DRAFT, "title": described.kind.full, "$ref": f"{file}#/$defs/{described.kind.name}"}
 
 
 def of_all(described: Sequence[DescribedKind]) -> Schema:
-    """Return the schema of any document: of our kinds by theirs; no kind that their groups do not have."""
+    """Return the schema of any document.
+
+    Known kinds have their schemas; an unknown kind of a known group is an error.
+    """
     return {
         "$schema": _DRAFT,
         "title": "Manifests of a mesh",
@@ -83,7 +86,7 @@ def _of_group(group: str) -> Schema:
 
 
 def _group_pattern(group: str) -> str:
-    """Return what apiVersions of a group match, without escapes that JavaScript does not have."""
+    """Return the pattern of a group's apiVersions, only with escapes that JavaScript has too."""
     escaped = group.replace(".", r"\.")
     return f"^{escaped}/[^/]*$" if group else "^[^/]*$"
 
@@ -127,7 +130,7 @@ def _properties(schema: Schema) -> Mapping[str, object]:
 
 
 def _mapping(mapped: MappingShape) -> Schema:
-    """Return what a mapping may be; a choice of two fields is that exactly one of them is there."""
+    """Return the schema of a mapping; of two alternative fields exactly one must be present."""
     choices = [
         {"oneOf": [_given(each.name), _given(each.meaning.instead)]}
         for each in mapped.fields
@@ -146,7 +149,7 @@ def _mapping(mapped: MappingShape) -> Schema:
 
 
 def _given(name: str) -> Schema:
-    """Return that a field is there; null is as good as none."""
+    """Return the schema for "the field is present", where null counts as absent."""
     return {"required": [name], "properties": {name: {"not": {"type": "null"}}}}
 
 
@@ -168,7 +171,7 @@ def _field(field: Field) -> Schema:
 
 
 def _or_null(alternatives: list[Schema]) -> list[Schema]:
-    """Return the same with null, within the type itself where there is nothing else to be said."""
+    """Return the alternatives plus null, within the type itself if there is only one alternative."""
     only = alternatives[0]
     if len(alternatives) > 1 or "anyOf" in only:
         return [*alternatives, {"type": "null"}]
@@ -221,6 +224,7 @@ def _text(form: Form | None, *, not_empty: bool) -> Schema:
         return schema
     if isinstance(allowed := schema.get("enum"), list):
         return {"enum": [*allowed, ""]}
+    # The reader accepts an empty text here, which the pattern would refuse.
     return {"anyOf": [{"type": "string", "maxLength": 0}, schema]}
 
 

@@ -1,4 +1,4 @@
-"""What the documents of a kind may hold, as values: fields within mappings, by version."""
+"""Shapes of documents as values: fields within mappings, by version."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ Document = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class MappingShape:
-    """A mapping: its fields, the names that may hold anything, whether nothing else may stand there.
+    """A mapping: its fields, names with any content (`untouched`), and whether other names are refused.
 
-    With `pairs` it may hold any names, each with a text.
+    With `pairs` it may have any names, each with a text.
     """
 
     fields: tuple["Field", ...] = ()
@@ -26,10 +26,10 @@ class MappingShape:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field: as what its reader asks for it, what it means, and what stands in it.
+    """A field: the types its reader accepts, its meaning, and its content.
 
-    `required` is whether it must be there, `not_empty` whether it may not be empty; `example` is None where
-    no example has it. `inside` is the mapping that it may be, `items` what each mapping in its list is.
+    `required` means that the field must be present, `not_empty` that it must not be empty. `example` is None
+    without an example. `inside` is the shape of its mapping, and `items` of each mapping in its list.
     """
 
     place: str
@@ -44,7 +44,7 @@ class Field:
 
     @property
     def default(self) -> object:
-        """What the reader takes where the field is absent; None if it says nothing of that."""
+        """The reader's value for an absent field; None if it has none."""
         for each in self.asked:
             if isinstance(each, Choice | Flag | WholeNumber) and each.default not in (None, ""):
                 return None if self.required else each.default
@@ -53,7 +53,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a kind's documents hold in some of its versions."""
+    """Shape of a kind's documents in some of its versions."""
 
     api_versions: tuple[str, ...]
     body: MappingShape
@@ -61,7 +61,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class DescribedKind:
-    """A kind, what it is for, its shapes in the order of its versions, and its examples."""
+    """A kind with its purpose, its shapes in the order of versions, and its examples."""
 
     kind: Kind
     purpose: str
@@ -70,12 +70,12 @@ class DescribedKind:
 
     @property
     def api_versions(self) -> tuple[str, ...]:
-        """Return what may stand in apiVersion, in the reader's order."""
+        """Return the accepted values of apiVersion, in the reader's order."""
         return READ[self.kind].api_versions
 
 
 def walked(mapped: MappingShape) -> Iterator[Field]:
-    """Yield all fields, each before those that stand in it."""
+    """Yield all fields, each before the fields within it."""
     for field in mapped.fields:
         yield field
         yield from walked(field.inside)

@@ -1,9 +1,9 @@
-"""A JSON Schema as Kubernetes takes it in a CustomResourceDefinition: a structural schema.
+"""Conversion of a JSON Schema to a structural schema, as required in a CustomResourceDefinition.
 
-There every value has one type. What may be of several is an integer or a text (`x-kubernetes-int-or-string`),
-or left to its reader (`x-kubernetes-preserve-unknown-fields`). Null needs no word: the API server drops a
-null that a schema does not allow. Nor do unknown fields of a mapping that is closed: it refuses them to
-strict clients, and drops them for others.
+In a structural schema every value has one type. A value of several types becomes an integer or text
+(`x-kubernetes-int-or-string`), or is left to its reader (`x-kubernetes-preserve-unknown-fields`). Null is
+left out, because the API server drops a null that the schema does not allow. Unknown fields of a closed
+mapping are left out too: the API server refuses them for strict clients, and drops them for others.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,18 +17,18 @@ _NUMBERS: Final = frozenset({"integer", "number"})
 _NULL: Final = "null"
 
 _CHECKS: Final = ("enum", "pattern", "format", "minLength", "maxLength", "minimum", "maximum", "minItems")
-"""What a schema asks of a value besides its type, under the same names in both."""
+"""Checks of a value besides its type, with the same names in both kinds of schema."""
 
 
 def structural(schema: object) -> Structural:
-    """Return the structural form of a schema; it refuses no more than that, but for fractions beside text."""
+    """Return the structural form of a schema, which refuses no more, except fractions beside text."""
     if not isinstance(schema, Mapping):
         return {WHATEVER: True}
     return {**_said(schema), **_value([*_typed(schema)])}
 
 
 def _said(schema: Mapping[str, object]) -> Structural:
-    """Return what is said to people: the meaning, and what holds without a value."""
+    """Return the description: the meaning, and the default."""
     text, default = schema.get("description"), schema.get("default")
     if text is None:
         return {}
@@ -41,10 +41,11 @@ def _word(value: object) -> str:
 
 
 def _typed(schema: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Yield the types that a value may have but null, each with what is asked of it then."""
+    """Yield the types of a value other than null, each with its checks."""
     kind = schema.get("type")
     if isinstance(kind, list):
         (kind,) = (each for each in kind if each != _NULL)
+    # All enums and constants of our schemas are texts.
     if "enum" in schema or "const" in schema:
         kind = "string"
     if kind == _NULL:
@@ -91,7 +92,7 @@ def _checks(schema: Mapping[str, object]) -> Structural:
 
 
 def _mapping(schema: Mapping[str, object]) -> Structural:
-    """Return a mapping with named fields, or one from text to text; an open one keeps what else it has."""
+    """Return a mapping with named fields, or from text to text; an open mapping keeps unknown fields."""
     fields, others = schema.get("properties"), schema.get("additionalProperties")
     named = {name: structural(each) for name, each in fields.items()} if isinstance(fields, Mapping) else {}
     if isinstance(others, Mapping) and not named:
@@ -107,9 +108,9 @@ def _mapping(schema: Mapping[str, object]) -> Structural:
 
 
 def merged(own: Structural, other: Structural, said: str) -> Structural:
-    """Return a schema whose mappings have the fields of another as well, none of them required.
+    """Return `own` with the additional fields of `other`, which are not required.
 
-    Those that come from the other are said to be `said`. Of a field that both have it is the own one.
+    The descriptions of these fields begin with `said`. A field in both has the schema of `own`.
     """
     found = dict(own)
     if own.get("type") == "object" and isinstance(more := other.get("properties"), Mapping):

@@ -1,4 +1,4 @@
-"""Readers of SMI's kinds, in every published version that users have.
+"""Readers of SMI's kinds, in all released versions.
 
-They never decide what a policy means.
+They never decide the effect of a policy; `catalog` does.
 """

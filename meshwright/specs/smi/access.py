@@ -1,7 +1,7 @@
-"""access.smi-spec.io TrafficTarget, v1alpha1 to v1alpha3.
+"""TrafficTarget, access.smi-spec.io v1alpha1 to v1alpha3.
 
 v1alpha1 has its fields beside metadata and calls the rules `specs`; v1alpha2 and v1alpha3 have them in
-`spec`. `destination.port` exists in v1alpha1 and v1alpha2 only (smi-spec release v0.6.0 removed it).
+`spec`. `destination.port` exists only in v1alpha1 and v1alpha2 (removed in release v0.6.0 of smi-spec).
 """
 
 from typing import Final
@@ -23,8 +23,8 @@ _KIND_RULE: Final = one_of(_ROUTE_KINDS)
 def traffic_target(manifest: Manifest) -> TrafficTarget:
     """Read a TrafficTarget.
 
-    The destination must be of the object's own namespace (OSM's rule): only there may it speak for a
-    ServiceAccount. A source's namespace defaults to the object's.
+    The destination must be in the object's own namespace, as in OSM, because an author may set policy only
+    for ServiceAccounts there. A source's namespace defaults to the object's.
     """
     old = manifest.version == "v1alpha1"
     fields = manifest.top() if old else manifest.spec()

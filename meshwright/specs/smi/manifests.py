@@ -1,4 +1,4 @@
-"""Values of SMI's kinds as manifests again: what the readers make of one is the value that it is of."""
+"""Writer of SMI objects as manifests: reading the manifest again returns an equal value."""
 
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import (
@@ -24,9 +24,9 @@ Written = dict[str, object]
 
 
 def written(value: MeshObject) -> Written | None:
-    """Return the manifest of an SMI object in the newest version that can say it; None of another kind.
+    """Return the manifest of an SMI object in the newest version with all its fields; None for other kinds.
 
-    What decides nothing, such as labels, is not kept of an object, and does not stand in it.
+    Fields without an effect, for example labels, are missing, because the object does not have them.
     """
     match value:
         case TrafficTarget():

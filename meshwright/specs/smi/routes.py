@@ -1,7 +1,7 @@
-"""specs.smi-spec.io HTTPRouteGroup and TCPRoute v1alpha1 to v1alpha4, and UDPRoute, which is refused.
+"""HTTPRouteGroup and TCPRoute, specs.smi-spec.io v1alpha1 to v1alpha4, and UDPRoute, which is refused.
 
-v1alpha1 and v1alpha2 have `matches` beside metadata, v1alpha3 and v1alpha4 in `spec`. Only the TCPRoute
-of v1alpha4 has ports.
+v1alpha1 and v1alpha2 have `matches` beside metadata, v1alpha3 and v1alpha4 in `spec`. Only the TCPRoute of
+v1alpha4 has ports.
 """
 
 import re
@@ -53,7 +53,7 @@ def tcp_route(manifest: Manifest) -> TCPRoute:
 
 
 def udp_route(manifest: Manifest) -> None:
-    """Refuse a UDPRoute by its own code."""
+    """Refuse a UDPRoute with a code of its own."""
     manifest.notes.refuse(
         Code.UDP_ROUTE,
         "kind",
@@ -72,7 +72,7 @@ def _match(fields: Fields) -> HTTPMatch:
 
 
 def _path(fields: Fields) -> str | None:
-    """Read a path's expression; an empty one is any path, as in Open Service Mesh."""
+    """Return a path's expression; an empty one means any path, as in Open Service Mesh."""
     path = fields.text("pathRegex")
     if path == "":
         fields.notes.inform(
@@ -99,7 +99,7 @@ def _methods(fields: Fields) -> tuple[str, ...]:
 
 
 def _headers(fields: Fields) -> tuple[HeaderMatch, ...]:
-    """Read headers, a mapping or a list of mappings; all of them must match (AND)."""
+    """Return headers from a mapping or a list of mappings; all of them must match (AND)."""
     if isinstance(fields.raw("headers"), list | tuple):
         sections = fields.sections("headers")
     else:
@@ -111,7 +111,7 @@ def _headers(fields: Fields) -> tuple[HeaderMatch, ...]:
 
 
 def _refuse_nulls(fields: Fields) -> None:
-    """Refuse a header without an expression: left out, it would have the match admit more than is meant."""
+    """Refuse a header without an expression, because the match would allow more than intended without it."""
     for name in fields.names():
         if not fields.has(name):
             fields.wrong(name, "must be a regular expression (RE2) for the header's value", Code.WRONG_TYPE)

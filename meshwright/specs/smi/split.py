@@ -1,7 +1,7 @@
-"""split.smi-spec.io TrafficSplit, v1alpha1 to v1alpha4.
+"""TrafficSplit, split.smi-spec.io v1alpha1 to v1alpha4.
 
 Weights of v1alpha1 are Kubernetes quantities ("500m", "1", 2), later ones whole numbers. `matches` exists
-from v1alpha3 on.
+since v1alpha3.
 """
 
 import re
@@ -18,12 +18,12 @@ from meshwright.specs.values.quantities import read_quantity
 from meshwright.specs.values.references import object_name, own_service
 
 MAX_WEIGHT = 2**32 - 1
-"""Envoy adds the weights of a split in 32 bits."""
+"""Maximum sum of weights, because Envoy adds them in 32 bits."""
 
 QUANTITY_TEXT: Final = (
     r"(\+?(?:[0-9]{1,12}(?:\.[0-9]{0,6})?|\.[0-9]{1,6}))([eE][+-]?[0-9]{1,2}|[numkMGTPE]|[KMGTPE]i)?"
 )
-"""A quantity of Kubernetes that is not negative: a number, and an exponent or a unit."""
+"""Pattern of a quantity of Kubernetes of at least 0: a number with an exponent or a unit."""
 
 _QUANTITY: Final = re.compile(QUANTITY_TEXT)
 
@@ -73,7 +73,7 @@ def _weight(fields: Fields) -> int:
 
 
 def _quantity(fields: Fields) -> Decimal:
-    """Read a quantity, such as 1, "1", "500m", "1Ki", "1e3" or 0.5."""
+    """Return a quantity, such as 1, "1", "500m", "1Ki", "1e3" or 0.5."""
     value = fields.raw("weight")
     text = str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
     found = read_quantity(text) if len(text) <= 32 and _QUANTITY.fullmatch(text) else None
@@ -85,7 +85,7 @@ def _quantity(fields: Fields) -> Decimal:
 
 
 def _scaled(quantities: Sequence[Decimal]) -> list[int]:
-    """Turn quantities into whole numbers of the same ratio: themselves, or thousandths of them, and so on."""
+    """Return quantities as whole numbers of the same ratio, by the least sufficient power of 1000."""
     scale = 1
     while any(quantity * scale != int(quantity * scale) for quantity in quantities):
         scale *= 1000
@@ -93,7 +93,7 @@ def _scaled(quantities: Sequence[Decimal]) -> list[int]:
 
 
 def _matches(fields: Fields) -> tuple[str, ...]:
-    """Read the references to HTTPRouteGroups of the namespace."""
+    """Return the names of HTTPRouteGroups of the namespace."""
     names = set()
     for section in fields.sections("matches"):
         section.choice("apiGroup", ("specs.smi-spec.io",), "specs.smi-spec.io")

@@ -1,4 +1,4 @@
-"""Values in manifests that several kinds share: durations, quantities, references, protocols.
+"""Values that several kinds share: durations, quantities, references and protocols.
 
-It never reads a whole manifest.
+Functions here never read a whole manifest.
 """

@@ -1,4 +1,4 @@
-"""What a MeshConfig and an ExternalAuthorization say of an authorizer in the same words."""
+"""Fields of an authorizer that a MeshConfig and an ExternalAuthorization share."""
 
 from datetime import timedelta
 from typing import Final
@@ -14,7 +14,7 @@ _LONGEST: Final = timedelta(minutes=5)
 
 
 def patience(fields: Fields) -> timedelta:
-    """Read `timeout`; a second where it is not said."""
+    """Return `timeout`, 1 s by default."""
     text = fields.text("timeout", expected=_RULE)
     if not text:
         return _TIMEOUT

@@ -1,4 +1,4 @@
-"""Durations as Go writes them, such as 24h, 1h30m or 500ms."""
+"""Durations in Go's syntax, such as 24h, 1h30m or 500ms."""
 
 import re
 from datetime import timedelta
@@ -21,7 +21,7 @@ _MICROSECONDS = {
 }
 SHORTEST_WAIT: Final = timedelta(milliseconds=1)
 LONGEST_WAIT: Final = timedelta(hours=1)
-"""How long a proxy may be told to wait for something."""
+"""Maximum waiting time in a proxy's configuration."""
 
 WAIT_RULE: Final = "must be a duration from 1ms to 1h, such as 250ms or 5s"
 
@@ -33,7 +33,7 @@ _LONGEST = 100 * 365 * 24 * _MICROSECONDS["h"]
 
 
 def parse_duration(text: str) -> timedelta | None:
-    """Read a duration of Go's time.ParseDuration without sign; None if it is none, or over 100 years."""
+    """Parse a duration of Go's time.ParseDuration without sign; None if invalid or over 100 years."""
     if len(text) > 64 or not text.isprintable() or not _WHOLE.fullmatch(text):
         return None
     parts = (Decimal(part["number"]) * _MICROSECONDS[part["unit"]] for part in _PART.finditer(text))
@@ -42,17 +42,17 @@ def parse_duration(text: str) -> timedelta | None:
 
 
 def wait(fields: Fields, name: str) -> timedelta | None:
-    """Return how long to wait, None where that is not said; from 1ms to 1h."""
+    """Return a waiting time from 1 ms to 1 h, None if absent."""
     return bounded(fields, name, SHORTEST_WAIT, LONGEST_WAIT, WAIT_RULE)
 
 
 def life(fields: Fields, name: str) -> timedelta | None:
-    """Return how long a certificate is to be valid, None where that is not said; from 1s to ten years."""
+    """Return the validity of a certificate from 1 s to ten years, None if absent."""
     return bounded(fields, name, _SHORTEST_LIFE, _LONGEST_LIFE, LIFE_RULE)
 
 
 def bounded(fields: Fields, name: str, low: timedelta, high: timedelta, rule: str) -> timedelta | None:
-    """Return a duration from `low` to `high`, None where none is said; `rule` is said of any other."""
+    """Return a duration from `low` to `high`, both included, None if absent; `rule` is the error text."""
     text = fields.text(name, expected=rule)
     if text is None:
         return None

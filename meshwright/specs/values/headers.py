@@ -1,7 +1,7 @@
-"""Headers of HTTP inside manifests: which names and values proxies take, and which may be changed.
+"""HTTP headers in manifests: valid names and values, and the headers that rules may change.
 
-Names are tokens (RFC 9110, section 5.6.2). Values are printable ASCII: Envoy refuses a configuration with
-others, or with one longer than 16 KiB.
+Names are tokens (RFC 9110, section 5.6.2). Values are printable ASCII, because Envoy rejects a configuration
+with other characters, or with a value longer than 16 KiB.
 """
 
 import re
@@ -14,10 +14,10 @@ from meshwright.specs.fields import Fields, duplicates
 NAME: Final = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 VALUE_RULE: Final = "must be the value of a header: one or more printable ASCII characters"
 LONGEST: Final = 4096
-"""Bytes of a name or a value: Envoy takes 16 KiB, where each percent sign counts twice."""
+"""Maximum bytes of a name or a value; Envoy's limit is 16 KiB, with each percent sign counted twice."""
 
 MOST: Final = 100
-"""Changes of one kind in one place."""
+"""Maximum number of changes of one kind in one place."""
 
 CHANGE_RULE: Final = (
     "must be the name of a header that rules may change: not one that Envoy manages, such as "
@@ -42,21 +42,21 @@ _FIXED: Final = frozenset(
         "x-request-id",
     }
 )
-"""What says where a message goes, how it is framed, or by whom it comes: a change would be a lie."""
+"""Headers for the destination, framing or origin of a message, which must not be falsified."""
 
 
 def is_name(text: str) -> bool:
-    """Say whether a text is the name of a header."""
+    """Return whether a text is a valid header name."""
     return _NAME.fullmatch(text) is not None
 
 
 def is_value(text: str) -> bool:
-    """Say whether a text is the value of a header."""
+    """Return whether a text is a valid header value."""
     return _VALUE.fullmatch(text) is not None
 
 
 def changes(fields: Fields) -> HeaderChanges:
-    """Read `set`, `add` and `remove` of a section, and close it; of one name there is one change."""
+    """Read `set`, `add` and `remove` of a section, and close it; a header may have only one change."""
     put, add = _headers(fields, "set"), _headers(fields, "add")
     remove = tuple(
         each.lower() for each in fields.texts("remove", CHANGE_RULE, lambda text: _may_change(text.lower()))
@@ -64,6 +64,7 @@ def changes(fields: Fields) -> HeaderChanges:
     for index, name in enumerate(remove):
         if not _may_change(name):
             fields.notes.refuse(Code.WRONG_VALUE, f"{fields.at('remove')}[{index}]", CHANGE_RULE, name)
+    # All names are in lower case here, because header names are case-insensitive (RFC 9110, section 5.1).
     names = [*(name for name, _ in (*put, *add)), *remove]
     for index in duplicates(names):
         expected = (

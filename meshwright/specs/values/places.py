@@ -1,4 +1,4 @@
-"""Where callers may be who have no identity: ranges of addresses, and the endpoints of Services."""
+"""Addresses of clients without an identity: IP ranges, and the endpoints of Services."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ IP_RANGE: Final = "IPRange"
 
 
 class Places:
-    """What the sources of one object come to, as far as they are places."""
+    """IP ranges and Services among the sources of one object."""
 
     def __init__(self) -> None:
         self.services: set[ServiceKey] = set()
@@ -22,11 +22,11 @@ class Places:
 
     @property
     def have_places(self) -> bool:
-        """Say whether any is named."""
+        """Return whether there is any IP range or Service."""
         return bool(self.services or self.ranges)
 
     def read_service(self, fields: Fields) -> None:
-        """Read a Service with its namespace, as OSM demands: gateways live elsewhere."""
+        """Read a Service with its namespace, which is required as in OSM, because gateways are elsewhere."""
         name = object_name(fields, "name")
         namespace = fields.text("namespace", expected=LABEL_RULE, fits=is_dns_label) or ""
         if not namespace:
@@ -36,7 +36,7 @@ class Places:
         self.services.add(ServiceKey(Namespace(namespace), ServiceName(name)))
 
     def read_range(self, fields: Fields) -> None:
-        """Read a range of addresses."""
+        """Read an IP range."""
         text = fields.required_text("name", NETWORK_RULE, never)
         if not text:
             return

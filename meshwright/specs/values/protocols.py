@@ -1,4 +1,4 @@
-"""What is spoken on a service's port: decided from appProtocol, then the port's name, then its number."""
+"""Protocol of a service's port: from appProtocol, else the port's name, else its number."""
 
 from meshwright.mesh.names import Port
 from meshwright.mesh.service import Protocol
@@ -24,10 +24,10 @@ BY_NAME = {
     "mysql": Protocol.TCP_SERVER_FIRST,
     "smtp": Protocol.TCP_SERVER_FIRST,
 }
-"""appProtocol values. What is encrypted by the application is TCP to a sidecar."""
+"""Protocols by appProtocol. A protocol that the application encrypts is TCP for a sidecar."""
 
 PREFIXES = ("tcp-server-first", "https", "http", "grpc", "tcp", "tls")
-"""Words that a port's name may be, or begin with before a hyphen; the longest of two stands first."""
+"""Names of a port, alone or before a hyphen; https precedes http, so that the longer word is found first."""
 
 BY_PORT = {
     21: Protocol.TCP_SERVER_FIRST,  # FTP
@@ -42,16 +42,17 @@ BY_PORT = {
     6379: Protocol.TCP,  # Redis
     27017: Protocol.TCP,  # MongoDB
 }
-"""Well-known numbers whose protocol is not HTTP, however little else is said."""
+"""Well-known ports with a protocol other than HTTP."""
 
 
 def decide(app_protocol: str | None, name: str, port: Port) -> tuple[Protocol, str]:
-    """Return the protocol and what it was decided from: `appProtocol`, `name`, `port` or `default`.
+    """Return the protocol and its origin: `appProtocol`, `name`, `port` or `default`.
 
-    An appProtocol that is not known is TCP: whatever it is, it is not said to be HTTP.
+    An unknown appProtocol means TCP, because parsing another protocol as HTTP would break its connections.
     """
     if app_protocol:
         return BY_NAME.get(app_protocol.lower(), Protocol.TCP), "appProtocol"
+    # A port's name may have a suffix after the protocol, as in Istio: `http-web`.
     for word in PREFIXES:
         if name == word or name.startswith(word + "-"):
             return BY_NAME[word], "name"

@@ -1,4 +1,4 @@
-"""Quantities of the Kubernetes API: read, and written in its canonical form (`resource.Quantity`)."""
+"""Quantities of the Kubernetes API: parsed, and written in their canonical form (`resource.Quantity`)."""
 
 import re
 from decimal import Decimal
@@ -13,7 +13,7 @@ _SUFFIXES: Final = {**_DECIMAL, **_BINARY}
 
 
 def read_quantity(text: str) -> Decimal | None:
-    """Return a quantity as a number, that 1000m is 1; None for what is none."""
+    """Return a quantity as a number (1 for "1000m"); None if invalid."""
     if (found := _AMOUNT.fullmatch(text)) is None:
         return None
     plain = Decimal(found[1])
@@ -21,15 +21,16 @@ def read_quantity(text: str) -> Decimal | None:
 
 
 def amount(value: object) -> object:
-    """Return a quantity as a number, to be compared; what is none comes back as it is."""
+    """Return a quantity as a number, for comparisons; an invalid one is returned unchanged."""
     found = read_quantity(str(value))
     return value if found is None else found
 
 
 def written(amount: Decimal, like: object) -> str:
-    """Return a number as a quantity, by powers of 1024 where `like` is, and the number is not below that."""
+    """Return a number as a quantity, in powers of 1024 if `like` is and the number is at least 1024."""
     is_binary = str(like).endswith("i") and abs(amount) >= 1024
     suffixes = {"": Decimal(1), **_BINARY} if is_binary else _DECIMAL
+    # The canonical form has the largest suffix without a fraction: 1 instead of 1000m.
     for suffix, size in reversed(suffixes.items()):
         if amount % size == 0:
             return f"{amount / size:f}{suffix}"

@@ -1,4 +1,4 @@
-"""Names and addresses inside manifests: how each may be written, and what it comes to."""
+"""Names and addresses in manifests: their syntax and their canonical form."""
 
 import functools
 import ipaddress
@@ -32,10 +32,10 @@ ADDRESS_RULE = "must be the IP address of one machine, such as 10.0.0.7 or fd00:
 HOST_RULE: Final = "must be a DNS name, such as opa.example.com, or an IP address"
 
 _MAPPED: Final = 96
-"""Bits before those of an IPv4 address in IPv6's form."""
+"""Bits before the IPv4 address in an IPv4-mapped IPv6 address."""
 
 _REMEMBERED: Final = 16384
-"""How many addresses are known by heart: all of a slice are read again whenever one comes or goes."""
+"""Number of cached addresses; all addresses of a slice are read again after every change of one."""
 
 _DNS_NAME: Final = re.compile(
     r"[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?(\.[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?)*"
@@ -44,7 +44,7 @@ _BROADCAST = ipaddress.IPv4Address("255.255.255.255")
 
 
 def object_name(fields: Fields, name: str) -> str:
-    """Return a required name of another object."""
+    """Return the required name of another object."""
     value = fields.required_text(name, NAME_RULE, is_dns_subdomain)
     if value and not is_dns_subdomain(value):
         fields.wrong(name, NAME_RULE)
@@ -52,7 +52,7 @@ def object_name(fields: Fields, name: str) -> str:
 
 
 def namespace_name(fields: Fields, name: str, default: Namespace) -> Namespace:
-    """Return a namespace's name, `default` where there is none."""
+    """Return a namespace, `default` if absent."""
     value = fields.text(name, expected=LABEL_RULE, fits=is_dns_label) or default
     if not is_dns_label(value):
         fields.wrong(name, LABEL_RULE)
@@ -61,7 +61,7 @@ def namespace_name(fields: Fields, name: str, default: Namespace) -> Namespace:
 
 
 def account(fields: Fields, namespace: Namespace) -> ServiceIdentity:
-    """Return the ServiceAccount that a section of kind, name and namespace names, `namespace` by default."""
+    """Return the ServiceAccount in a section with kind, name and namespace (default: `namespace`)."""
     fields.choice("kind", (SERVICE_ACCOUNT.name,), SERVICE_ACCOUNT.name)
     if not fields.has("kind"):
         fields.required_text("kind", "must be ServiceAccount")
@@ -72,7 +72,7 @@ def account(fields: Fields, namespace: Namespace) -> ServiceIdentity:
 
 
 def route_group(fields: Fields) -> str:
-    """Return the name of an HTTPRouteGroup of the namespace; its group may have a version, as in OSM's."""
+    """Return the name of an HTTPRouteGroup in the same namespace; the group may have a version, as in OSM."""
     group = fields.text("apiGroup") or HTTP_ROUTE_GROUP.group
     if group.partition("/")[0] != HTTP_ROUTE_GROUP.group:
         fields.wrong("apiGroup", f"must be {HTTP_ROUTE_GROUP.group}, with or without a version")
@@ -83,7 +83,7 @@ def route_group(fields: Fields) -> str:
 
 
 def parse_service(text: str, namespace: Namespace) -> ServiceKey | None:
-    """Read `name`, `name.namespace`, `name.namespace.svc` or a longer FQDN; None if it is none of them."""
+    """Parse `name`, `name.namespace`, `name.namespace.svc` or a longer FQDN; None if invalid."""
     labels = text.split(".")
     if not is_dns_subdomain(text) or not all(is_dns_label(label) for label in labels[:2]):
         return None
@@ -95,7 +95,7 @@ def parse_service(text: str, namespace: Namespace) -> ServiceKey | None:
 
 
 def service(fields: Fields, name: str, namespace: Namespace) -> ServiceKey:
-    """Return a required service, by one of the texts it is called by."""
+    """Return a required service, in any syntax of `parse_service`."""
     value = fields.required_text(name, SERVICE_RULE, is_dns_subdomain)
     found = parse_service(value, namespace) if value else None
     if value and found is None:
@@ -104,7 +104,7 @@ def service(fields: Fields, name: str, namespace: Namespace) -> ServiceKey:
 
 
 def own_service(fields: Fields, name: str, namespace: Namespace) -> ServiceKey:
-    """Return a required service, which must be of the object's own namespace."""
+    """Return a required service, which must be in the object's own namespace."""
     found = service(fields, name, namespace)
     if found.namespace != namespace:
         fields.wrong(name, f"must be a service of the object's own namespace {namespace}", Code.NAMESPACE)
@@ -113,9 +113,10 @@ def own_service(fields: Fields, name: str, namespace: Namespace) -> ServiceKey:
 
 @functools.lru_cache(_REMEMBERED)
 def parse_address(text: str) -> IpAddress | None:
-    """Read an IP address in its canonical form; None if it is none, or none of one machine.
+    """Return an IP address in canonical form; None if invalid or not the address of a single machine.
 
-    An IPv4 address in IPv6's form (`::ffff:10.0.0.7`) is that IPv4 address: so packets come and go.
+    An IPv4-mapped IPv6 address (`::ffff:10.0.0.7`) becomes the IPv4 address, because packets have this
+    address.
     """
     try:
         address = ipaddress.ip_address(text)
@@ -129,7 +130,7 @@ def parse_address(text: str) -> IpAddress | None:
 
 
 def address(fields: Fields, name: str, default: IpAddress | None = None) -> IpAddress | None:
-    """Return an IP address, `default` if there is none."""
+    """Return an IP address, `default` if absent."""
     value = fields.text(name, expected=ADDRESS_RULE)
     if value is None:
         return default
@@ -140,7 +141,7 @@ def address(fields: Fields, name: str, default: IpAddress | None = None) -> IpAd
 
 
 def host(fields: Fields, name: str, default: str = "") -> str:
-    """Return a name in the DNS or an IP address, `default` if there is none."""
+    """Return a DNS name or an IP address, `default` if absent."""
     value = fields.text(name, expected=HOST_RULE) or default
     found = parse_address(value) or parse_dns_name(value)
     if found is None and value:
@@ -150,9 +151,9 @@ def host(fields: Fields, name: str, default: str = "") -> str:
 
 @functools.lru_cache(_REMEMBERED)
 def parse_dns_name(text: str) -> str | None:
-    """Read a name in the DNS in its one form: lower case, no dot at its end; None if it is none.
+    """Return a DNS name in canonical form, lower case without a final dot; None if invalid.
 
-    An address is none, nor what looks like a part of one: the last label is no number.
+    IP addresses and their parts are invalid: the last label must not be a number.
     """
     name = text.lower().removesuffix(".")
     good = len(name) <= 253 and _DNS_NAME.fullmatch(name) and not name.rpartition(".")[2].isdigit()
@@ -160,7 +161,7 @@ def parse_dns_name(text: str) -> str | None:
 
 
 def addresses(fields: Fields, name: str, texts: Iterable[str]) -> tuple[IpAddress, ...]:
-    """Return the IP addresses that texts at a key are; each that is none is refused."""
+    """Return the IP addresses of texts at a key; an invalid one refuses the object."""
     found = []
     for text in texts:
         parsed = parse_address(text)
@@ -172,9 +173,9 @@ def addresses(fields: Fields, name: str, texts: Iterable[str]) -> tuple[IpAddres
 
 
 def parse_network(text: object) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
-    """Read a range of addresses; None for none. Host bits say nothing, as in OSM; a prefix is a number.
+    """Return an IP range, None if invalid. Host bits are ignored, as in OSM; the prefix must be a number.
 
-    One of IPv4 in IPv6's form (`::ffff:10.0.0.0/104`) is that of IPv4: so packets come and go.
+    An IPv4-mapped range (`::ffff:10.0.0.0/104`) becomes the IPv4 range, because packets have these addresses.
     """
     address, _, prefix = text.partition("/") if isinstance(text, str) else ("", "", "")
     if not (prefix.isascii() and prefix.isdigit()) or "%" in address:
@@ -190,11 +191,12 @@ def parse_network(text: object) -> ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def ranges(fields: Fields, name: str) -> tuple[str, ...]:
-    """Return a list of ranges of either family, those of IPv4 first, sorted, each once."""
+    """Return a list of IP ranges, sorted, each once; a range with host bits refuses the object."""
     found = set()
     for path, item in fields.items(name):
         try:
             network = ipaddress.ip_network(item if isinstance(item, str) and "%" not in item else "")
+            # parse_network turns an IPv4-mapped range into an IPv4 range.
             found.add(parse_network(str(network)) or network)
         except ValueError:
             fields.notes.refuse(Code.WRONG_VALUE, path, RANGE_RULE, item)
@@ -202,7 +204,7 @@ def ranges(fields: Fields, name: str) -> tuple[str, ...]:
 
 
 def port_or_digits(fields: Fields, name: str) -> Port | None:
-    """Return an optional port that may also be written as text of digits, as SMI v1alpha1 has it."""
+    """Return an optional port, which may also be a text of digits, as in SMI v1alpha1."""
     value = fields.raw(name)
     if isinstance(value, str):
         number = int(value) if value.isascii() and value.isdigit() and len(value) <= 5 else 0

@@ -1,4 +1,4 @@
-"""The meaning of each field, kind by kind: one table for each origin of kinds.
+"""Meanings of all fields, kind by kind, with one module for each origin of kinds.
 
-It never repeats a type or a default: the readers have them.
+Types and defaults are never repeated here, because the readers have them.
 """

@@ -1,4 +1,4 @@
-"""Kubernetes' kinds: what a mesh needs of them."""
+"""Kubernetes' kinds, with the fields that a mesh needs."""
 
 from typing import Final
 
@@ -17,33 +17,33 @@ from meshwright.specs.reference.meaning import (
 from meshwright.specs.reference.meanings.own_kinds import OF_NAMESPACE, OF_POD, OF_SERVICE, OF_TEMPLATE
 from meshwright.specs.values.protocols import BY_NAME
 
-_ACCOUNT: Final = Meaning("The ServiceAccount: the identity.", "`default`", NAME)
-_PROTOCOL: Final = Meaning("The transport; a port that is not TCP is left out.")
+_ACCOUNT: Final = Meaning("The ServiceAccount, which is the identity.", "`default`", NAME)
+_PROTOCOL: Final = Meaning("The transport protocol; ports other than TCP are left out.")
 _CONTAINER_PORTS: Final[Meanings] = {
-    "ports": Meaning("Where they listen."),
-    "ports[].containerPort": Meaning("The number."),
-    "ports[].name": Meaning("Its name, which a Service's `targetPort` may say."),
+    "ports": Meaning("The ports of the container."),
+    "ports[].containerPort": Meaning("The port number."),
+    "ports[].name": Meaning("The port's name; a Service's `targetPort` can refer to it."),
     "ports[].protocol": _PROTOCOL,
 }
 _POD_SPEC: Final[Meanings] = {
-    "spec": Meaning("What runs."),
+    "spec": Meaning("The specification of the Pod."),
     "spec.serviceAccountName": _ACCOUNT,
-    "spec.containers": Meaning("The containers, for their ports."),
+    "spec.containers": Meaning("The containers; only their ports are read."),
     **under("spec.containers[]", _CONTAINER_PORTS),
-    "spec.initContainers": Meaning("The containers that run first, for the ports of those that stay."),
-    "spec.initContainers[].restartPolicy": Meaning("`Always` for one that stays: a sidecar."),
+    "spec.initContainers": Meaning("The init containers; only the ports of sidecars among them are read."),
+    "spec.initContainers[].restartPolicy": Meaning("`Always` for a sidecar, which keeps running."),
     **under("spec.initContainers[]", _CONTAINER_PORTS),
 }
 _OLDER_ACCOUNT: Final[Meanings] = {
     "spec.serviceAccount": Meaning("An older name of `serviceAccountName`.", form=NAME)
 }
 _TEMPLATE: Final[Meanings] = {
-    "template": Meaning("What pods are made of; without it nothing is known of them."),
+    "template": Meaning("The Pod template; without a template the object is not used."),
     **under(
         "template",
         {
-            "metadata": Meaning("What is said of its pods."),
-            "metadata.labels": Meaning("Their labels, by which Services select them."),
+            "metadata": Meaning("The metadata of the Pods."),
+            "metadata.labels": Meaning("The labels of the Pods; Services select Pods by their labels."),
             **OF_TEMPLATE,
             **_POD_SPEC,
             **_OLDER_ACCOUNT,
@@ -52,118 +52,139 @@ _TEMPLATE: Final[Meanings] = {
 }
 _SLICE_PORTS: Final[Meanings] = {
     "ports": Meaning("The ports of all addresses."),
-    "ports[].port": Meaning("The number; a port without one is left out."),
+    "ports[].port": Meaning("The port number; a port without a number is left out."),
     "ports[].name": Meaning("The name of the Service's port."),
     "ports[].protocol": _PROTOCOL,
 }
 
-_SAID: Final = "lint says (MW2027)"
+_SAID: Final = "is reported by lint (MW2027)"
 
 NAMESPACE: Final[Meanings] = {
-    "metadata.name": Meaning("The namespace.", form=LABEL),
+    "metadata.name": Meaning("The name of the namespace.", form=LABEL),
     "metadata.labels": Meaning("Labels."),
     **OF_NAMESPACE,
 }
 SERVICE_ACCOUNT: Final[Meanings] = {}
 SERVICE: Final[Meanings] = {
-    "metadata.name": Meaning("The object's name.", form=LABEL),
-    "metadata.creationTimestamp": Meaning("Of several Services that claim the same the oldest has it."),
-    **OF_SERVICE,
-    "spec": Meaning("How it is called, and who stands behind it."),
-    "spec.type": Meaning("Of an `ExternalName` nothing is made; all others are the same here."),
-    "spec.clusterIP": Meaning(
-        "Its address; `None` for a headless Service.", "one of the setting `virtual_addresses`", CLUSTER_IP
+    "metadata.name": Meaning("The name of the object.", form=LABEL),
+    "metadata.creationTimestamp": Meaning(
+        "The age; if several Services claim the same address, or disagree about a port of a "
+        "workload, the oldest has precedence."
     ),
-    "spec.clusterIPs": Meaning("All its addresses, where it has one of each family.", form=CLUSTER_IP),
-    "spec.publishNotReadyAddresses": Meaning("Whether calls go to workloads that are not ready as well."),
+    **OF_SERVICE,
+    "spec": Meaning("The ports of the Service, and the selection of its workloads."),
+    "spec.type": Meaning("A Service of type `ExternalName` is not used; all other types are treated alike."),
+    "spec.clusterIP": Meaning(
+        "The IP address; `None` for a headless Service.",
+        "an address from the setting `virtual_addresses`",
+        CLUSTER_IP,
+    ),
+    "spec.clusterIPs": Meaning("All IP addresses, if there is one of each family.", form=CLUSTER_IP),
+    "spec.publishNotReadyAddresses": Meaning("Whether workloads that are not ready receive requests too."),
     **{
-        f"metadata.annotations.{each}": Meaning(f"Has no effect; `Auto` {_SAID}.", "`Disabled`", WHATEVER)
+        f"metadata.annotations.{each}": Meaning(f"No effect; `Auto` {_SAID}.", "`Disabled`", WHATEVER)
         for each in TOPOLOGY_ANNOTATIONS
     },
-    "spec.internalTrafficPolicy": Meaning(f"Has no effect; `Local` {_SAID}.", "`Cluster`", WHATEVER),
-    "spec.sessionAffinity": Meaning(f"Has no effect; `ClientIP` {_SAID}.", "`None`", WHATEVER),
-    "spec.trafficDistribution": Meaning(f"Has no effect, which {_SAID}.", form=WHATEVER),
-    "spec.externalIPs": Meaning(f"Have no effect, which {_SAID}.", form=WHATEVER),
-    "spec.selector": Meaning("The labels of the workloads behind it.", "nobody; see EndpointSlice"),
-    "spec.ports": Meaning("Its ports; of two with one number the first counts."),
-    "spec.ports[].port": Meaning("The number."),
-    "spec.ports[].name": Meaning("Its name; one such as `grpc-api` says the protocol, after `appProtocol`."),
+    "spec.internalTrafficPolicy": Meaning(f"No effect; `Local` {_SAID}.", "`Cluster`", WHATEVER),
+    "spec.sessionAffinity": Meaning(f"No effect; `ClientIP` {_SAID}.", "`None`", WHATEVER),
+    "spec.trafficDistribution": Meaning(f"No effect; any value {_SAID}.", form=WHATEVER),
+    "spec.externalIPs": Meaning(f"No effect; any value {_SAID}.", form=WHATEVER),
+    "spec.selector": Meaning("The labels of the Service's workloads.", "none; see EndpointSlice"),
+    "spec.ports": Meaning("The ports; of two with the same number, the first counts."),
+    "spec.ports[].port": Meaning("The port number."),
+    "spec.ports[].name": Meaning(
+        "The port's name; a name such as `grpc-api` gives the protocol if `appProtocol` is missing."
+    ),
     "spec.ports[].targetPort": Meaning(
-        "The workloads' port: a number, or a port's name; 0 is none.", "what `port` says", PORT_NAME
+        "The workloads' port: a number or the name of a port; 0 counts as missing.",
+        "the value of `port`",
+        PORT_NAME,
     ),
     "spec.ports[].protocol": _PROTOCOL,
     "spec.ports[].appProtocol": Meaning(
-        f"What is spoken: {', '.join(sorted(BY_NAME))}; another is tcp.", "by the name, then the number"
+        f"The protocol: {', '.join(sorted(BY_NAME))}; any other value means tcp.",
+        "by the port's name, then its number",
     ),
 }
 POD: Final[Meanings] = {
     "metadata.labels": Meaning(
-        "Labels, by which Services select it; `meshwright.dev/proxy-uuid` is its sidecar's UUID, a DNS "
-        "label, or `metadata.uid`: its own UID."
+        "The labels; Services select Pods by their labels. The label "
+        "`meshwright.dev/proxy-uuid` has the UUID of the sidecar: a DNS label, or "
+        "`metadata.uid` for the Pod's own UID."
     ),
     "metadata.creationTimestamp": Meaning(
-        "Of several equally ready Pods with one address the youngest has it."
+        "The age; of several equally ready Pods with the same address, the youngest has the address."
     ),
     "metadata.uid": Meaning(
-        "Its UID, which is its sidecar's UUID where that label says so; who joins by its ServiceAccount's "
-        "token must be this Pod.",
+        "The Pod's UID. It is the sidecar's UUID if the label above has the value "
+        "`metadata.uid`. A sidecar that joins with a ServiceAccount token must be in the Pod "
+        "with this UID.",
     ),
     "metadata.deletionTimestamp": Meaning(
-        "When it is to end; it is called only where nobody behind the Service is ready.",
-        "it stays",
+        "The time of deletion; a terminating Pod receives requests only if no workload of the"
+        " Service is ready.",
+        "the Pod stays",
         raw=WHATEVER,
     ),
     **OF_POD,
     **_POD_SPEC,
     "spec.hostNetwork": Meaning(
-        "Whether it has its machine's address; without a sidecar, that tells nobody who answers there."
+        "Whether the Pod has the address of its node; without a sidecar, this address does "
+        "not identify the Pod."
     ),
     **_OLDER_ACCOUNT,
-    "spec.nodeName": Meaning("The node that it runs on, for people to see; who joins must run there."),
-    "status": Meaning("What became of it."),
-    "status.phase": Meaning("One that has `Succeeded` or `Failed` is not used."),
-    "status.podIP": Meaning("Where it is reached.", "it is not called yet", ADDRESS),
-    "status.podIPs": Meaning("All its addresses, where it has one of each family."),
-    "status.podIPs[].ip": Meaning("The address.", form=ADDRESS),
-    "status.conditions": Meaning("How it is; of its conditions `Ready` is read.", "it gets no calls"),
-    "status.conditions[].type": Meaning("Which one."),
-    "status.conditions[].status": Meaning("With anything but `True`, a Pod gets no calls."),
+    "spec.nodeName": Meaning("The node of the Pod, for display; a sidecar that joins must run on this node."),
+    "status": Meaning("The state of the Pod."),
+    "status.phase": Meaning("A Pod that has `Succeeded` or `Failed` is not used."),
+    "status.podIP": Meaning("The IP address of the Pod.", "the Pod receives no requests yet", ADDRESS),
+    "status.podIPs": Meaning("All IP addresses, if there is one of each family."),
+    "status.podIPs[].ip": Meaning("The IP address.", form=ADDRESS),
+    "status.conditions": Meaning(
+        "The conditions of the Pod; only `Ready` is read.", "the Pod receives no requests"
+    ),
+    "status.conditions[].type": Meaning("The type of the condition."),
+    "status.conditions[].status": Meaning("The Pod receives requests only if `Ready` is `True`."),
 }
 POD_TEMPLATE: Final[Meanings] = _TEMPLATE
-CONTROLLER: Final[Meanings] = {"spec": Meaning("What is run."), **under("spec", _TEMPLATE)}
+CONTROLLER: Final[Meanings] = {
+    "spec": Meaning("The specification of the object."),
+    **under("spec", _TEMPLATE),
+}
 SCALED: Final[Meanings] = {
     **CONTROLLER,
     "metadata.ownerReferences": Meaning(
-        "What made it; with that and no replicas it is not used.", form=WHATEVER
+        "The owners; an object with an owner and without replicas is not used.", form=WHATEVER
     ),
-    "spec.replicas": Meaning("How many pods; only 0 means something here.", raw=WHATEVER),
+    "spec.replicas": Meaning("The number of Pods; only 0 has an effect here.", raw=WHATEVER),
 }
 CRON_JOB: Final[Meanings] = {
-    "spec": Meaning("What is run."),
-    "spec.jobTemplate": Meaning("What its Jobs are made of."),
-    "spec.jobTemplate.spec": Meaning("What is run."),
+    "spec": Meaning("The specification of the object."),
+    "spec.jobTemplate": Meaning("The template of the Jobs."),
+    "spec.jobTemplate.spec": Meaning("The specification of the Jobs."),
     **under("spec.jobTemplate.spec", _TEMPLATE),
 }
 ENDPOINT_SLICE: Final[Meanings] = {
-    "metadata.labels": Meaning("Labels; one is read."),
-    "metadata.labels.kubernetes.io/service-name": Meaning("The Service it belongs to."),
-    "addressType": Meaning("What its addresses are; host names (`FQDN`) are not used."),
-    "endpoints": Meaning("Who stands behind the Service."),
-    "endpoints[].addresses": Meaning("The addresses, all of one workload.", form=ADDRESS),
-    "endpoints[].conditions": Meaning("How it is."),
-    "endpoints[].conditions.ready": Meaning("Whether it takes calls."),
-    "endpoints[].conditions.terminating": Meaning("Whether it is about to end."),
+    "metadata.labels": Meaning("The labels; only one is read."),
+    "metadata.labels.kubernetes.io/service-name": Meaning("The Service of the EndpointSlice."),
+    "addressType": Meaning("The type of the addresses; host names (`FQDN`) are not used."),
+    "endpoints": Meaning("The endpoints of the Service."),
+    "endpoints[].addresses": Meaning("The addresses of the endpoint, all of one workload.", form=ADDRESS),
+    "endpoints[].conditions": Meaning("The state of the endpoint."),
+    "endpoints[].conditions.ready": Meaning("Whether the endpoint receives requests."),
+    "endpoints[].conditions.terminating": Meaning("Whether the endpoint is terminating."),
     "endpoints[].conditions.serving": Meaning(
-        "Whether one that is about to end still answers; it is called where nobody is ready."
+        "Whether a terminating endpoint still answers; it then receives requests if no endpoint is ready."
     ),
-    "endpoints[].zone": Meaning("The zone it is in, which becomes its locality."),
+    "endpoints[].zone": Meaning("The zone of the endpoint, which becomes its locality."),
     **_SLICE_PORTS,
 }
 ENDPOINTS: Final[Meanings] = {
-    "subsets": Meaning("Who stands behind the Service of the same name; all have the same ports."),
-    "subsets[].addresses": Meaning("Who is ready."),
-    "subsets[].addresses[].ip": Meaning("The address.", form=ADDRESS),
-    "subsets[].notReadyAddresses": Meaning("Who is not."),
-    "subsets[].notReadyAddresses[].ip": Meaning("The address.", form=ADDRESS),
+    "subsets": Meaning(
+        "The endpoints of the Service of the same name; all subsets must have the same ports."
+    ),
+    "subsets[].addresses": Meaning("The ready addresses."),
+    "subsets[].addresses[].ip": Meaning("The IP address.", form=ADDRESS),
+    "subsets[].notReadyAddresses": Meaning("The addresses that are not ready."),
+    "subsets[].notReadyAddresses[].ip": Meaning("The IP address.", form=ADDRESS),
     **under("subsets[]", _SLICE_PORTS),
 }

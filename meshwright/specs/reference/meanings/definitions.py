@@ -1,8 +1,8 @@
-"""The kinds that a cluster is told of, and what it is told besides their fields.
+"""Facts of CustomResourceDefinitions besides the fields: short names, columns and rules.
 
-Short names are those of the kinds' own projects. A rule is what the reader refuses and no schema can: what a
-field must be to another one of its object (CEL, as Kubernetes has it). What one must be to the object's
-namespace, or that a regular expression is one, only the reader says.
+Short names are those of the kinds' own projects. A rule (CEL) expresses a refusal of the reader that a schema
+cannot express: a relation between two fields of one object. Only the reader can check relations to the
+object's namespace, and regular expressions.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ from meshwright.specs.values.durations import LIFE_RULE
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What must hold of the value at a place such as `spec.rules[]`, which is `self`, else the message."""
+    """Condition (CEL) for the value (`self`) at a place such as `spec.rules[]`, with its error message."""
 
     place: str
     holds: str
@@ -47,7 +47,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What `kubectl get` prints: the first of the paths whose field a version has."""
+    """Column of `kubectl get`: the first of the paths that exists in a version."""
 
     name: str
     paths: tuple[str, ...]
@@ -58,10 +58,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class DefinitionFacts:
-    """What a CustomResourceDefinition says of a kind besides its fields.
+    """Facts of a CustomResourceDefinition besides the fields.
 
-    `keys` are lists whose items must differ in a field, by place. `status` is whether what becomes of an
-    object is written into it as conditions, `words` are fields of text in its place.
+    `keys` are lists by place, with the field that must differ between items. `status` is True if the status
+    has conditions, and `words` are text fields in its place.
     """
 
     short_names: tuple[str, ...]
@@ -73,7 +73,7 @@ class DefinitionFacts:
     words: tuple[str, ...] = ()
 
 
-AGE: Final = Column("Age", ("metadata.creationTimestamp",), "How long it has been there.", "date")
+AGE: Final = Column("Age", ("metadata.creationTimestamp",), "The age of the object.", "date")
 _OURS: Final = "meshwright"
 _SMI: Final = (_OURS, "smi")
 _OSM: Final = (_OURS, "osm")
@@ -91,15 +91,19 @@ INSTALLED: Final[Mapping[Kind, DefinitionFacts]] = {
         short_names=("wl",),
         categories=(_OURS,),
         columns=(
-            Column("Account", ("spec.serviceAccount",), "Its identity."),
-            Column("Address", ("spec.address",), "Where peers reach it."),
-            Column("Accepted", ('status.conditions[?(@.type=="Accepted")].status',), "Whether it is read."),
+            Column("Account", ("spec.serviceAccount",), "The identity."),
+            Column("Address", ("spec.address",), "The address for other workloads."),
+            Column(
+                "Accepted",
+                ('status.conditions[?(@.type=="Accepted")].status',),
+                "Whether the object is valid.",
+            ),
             Column(
                 "Programmed",
                 ('status.conditions[?(@.type=="Programmed")].status',),
-                "Whether proxies have what follows from it.",
+                "Whether proxies have accepted the resulting configuration.",
             ),
-            Column("Sidecar", ("spec.uuid",), "Its sidecar's UUID.", wide=True),
+            Column("Sidecar", ("spec.uuid",), "The UUID of the sidecar.", wide=True),
         ),
         rules=(
             Rule(
@@ -122,11 +126,9 @@ INSTALLED: Final[Mapping[Kind, DefinitionFacts]] = {
         short_names=("tt",),
         categories=_SMI,
         columns=(
-            Column(
-                "Destination", ("spec.destination.name", "destination.name"), "The identity that is called."
-            ),
-            Column("Sources", ("spec.sources[*].name", "sources[*].name"), "The identities that may call."),
-            Column("Rules", ("spec.rules[*].name", "specs[*].name"), "What may be called.", wide=True),
+            Column("Destination", ("spec.destination.name", "destination.name"), "The called identity."),
+            Column("Sources", ("spec.sources[*].name", "sources[*].name"), "The allowed clients."),
+            Column("Rules", ("spec.rules[*].name", "specs[*].name"), "The allowed routes.", wide=True),
         ),
         rules=tuple(
             Rule(
@@ -138,20 +140,22 @@ INSTALLED: Final[Mapping[Kind, DefinitionFacts]] = {
     HTTP_ROUTE_GROUP: DefinitionFacts(
         short_names=("htr",),
         categories=_SMI,
-        columns=(Column("Matches", ("spec.matches[*].name", "matches[*].name"), "Their names."),),
+        columns=(
+            Column("Matches", ("spec.matches[*].name", "matches[*].name"), "The names of the matches."),
+        ),
         keys={"spec.matches": "name", "matches": "name"},
     ),
     TCP_ROUTE: DefinitionFacts(
         short_names=("tr",),
         categories=_SMI,
-        columns=(Column("Ports", ("spec.matches.ports",), "The ports; none is every port."),),
+        columns=(Column("Ports", ("spec.matches.ports",), "The ports; an empty list means every port."),),
     ),
     TRAFFIC_SPLIT: DefinitionFacts(
         short_names=("ts",),
         categories=_SMI,
         columns=(
-            Column(SERVICE.name, ("spec.service",), "The service whose calls are split."),
-            Column("Backends", ("spec.backends[*].service",), "To whom."),
+            Column(SERVICE.name, ("spec.service",), "The service with the requests to split."),
+            Column("Backends", ("spec.backends[*].service",), "The services that receive the requests."),
         ),
         keys={"spec.backends": "service"},
     ),
@@ -160,9 +164,11 @@ INSTALLED: Final[Mapping[Kind, DefinitionFacts]] = {
         categories=_OSM,
         words=("state",),
         columns=(
-            Column("Role", ("spec.role", "spec.intent"), "Whether it signs."),
-            Column("State", ("status.state",), "How far it has come."),
-            Column("Secret", ("spec.provider.tresor.ca.secretRef.name",), "Where it is.", wide=True),
+            Column("Role", ("spec.role", "spec.intent"), "Whether the root signs."),
+            Column("State", ("status.state",), "The progress of the root."),
+            Column(
+                "Secret", ("spec.provider.tresor.ca.secretRef.name",), "The name of the Secret.", wide=True
+            ),
         ),
         rules=(
             Rule(
@@ -176,22 +182,22 @@ INSTALLED: Final[Mapping[Kind, DefinitionFacts]] = {
         short_names=("retry",),
         categories=_OSM,
         columns=(
-            Column("Source", ("spec.source.name",), "Who calls."),
-            Column("Destinations", ("spec.destinations[*].name",), "Which services."),
-            Column("On", ("spec.retryPolicy.retryOn",), "What is tried again."),
+            Column("Source", ("spec.source.name",), "The client."),
+            Column("Destinations", ("spec.destinations[*].name",), "The called services."),
+            Column("On", ("spec.retryPolicy.retryOn",), "The conditions for a retry."),
         ),
     ),
     ROUTE_POLICY: DefinitionFacts(
         short_names=("rp",),
         categories=(_OURS,),
-        columns=(Column(SERVICE.name, ("spec.service",), "The service that is called."),),
+        columns=(Column(SERVICE.name, ("spec.service",), "The called service."),),
     ),
     UPSTREAM_POLICY: DefinitionFacts(
         short_names=("up",),
         categories=(_OURS,),
         columns=(
-            Column(SERVICE.name, ("spec.service",), "The service that answers."),
-            Column("Balancing", ("spec.loadBalancing.policy",), "Which endpoint is chosen."),
+            Column(SERVICE.name, ("spec.service",), "The called service."),
+            Column("Balancing", ("spec.loadBalancing.policy",), "The load balancing algorithm."),
         ),
         rules=(
             Rule(
@@ -214,40 +220,40 @@ INSTALLED: Final[Mapping[Kind, DefinitionFacts]] = {
     EXTERNAL_AUTHORIZATION: DefinitionFacts(
         short_names=("extauthz",),
         categories=(_OURS,),
-        columns=(Column("Host", ("spec.host",), "Who is asked."),),
+        columns=(Column("Host", ("spec.host",), "The external authorizer."),),
     ),
     MUTUAL_TLS: DefinitionFacts(
         short_names=("mtls",),
         categories=(_OURS,),
-        columns=(Column("Mode", ("spec.mode",), "Whether some callers need no certificate."),),
+        columns=(Column("Mode", ("spec.mode",), "Whether some clients need no certificate."),),
     ),
     TELEMETRY: DefinitionFacts(
         short_names=("telemetry",),
         categories=_OSM,
-        columns=(Column("Selector", ("spec.selector",), "Whose traffic.", wide=True),),
+        columns=(Column("Selector", ("spec.selector",), "The labels of the workloads.", wide=True),),
     ),
     EXTENSION_SERVICE: DefinitionFacts(
         short_names=("extsvc",),
         categories=_OSM,
         columns=(
-            Column("Host", ("spec.host",), "Where it is."),
-            Column("Port", ("spec.port",), "Its port."),
+            Column("Host", ("spec.host",), "The DNS name or IP address."),
+            Column("Port", ("spec.port",), "The port."),
         ),
     ),
     UPSTREAM_TRAFFIC_SETTING: DefinitionFacts(
         short_names=("upstreamtrafficsetting",),
         categories=_OSM,
-        columns=(Column("Host", ("spec.host",), "Whose calls are limited."),),
+        columns=(Column("Host", ("spec.host",), "The limited host."),),
         keys={"spec.httpRoutes": "path"},
     ),
     EGRESS: DefinitionFacts(
         short_names=("egress",),
         categories=_OSM,
         columns=(
-            Column("Sources", ("spec.sources[*].name",), "Whose calls."),
+            Column("Sources", ("spec.sources[*].name",), "The clients."),
             Column("Hosts", ("spec.hosts",), "The hosts."),
             Column("Ports", ("spec.ports[*].number",), "The ports."),
-            Column("Addresses", ("spec.ipAddresses",), "The ranges of addresses.", wide=True),
+            Column("Addresses", ("spec.ipAddresses",), "The IP ranges.", wide=True),
         ),
     ),
     MESH_CONFIG: DefinitionFacts(
@@ -257,7 +263,7 @@ INSTALLED: Final[Mapping[Kind, DefinitionFacts]] = {
             Column(
                 "Permissive",
                 ("spec.traffic.enablePermissiveTrafficPolicyMode",),
-                "Whether everybody may call everybody.",
+                "Whether all clients may call all services.",
                 "boolean",
             ),
             Column(
@@ -286,9 +292,9 @@ INSTALLED: Final[Mapping[Kind, DefinitionFacts]] = {
         categories=(_OURS,),
         words=("currentStatus", "reason"),
         columns=(
-            Column("Backends", ("spec.backends[*].name",), "The services that may be called."),
-            Column("Sources", ("spec.sources[*].name",), "By whom."),
+            Column("Backends", ("spec.backends[*].name",), "The called services."),
+            Column("Sources", ("spec.sources[*].name",), "The allowed clients."),
         ),
     ),
 }
-"""All kinds that are no part of Kubernetes and that are read, but for UDPRoute, which is refused."""
+"""All kinds with a reader that are not Kubernetes' own, except UDPRoute, which is refused."""

@@ -1,4 +1,4 @@
-"""The kinds in the order of the page, what each is for, and what its fields mean."""
+"""Kinds in the order of the page, with their purpose and the meanings of their fields."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -9,51 +9,72 @@ from meshwright.specs.reference.meaning import Meanings
 from meshwright.specs.reference.meanings import core, osm, osm_policy, policy, smi
 from meshwright.specs.reference.meanings import own_kinds as own
 
-_CONTROLLER: Final = "Makes pods; what they will be is known before they run."
+_CONTROLLER: Final = "A controller of Pods, read to check its Pods before they run."
 
 KINDS: Final[Mapping[Kind, tuple[str, Meanings]]] = {
-    kinds.WORKLOAD: ("Something that runs on a plain machine, with or without a sidecar.", own.WORKLOAD),
-    kinds.TRAFFIC_TARGET: ("Who may call whom, by which routes.", smi.TRAFFIC_TARGET),
-    kinds.HTTP_ROUTE_GROUP: ("Kinds of HTTP requests, by name.", smi.HTTP_ROUTE_GROUP),
-    kinds.TCP_ROUTE: ("Connections whatever they carry.", smi.TCP_ROUTE),
-    kinds.TRAFFIC_SPLIT: ("To which services the calls of one go, in which ratio.", smi.TRAFFIC_SPLIT),
-    kinds.ROUTE_POLICY: ("What becomes of requests on their way to a service.", policy.ROUTE_POLICY),
-    kinds.UPSTREAM_POLICY: ("How callers reach the endpoints of a service.", policy.UPSTREAM_POLICY),
+    kinds.WORKLOAD: ("A process on a machine without Kubernetes, with or without a sidecar.", own.WORKLOAD),
+    kinds.TRAFFIC_TARGET: (
+        "Permission for clients to call a service account, by routes.",
+        smi.TRAFFIC_TARGET,
+    ),
+    kinds.HTTP_ROUTE_GROUP: ("Named matches for HTTP requests.", smi.HTTP_ROUTE_GROUP),
+    kinds.TCP_ROUTE: ("Match for TCP connections with any content.", smi.TCP_ROUTE),
+    kinds.TRAFFIC_SPLIT: (
+        "Division of a service's requests among other services, by weight.",
+        smi.TRAFFIC_SPLIT,
+    ),
+    kinds.ROUTE_POLICY: (
+        "Timeouts, headers, mirrors and faults for requests to a service.",
+        policy.ROUTE_POLICY,
+    ),
+    kinds.UPSTREAM_POLICY: (
+        "Load balancing, health checks and outlier detection for a service.",
+        policy.UPSTREAM_POLICY,
+    ),
     kinds.EXTERNAL_AUTHORIZATION: (
-        "Who is asked about requests that policy admits.",
+        "External authorizer for requests that policy allows.",
         policy.EXTERNAL_AUTHORIZATION,
     ),
-    kinds.MUTUAL_TLS: ("Who must show a certificate, and who may call in plain text.", policy.MUTUAL_TLS),
-    kinds.EGRESS: ("What may leave the mesh, and whose calls.", osm_policy.EGRESS),
-    kinds.RETRY: ("What a caller tries again.", osm_policy.RETRY),
+    kinds.MUTUAL_TLS: (
+        "Clients that need a certificate, and clients that may use plain text.",
+        policy.MUTUAL_TLS,
+    ),
+    kinds.EGRESS: ("Permission for clients to call destinations outside the mesh.", osm_policy.EGRESS),
+    kinds.RETRY: ("Retries of a client's requests.", osm_policy.RETRY),
     kinds.UPSTREAM_TRAFFIC_SETTING: (
-        "How much of what a service is sent is taken, at once and in a time.",
+        "Limits of connections and requests to a service, at once and per unit of time.",
         osm_policy.UPSTREAM_TRAFFIC_SETTING,
     ),
-    kinds.TELEMETRY: ("What sidecars tell of requests and connections, and whom.", osm_policy.TELEMETRY),
+    kinds.TELEMETRY: ("Access logs and traces of sidecars, and their destinations.", osm_policy.TELEMETRY),
     kinds.EXTENSION_SERVICE: (
-        "A server beside the mesh that sidecars ask or tell.",
+        "A server outside the mesh that sidecars call, for example a log collector.",
         osm_policy.EXTENSION_SERVICE,
     ),
-    kinds.MESH_ROOT_CERTIFICATE: ("A root of the mesh, and whether it signs.", osm.MESH_ROOT_CERTIFICATE),
+    kinds.MESH_ROOT_CERTIFICATE: (
+        "A root certificate of the mesh, and whether it signs.",
+        osm.MESH_ROOT_CERTIFICATE,
+    ),
     kinds.MESH_CONFIG: ("The settings of the mesh.", osm.MESH_CONFIG),
-    kinds.INGRESS_BACKEND: ("Who may call from outside the mesh, and which ports.", osm.INGRESS_BACKEND),
-    kinds.NAMESPACE: ("A namespace, and what holds for all that runs in it.", core.NAMESPACE),
+    kinds.INGRESS_BACKEND: (
+        "Permission for clients outside the mesh to call ports of services.",
+        osm.INGRESS_BACKEND,
+    ),
+    kinds.NAMESPACE: ("A namespace, with settings for all its workloads.", core.NAMESPACE),
     kinds.SERVICE_ACCOUNT: ("An identity.", core.SERVICE_ACCOUNT),
-    kinds.SERVICE: ("A name that is called, and who stands behind it.", core.SERVICE),
+    kinds.SERVICE: ("A name for clients, with ports and workloads.", core.SERVICE),
     kinds.ENDPOINT_SLICE: (
-        "Addresses behind a Service, as Kubernetes or anybody has them.",
+        "Endpoints of a Service, from Kubernetes or written by hand.",
         core.ENDPOINT_SLICE,
     ),
-    kinds.ENDPOINTS: ("The same in Kubernetes' older form.", core.ENDPOINTS),
-    kinds.POD: ("Something that runs in Kubernetes, intercepted transparently.", core.POD),
+    kinds.ENDPOINTS: ("Endpoints of a Service, in Kubernetes' older form.", core.ENDPOINTS),
+    kinds.POD: ("A Pod in Kubernetes, with transparent interception.", core.POD),
     kinds.DEPLOYMENT: (_CONTROLLER, core.SCALED),
     kinds.REPLICA_SET: (_CONTROLLER, core.SCALED),
     kinds.REPLICATION_CONTROLLER: (_CONTROLLER, core.SCALED),
     kinds.STATEFUL_SET: (_CONTROLLER, core.SCALED),
     kinds.DAEMON_SET: (_CONTROLLER, core.CONTROLLER),
     kinds.JOB: (_CONTROLLER, core.CONTROLLER),
-    kinds.CRON_JOB: ("Makes Jobs.", core.CRON_JOB),
-    kinds.POD_TEMPLATE: ("What pods are made of, as an object of its own.", core.POD_TEMPLATE),
+    kinds.CRON_JOB: ("A controller of Jobs, read to check their Pods before they run.", core.CRON_JOB),
+    kinds.POD_TEMPLATE: ("A Pod template as an object of its own.", core.POD_TEMPLATE),
 }
-"""All that are read, but for UDPRoute, which is refused."""
+"""All kinds with a reader, except UDPRoute, which is refused."""

@@ -1,4 +1,4 @@
-"""Open Service Mesh's own kinds."""
+"""Open Service Mesh's own kinds in the API group config.openservicemesh.io, and IngressBackend."""
 
 from typing import Final
 
@@ -27,145 +27,179 @@ from meshwright.specs.reference.meaning import (
 _DRIVER: Final[Meanings] = {
     "sidecarName": Meaning("The driver's name, such as envoy."),
     "sidecarImage": Meaning(
-        "Its image; for the mesh's driver, where `spec.sidecar` says none.", "the server's"
+        "The sidecar image of this driver, if `spec.sidecar` has none.", "the server's setting"
     ),
-    "sidecarWindowsImage": Meaning("The same on Windows.", "the server's"),
+    "sidecarWindowsImage": Meaning("The sidecar image on Windows.", "the server's setting"),
     "sidecarImageWindowsImage": Meaning("An older name of `sidecarWindowsImage`."),
-    "initContainerImage": Meaning("The image that sets up interception, in the same way.", "the server's"),
-    "proxyServerPort": Meaning("Where its sidecars dial in.", "the driver's"),
-    "sidecarDisabledMTLS": Meaning("Must be false: there is no mesh without mutual TLS, and it stays."),
+    "initContainerImage": Meaning(
+        "The image that sets up interception, if `spec.sidecar` has none.", "the server's setting"
+    ),
+    "proxyServerPort": Meaning("The port of the server for this driver's sidecars.", "the driver's own"),
+    "sidecarDisabledMTLS": Meaning(
+        "Must be false, because mutual TLS cannot be disabled; true has no effect and is an error for lint."
+    ),
 }
 _SIDECAR: Final[Meanings] = {
-    "sidecarClass": Meaning("The mesh's sidecar driver.", "`MESHWRIGHT_SIDECAR_CLASS`, else `envoy`"),
-    "sidecarDrivers": Meaning("Drivers, and what their sidecars have of their own."),
+    "sidecarClass": Meaning("The sidecar driver of the mesh.", "`MESHWRIGHT_SIDECAR_CLASS`, else `envoy`"),
+    "sidecarDrivers": Meaning("The drivers, with settings of their own."),
     **under("sidecarDrivers[]", _DRIVER),
-    "logLevel": Meaning("How much sidecars log."),
-    "sidecarImage": Meaning("The image of the mesh's driver.", "what `envoyImage` says"),
+    "logLevel": Meaning("The log level of sidecars."),
+    "sidecarImage": Meaning("The sidecar image of the mesh's driver.", "the value of `envoyImage`"),
     "envoyImage": Meaning("An older name of `sidecarImage`."),
-    "sidecarWindowsImage": Meaning("The same on Windows.", "what `envoyWindowsImage` says"),
+    "sidecarWindowsImage": Meaning("The sidecar image on Windows.", "the value of `envoyWindowsImage`"),
     "envoyWindowsImage": Meaning("An older name of `sidecarWindowsImage`."),
     "initContainerImage": Meaning("The image that sets up interception."),
-    "tlsMinProtocolVersion": Meaning("The oldest TLS that sidecars speak.", "`TLSv1_2`", TLS_VERSION),
-    "tlsMaxProtocolVersion": Meaning("The newest TLS that sidecars speak.", "`TLSv1_3`", TLS_VERSION),
+    "tlsMinProtocolVersion": Meaning("The lowest TLS version of sidecars.", "`TLSv1_2`", TLS_VERSION),
+    "tlsMaxProtocolVersion": Meaning("The highest TLS version of sidecars.", "`TLSv1_3`", TLS_VERSION),
     "cipherSuites": Meaning(
-        "Suites of TLS 1.2; several of equal preference as `[A|B]`.", "Envoy's", CIPHER_SUITE
+        "The cipher suites of TLS 1.2; `[A|B]` has suites of equal preference.",
+        "Envoy's default",
+        CIPHER_SUITE,
     ),
-    "ecdhCurves": Meaning("Elliptic curves in the order of preference.", "Envoy's", CURVE),
+    "ecdhCurves": Meaning("The elliptic curves, in order of preference.", "Envoy's default", CURVE),
 }
 _TRAFFIC: Final[Meanings] = {
-    "enablePermissiveTrafficPolicyMode": Meaning("Whether everybody in the mesh may call everybody."),
+    "enablePermissiveTrafficPolicyMode": Meaning("Whether all clients of the mesh may call all services."),
     "enableEgress": Meaning("Whether traffic may leave the mesh."),
-    "inboundPortExclusionList": Meaning("Ports whose inbound traffic is not captured in pods."),
-    "outboundPortExclusionList": Meaning("Ports whose outbound traffic is not captured in pods."),
+    "inboundPortExclusionList": Meaning("Ports with inbound traffic that bypasses the sidecars of Pods."),
+    "outboundPortExclusionList": Meaning("Ports with outbound traffic that bypasses the sidecars of Pods."),
     "outboundIPRangeInclusionList": Meaning(
-        "Only traffic to these is captured in pods; none is every address.", "every address", RANGE
+        "Only traffic to these IP ranges is captured in Pods; an empty list means every address.",
+        "every address",
+        RANGE,
     ),
-    "outboundIPRangeExclusionList": Meaning("Traffic to these is not captured in pods.", form=RANGE),
+    "outboundIPRangeExclusionList": Meaning(
+        "Traffic to these IP ranges bypasses the sidecars of Pods.", form=RANGE
+    ),
     "networkInterfaceExclusionList": Meaning(
-        "Network interfaces by which nothing is captured in pods.", form=NETWORK_INTERFACE
+        "Traffic through these network interfaces bypasses the sidecars of Pods.", form=NETWORK_INTERFACE
     ),
-    "inboundExternalAuthorization": Meaning("Who is asked about each HTTP request that policy admits."),
-    "inboundExternalAuthorization.enable": Meaning("Whether it is asked; else nothing beside it is read."),
-    "inboundExternalAuthorization.address": Meaning("Where it is.", form=HOST),
-    "inboundExternalAuthorization.port": Meaning("Its port, for gRPC in plain text."),
+    "inboundExternalAuthorization": Meaning("The external authorizer for HTTP requests that policy allows."),
+    "inboundExternalAuthorization.enable": Meaning(
+        "Whether the authorizer is used; with false the other fields are ignored."
+    ),
+    "inboundExternalAuthorization.address": Meaning("The address of the authorizer.", form=HOST),
+    "inboundExternalAuthorization.port": Meaning("The port of the authorizer, for gRPC in plain text."),
     "inboundExternalAuthorization.timeout": Meaning(
-        "How long its answer is waited for: 1ms to 5m.", "`1s`", DURATION
+        "The timeout of an answer, from 1ms to 5m.", "`1s`", DURATION
     ),
     "inboundExternalAuthorization.failureModeAllow": Meaning(
-        "Whether requests pass that it does not answer."
+        "Whether requests without an answer are allowed."
     ),
     "inboundExternalAuthorization.statPrefix": Meaning(
-        "How sidecars name their counters of it.", "`inboundExtAuthz`"
+        "The prefix of the sidecars' statistics about the authorizer.", "`inboundExtAuthz`"
     ),
 }
 
 MESH_CONFIG: Final[Meanings] = {
     "metadata.creationTimestamp": Meaning(
-        "Of several, none or all named `osm-mesh-config`, the oldest counts."
+        "The age; a MeshConfig named `osm-mesh-config` has precedence, then the oldest."
     ),
-    "spec": Meaning("The mesh's settings."),
-    "spec.traffic": Meaning("What traffic is allowed, and what of it is captured."),
+    "spec": Meaning("The settings of the mesh."),
+    "spec.traffic": Meaning("The allowed traffic, and the traffic that sidecars capture."),
     **under("spec.traffic", _TRAFFIC),
-    "spec.sidecar": Meaning("What holds for every sidecar."),
+    "spec.sidecar": Meaning("Settings for every sidecar."),
     **under("spec.sidecar", _SIDECAR),
-    "spec.certificate": Meaning("Certificates of workloads, and of the gateway before them."),
+    "spec.certificate": Meaning("The certificates of workloads and of the ingress gateway."),
     "spec.certificate.serviceCertValidityDuration": Meaning(
-        "How long they are valid: 1s to 87600h.", "`24h`", DURATION
+        "The validity of workloads' certificates, from 1s to 87600h.", "`24h`", DURATION
     ),
-    "spec.certificate.ingressGateway": Meaning("A gateway's certificate, written to a Secret and renewed."),
+    "spec.certificate.ingressGateway": Meaning(
+        "The certificate of the ingress gateway, written to a Secret and renewed."
+    ),
     "spec.certificate.ingressGateway.subjectAltNames": Meaning(
-        "Its names, at least one, of which IngressBackends admit some.", form=NAME
+        "The DNS names of the certificate, at least one; IngressBackends refer to them.", form=NAME
     ),
     "spec.certificate.ingressGateway.validityDuration": Meaning(
-        "How long it is valid: 1s to 87600h.", "`24h`", DURATION
+        "The validity of the certificate, from 1s to 87600h.", "`24h`", DURATION
     ),
     "spec.certificate.ingressGateway.secret": Meaning(
-        "The Secret, of type `kubernetes.io/tls`: `tls.crt`, `tls.key` and the roots as `ca.crt`."
+        "The Secret of type `kubernetes.io/tls`, with `tls.crt`, `tls.key`, and the roots as `ca.crt`."
     ),
-    "spec.certificate.ingressGateway.secret.name": Meaning("Its name.", form=NAME),
-    "spec.certificate.ingressGateway.secret.namespace": Meaning("Its namespace.", "the MeshConfig's", LABEL),
-    "spec.observability": Meaning("What sidecars tell; only `tracing` is used."),
-    "spec.observability.tracing": Meaning("Where they send a span of each request that is sampled."),
-    "spec.observability.tracing.enable": Meaning("Whether they do; else nothing beside it is read."),
+    "spec.certificate.ingressGateway.secret.name": Meaning("The name of the Secret.", form=NAME),
+    "spec.certificate.ingressGateway.secret.namespace": Meaning(
+        "The namespace of the Secret.", "the MeshConfig's namespace", LABEL
+    ),
+    "spec.observability": Meaning("Observability of sidecars; only `tracing` is used."),
+    "spec.observability.tracing": Meaning(
+        "The tracing collector, which receives a span of each sampled request."
+    ),
+    "spec.observability.tracing.enable": Meaning(
+        "Whether tracing is used; with false the other fields are ignored."
+    ),
     "spec.observability.tracing.address": Meaning(
-        "Where the collector is.", "`jaeger` in the MeshConfig's namespace", HOST
+        "The address of the collector.", "`jaeger` in the MeshConfig's namespace", HOST
     ),
-    "spec.observability.tracing.port": Meaning("Its port, in plain text.", "9411; 4317 for OTLP"),
+    "spec.observability.tracing.port": Meaning(
+        "The port of the collector, in plain text.", "9411; 4317 for OTLP"
+    ),
     "spec.observability.tracing.endpoint": Meaning(
-        "The path there, for Zipkin's spans alone.", "`/api/v2/spans`", PATH
+        "The path of the collector, only for Zipkin.", "`/api/v2/spans`", PATH
     ),
     "spec.observability.tracing.protocol": Meaning(
-        "Whose spans it takes: a field of ours. OTLP is OpenTelemetry's, over gRPC.", "`Zipkin`", TRACING
+        "The format of the spans; OTLP (OpenTelemetry) is sent over gRPC. This field is Meshwright's own.",
+        "`Zipkin`",
+        TRACING,
     ),
-    "spec.featureFlags": Meaning("Nothing in it is used."),
+    "spec.featureFlags": Meaning("No effect."),
 }
 
 INGRESS_BACKEND: Final[Meanings] = {
-    "metadata.creationTimestamp": Meaning("Of several for one service and port the oldest counts."),
-    "spec": Meaning("What is said."),
-    "spec.backends": Meaning("Which ports may be called; no service's port twice."),
-    "spec.backends[].name": Meaning("A service of the object's namespace.", form=SERVICE),
-    "spec.backends[].port": Meaning("Its port, and how it is called."),
-    "spec.backends[].port.number": Meaning("The service's target port: where the application listens."),
-    "spec.backends[].port.protocol": Meaning(
-        "`http` is plain text, `https` TLS; in any case.", form=HTTP_OR_HTTPS
+    "metadata.creationTimestamp": Meaning(
+        "The age; of several objects for one service and port, the oldest is in force."
     ),
-    "spec.backends[].tls": Meaning("What is asked of clients in TLS."),
+    "spec": Meaning("The specification of the object."),
+    "spec.backends": Meaning("The ports that clients may call; each port of a service only once."),
+    "spec.backends[].name": Meaning("The service, in the object's namespace.", form=SERVICE),
+    "spec.backends[].port": Meaning("The port of the service, and the protocol of clients."),
+    "spec.backends[].port.number": Meaning("The target port of the service, where the application listens."),
+    "spec.backends[].port.protocol": Meaning(
+        "The protocol: `http` is plain text, `https` is TLS; in upper or lower case.", form=HTTP_OR_HTTPS
+    ),
+    "spec.backends[].tls": Meaning("Requirements for clients with TLS."),
     "spec.backends[].tls.skipClientCertValidation": Meaning(
-        "Whether a client needs no certificate; its address is all that is looked at then."
+        "Whether a client needs no certificate; then only its address is checked."
     ),
     "spec.backends[].tls.sniHosts": Meaning(
-        "Server names of which a client must ask for one.", "any, or none", SERVER_NAME
+        "Server names (SNI); a client must request one of them.", "any name, or none", SERVER_NAME
     ),
-    "spec.sources": Meaning("Who may call them."),
+    "spec.sources": Meaning("The clients that may call the backends."),
     "spec.sources[].kind": Meaning(
-        "Whether it is the endpoints of a Service, addresses, or a name in the client's certificate."
+        "The type of the source: endpoints of a Service, an IP range, or a name in the client's certificate."
     ),
     "spec.sources[].name": Meaning(
-        "The Service's name; the range, such as 10.0.0.0/8; the DNS name or URI in the certificate."
+        "The name of the Service, the IP range such as 10.0.0.0/8, or the DNS name or URI in the certificate."
     ),
-    "spec.sources[].namespace": Meaning("The Service's namespace, which it must have.", form=LABEL),
-    "spec.matches": Meaning("Only requests that these admit are let in.", "every request"),
-    "spec.matches[].apiGroup": Meaning("Of groups there is one.", "`specs.smi-spec.io`", ROUTE_GROUPS),
-    "spec.matches[].kind": Meaning("Of kinds there is one."),
-    "spec.matches[].name": Meaning("The HTTPRouteGroup's name, in the object's namespace.", form=NAME),
+    "spec.sources[].namespace": Meaning("The namespace of the Service, required for a Service.", form=LABEL),
+    "spec.matches": Meaning("Only requests that match these are allowed.", "every request"),
+    "spec.matches[].apiGroup": Meaning("The API group.", "`specs.smi-spec.io`", ROUTE_GROUPS),
+    "spec.matches[].kind": Meaning("The kind."),
+    "spec.matches[].name": Meaning("The name of the HTTPRouteGroup, in the object's namespace.", form=NAME),
 }
 
 MESH_ROOT_CERTIFICATE: Final[Meanings] = {
-    "metadata.creationTimestamp": Meaning("Of more than two that ask to be used the two oldest are."),
-    "spec": Meaning("What is said."),
-    "spec.provider": Meaning("Whose CA it is: `tresor` alone; settings name others."),
+    "metadata.creationTimestamp": Meaning(
+        "The age; of more than two objects that are not inactive, the two oldest are used."
+    ),
+    "spec": Meaning("The specification of the object."),
+    "spec.provider": Meaning("The CA; only `tresor`, others are named in settings."),
     "spec.provider.tresor": Meaning("The built-in CA."),
-    "spec.provider.tresor.ca": Meaning("Its certificate and key."),
+    "spec.provider.tresor.ca": Meaning("The certificate and key of the CA."),
     "spec.provider.tresor.ca.secretRef": Meaning(
-        "The Secret with them: a folder of `root_secrets`; where it is not there they are made."
+        "The Secret with certificate and key, a folder of `root_secrets`; created if missing."
     ),
-    "spec.provider.tresor.ca.secretRef.name": Meaning("Its name.", form=NAME),
-    "spec.provider.tresor.ca.secretRef.namespace": Meaning("Its namespace.", "the object's own", LABEL),
-    "spec.trustDomain": Meaning("Must be the mesh's.", "the mesh's", TRUST_DOMAIN),
+    "spec.provider.tresor.ca.secretRef.name": Meaning("The name of the Secret.", form=NAME),
+    "spec.provider.tresor.ca.secretRef.namespace": Meaning(
+        "The namespace of the Secret.", "the object's namespace", LABEL
+    ),
+    "spec.trustDomain": Meaning(
+        "The trust domain; must be the trust domain of the mesh.",
+        "the trust domain of the mesh",
+        TRUST_DOMAIN,
+    ),
     "spec.role": Meaning(
-        "`active` signs, `passive` is trusted and does not, `inactive` is neither.", "`active`"
+        "The role: `active` signs, `passive` is only trusted, `inactive` is not used.", "`active`"
     ),
-    "spec.intent": Meaning("An older name of `role`.", "what `role` says"),
-    "spec.spiffeEnabled": Meaning("Always so here.", "true"),
+    "spec.intent": Meaning("An older name of `role`.", "the value of `role`"),
+    "spec.spiffeEnabled": Meaning("Whether certificates have SPIFFE IDs, which is always the case.", "true"),
 }

@@ -27,56 +27,68 @@ from meshwright.specs.reference.meaning import (
 
 def _rate(counted: str, refused: str) -> Meanings:
     return {
-        counted: Meaning(f"How many {counted} are taken in each unit of time; {refused}."),
+        counted: Meaning(f"The number of {counted} allowed in each unit of time; {refused}."),
         "unit": Meaning("The unit of time.", form=UNIT),
-        "burst": Meaning(f"How many {counted} more may come at once."),
+        "burst": Meaning(f"The number of additional {counted} allowed at once."),
     }
 
 
 _REQUESTS: Final[Meanings] = {
-    **_rate("requests", "more are answered at once"),
-    "responseStatusCode": Meaning("The status of that answer: one of an error that Envoy knows."),
-    "responseHeadersToAdd": Meaning("Headers that it has besides: at most ten, each once."),
-    "responseHeadersToAdd[].name": Meaning("The header's name.", form=HEADER),
-    "responseHeadersToAdd[].value": Meaning("Its value, as it is."),
+    **_rate("requests", "further ones get an error response at once"),
+    "responseStatusCode": Meaning(
+        "The status of the error response; must be an HTTP error status in Envoy's enum."
+    ),
+    "responseHeadersToAdd": Meaning("Additional headers of the error response: at most ten, each only once."),
+    "responseHeadersToAdd[].name": Meaning("The name of the header.", form=HEADER),
+    "responseHeadersToAdd[].value": Meaning("The value of the header, without substitutions."),
 }
 _CONNECTIONS: Final[Meanings] = {
-    "tcp": Meaning("Of connections."),
-    "tcp.maxConnections": Meaning("How many a caller's sidecar has at once.", "no limit"),
-    "tcp.connectTimeout": Meaning("How long it waits for one: 1ms to 1h.", "the mesh's", DURATION),
-    "http": Meaning("Of requests."),
-    "http.maxRequests": Meaning("How many a caller's sidecar has under way at once.", "no limit"),
-    "http.maxRequestsPerConnection": Meaning("How many a connection takes; 0 is any number.", "no limit"),
-    "http.maxPendingRequests": Meaning("How many wait for a connection at once.", "no limit"),
-    "http.maxRetries": Meaning("How many are tried again at once.", "no limit"),
+    "tcp": Meaning("Limits of connections."),
+    "tcp.maxConnections": Meaning("The maximum simultaneous connections of a client's sidecar.", "no limit"),
+    "tcp.connectTimeout": Meaning(
+        "The timeout of a connection attempt, from 1ms to 1h.", "the mesh's setting", DURATION
+    ),
+    "http": Meaning("Limits of requests."),
+    "http.maxRequests": Meaning("The maximum simultaneous requests of a client's sidecar.", "no limit"),
+    "http.maxRequestsPerConnection": Meaning(
+        "The maximum requests of a connection; 0 means no limit.", "no limit"
+    ),
+    "http.maxPendingRequests": Meaning("The maximum requests that wait for a connection.", "no limit"),
+    "http.maxRetries": Meaning("The maximum simultaneous retries.", "no limit"),
 }
 _DESCRIPTORS: Final[Meanings] = {
-    "descriptors": Meaning("What the service is told of a request, and counts together."),
-    "descriptors[].entries": Meaning("Keys with values. A request that lacks one is not told by these."),
-    "descriptors[].entries[].genericKey": Meaning("The same for all requests."),
-    "descriptors[].entries[].genericKey.key": Meaning("The entry's key.", "`generic_key`"),
-    "descriptors[].entries[].genericKey.value": Meaning("Its value."),
-    "descriptors[].entries[].remoteAddress": Meaning("The caller's address, as `remote_address`."),
-    "descriptors[].entries[].requestHeader": Meaning("The value of a header."),
-    "descriptors[].entries[].requestHeader.name": Meaning("The header's name.", form=COUNTED_HEADER),
-    "descriptors[].entries[].requestHeader.key": Meaning("The entry's key."),
-    "descriptors[].entries[].headerValueMatch": Meaning("An entry for requests with such headers."),
-    "descriptors[].entries[].headerValueMatch.key": Meaning("The entry's key.", "`header_match`"),
-    "descriptors[].entries[].headerValueMatch.value": Meaning("Its value."),
-    "descriptors[].entries[].headerValueMatch.expectMatch": Meaning(
-        "With false it is for requests whose headers are not all so."
+    "descriptors": Meaning("The descriptors of a request, which the service counts."),
+    "descriptors[].entries": Meaning(
+        "Keys with values; a descriptor is sent only if the request has all of its entries."
     ),
-    "descriptors[].entries[].headerValueMatch.headers": Meaning("What headers are to be: all of it."),
+    "descriptors[].entries[].genericKey": Meaning("A constant entry for all requests."),
+    "descriptors[].entries[].genericKey.key": Meaning("The key of the entry.", "`generic_key`"),
+    "descriptors[].entries[].genericKey.value": Meaning("The value of the entry."),
+    "descriptors[].entries[].remoteAddress": Meaning(
+        "The address of the client, with the key `remote_address`."
+    ),
+    "descriptors[].entries[].requestHeader": Meaning("The value of a header."),
+    "descriptors[].entries[].requestHeader.name": Meaning("The name of the header.", form=COUNTED_HEADER),
+    "descriptors[].entries[].requestHeader.key": Meaning("The key of the entry."),
+    "descriptors[].entries[].headerValueMatch": Meaning("An entry for requests with matching headers."),
+    "descriptors[].entries[].headerValueMatch.key": Meaning("The key of the entry.", "`header_match`"),
+    "descriptors[].entries[].headerValueMatch.value": Meaning("The value of the entry."),
+    "descriptors[].entries[].headerValueMatch.expectMatch": Meaning(
+        "Whether the headers must match; with false, the entry is for requests without a match."
+    ),
+    "descriptors[].entries[].headerValueMatch.headers": Meaning(
+        "The conditions for headers; all must match."
+    ),
     **under(
         "descriptors[].entries[].headerValueMatch.headers[]",
         {
-            "name": Meaning("The header's name.", form=COUNTED_HEADER),
-            "exact": Meaning("The value in full."),
-            "prefix": Meaning("What it begins with."),
-            "suffix": Meaning("What it ends with."),
-            "contains": Meaning("What is in it."),
-            "regex": Meaning("An expression (RE2) that it matches in full."),
-            "present": Meaning("Whether there is such a header."),
+            "name": Meaning("The name of the header.", form=COUNTED_HEADER),
+            "exact": Meaning("The whole value."),
+            "prefix": Meaning("The beginning of the value."),
+            "suffix": Meaning("The end of the value."),
+            "contains": Meaning("A part of the value."),
+            "regex": Meaning("A regular expression (RE2) for the whole value."),
+            "present": Meaning("Whether the header must be present."),
         },
     ),
 }
@@ -84,137 +96,170 @@ _DESCRIPTORS: Final[Meanings] = {
 
 def _asked(silent: str) -> Meanings:
     return {
-        "rateLimitService": Meaning("Who is asked: gRPC, `envoy.service.ratelimit.v3`, in plain text."),
-        "rateLimitService.host": Meaning("Its name in the DNS, or its address.", form=SERVER),
-        "rateLimitService.port": Meaning("Its port."),
-        "domain": Meaning("What the service knows these limits by."),
-        "timeout": Meaning("How long an answer is waited for: 1ms to 1h.", "`20ms`", DURATION),
+        "rateLimitService": Meaning(
+            "The rate limit service: gRPC, `envoy.service.ratelimit.v3`, in plain text."
+        ),
+        "rateLimitService.host": Meaning("The DNS name or IP address of the service.", form=SERVER),
+        "rateLimitService.port": Meaning("The port of the service."),
+        "domain": Meaning("The domain, by which the service finds the limits."),
+        "timeout": Meaning("The timeout of an answer, from 1ms to 1h.", "`20ms`", DURATION),
         "failOpen": Meaning(f"Whether {silent} without an answer."),
     }
 
 
 _RATES: Final[Meanings] = {
-    "rateLimit": Meaning("How much each workload of the service takes in a time."),
-    "rateLimit.local": Meaning("What its sidecar counts by itself."),
-    "rateLimit.local.tcp": Meaning("Of connections, at each port.", "no limit"),
-    **under("rateLimit.local.tcp", _rate("connections", "more are closed")),
-    "rateLimit.local.http": Meaning("Of requests, at each port.", "no limit"),
+    "rateLimit": Meaning("Rate limits of the service's workloads."),
+    "rateLimit.local": Meaning("Limits that each workload's sidecar counts by itself."),
+    "rateLimit.local.tcp": Meaning("Connections, at each port.", "no limit"),
+    **under("rateLimit.local.tcp", _rate("connections", "further ones are closed")),
+    "rateLimit.local.http": Meaning("Requests, at each port.", "no limit"),
     **under("rateLimit.local.http", _REQUESTS),
-    "rateLimit.global": Meaning("What a service counts for all workloads together."),
-    "rateLimit.global.tcp": Meaning("Of connections, at each port.", "nobody is asked"),
-    **under("rateLimit.global.tcp", _asked("connections pass")),
-    "rateLimit.global.tcp.descriptors": Meaning("What the service is told of each, and counts together."),
+    "rateLimit.global": Meaning("Limits that a rate limit service counts for all workloads together."),
+    "rateLimit.global.tcp": Meaning("Connections, at each port.", "no limit"),
+    **under("rateLimit.global.tcp", _asked("connections are allowed")),
+    "rateLimit.global.tcp.descriptors": Meaning("The descriptors of a connection, which the service counts."),
     "rateLimit.global.tcp.descriptors[].entries": Meaning("Keys with values."),
-    "rateLimit.global.tcp.descriptors[].entries[].key": Meaning("The entry's key."),
-    "rateLimit.global.tcp.descriptors[].entries[].value": Meaning("Its value."),
-    "rateLimit.global.http": Meaning("Of requests, at each port.", "nobody is asked"),
-    **under("rateLimit.global.http", {**_asked("requests pass"), **_DESCRIPTORS}),
+    "rateLimit.global.tcp.descriptors[].entries[].key": Meaning("The key of the entry."),
+    "rateLimit.global.tcp.descriptors[].entries[].value": Meaning("The value of the entry."),
+    "rateLimit.global.http": Meaning("Requests, at each port.", "no limit"),
+    **under("rateLimit.global.http", {**_asked("requests are allowed"), **_DESCRIPTORS}),
     "rateLimit.global.http.enableXRateLimitHeaders": Meaning(
-        "Whether answers say in X-RateLimit headers what is left."
+        "Whether responses have X-RateLimit headers with the remaining requests."
     ),
     "rateLimit.global.http.responseStatusCode": Meaning(
-        "The status of the answer to what is over: one of an error that Envoy knows."
+        "The status for requests over the limit; must be an HTTP error status in Envoy's enum."
     ),
-    "httpRoutes": Meaning("Requests that are counted by themselves: the first route that fits decides."),
-    "httpRoutes[].path": Meaning("A regular expression (RE2) that the whole path matches; each once."),
-    "httpRoutes[].rateLimit": Meaning("How many of them are taken.", "no limit of their own"),
-    "httpRoutes[].rateLimit.local": Meaning("What the sidecar counts by itself."),
+    "httpRoutes": Meaning("Requests with limits of their own; the first matching route decides."),
+    "httpRoutes[].path": Meaning("A regular expression (RE2) for the whole path; each only once."),
+    "httpRoutes[].rateLimit": Meaning("The rate limits of the route.", "no limit of their own"),
+    "httpRoutes[].rateLimit.local": Meaning("Limits that each workload's sidecar counts by itself."),
     **under("httpRoutes[].rateLimit.local", _REQUESTS),
     "httpRoutes[].rateLimit.global": Meaning(
-        "What the service is told of them, in place of what it is told of all.", "what is told of all"
+        "The descriptors of these requests, in place of the ones for all requests.",
+        "the descriptors for all requests",
     ),
     **under("httpRoutes[].rateLimit.global", _DESCRIPTORS),
 }
 
 UPSTREAM_TRAFFIC_SETTING: Final[Meanings] = {
-    "metadata.creationTimestamp": Meaning("Of several for one host the oldest is in force."),
-    "spec": Meaning("What is limited."),
-    "spec.host": Meaning(
-        "The service, of the object's namespace, by its name with the namespace.", form=UPSTREAM
+    "metadata.creationTimestamp": Meaning(
+        "The age; of several objects for one host, the oldest is in force."
     ),
-    "spec.connectionSettings": Meaning("What each caller's sidecar lets go there at once."),
+    "spec": Meaning("The specification of the object."),
+    "spec.host": Meaning(
+        "The service in the object's namespace, with the namespace in its name; or a host outside the mesh.",
+        form=UPSTREAM,
+    ),
+    "spec.connectionSettings": Meaning("Limits of each client's sidecar."),
     **under("spec.connectionSettings", _CONNECTIONS),
     **under("spec", _RATES),
 }
 
 EGRESS: Final[Meanings] = {
-    "spec": Meaning("What may leave the mesh."),
-    "spec.sources": Meaning("Whose calls; none is nobody's.", "nobody"),
-    "spec.sources[].kind": Meaning("Of identities there is one kind."),
-    "spec.sources[].name": Meaning("The ServiceAccount's name.", form=NAME),
-    "spec.sources[].namespace": Meaning("Its namespace.", "the object's", LABEL),
+    "spec": Meaning("The clients and the destinations."),
+    "spec.sources": Meaning("The clients; without a source no client is allowed.", "no client"),
+    "spec.sources[].kind": Meaning("The kind of the identity."),
+    "spec.sources[].name": Meaning("The name of the ServiceAccount.", form=NAME),
+    "spec.sources[].namespace": Meaning("The namespace.", "the object's namespace", LABEL),
     "spec.hosts": Meaning(
-        "Which hosts: of HTTP those that requests name, of HTTPS those that clients ask for in TLS.",
-        "every host; over HTTP with `ipAddresses` alone",
+        "The hosts: for HTTP the host of the request, for HTTPS the server name (SNI) of the TLS connection.",
+        "every host; for HTTP only together with `ipAddresses`",
         EGRESS_HOST,
     ),
     "spec.ipAddresses": Meaning(
-        "To which addresses, of either family; a call goes there, whatever host it names.",
-        "every address; HTTP goes where the DNS says that the host is",
+        "The IP ranges, of either family; a call to an address in them is sent there, whatever its host.",
+        "every address; HTTP goes to the address of the host in DNS",
         NETWORK,
     ),
-    "spec.ports": Meaning("At which ports; none is no port.", "nothing"),
-    "spec.ports[].number": Meaning("The number."),
-    "spec.ports[].protocol": Meaning("What is spoken there, in any case.", form=EGRESS_PROTOCOL),
-    "spec.matches": Meaning("Only requests that these admit, over HTTP.", "all requests"),
-    "spec.matches[].apiGroup": Meaning("The kind's.", form=EGRESS_GROUP),
+    "spec.ports": Meaning("The ports; without a port no traffic is allowed.", "no traffic"),
+    "spec.ports[].number": Meaning("The port number."),
+    "spec.ports[].protocol": Meaning("The protocol, in upper or lower case.", form=EGRESS_PROTOCOL),
+    "spec.matches": Meaning("Only HTTP requests that match these are allowed.", "all requests"),
+    "spec.matches[].apiGroup": Meaning("The API group of the kind.", form=EGRESS_GROUP),
     "spec.matches[].kind": Meaning(
-        "An HTTPRouteGroup; an UpstreamTrafficSetting once at the most, whose limits are not enforced here.",
+        "The kind: an HTTPRouteGroup, or at most once an UpstreamTrafficSetting, whose "
+        "`connectionSettings` limit calls to a host in `hosts`.",
         form=EGRESS_MATCH,
     ),
-    "spec.matches[].name": Meaning("Its name, in the object's namespace.", form=NAME),
+    "spec.matches[].name": Meaning("The name, in the object's namespace.", form=NAME),
 }
 RETRY: Final[Meanings] = {
-    "metadata.creationTimestamp": Meaning("Of several of one source for one service the oldest is in force."),
-    "spec": Meaning("Who tries what again."),
-    "spec.source": Meaning("Who calls: a ServiceAccount of the object's namespace."),
-    "spec.source.kind": Meaning("Of identities there is one kind."),
-    "spec.source.name": Meaning("Its name.", form=NAME),
-    "spec.source.namespace": Meaning("Must be the object's own.", "the object's", LABEL),
-    "spec.destinations": Meaning("Which services are called, each once."),
-    "spec.destinations[].kind": Meaning("Of what is called there is one kind."),
-    "spec.destinations[].name": Meaning("The Service's name.", form=NAME),
-    "spec.destinations[].namespace": Meaning("Its namespace.", "the object's", LABEL),
-    "spec.retryPolicy": Meaning("What is tried again, in place of what holds for the mesh."),
-    "spec.retryPolicy.retryOn": Meaning("What must have become of a try, in Envoy's words.", form=RETRY_ON),
-    "spec.retryPolicy.numRetries": Meaning("How many times a request is tried again at most."),
-    "spec.retryPolicy.perTryTimeout": Meaning("How long a try may take: 1ms to 1h.", "any time", DURATION),
+    "metadata.creationTimestamp": Meaning(
+        "The age; of several objects of one source for one service, the oldest is in force."
+    ),
+    "spec": Meaning("The client, the services and the retries."),
+    "spec.source": Meaning("The client: a ServiceAccount in the object's namespace."),
+    "spec.source.kind": Meaning("The kind of the identity."),
+    "spec.source.name": Meaning("The name.", form=NAME),
+    "spec.source.namespace": Meaning(
+        "The namespace; must be the object's own.", "the object's namespace", LABEL
+    ),
+    "spec.destinations": Meaning("The called services, each only once."),
+    "spec.destinations[].kind": Meaning("The kind of the destination."),
+    "spec.destinations[].name": Meaning("The name of the Service.", form=NAME),
+    "spec.destinations[].namespace": Meaning("The namespace.", "the object's namespace", LABEL),
+    "spec.retryPolicy": Meaning("The retries, in place of the mesh's default retries."),
+    "spec.retryPolicy.retryOn": Meaning("The conditions for a retry, by Envoy's names.", form=RETRY_ON),
+    "spec.retryPolicy.numRetries": Meaning("The maximum number of retries of a request."),
+    "spec.retryPolicy.perTryTimeout": Meaning(
+        "The time limit of each try, from 1ms to 1h.", "no limit", DURATION
+    ),
     "spec.retryPolicy.retryBackoffBaseInterval": Meaning(
-        "About how long is waited before the first; ten times as long at most.", "`25ms`", DURATION
+        "The approximate pause before the first retry; later pauses are at most ten times as long.",
+        "`25ms`",
+        DURATION,
     ),
 }
 
 TELEMETRY: Final[Meanings] = {
-    "metadata.creationTimestamp": Meaning("Of several for one sidecar the oldest counts."),
-    "spec": Meaning("What is told of which sidecars' traffic."),
-    "spec.selector": Meaning("Labels of workloads of the namespace.", "all of the namespace"),
-    "spec.accessLog": Meaning("A line for each request, or connection.", "as in the mesh"),
+    "metadata.creationTimestamp": Meaning(
+        "The age; of several objects that apply equally to a sidecar, the oldest is in force."
+    ),
+    "spec": Meaning("The sidecars, and their access logs and traces."),
+    "spec.selector": Meaning("The labels of workloads in the namespace.", "all workloads of the namespace"),
+    "spec.accessLog": Meaning(
+        "The access log, with a line for each request or connection.", "the mesh's setting"
+    ),
     "spec.accessLog.format": Meaning(
-        "Text with Envoy's operators, or an object in JSON of such texts.", "the sidecar's own, JSON"
+        "Text with Envoy's operators, or a JSON object with such texts as values.",
+        "the sidecar's own JSON format",
     ),
-    "spec.accessLog.stdout": Meaning("Whether it goes to the sidecar's standard output. A field of ours."),
-    "spec.accessLog.file": Meaning("A file that it goes to besides. A field of ours.", "none", FILE_PATH),
-    "spec.accessLog.openTelemetry": Meaning("A collector that is told of it besides, by OTLP.", "none"),
-    "spec.accessLog.openTelemetry.extensionService": Meaning("The collector, as an object."),
-    "spec.accessLog.openTelemetry.extensionService.name": Meaning("Its name.", form=NAME),
+    "spec.accessLog.stdout": Meaning(
+        "Whether the log is written to the sidecar's standard output. This field is Meshwright's own."
+    ),
+    "spec.accessLog.file": Meaning("A file for the log. This field is Meshwright's own.", "none", FILE_PATH),
+    "spec.accessLog.openTelemetry": Meaning("A collector that receives the log by OTLP.", "none"),
+    "spec.accessLog.openTelemetry.extensionService": Meaning("The ExtensionService of the collector."),
+    "spec.accessLog.openTelemetry.extensionService.name": Meaning("The name.", form=NAME),
     "spec.accessLog.openTelemetry.extensionService.namespace": Meaning(
-        "Its namespace.", "the object's", LABEL
+        "The namespace.", "the object's namespace", LABEL
     ),
-    "spec.accessLog.openTelemetry.attributes": Meaning("What stands beside each record, with operators."),
-    "spec.accessLog.filter": Meaning("What is logged: that of which all holds. Fields of ours.", "all"),
+    "spec.accessLog.openTelemetry.attributes": Meaning(
+        "Additional attributes of each record; the values may have Envoy's operators."
+    ),
+    "spec.accessLog.filter": Meaning(
+        "The logged requests and connections; all conditions must be met. These fields are Meshwright's own.",
+        "all",
+    ),
     "spec.accessLog.filter.minStatus": Meaning(
-        "Requests answered with this status or a higher one; connections that ended with an error.", "all"
+        "The minimum status of logged requests; of connections, only failed ones are logged.", "all"
     ),
-    "spec.accessLog.filter.minDuration": Meaning("What took as long or longer: 1ms to 1h.", "all", DURATION),
-    "spec.accessLog.sampling": Meaning("How many of a hundred are logged. A field of ours.", "all"),
-    "spec.tracing": Meaning("What is traced, where the mesh has a collector of spans. A field of ours."),
-    "spec.tracing.sampling": Meaning("How many requests of a hundred, of those that come without a trace."),
+    "spec.accessLog.filter.minDuration": Meaning(
+        "The minimum duration of logged requests, from 1ms to 1h.", "all", DURATION
+    ),
+    "spec.accessLog.sampling": Meaning(
+        "The percentage of requests and connections that are logged. This field is Meshwright's own.", "all"
+    ),
+    "spec.tracing": Meaning("Tracing, if the mesh has a tracing collector. This field is Meshwright's own."),
+    "spec.tracing.sampling": Meaning(
+        "The percentage of requests that are traced, among the ones without a trace of their own."
+    ),
 }
 
 EXTENSION_SERVICE: Final[Meanings] = {
-    "spec": Meaning("Where it is."),
-    "spec.host": Meaning("Its name in the DNS, or its address.", form=SERVER),
-    "spec.port": Meaning("Its port."),
-    "spec.protocol": Meaning("How it is called: over gRPC in plain text.", "`grpc`", GRPC),
-    "spec.connectTimeout": Meaning("How long a connection is waited for: 1ms to 1h.", "5s", DURATION),
+    "spec": Meaning("The specification of the object."),
+    "spec.host": Meaning("The DNS name or IP address of the service.", form=SERVER),
+    "spec.port": Meaning("The port of the service."),
+    "spec.protocol": Meaning("The protocol: gRPC in plain text.", "`grpc`", GRPC),
+    "spec.connectTimeout": Meaning("The timeout of a connection attempt, from 1ms to 1h.", "5s", DURATION),
 }

@@ -24,16 +24,18 @@ from meshwright.specs.reference.meaning import (
 )
 
 ANNOTATIONS: Final = "metadata.annotations"
-_HELD: Final[Meanings] = {ANNOTATIONS: Meaning("Annotations; those named here are read.")}
+_HELD: Final[Meanings] = {ANNOTATIONS: Meaning("The annotations; only the ones named here are read.")}
 _DRIVER: Final[Meanings] = {
     f"{ANNOTATIONS}.{DRIVER_ANNOTATION}": Meaning(
-        "The sidecar driver; on a Namespace, of its workloads that name none.", "the mesh's", LABEL
+        "The sidecar driver; on a Namespace, the driver of workloads without this annotation.",
+        "the mesh's setting",
+        LABEL,
     )
 }
 _EGRESS: Final[Meanings] = {
     f"{ANNOTATIONS}.{EGRESS_SERVICES}": Meaning(
-        "The services of which the sidecar is told, no others; `*` is any namespace or any name.",
-        "the Namespace's, else all",
+        "The services in the sidecar's configuration; `*` means any namespace or any name.",
+        "the Namespace's annotation, else all services",
         SERVICES,
     )
 }
@@ -43,7 +45,9 @@ OF_NAMESPACE: Final[Meanings] = {
     **_DRIVER,
     **_EGRESS,
     f"{ANNOTATIONS}.{PERMISSIVE}": Meaning(
-        "Whether workloads here accept every client of the mesh.", "the mesh's", QUOTED_FLAG
+        "Whether workloads of the namespace accept every client of the mesh.",
+        "the mesh's setting",
+        QUOTED_FLAG,
     ),
 }
 OF_TEMPLATE: Final[Meanings] = {
@@ -52,73 +56,87 @@ OF_TEMPLATE: Final[Meanings] = {
     **_EGRESS,
     f"{ANNOTATIONS}.{CAPTURE}": Meaning("How inbound connections are captured."),
     f"{ANNOTATIONS}.{IPV6}": Meaning(
-        "Whether IPv6 is captured too.", "where the Pod has an address of it", QUOTED_FLAG
+        "Whether IPv6 traffic is captured too.", "true if the Pod has an IPv6 address", QUOTED_FLAG
     ),
 }
 OF_POD: Final[Meanings] = {
     **OF_TEMPLATE,
     f"{ANNOTATIONS}.{SERVICE_ANNOTATION}": Meaning(
-        "The primary service, in the proxy's common name.", "the ServiceAccount's name", LABEL
+        "The primary service, which is part of the proxy's common name.",
+        "the name of the ServiceAccount",
+        LABEL,
     ),
 }
 OF_SERVICE: Final[Meanings] = {
     **_HELD,
     f"{ANNOTATIONS}.{DNS_ANNOTATION}": Meaning(
-        "Names in the DNS whose A and AAAA records are its endpoints: `NAME` or `NAME:PORT`, several with "
-        "spaces or commas between them."
+        "DNS names with A and AAAA records for the endpoints: `NAME` or `NAME:PORT`, "
+        "separated by spaces or commas."
     ),
     f"{ANNOTATIONS}.{SRV_ANNOTATION}": Meaning(
-        "Names in the DNS whose SRV records are its endpoints; several as above."
+        "DNS names with SRV records for the endpoints, separated by spaces or commas."
     ),
-    f"{ANNOTATIONS}.{ESCAPED_SLASHES}": Meaning(
-        "What becomes of requests with `%2F` or `%5C` in their path."
-    ),
+    f"{ANNOTATIONS}.{ESCAPED_SLASHES}": Meaning("The treatment of requests with `%2F` or `%5C` in the path."),
 }
 
 WORKLOAD: Final[Meanings] = {
-    "metadata.creationTimestamp": Meaning("Of several that claim one UUID or listener the oldest has it."),
-    "metadata.labels": Meaning("Labels, by which Services select it."),
+    "metadata.creationTimestamp": Meaning(
+        "The age; if several Workloads claim the same UUID or listener, the oldest has precedence."
+    ),
+    "metadata.labels": Meaning("The labels; Services select Workloads by their labels."),
     **_HELD,
     **_DRIVER,
     **_EGRESS,
-    "spec": Meaning("What runs, and how its traffic comes to its sidecar."),
-    "spec.address": Meaning("Where peers reach it; no two machines may share it.", form=ADDRESS),
+    "spec": Meaning("The process, and the interception of its traffic."),
+    "spec.address": Meaning("The IP address for other workloads; each machine needs its own.", form=ADDRESS),
     "spec.otherAddresses": Meaning(
-        "Transparent interception: further addresses, as of the other family; peers call it at any of them.",
+        "Transparent interception: further addresses, for example of the other family; other "
+        "workloads can call all of them.",
         form=ADDRESS,
     ),
     "spec.serviceAccount": Meaning(
-        "Its identity: the ServiceAccount that policy names. Part of its SPIFFE ID.", "`default`", NAME
+        "The ServiceAccount, which is the identity in policies and part of the SPIFFE ID.", "`default`", NAME
     ),
     "spec.service": Meaning(
-        "Its primary service, in its proxy's common name.", "the ServiceAccount's name", LABEL
+        "The primary service, which is part of the proxy's common name.",
+        "the name of the ServiceAccount",
+        LABEL,
     ),
-    "spec.uuid": Meaning("Its sidecar, as in the proxy's common name.", "it has no sidecar", LABEL),
-    "spec.ports": Meaning("The ports on which the application can be reached; no two have one number."),
-    "spec.ports[].port": Meaning("The number.", instead="number"),
+    "spec.uuid": Meaning(
+        "The UUID of the sidecar, which is part of the proxy's common name.", "no sidecar", LABEL
+    ),
+    "spec.ports": Meaning("The ports of the application, each number only once."),
+    "spec.ports[].port": Meaning("The port number.", instead="number"),
     "spec.ports[].number": Meaning(
-        "The same as `port`, of which it takes the place.", "`port` must be there"
+        "Another name of `port`; only one of the two may be given.", "`port` is required instead"
     ),
-    "spec.ports[].name": Meaning("Its name, which a Service's `targetPort` may say."),
-    "spec.ports[].protocol": Meaning("What is spoken there.", "what the Services say that select it"),
+    "spec.ports[].name": Meaning("The port's name; a Service's `targetPort` can refer to it."),
+    "spec.ports[].protocol": Meaning(
+        "The protocol of the port.", "the protocol in the Services that select the Workload"
+    ),
     "spec.applicationAddress": Meaning(
-        "Explicit interception: where the application listens, while the sidecar has `spec.address`.",
+        "Explicit interception: the address of the application, while the sidecar listens on `spec.address`.",
         form=ADDRESS,
     ),
-    "spec.upstreams": Meaning("Explicit interception: what the sidecar offers at local addresses."),
-    "spec.upstreams[].service": Meaning("The service that is called.", form=SERVICE),
-    "spec.upstreams[].service.name": Meaning("Its name.", form=NAME),
-    "spec.upstreams[].service.namespace": Meaning("Its namespace.", "the Workload's", LABEL),
-    "spec.upstreams[].port": Meaning("The service's port."),
+    "spec.upstreams": Meaning(
+        "Explicit interception: the services that the sidecar offers on local addresses."
+    ),
+    "spec.upstreams[].service": Meaning("The called service.", form=SERVICE),
+    "spec.upstreams[].service.name": Meaning("The name of the service.", form=NAME),
+    "spec.upstreams[].service.namespace": Meaning(
+        "The namespace of the service.", "the Workload's namespace", LABEL
+    ),
+    "spec.upstreams[].port": Meaning("The port of the service."),
     "spec.upstreams[].address": Meaning(
-        "The local address; with its port nobody else's.", "`127.0.0.1`", ADDRESS
+        "The local address; address and port must be unique.", "`127.0.0.1`", ADDRESS
     ),
-    "spec.upstreams[].localPort": Meaning("The local port.", "what `port` says"),
+    "spec.upstreams[].localPort": Meaning("The local port.", "the value of `port`"),
     "spec.interception": Meaning(
-        "Transparent interception: what the machine's rules do. Not beside `applicationAddress`, `upstreams`."
+        "Transparent interception: the rules of the machine. Not allowed beside "
+        "`applicationAddress` or `upstreams`."
     ),
-    "spec.interception.capture": Meaning("How inbound connections are led to the sidecar."),
-    "spec.interception.ipv6": Meaning("Whether IPv6 is led there too."),
-    "spec.locality": Meaning("Where it runs, as `region/zone/sub-zone` or the beginning of it."),
-    "spec.weight": Meaning("Its share of calls, relative to its peers."),
+    "spec.interception.capture": Meaning("How inbound connections are redirected to the sidecar."),
+    "spec.interception.ipv6": Meaning("Whether IPv6 traffic is redirected too."),
+    "spec.locality": Meaning("The locality: `region`, `region/zone` or `region/zone/sub-zone`."),
+    "spec.weight": Meaning("The share of requests, relative to the other endpoints of the service."),
 }

@@ -15,41 +15,43 @@ from meshwright.specs.reference.meaning import (
     under,
 )
 
-_SPEC: Final[Meanings] = {"spec": Meaning("What is said.")}
+_SPEC: Final[Meanings] = {"spec": Meaning("The specification of the object.")}
 _DESTINATION: Final[Meanings] = {
-    "destination": Meaning("Who may be called."),
-    "destination.kind": Meaning("Of identities there is one kind."),
-    "destination.name": Meaning("The ServiceAccount's name.", form=NAME),
-    "destination.namespace": Meaning("Must be the object's own.", "the object's", LABEL),
-    "destination.port": Meaning("Only this port may be called.", "every port", DIGITS),
+    "destination": Meaning("The identity that clients may call."),
+    "destination.kind": Meaning("The kind of the identity."),
+    "destination.name": Meaning("The name of the ServiceAccount.", form=NAME),
+    "destination.namespace": Meaning(
+        "The namespace; must be the object's own.", "the object's namespace", LABEL
+    ),
+    "destination.port": Meaning("The only port that clients may call.", "every port", DIGITS),
 }
 _SOURCES: Final[Meanings] = {
-    "sources": Meaning("Who may call; none is nobody.", "nobody"),
-    "sources[].kind": Meaning("Of identities there is one kind."),
-    "sources[].name": Meaning("The ServiceAccount's name.", form=NAME),
-    "sources[].namespace": Meaning("Its namespace.", "the object's", LABEL),
+    "sources": Meaning("The clients; without a source no client is allowed.", "no client"),
+    "sources[].kind": Meaning("The kind of the identity."),
+    "sources[].name": Meaning("The name of the ServiceAccount.", form=NAME),
+    "sources[].namespace": Meaning("The namespace of the ServiceAccount.", "the object's namespace", LABEL),
 }
 
 
 def _rules(name: str) -> Meanings:
     return {
-        name: Meaning("What may be called; without one nothing.", "nothing"),
-        f"{name}[].kind": Meaning("What kind of routes; sidecars carry no UDP.", form=ROUTE_KIND),
-        f"{name}[].name": Meaning("The routes' name, in the object's namespace.", form=NAME),
+        name: Meaning("The allowed routes; without a rule no request is allowed.", "no requests"),
+        f"{name}[].kind": Meaning("The kind of the routes; sidecars do not carry UDP.", form=ROUTE_KIND),
+        f"{name}[].name": Meaning("The name of the routes, in the object's namespace.", form=NAME),
         f"{name}[].matches": Meaning(
-            "Names of an HTTPRouteGroup's matches; a TCPRoute has none.", "all matches"
+            "The names of matches in an HTTPRouteGroup; a TCPRoute has no named matches.", "all matches"
         ),
     }
 
 
 _HTTP_MATCHES: Final[Meanings] = {
-    "matches": Meaning("Kinds of requests, by name; no two have one name."),
-    "matches[].name": Meaning("The name by which a TrafficTarget selects it."),
-    "matches[].pathRegex": Meaning("A regular expression (RE2) that the whole path matches.", "any path"),
-    "matches[].methods": Meaning("The methods; `*` is all of them.", "every method", METHOD),
+    "matches": Meaning("The matches for requests; each name only once."),
+    "matches[].name": Meaning("The name of the match, to which a TrafficTarget refers."),
+    "matches[].pathRegex": Meaning("A regular expression (RE2) for the whole path.", "any path"),
+    "matches[].methods": Meaning("The methods; `*` means all methods.", "every method", METHOD),
     "matches[].headers": Meaning(
-        "Regular expressions that the values of headers match, by name, as a mapping or a list of mappings; "
-        "all must match.",
+        "Regular expressions for header values by header name, as a mapping or a list of "
+        "mappings; all must match.",
         "any headers",
     ),
 }
@@ -64,23 +66,26 @@ TRAFFIC_TARGET: Final[Meanings] = {
 HTTP_ROUTE_GROUP: Final[Meanings] = {**_SPEC, **under("spec", _HTTP_MATCHES), **_HTTP_MATCHES}
 TCP_ROUTE: Final[Meanings] = {
     **_SPEC,
-    "spec.matches": Meaning("Which connections are meant.", "all"),
-    "spec.matches.ports": Meaning("The ports that are meant.", "every port"),
+    "spec.matches": Meaning("The matched connections.", "all"),
+    "spec.matches.ports": Meaning("The matched ports.", "every port"),
 }
 TRAFFIC_SPLIT: Final[Meanings] = {
     "metadata.creationTimestamp": Meaning(
-        "Of several splits of one service those with matches come first, then the oldest."
+        "The age; of several splits of one service, splits with matches have precedence, then the oldest."
     ),
     **_SPEC,
-    "spec.service": Meaning("The service whose calls are split, of the object's namespace.", form=SERVICE),
-    "spec.backends": Meaning("To whom, each once."),
-    "spec.backends[].service": Meaning("A service of the object's namespace.", form=SERVICE),
+    "spec.service": Meaning(
+        "The service with the requests to split, in the object's namespace.", form=SERVICE
+    ),
+    "spec.backends": Meaning("The services that receive the requests, each only once."),
+    "spec.backends[].service": Meaning("The service, in the object's namespace.", form=SERVICE),
     "spec.backends[].weight": Meaning(
-        "Its share of the calls, relative to the others'; 0 is none. In v1alpha1 a quantity such as `500m`.",
+        "The share of requests, relative to the other backends; 0 means no requests. In "
+        "v1alpha1 a quantity such as `500m`.",
         raw=QUANTITY,
     ),
-    "spec.matches": Meaning("Only requests that these admit are split.", "all requests"),
-    "spec.matches[].apiGroup": Meaning("Of groups there is one."),
-    "spec.matches[].kind": Meaning("Of kinds there is one."),
-    "spec.matches[].name": Meaning("The HTTPRouteGroup's name, in the object's namespace.", form=NAME),
+    "spec.matches": Meaning("Only requests that match these are split.", "all requests"),
+    "spec.matches[].apiGroup": Meaning("The API group."),
+    "spec.matches[].kind": Meaning("The kind."),
+    "spec.matches[].name": Meaning("The name of the HTTPRouteGroup, in the object's namespace.", form=NAME),
 }

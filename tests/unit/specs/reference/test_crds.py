@@ -104,9 +104,9 @@ def test_a_document_has_the_form_of_one_version() -> None:
 def test_a_version_says_which_fields_are_of_another() -> None:
     """For `kubectl explain`."""
     newest = crds()["TrafficTarget"]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    assert newest["properties"]["specs"]["description"].startswith("As v1alpha1 has it: What may be called")
-    assert _field(newest, "spec.destination.port")["description"].startswith("As v1alpha2 has it:")
-    assert not _field(newest, "spec.rules")["description"].startswith("As ")
+    assert newest["properties"]["specs"]["description"].startswith("In v1alpha1: The allowed routes")
+    assert _field(newest, "spec.destination.port")["description"].startswith("In v1alpha2:")
+    assert not _field(newest, "spec.rules")["description"].startswith("In ")
 
 
 @pytest.mark.parametrize(("kind", "version"), VERSIONS)
