@@ -1,9 +1,9 @@
 """The contract of a source, for example a directory of manifests, the DNS or a cluster.
 
-A source answers with pictures (`mesh.values.picture`): immutable tables of the objects known at one moment,
-workloads and EndpointSlices included. A source makes each picture from the previous one, so that a reader
-with an earlier picture can find the changes at the cost of these changes only. A picture made from scratch is
-correct too, but is compared in full.
+A source answers with pictures (`meshwright.mesh.values.picture`): immutable tables of the objects known at
+one moment, workloads and EndpointSlices included. A source makes each picture from the previous one, so that
+a reader with an earlier picture can find the changes at the cost of these changes only. A picture made from
+scratch is correct too, but is compared in full.
 
 `Provider` is the smaller contract for sources in packages of other projects.
 """

@@ -16,8 +16,8 @@ Said = tuple[str, Picture[ObjectKey, SourcedObject]]
 class MergedObjects:
     """The objects of several sources at one moment; the first source with an object decides its value.
 
-    The merged objects refer to the pictures of the sources and have no table of their own, which would double
-    the memory. `disputes` are the contradictions, by claim.
+    The merged objects refer to the pictures of the sources and have no table of their own. `disputes` are the
+    contradictions, by claim.
     """
 
     of: tuple[Said, ...] = ()

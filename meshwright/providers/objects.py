@@ -150,9 +150,9 @@ def _held(sourced: SourcedObject, place: Origin) -> Problem:
 class Objects(ABC, Generic[H]):
     """The objects of all holders of a source; equal forms make equal states, in any order of arrival.
 
-    `contested` has the sorted holders of each object with more than one; the first holder's form is in force.
-    `bad` are the holders with problems of their own, and `stale` is the number of objects in force in their
-    last good form.
+    `contested` has the objects with several holders, and these holders sorted; the form of the first holder
+    is in force. `bad` are the holders with problems of their own, and `stale` is the number of objects in
+    force in their last good form.
     """
 
     holders: Picture[H, Form] = field(default_factory=Picture)

@@ -1,7 +1,7 @@
 """Annotations and labels of our own, on Namespaces, on Services and on workloads.
 
     meshwright.dev/permissive: "true"                        # Namespace: accept every client of the mesh
-    meshwright.dev/egress-services: "books/*, default/shop"  # Namespace, Pod, Workload: services it calls
+    meshwright.dev/egress-services: "books/*, default/shop"  # Namespace, Pod, Workload: services of its proxy
     meshwright.dev/escaped-slashes: keep                     # Service: treatment of %2F in a path
     meshwright.dev/interception-capture: tproxy              # Pod: how inbound connections are captured
     meshwright.dev/interception-ipv6: "false"                # Pod: let IPv6 bypass the sidecar
@@ -10,10 +10,11 @@
     meshwright.dev/sidecar-placement: classic                # Pod: a regular container, no init container
     meshwright.dev/service: books                            # Pod: its primary service
     meshwright.dev/proxy-uuid: 5b0c3ff1-...                  # Pod (a label): the UUID of its sidecar
-    meshwright.dev/revision: canary                          # Pod, Namespace (a label): the injecting server
-    meshwright.dev/control-plane: meshwright-system          # our own objects (a label): their server
+    meshwright.dev/revision: canary                          # Pod, Namespace (a label): its control plane
+    meshwright.dev/control-plane: meshwright-system          # our own objects (a label): their control plane
 
-The values are text, as in Kubernetes; an invalid value refuses the object.
+The values are text, as in Kubernetes. An invalid value refuses the object, except in the annotations and
+labels that only the injector uses: there it is a warning (see `own_values`).
 """
 
 from collections.abc import Iterable

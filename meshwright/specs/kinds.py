@@ -164,7 +164,7 @@ _REMEMBERED: Final = 256
 def is_foreign(kind: Kind) -> bool:
     """Return whether a kind is certainly not part of a mesh.
 
-    A kind is not foreign if all kinds of its group are known, since then its name is wrong. A kind with the
+    A kind that is missing in a known group is not foreign, because its name must be wrong. A kind with the
     name of one of ours, in a misspelt group, is not foreign either. In this way a misspelt policy is reported
     instead of ignored.
     """

@@ -1,9 +1,9 @@
 """Periodic rounds over all files, a slice at a time, in case events were lost.
 
-Events are lost for symlinks out of the directory, and on some network file systems. A file with an unchanged
-stamp is unchanged, with one exception: a file that is written twice within one tick of its file system's
-clock can keep its stamp. A stamp is therefore proof only after a read that happened when the tick was over.
-So each file that was read is read once more, a round later.
+For example, some network file systems send no events. A file with an unchanged stamp is unchanged, with one
+exception: a file that is written twice within one tick of its file system's clock can keep its stamp. A stamp
+is therefore proof only after a read that happened when the tick was over. So each file that was read is read
+once more, a round later.
 """
 
 import math

@@ -1,12 +1,12 @@
 """Kinds of a cluster that are watched, each in one served version.
 
-Watched are Namespaces, Services, their EndpointSlices, Pods and ServiceAccounts, and every policy kind with
-an installed CRD. This includes policy that is known but not enforced (specs.osm.unenforced_policy), so that
-its owners get a warning.
+The watched kinds are Namespace, Service, EndpointSlice, Pod, ServiceAccount, and every policy kind with an
+installed CRD. This includes policy that is known but not enforced (specs.osm.unenforced_policy), so that its
+owners get a warning.
 
-Controllers of Pods, for example Deployments, are not watched: they are read from files to check manifests
-before anything runs, and in a cluster the Pods have more and truer information. Endpoints are not watched
-either, because the API server also has them as EndpointSlices.
+Controllers of Pods, for example Deployments, are not watched. They are read from files, to check manifests
+before anything runs; in a cluster the Pods themselves have more and truer information. Endpoints are not
+watched either, because the API server also has them as EndpointSlices.
 
 A cluster can serve a kind in several versions, each with all objects. The newest version with a reader is
 watched. A kind that is no longer served counts as removed only after a while, because the discovery of a

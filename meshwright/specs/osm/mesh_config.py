@@ -1,9 +1,9 @@
 """OSM's MeshConfig, config.openservicemesh.io v1alpha1 to v1alpha3.
 
-The fields of meshwright.mesh's MeshConfig have an effect. Other fields of OSM and its successor are known by
-name: any value is accepted, and one problem lists them as not used. Kubernetes silently drops fields that do
-not exist; they are listed in one warning, and the rest of the object is in force. This is safe, because a
-missing field never allows anything.
+The fields of `meshwright.mesh.config.MeshConfig` have an effect. Other fields of OSM and its successor are
+known by name: any value is accepted, and one problem lists them as not used. Kubernetes silently drops fields
+that do not exist; they are listed in one warning, and the rest of the object is in force. This is safe,
+because a missing field never allows anything.
 """
 
 from collections.abc import Iterator, Sequence
