@@ -35,7 +35,7 @@ class MergedObjects:
         )
 
     def since(self, before: "MergedObjects") -> dict[ObjectKey, SourcedObject | None]:
-        """Return the objects that differ from `before`, None for removed ones; the cost grows with changes.
+        """Return the changed objects since `before`, None for removed ones; the cost grows with changes.
 
         A removal precedes the addition that replaces it under another key.
         """

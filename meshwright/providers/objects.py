@@ -1,11 +1,11 @@
 """State of a source's objects: immutable, with the objects in force and the problems.
 
-A holder is a unit that a source reads as a whole: a file with all its documents, or one object of a cluster.
-A new reading of a holder changes only the objects of this holder.
+A holder is the unit of reading: a file with all its documents, or one object of a cluster. A new reading of a
+holder changes only the objects of this holder.
 
 A good object is in force. If the newest form of an object cannot be read, its last good form stays in force,
-marked stale. A document that cannot be read counts as the object that it names. Without a readable name it
-may be any object of the same holder that is missing now, so all of them are kept.
+marked stale. An unreadable document counts as the object with the name in the document. Without a readable
+name, the document may be any missing object of the same holder, so all of these are kept.
 """
 
 from abc import ABC, abstractmethod
@@ -36,7 +36,7 @@ class Form:
     """The content of one holder: its objects in force, in the order of the text, and its problems.
 
     `mark` distinguishes contents: a digest of the text, or a version; empty for unreadable content. `unread`
-    are the marks of documents that could not be read.
+    are the marks of unreadable documents.
     """
 
     mark: str
@@ -77,7 +77,7 @@ def read_form(mark: str, readings: Sequence[tuple[Origin, ManifestReading]], bef
 
 
 def unreadable(problem: Problem, before: Form | None) -> Form:
-    """Return the content of a holder that exists but cannot be read: the previous objects, all stale."""
+    """Return the content of an unreadable holder: the previous objects, all stale."""
     there = before or Form("", (), ())
     if there.objects:
         problem = replace(
@@ -237,7 +237,7 @@ def _moved(contested: Mapping[ObjectKey, tuple[H, ...]], forms: Mapping[H, Form 
 def _problems(
     holders: Mapping[H, Form], bad: frozenset[H], contested: Mapping[ObjectKey, tuple[H, ...]]
 ) -> Problems:
-    """Return the problems of the holders and of objects that are defined more than once."""
+    """Return the problems of the holders and of repeated definitions."""
     found = set(_summed(problem for holder in bad for problem in holders[holder].problems))
     twice = set[Problem]()
     having_some = {holder for having in contested.values() for holder in having}

@@ -72,7 +72,7 @@ class Sources:
             await each.settled()
 
     def works(self, changed: Callable[[], None]) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
-        """Yield the tasks that run as long as the server, by name."""
+        """Yield the permanent tasks of the server, by name."""
         for each in self.all:
             yield f"{each.name} source", each.run(changed)
 

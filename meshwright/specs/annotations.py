@@ -34,7 +34,7 @@ INJECT: Final = "meshwright.dev/inject"
 OVERLAYS: Final = "meshwright.dev/overlays"
 PLACEMENT: Final = "meshwright.dev/sidecar-placement"
 REVISION: Final = "meshwright.dev/revision"
-"""Label that selects one of several control planes; without the label it is the default one."""
+"""Label that selects one of several control planes; without the label, the default one is used."""
 SERVICE_ANNOTATION: Final = "meshwright.dev/service"
 """Pod annotation with the primary service, if its name differs from the ServiceAccount's."""
 UUID_LABELS: Final = ("meshwright.dev/proxy-uuid", "osm-proxy-uuid")
@@ -42,7 +42,7 @@ UUID_LABELS: Final = ("meshwright.dev/proxy-uuid", "osm-proxy-uuid")
 OWN_UID: Final = "metadata.uid"
 """Label value for "the sidecar's UUID is the Pod's own UID", which the author of a Pod cannot know."""
 HOME: Final = "meshwright.dev/control-plane"
-"""Label of objects that a control plane has made, with the namespace of this control plane."""
+"""Label of a control plane's own objects, with the namespace of this control plane."""
 
 ANY: Final = "*"
 NONE: Final = "none"
@@ -81,7 +81,7 @@ def captures_ipv6(annotations: Fields) -> bool | None:
 
 
 def egress_services(annotations: Fields) -> Scope:
-    """Return the services that proxies receive, sorted, each once; None without the annotation."""
+    """Return the services in proxies' configuration, sorted, each once; None without the annotation."""
     text = annotations.text(EGRESS_SERVICES, expected=_EGRESS_RULE)
     if text is None:
         return None

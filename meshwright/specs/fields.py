@@ -1,4 +1,4 @@
-"""Strict cursor over a mapping: typed access by key, and an error for each key that was not read."""
+"""Strict cursor over a mapping: typed access by key, and an error for each unread key."""
 
 import functools
 import itertools
@@ -14,7 +14,7 @@ from meshwright.specs.quotes import TEXT_RULE, Fits, advised
 T = TypeVar("T")
 
 _COMPARED: Final = 1000
-"""Maximum number of keys of a mapping that are compared with known ones."""
+"""Maximum number of compared keys of a mapping."""
 
 _LIKE: Final = 0.8
 """Minimum similarity (0 to 1) of an unknown field to a known one for a warning about a misspelling."""
@@ -25,7 +25,7 @@ class Fields:
 
     Every getter takes a key. For an invalid value it records an error, which refuses the object, and returns
     a default, so that one reading finds all errors. A null value counts as absent, as in Kubernetes. `close`
-    refuses all keys that were not read by a getter.
+    refuses all unread keys.
 
         spec = Fields({"port": 80}, "spec", notes)
         spec.required_port("port")  # 80
@@ -229,18 +229,18 @@ class Fields:
         return tuple(sorted(found))
 
     def asked(self) -> frozenset[str]:
-        """Return the keys that were read, whether present or not."""
+        """Return the read keys, whether present or not."""
         return frozenset(self._asked)
 
     def unasked(self) -> tuple[str, ...]:
-        """Return the keys that were not read, sorted, as text."""
+        """Return the unread keys, sorted, as text."""
         return tuple(sorted(str(key) for key in self._mapping if key not in self._asked))
 
     def skim(self, *others: str) -> None:
         """Warn of each unread key that looks like a read one, except `others`, which exist in Kubernetes.
 
-        This is for mappings of Kubernetes, with many fields that are not listed here. Only the first 1000
-        keys are compared, because comparing takes time and no mapping of Kubernetes has as many fields.
+        This is for mappings of Kubernetes, with many unlisted fields. Only the first 1000 keys are compared,
+        because comparing takes time and no mapping of Kubernetes has as many fields.
         """
         if self._asked.issuperset(self._mapping):
             return
@@ -256,7 +256,7 @@ class Fields:
                 self.warn(key, expected, Code.LIKE_A_FIELD)
 
     def close(self) -> None:
-        """Refuse every key that was not read."""
+        """Refuse every unread key."""
         if self._asked.issuperset(self._mapping):
             return
         for key in self.unasked():
@@ -305,7 +305,7 @@ def one_of(allowed: Collection[str]) -> str:
 
 
 def duplicates(items: Sequence[T]) -> tuple[int, ...]:
-    """Return the indexes of items that are equal to an earlier item."""
+    """Return the indexes of repeated items."""
     seen: set[T] = set()
     again = []
     for index, item in enumerate(items):

@@ -148,10 +148,10 @@ _OURS: Final = (*READ, *UNENFORCED)
 _GROUPS: Final = frozenset(kind.group for kind in READ)
 _NAMES: Final = frozenset(kind.name for kind in _OURS)
 KNOWN_GROUPS: Final = tuple(sorted({kind.group for kind in _OURS}))
-"""Groups of all kinds that are read, or known and not enforced; `kinds_of` returns their kinds."""
+"""Groups of all known kinds, enforced or not; `kinds_of` returns their kinds."""
 _LONGEST_GROUP: Final = 100
 _LIKE: Final = 0.85
-"""Minimum similarity (0 to 1) of a group or kind to a known one for it to count as misspelt."""
+"""Minimum similarity (0 to 1) of a group or kind to a known one to count as misspelt."""
 
 _WITHOUT_DOT: Final = frozenset({"autoscaling", "extensions", "policy"})
 """Other groups of Kubernetes without a dot in the name; all further groups have a dot."""
@@ -164,9 +164,9 @@ _REMEMBERED: Final = 256
 def is_foreign(kind: Kind) -> bool:
     """Return whether a kind is certainly not part of a mesh.
 
-    A kind that is missing in a known group is not foreign, because its name must be wrong. A kind with the
-    name of one of ours, in a misspelt group, is not foreign either. In this way a misspelt policy is reported
-    instead of ignored.
+    An unknown kind in a known group is not foreign, because the name must be wrong. A kind with the name of
+    one of ours, in a misspelt group, is not foreign either. In this way a misspelt policy is reported instead
+    of ignored.
     """
     if kind.name in _MORE.get(kind.group, ()):
         return True

@@ -13,7 +13,7 @@ from meshwright.specs.regexes import Expressions
 from meshwright.specs.show import shape, show
 
 Words = str | Callable[[], str]
-"""The correct value in words; a function is called only if the problem is kept, because it takes time."""
+"""The correct value in words; a function takes time, and is called only if the problem is kept."""
 
 WITHIN: Final = "in this document"
 
@@ -24,8 +24,8 @@ _NOTHING = object()
 class Notes:
     """Problems of one manifest; if `refused`, no object is made from the manifest.
 
-    `refuse` reports an error that makes the whole object unusable. `drop` reports an error in a part that is
-    left out. `warn` and `inform` report problems of an object in force. `is_clean` is True without any
+    `refuse` reports an error that makes the whole object unusable. `drop` reports an error of a part, which
+    is left out. `warn` and `inform` report problems of an object in force. `is_clean` is True without any
     problem. `tally` bounds the number of kept problems; items of a list and documents of a file can share
     one.
     """
@@ -43,12 +43,12 @@ class Notes:
         return (*self.problems, *self.tally.rest(self.origin, self.key, WITHIN))
 
     def refuse(self, code: Code, path: str, expected: Words, value: object = _NOTHING) -> None:
-        """Report an error that makes the object unusable."""
+        """Report an error; the object is refused."""
         self.refused = True
         self._add(code, Severity.ERROR, path, expected, value)
 
     def refuse_shape(self, code: Code, path: str, expected: Words, value: object) -> None:
-        """Report an error that makes the object unusable, and describe the value without quoting it.
+        """Report an error, and describe the value without quoting it; the object is refused.
 
         This is for documents that are not manifests at all: they can be anything, for example a password in
         the wrong file.

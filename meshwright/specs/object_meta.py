@@ -1,7 +1,7 @@
-"""Check of `metadata`: a field that Kubernetes does not have is reported as a misspelling.
+"""Check of `metadata`: an unknown field is reported as a misspelling.
 
-Metadata is the same for all kinds, so the check is safe. Without it, a misspelt `labels` would silently leave
-a workload without a Service.
+Metadata is the same for all kinds, so the check is safe. Without the check, a misspelt `labels` would
+silently leave a workload without a Service.
 """
 
 from functools import partial
@@ -32,11 +32,11 @@ FIELDS: Final = frozenset(
         "uid",
     }
 )
-"""Fields of ObjectMeta in meta/v1, including those of earlier versions of Kubernetes."""
+"""Fields of ObjectMeta in meta/v1, including earlier versions of Kubernetes."""
 
 
 def check_metadata_fields(manifest: Manifest) -> None:
-    """Warn of each unknown field of metadata, because Kubernetes drops it silently."""
+    """Warn of each unknown field of metadata, because Kubernetes drops such fields silently."""
     fields = manifest.metadata
     if FIELDS.issuperset(fields.names()):
         return

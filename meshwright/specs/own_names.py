@@ -30,7 +30,7 @@ from meshwright.specs.own.dns import DNS_ANNOTATION, SRV_ANNOTATION
 PREFIX: Final = "meshwright.dev/"
 
 _LIKE: Final = 0.85
-"""Minimum similarity (0 to 1) of a domain to ours for it to count as misspelt."""
+"""Minimum similarity (0 to 1) of a domain to ours to count as misspelt."""
 
 _REMEMBERED: Final = 256
 """Number of cached domains; a mesh has few."""
@@ -43,9 +43,9 @@ INJECTED: Final = frozenset(
         *("own-containers", "joining-roots", "injection", "injected", "interception"),
     )
 )
-"""Annotations that the injector adds to a Pod; users do not write them."""
+"""Annotations from the injector; users do not write them."""
 CHART: Final = frozenset({PREFIX + "settings"})
-"""Annotations that the chart adds to the control plane's own Pod; users do not write them either."""
+"""Annotations from the chart, on the control plane's own Pod; users do not write them either."""
 
 ANNOTATIONS: Final[Mapping[Kind, frozenset[str]]] = {
     NAMESPACE: frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES, PERMISSIVE, INJECT, OVERLAYS}),

@@ -1,7 +1,7 @@
-"""Check of values of annotations and labels that only the injector uses.
+"""Check of values of annotations and labels for the injector.
 
 These values are not read in specs, and Kubernetes accepts any text. A value outside the allowed ones has no
-effect, or another effect than intended, so it is reported.
+effect, or another effect than intended, and is therefore reported.
 """
 
 import re
@@ -29,7 +29,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?")
 _MOST_PORT: Final = 65_535
 
 Rule = Callable[[str], str]
-"""Function that returns the rule which a value breaks, or "" for a valid value."""
+"""Function that returns the rule broken by a value, or "" for a valid value."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -112,7 +112,7 @@ _OSM_NAMES: Final[Mapping[Kind, Mapping[str, frozenset[str]]]] = {
     },
     POD: {"labels": frozenset(), "annotations": frozenset({_OSM_INJECT, *_PORTS, *_RANGES})},
 }
-"""Names under Open Service Mesh's prefix that have an effect here."""
+"""Names under Open Service Mesh's prefix with an effect here."""
 
 
 def wrong_values(kind: Kind, section: str, pairs: Iterable[tuple[str, str]]) -> Iterator[WrongValue]:

@@ -18,7 +18,7 @@ def never(_: str) -> bool:
 
 
 def advised(expected: str, value: object, fits: Fits | None = None) -> str:
-    """Return the rule for a value that is not text, with the advice to use quotes if the quoted value `fits`.
+    """Return the rule for a value other than text, with the advice to use quotes if the quoted value `fits`.
 
     With the plain rule "must be text", any non-empty text fits.
     """

@@ -24,9 +24,9 @@ from meshwright.specs.show import cut
 
 @dataclass(frozen=True, slots=True)
 class UnreadManifest:
-    """A manifest of one of our kinds that could not be read.
+    """An unreadable manifest of one of our kinds.
 
-    `key` is the key as far as it is known, else None; `mark` is a digest of the text.
+    `key` is the key if known, else None; `mark` is a digest of the text.
     """
 
     key: ObjectKey | None

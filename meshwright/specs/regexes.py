@@ -70,7 +70,7 @@ class Expressions:
 
 @lru_cache(4096)
 def _judged(pattern: str) -> tuple[str, int]:
-    """Return the fault of an expression, and the number of instructions that the check has cost."""
+    """Return the fault of an expression, and the cost of the check in instructions."""
     if not pattern:
         return "must not be empty; write .* to match any value", 0
     if len(pattern) > MAX_LENGTH:

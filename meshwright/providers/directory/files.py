@@ -32,7 +32,7 @@ _LEADS_OUT: Final = (
 )
 
 SINGLY: Final = 256
-"""Maximum number of files that are checked one by one; with more names, some events may have been lost."""
+"""Maximum number of files checked one by one; with more names, some events may have been lost."""
 
 
 class DirectoryError(SourceError):
@@ -73,7 +73,7 @@ class UnlistedFolder(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DirectoryListing:
-    """The manifest files of a directory by relative name, and folders that were not listed.
+    """The manifest files of a directory by relative name, and unlisted folders.
 
     `root` is the device and inode of the directory itself, and changes when the directory is replaced.
     `shared` is True if some file has further names (symlinks or hard links), because an event may use another
@@ -119,8 +119,7 @@ def root_of(path: Path) -> tuple[int, int]:
 def walk(path: Path, unlisted: list[UnlistedFolder]) -> Iterator[tuple[str, Stamp, bool]]:
     """Yield manifest files with their stamps, and whether they have further names, folder by folder.
 
-    Folders that cannot be listed are added to `unlisted`. A file or folder that disappears during the walk is
-    left out.
+    Unreadable folders are added to `unlisted`. A file or folder that disappears during the walk is left out.
     """
     waiting = [""]  # without recursion, because folders may be deeper than Python's recursion limit
     while waiting:
@@ -184,7 +183,7 @@ def relisted(path: Path, before: DirectoryListing, names: Collection[str]) -> Di
 def changed_files(
     before: DirectoryListing | None, now: DirectoryListing, known: Collection[str]
 ) -> tuple[str, ...]:
-    """Return the files that are new or changed since a listing, and the removed ones among `known`.
+    """Return the new and changed files since a listing, and the removed ones among `known`.
 
     A file in an unlisted folder does not count as removed.
     """
@@ -195,7 +194,7 @@ def changed_files(
 
 
 def is_unlisted(listing: DirectoryListing, name: str) -> bool:
-    """Return whether a file is in a folder that was not listed."""
+    """Return whether a file is in an unlisted folder."""
     return any(name.startswith(each.folder + "/") for each in listing.unlisted)
 
 
@@ -208,7 +207,7 @@ def read_content(path: Path, name: str) -> Content:
 
 
 def read_named(file: Path) -> Content:
-    """Read a file that the user has named, as `read_content` does; a symlink may lead anywhere."""
+    """Read a file named by the user, as `read_content` does; a symlink may lead anywhere."""
     return _content(file, lambda: os.open(file, FILE))
 
 

@@ -50,7 +50,7 @@ class Answer:
         return Answer(belief, listing, freshness, problems, counts, held_since)
 
     def unreadable(self, error: str, now: datetime) -> "Answer":
-        """Return the answer for a directory that cannot be read: the same objects, plus this problem."""
+        """Return the answer for an unreadable directory: the same objects, plus this problem."""
         before = self.freshness
         since, known = before.error_since or now, self.problems[1:] if before.error else self.problems
         return replace(

@@ -36,11 +36,10 @@ RETRY = timedelta(seconds=1)
 class DirectorySource:
     """Source for the manifests in a directory and its folders.
 
-    `clock` returns the time with its zone. `settle` is the time for which a removal or new error must last,
-    and `hold` the time for which an empty directory must stay empty, before it is accepted. `retry` is the
-    time between checks for a directory that has disappeared. With `polling` the source compares files
-    periodically instead of using the system's events. `reread` is the time for one round over every file, in
-    case events were lost; see providers.directory.rounds.
+    `clock` returns the time with its zone. A removal or a new error is accepted after the time `settle`, and
+    an empty directory after the time `hold`. `retry` is the time between checks for a missing directory. With
+    `polling` the source compares files periodically instead of using the system's events. `reread` is the
+    time for one round over every file, in case events were lost; see providers.directory.rounds.
     """
 
     name = "directory"

@@ -27,8 +27,8 @@ class DnsBook:
     """The questions with their due times, the answers, and the endpoint slices in force.
 
     Changes from `follow` and `heard` take effect in `settle`; `behind` is True if the last `settle` has left
-    services for the next. The book begins with the answers `kept` from a previous run. Those that no Service
-    needs are dropped after the first complete `settle`, and all the others are queried anew.
+    services for the next. The book begins with the answers `kept` from a previous run. Obsolete ones are
+    dropped after the first complete `settle`, and all the others are queried anew.
     """
 
     def __init__(self, pacing: Pacing, hold: timedelta, kept: SavedAnswers | None = None) -> None:
@@ -68,7 +68,7 @@ class DnsBook:
         return bool(self._touched)
 
     def heard(self, question: Question, answer: DnsAnswer | DnsFailure, now: Moment, date: datetime) -> None:
-        """Accept an answer; answers to questions that are no longer needed are dropped."""
+        """Accept an answer; answers to obsolete questions are dropped."""
         if question in self._askers:
             state = heard(self.known.get(question), answer, now, date, self._pacing)
             self.known[question] = state
@@ -102,7 +102,7 @@ class DnsBook:
             self._forget_unwanted()
 
     def due(self, now: Moment, room: int) -> list[Question]:
-        """Take at most `room` questions that are due now: new ones first, then the longest overdue.
+        """Take at most `room` due questions: new ones first, then the longest overdue.
 
         The caller must pass each of them to `heard` with an answer, or to `give_back`.
         """
@@ -117,7 +117,7 @@ class DnsBook:
         return found
 
     def give_back(self, question: Question) -> None:
-        """Return a question that was taken and not asked."""
+        """Return a question, taken by `due` and not asked."""
         if question in self.known:
             heapq.heappush(self._agenda, (self.known[question].due, question))
         elif question in self._askers:
@@ -155,7 +155,7 @@ class DnsBook:
         self._touched.update(dict.fromkeys(keys))
 
     def _take_needs(self, key: ServiceKey) -> None:
-        """Update the questions of a service, and drop questions that no service needs any more."""
+        """Update the questions of a service, and drop obsolete questions."""
         service, before = self._wanted.get(key), self._needs.pop(key, frozenset())
         names = service.dns_names if service is not None else ()
         needs = frozenset(question for name in names for question in questions_of(name, self.known))
@@ -184,7 +184,7 @@ class DnsBook:
             self._held[key] = forced.held_since + self._hold
 
     def _forget_unwanted(self) -> None:
-        """Drop kept answers that no service needs."""
+        """Drop kept answers without a service."""
         self._restored = False
         self.known = {each: state for each, state in self.known.items() if each in self._askers}
         self._forced = {key: forced for key, forced in self._forced.items() if key in self._wanted}

@@ -21,7 +21,7 @@ from meshwright.specs.values.references import parse_address
 async def ask(
     question: Question, nameservers: Sequence[Nameserver], seconds: float
 ) -> DnsAnswer | DnsFailure:
-    """Return the answer to a question; a name that does not exist is an answer, not a failure.
+    """Return the answer to a question; a missing name is an answer, not a failure.
 
     The `nameservers` are queried in order, or the system's if there are none, for at most `seconds` in total.
     """

@@ -9,7 +9,7 @@ from meshwright.providers.moments import Moment
 
 
 class RecordType(enum.StrEnum):
-    """Types of records that are queried."""
+    """Queried types of records."""
 
     A = "A"
     AAAA = "AAAA"
@@ -41,8 +41,8 @@ class Target:
 class DnsAnswer:
     """A good answer, sorted; `ttl` is in seconds, the shortest of the CNAME chain.
 
-    An answer without records means that the name does not exist or has no records of the type; `ttl` is then
-    the negative TTL (RFC 2308). `nameserver` is the source of the answer.
+    An answer without records means a missing name, or a name without records of the type; `ttl` is then the
+    negative TTL (RFC 2308). `nameserver` is the source of the answer.
     """
 
     ttl: float

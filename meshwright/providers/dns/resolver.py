@@ -25,7 +25,7 @@ class Resolver:
         self._library: ModuleType | None = None
 
     async def ask(self, question: Question) -> DnsAnswer | DnsFailure:
-        """Return the answer to a question; a name that does not exist is an answer, not a failure."""
+        """Return the answer to a question; a missing name is an answer, not a failure."""
         if self._library is None:
             self._library = await asyncio.to_thread(_library)
         found: DnsAnswer | DnsFailure = await self._library.ask(question, self._nameservers, self._timeout)

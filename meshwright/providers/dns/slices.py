@@ -119,7 +119,7 @@ def _answer(service: Service, known: Known) -> Slices | None:
 
 
 def problems(service: Service, known: Known, forced: GuardedValue[Slices]) -> Problems:
-    """Return a problem for each name that cannot be resolved, and one if an empty answer is held back."""
+    """Return a problem for each unresolved name, and one if an empty answer is held back."""
     found = [_held(service.key)] if forced.held_since is not None else []
     for name in service.dns_names:
         failing = sorted(each for each in questions_of(name, known) if each in known and known[each].error)

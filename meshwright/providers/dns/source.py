@@ -28,7 +28,7 @@ AT_ONCE: Final = 32
 """Maximum number of simultaneous questions."""
 
 SERVICES_AT_ONCE: Final = 64
-"""Number of services that are updated before other tasks run on the event loop."""
+"""Number of services updated at a time, before other tasks run on the event loop."""
 
 GATHER_SECONDS: Final = 0.02
 """Seconds in which further answers are collected while questions are outstanding, to update once for all."""
@@ -90,7 +90,7 @@ class DnsSource:
         self._settle_until = self._monotonic()
 
     def follow(self, objects: Mapping[ObjectKey, SourcedObject | None]) -> None:
-        """Resolve the names of these Services from now on, and stop for Services that are removed."""
+        """Resolve the names of these Services from now on, and stop for removed Services."""
         if self._book.follow(objects):
             self._unkept = True
             self._settle_until = self._monotonic() + timedelta(seconds=SETTLE_SECONDS)
@@ -102,7 +102,7 @@ class DnsSource:
         return self._objects
 
     def problems(self) -> Problems:
-        """Return a problem for each name that cannot be resolved, and for each empty answer held back."""
+        """Return a problem for each unresolved name, and for each empty answer held back."""
         return self._problems
 
     def freshness(self) -> Freshness:

@@ -20,7 +20,7 @@ from meshwright.kube.resource import Key, Resource
 from meshwright.providers.kubernetes.identity import Identity
 
 MOST: Final = 256 * 1024 * 1024
-"""Maximum characters of all objects that are saved."""
+"""Maximum characters of all saved objects."""
 
 
 class SavedStateError(ValueError):

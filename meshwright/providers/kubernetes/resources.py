@@ -1,4 +1,4 @@
-"""Kinds of a cluster that are watched, each in one served version.
+"""Watched kinds of a cluster, each in one served version.
 
 The watched kinds are Namespace, Service, EndpointSlice, Pod, ServiceAccount, and every policy kind with an
 installed CRD. This includes policy that is known but not enforced (specs.osm.unenforced_policy), so that its
@@ -54,7 +54,7 @@ def kind_of(resource: Resource) -> Kind:
 
 
 def newest(kind: Kind, served: ServedResources) -> Resource | None:
-    """Return the newest version of a kind that is served and has a reader, or None."""
+    """Return the newest served version of a kind with a reader, or None."""
     reader = READ.get(kind)
     known = (
         each for each in served.of(kind.group, kind.name) if reader is None or each.version in reader.versions
@@ -66,7 +66,7 @@ def newest(kind: Kind, served: ServedResources) -> Resource | None:
 class Plan:
     """The kinds to watch.
 
-    `missing` are watched kinds that are no longer served, with the moment since when. `unread` are kinds that
+    `missing` are watched kinds without a served version, with the moment since when. `unread` are kinds that
     are served only in versions without a reader, with these versions; their last known objects stay.
     """
 
@@ -78,8 +78,8 @@ class Plan:
 def planned(before: Plan, served: ServedResources, now: Moment, hold: timedelta) -> Plan:
     """Return the kinds to watch after a discovery.
 
-    A watched kind that is no longer served is watched until it has been missing for `hold`. If discovery has
-    failed for its group, the kind stays watched.
+    A watched kind is still watched after its removal, for the time `hold`. If discovery has failed for its
+    group, the kind stays watched.
     """
     watched, missing = dict(CORE), dict[Kind, Moment]()
     unread: dict[Kind, tuple[str, ...]] = {}

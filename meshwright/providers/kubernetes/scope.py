@@ -1,4 +1,4 @@
-"""Namespaces of a cluster that are part of the mesh: all, listed ones, or the ones with certain labels."""
+"""The mesh's namespaces in a cluster: all, listed ones, or the ones with certain labels."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -35,7 +35,7 @@ DISCOVER: Final = timedelta(seconds=30)
 KEEP_SECONDS: Final = 60.0
 """Seconds between two saves."""
 AT_ONCE: Final = 64 * 1024
-"""Characters of objects that are parsed on the event loop; more are parsed in a thread."""
+"""Maximum characters of objects parsed on the event loop; more are parsed in a thread."""
 
 _log = structlog.get_logger("providers.kubernetes.source")
 
@@ -105,7 +105,7 @@ class KubernetesSource:
         return self._book.state.objects()
 
     def problems(self) -> Problems:
-        """Return the problems of objects, and the kinds that cannot be read."""
+        """Return the problems of objects, and the unreadable kinds."""
         return self._problems
 
     def freshness(self) -> Freshness:

@@ -1,4 +1,4 @@
-"""Problems of a cluster source itself: kinds that cannot be read, with the reason."""
+"""Problems of a cluster source itself: unreadable kinds, with the reason."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -82,7 +82,7 @@ def _failing(watches: Watches) -> Iterator[Problem]:
 
 
 def without(scope: Scope, place: Place) -> str:
-    """Return the consequence of a kind that cannot be read if the mesh is complete without it, else ""."""
+    """Return the consequence of an unreadable kind if the mesh is complete without this kind, else ""."""
     kind, namespace = kind_of(place[0]), place[1]
     if kind in UNENFORCED:
         return (

@@ -1,4 +1,4 @@
-"""The watches of a cluster: one for each kind and namespace, in a version that is served and has a reader."""
+"""The watches of a cluster: one for each kind and namespace, in a served version with a reader."""
 
 import asyncio
 import contextlib
@@ -107,7 +107,7 @@ class Watches:
         }
 
     def is_settled(self) -> bool:
-        """Return whether everything that is available soon has arrived.
+        """Return whether everything available soon has arrived.
 
         This means all kinds except refused ones. With objects of a previous run, failing kinds are not
         awaited either.
@@ -162,7 +162,7 @@ class Watches:
         return min((discovery, *(each + self._hold for each in held if each is not None)))
 
     def _follow(self, group: asyncio.TaskGroup) -> None:
-        """Start watches that the plan has added, and stop watches that it has removed."""
+        """Start the watches added to the plan, and stop the removed ones."""
         wanted = set(places(self.plan, self.scope))
         before = {place: self.at.pop(place) for place in [*self.at] if place not in wanted}
         for place in sorted(wanted - self.at.keys(), key=order):

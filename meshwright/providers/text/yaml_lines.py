@@ -104,7 +104,7 @@ class _Builder:
         return self._is_bounded(value)
 
     def _is_bounded(self, value: object) -> bool:
-        """Return whether the depth is within the bound, with `value` counted if it is an empty collection."""
+        """Return whether the depth is within the bound, with an empty collection as `value` counted."""
         return len(self._indents) + (value is _LIST or value is _MAPPING) < MAX_DEPTH
 
     def _container(self, indent: int, *, is_item: bool) -> dict[str, object] | list[object] | None:
@@ -148,7 +148,7 @@ def _fresh(value: object) -> object:
 
 @functools.lru_cache(_REMEMBERED)
 def _line(text: str) -> _Line | None:
-    """Return the parsed line, _EMPTY for a blank line or comment, None for a line that is not simple."""
+    """Return the parsed line, _EMPTY for a blank line or comment, None for any other line."""
     if len(text) > _MAX_LINE:
         return None
     if _NO_CONTENT.fullmatch(text):

@@ -19,7 +19,7 @@ _PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("bool", "float"
 
 
 def resolve(event: yaml.ScalarEvent) -> object:
-    """Return the typed value of a scalar; raises ValueError with a sentence for a tag that is not allowed."""
+    """Return the typed value of a scalar; raises ValueError with a sentence for a forbidden tag."""
     if event.tag is None:
         return plain_scalar(event.value) if event.implicit[0] else event.value
     if event.tag in _TEXT_TAGS:

@@ -1,6 +1,6 @@
 """Kubernetes' kinds for running workloads: Pod, EndpointSlice and Endpoints.
 
-Fields that are not used here may have any value.
+Other fields may have any value.
 """
 
 import sys

@@ -24,7 +24,7 @@ _OF_KUBE_PROXY = (
     ("sessionAffinity", "None"),
     ("trafficDistribution", ""),
 )
-"""Fields that only kube-proxy uses, with their defaults."""
+"""Fields for kube-proxy only, with their defaults."""
 
 TOPOLOGY_ANNOTATIONS: Final = (
     "service.kubernetes.io/topology-mode",
@@ -95,8 +95,8 @@ def service(manifest: Manifest) -> Service | None:
 def _without_effect(spec: Fields) -> Iterator[tuple[str, str]]:
     """Yield the fields by which kube-proxy chooses an endpoint, if they differ from the default.
 
-    In a mesh the sidecars choose endpoints instead. A value that is not text is left to the API server, which
-    refuses it.
+    In a mesh the sidecars choose endpoints instead. Other values than text are left to the API server, which
+    refuses them.
     """
     for name, default in _OF_KUBE_PROXY:
         value = spec.raw(name)

@@ -1,7 +1,7 @@
 """OSM's Egress, policy.openservicemesh.io v1alpha1: destinations outside the mesh, and their clients.
 
-Fields and names are OSM's. OSM ignores values that it cannot use, for example an invalid IP range or a host
-with a port. Here such a value is refused with an error, because otherwise the object would allow less than it
+Fields and names are OSM's. OSM ignores unusable values, for example an invalid IP range or a host with a
+port. Here such a value is refused with an error, because otherwise the object would allow less than it
 states.
 """
 
@@ -142,7 +142,7 @@ def _port(fields: Fields) -> EgressPort:
 
 
 def _matches(spec: Fields) -> tuple[tuple[str, ...], str | None]:
-    """Return the HTTPRouteGroups that requests must match, and the name of the setting with limits.
+    """Return the HTTPRouteGroups for requests, and the name of the setting with limits.
 
     A version in apiGroup is accepted, as in OSM, and ignored.
     """

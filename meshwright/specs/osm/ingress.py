@@ -1,8 +1,8 @@
 """IngressBackend, policy.openservicemesh.io v1alpha1.
 
-Fields have the meaning that Open Service Mesh gives them. For example, `port.number` is the target port, and
-for an https backend with both places and certificate names among its sources, a client must match one of
-each. Where checks of OSM had no effect or the opposite effect, they have the intended effect here.
+Fields have Open Service Mesh's meaning. For example, `port.number` is the target port, and for an https
+backend with both places and certificate names among its sources, a client must match one of each. Where
+checks of OSM had no effect or the opposite effect, they have the intended effect here.
 """
 
 import re

@@ -1,8 +1,8 @@
 """Access log formats: the allowed operators of Envoy.
 
-One unknown operator makes Envoy reject the whole listener, so only operators that all tested versions of
-Envoy support are allowed, with the arguments that they accept. Operators that could show secrets are
-excluded: a proxy's environment and files, and keys of TLS sessions.
+One unknown operator makes Envoy reject the whole listener, so only operators and arguments supported by all
+tested versions of Envoy are allowed. Operators that could show secrets are excluded: a proxy's environment
+and files, and keys of TLS sessions.
 
 https://www.envoyproxy.io/docs/envoy/latest/configuration/observability/access_log/usage
 """

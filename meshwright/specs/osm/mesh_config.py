@@ -1,9 +1,9 @@
 """OSM's MeshConfig, config.openservicemesh.io v1alpha1 to v1alpha3.
 
 The fields of `meshwright.mesh.config.MeshConfig` have an effect. Other fields of OSM and its successor are
-known by name: any value is accepted, and one problem lists them as not used. Kubernetes silently drops fields
-that do not exist; they are listed in one warning, and the rest of the object is in force. This is safe,
-because a missing field never allows anything.
+known by name: any value is accepted, and one problem lists them as not used. Kubernetes silently drops other
+fields; they are listed in one warning, and the rest of the object is in force. This is safe, because a
+missing field never allows anything.
 """
 
 from collections.abc import Iterator, Sequence
@@ -93,7 +93,7 @@ NOT_USED = {
 """Known fields without effect, by section."""
 
 _NAMED: Final = 20
-"""Maximum number of fields without effect that are named; further ones are counted."""
+"""Maximum number of named fields without effect; further ones are counted."""
 
 LOG_LEVELS = ("trace", "debug", "info", "warning", "warn", "error", "critical", "off")
 
@@ -149,7 +149,7 @@ def _report_unused(manifest: Manifest, sections: tuple[Fields, ...], unenforced:
 
 
 def _report_pruned(manifest: Manifest, sections: Sequence[Fields]) -> None:
-    """Report fields that a MeshConfig does not have."""
+    """Report fields unknown in a MeshConfig."""
     pruned = [said for section in sections for said in _pruned(section, sections)]
     if pruned:
         more = f" and {len(pruned) - _NAMED} more" if len(pruned) > _NAMED else ""

@@ -21,7 +21,7 @@ from meshwright.specs.values.durations import wait
 from meshwright.specs.values.references import namespace_name, object_name
 
 WITHOUT_EFFECT: Final = ("http3-post-connect-failure", "retriable-headers", "retriable-status-codes")
-"""Retry conditions of Envoy that need HTTP/3, or details for which a Retry has no field."""
+"""Retry conditions of Envoy that need HTTP/3, or details without a field in a Retry."""
 
 MOST: Final = 2**32 - 1
 _WORDS: Final = tuple(RetryCondition)

@@ -1,4 +1,4 @@
-"""Servers outside the mesh that a MeshConfig names: an external authorizer and a tracing collector.
+"""Servers outside the mesh in a MeshConfig: an external authorizer and a tracing collector.
 
 The fields of a disabled server are not read, so any value is accepted.
 """

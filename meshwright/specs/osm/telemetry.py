@@ -1,4 +1,4 @@
-"""OSM's Telemetry and ExtensionService: access logs and traces of sidecars, and servers that receive them.
+"""OSM's Telemetry and ExtensionService: access logs and traces of sidecars, and their receivers.
 
 In Telemetry, `accessLog.format` and `openTelemetry` are OSM's fields. Our own are `stdout`, `file`, `filter`
 and `sampling` beside them, and `tracing`.
@@ -27,7 +27,7 @@ _LONGEST_PATH: Final = 256
 
 
 def telemetry(manifest: Manifest) -> Telemetry:
-    """Read a Telemetry; without a selector it applies to its whole namespace."""
+    """Read a Telemetry; without a selector, for the whole namespace."""
     spec = manifest.spec()
     log, tracing = spec.section("accessLog"), spec.section("tracing")
     found = Telemetry(

@@ -1,4 +1,4 @@
-"""Names of cipher suites and curves that all versions of Envoy from 1.36 to 1.40 support.
+"""Names of cipher suites and curves supported by all versions of Envoy from 1.36 to 1.40.
 
 Envoy rejects every listener and cluster because of one unknown name. Suites of TLS 1.3 cannot be configured
 in Envoy. Suites with pre-shared keys or 3DES are excluded, because they are of no use in a mesh.

@@ -1,4 +1,4 @@
-"""Policy of OSM and its successor that is known but not enforced, with the alternative.
+"""Known policy of OSM and its successor that is not enforced, with the alternative.
 
 Users may rely on these kinds, so they get a warning, unlike kinds that have nothing to do with a mesh.
 """

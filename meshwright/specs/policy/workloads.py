@@ -7,7 +7,7 @@ from meshwright.specs.manifest import NAME_RULE
 
 
 def filled(fields: Fields, name: str, absent: str) -> None:
-    """Refuse a list that is present but empty, because it could mean nothing or everything."""
+    """Refuse an empty list, because an empty list could mean nothing or everything."""
     if fields.has(name) and fields.raw(name) == []:
         fields.wrong(name, f"must not be empty; {absent}", Code.EMPTY)
 

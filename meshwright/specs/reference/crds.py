@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions of all kinds with a reader that are not Kubernetes' own.
+"""CustomResourceDefinitions of all kinds with a reader, except Kubernetes' own.
 
 Every version with a reader is served, the newest is stored, and there is no conversion: the API server shows
 an object in any version with the fields it was written with. Each version therefore has the fields of all
@@ -92,7 +92,7 @@ def crd(described: DescribedKind) -> Structural:
 
 
 def crds(described: Sequence[DescribedKind]) -> tuple[Structural, ...]:
-    """Return the CustomResourceDefinitions of all kinds that have one, in order."""
+    """Return all CustomResourceDefinitions, in the order of kinds."""
     return tuple(crd(each) for each in described if each.kind in INSTALLED)
 
 

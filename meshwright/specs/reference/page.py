@@ -85,7 +85,7 @@ def page(described: Sequence[DescribedKind], text_of: Callable[[Kind], str]) -> 
 
 
 def rows(described: DescribedKind) -> tuple[Row, ...]:
-    """Return all fields of a kind, those of its newest version first."""
+    """Return all fields of a kind, beginning with the newest version."""
     found: dict[Row, list[str]] = {}
     for shape in reversed(described.shapes):
         for field in walked(shape.body):

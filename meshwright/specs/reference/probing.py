@@ -45,8 +45,8 @@ _NAMED: Final = Meaning("The namespace of the object.", "`default`", LABEL)
 def described(kind: Kind, examples: Sequence[Document]) -> DescribedKind:
     """Return the shape of a kind's documents.
 
-    Raises LookupError for a version without an example, a field without a meaning, or a meaning of a field
-    that is not read.
+    Raises LookupError for a version without an example, a field without a meaning, or a meaning of an unread
+    field.
     """
     purpose, meanings = KINDS[kind]
     reader = READ[kind]
@@ -75,7 +75,7 @@ def _kind(document: Document) -> Kind:
 
 
 class _Answers:
-    """Calls and refusals of a reader in one version, over all examples that it accepts."""
+    """Calls and refusals of a reader in one version, over all accepted examples."""
 
     def __init__(self) -> None:
         self.record = Record()
@@ -146,7 +146,7 @@ def _asked(kind: Kind, version: str, examples: Sequence[Document]) -> _Answers:
 def _refusals(
     kind: Kind, version: str, document: Document, record: Record | None = None
 ) -> tuple[Problem, ...]:
-    """Return the errors that the reader of a version finds in a document."""
+    """Return the errors of a document, from the reader of a version."""
     notes = Notes(_ORIGIN)
     body = Recorder(document, "", notes, Record() if record is None else record)
     key = key_of(kind, document) or ObjectKey(kind, DEFAULT_NAMESPACE, "nameless")

@@ -74,7 +74,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class AnyContent:
-    """A field that is allowed with any content."""
+    """A field with any content."""
 
 
 Asked = Text | Choice | Flag | WholeNumber | Percent | Section | Pairs | Items | Texts | Ports | AnyContent
@@ -93,7 +93,7 @@ class Record:
     """Recorded calls by mapping (for example `spec.ports[]`; empty for the document) and field, in order.
 
     An empty set of `Asked` is a value that the reader checks itself. `closed` are mappings without further
-    fields, `pairs` mappings from text to text, and `mappings` the values that were read, with their places.
+    fields, `pairs` mappings from text to text, and `mappings` the read values, with their places.
     """
 
     fields: dict[str, dict[str, set[Asked]]] = field(default_factory=dict)

@@ -28,8 +28,8 @@ class MappingShape:
 class Field:
     """A field: the types its reader accepts, its meaning, and its content.
 
-    `required` means that the field must be present, `not_empty` that it must not be empty. `example` is None
-    without an example. `inside` is the shape of its mapping, and `items` of each mapping in its list.
+    `required`: the field must be present. `not_empty`: the field must not be empty. `example` is None without
+    an example. `inside` is the shape of its mapping, and `items` of each mapping in its list.
     """
 
     place: str

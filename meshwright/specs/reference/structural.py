@@ -2,8 +2,8 @@
 
 In a structural schema every value has one type. A value of several types becomes an integer or text
 (`x-kubernetes-int-or-string`), or is left to its reader (`x-kubernetes-preserve-unknown-fields`). Null is
-left out, because the API server drops a null that the schema does not allow. Unknown fields of a closed
-mapping are left out too: the API server refuses them for strict clients, and drops them for others.
+left out, because the API server drops a null outside the schema. Unknown fields of a closed mapping are left
+out too: the API server refuses them for strict clients, and drops them for others.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -35,7 +35,7 @@ def http_route_group(manifest: Manifest) -> HTTPRouteGroup:
 
 
 def tcp_route(manifest: Manifest) -> TCPRoute:
-    """Read a TCPRoute; without ports it means every port."""
+    """Read a TCPRoute; without ports, every port is meant."""
     key = PolicyKey(manifest.namespace, manifest.key.name)
     if manifest.version in ("v1alpha1", "v1alpha2"):
         manifest.top().close()

@@ -1,4 +1,4 @@
-"""Values that several kinds share: durations, quantities, references and protocols.
+"""Shared values of several kinds: durations, quantities, references and protocols.
 
 Functions here never read a whole manifest.
 """

@@ -1,4 +1,4 @@
-"""Fields of an authorizer that a MeshConfig and an ExternalAuthorization share."""
+"""Common fields for an authorizer in a MeshConfig and an ExternalAuthorization."""
 
 from datetime import timedelta
 from typing import Final

@@ -56,7 +56,7 @@ def is_value(text: str) -> bool:
 
 
 def changes(fields: Fields) -> HeaderChanges:
-    """Read `set`, `add` and `remove` of a section, and close it; a header may have only one change."""
+    """Read `set`, `add` and `remove` of a section, and close it; each header may have only one change."""
     put, add = _headers(fields, "set"), _headers(fields, "add")
     remove = tuple(
         each.lower() for each in fields.texts("remove", CHANGE_RULE, lambda text: _may_change(text.lower()))

@@ -1,6 +1,6 @@
 """Facts of CustomResourceDefinitions besides the fields: short names, columns and rules.
 
-Short names are those of the kinds' own projects. A rule (CEL) expresses a refusal of the reader that a schema
+Short names are from the kinds' own projects. A rule (CEL) expresses a refusal of the reader that a schema
 cannot express: a relation between two fields of one object. Only the reader can check relations to the
 object's namespace, and regular expressions.
 """
@@ -47,7 +47,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Column of `kubectl get`: the first of the paths that exists in a version."""
+    """Column of `kubectl get`: the first existing path of a version."""
 
     name: str
     paths: tuple[str, ...]
@@ -297,4 +297,4 @@ INSTALLED: Final[Mapping[Kind, DefinitionFacts]] = {
         ),
     ),
 }
-"""All kinds with a reader that are not Kubernetes' own, except UDPRoute, which is refused."""
+"""All kinds with a reader, except Kubernetes' own and UDPRoute, which is refused."""
