@@ -72,10 +72,10 @@ def test_each_field_is_in_one_row(kind: str) -> None:
 def test_each_row_is_shown_by_tests_that_speak_of_its_fields(kind: str) -> None:
     """Each file is there, and among them each field's own word is, or of many below one the word of that."""
     for of, here, tests in rows(kind):
-        assert re.match("works|no effect: |refused: |always so", here), of
+        assert re.match("works|without effect: |refused: |always so", here), of
         assert tests, of
         text = "".join((ROOT / each).read_text("utf-8") for each in tests)
-        if here.startswith("no effect: ") and "NOT_USED" in text:
+        if here.startswith("without effect: ") and "NOT_USED" in text:
             continue  # where each of them is tried
         for each in of:
             word = each.removesuffix(".*").removesuffix("[]").rpartition(".")[2]
