@@ -20,7 +20,10 @@ def service_identities(view: View) -> Mapping[ServiceIdentity, tuple[str, ...]]:
 
 @derived
 def dns_names(view: View, identity: ServiceIdentity) -> tuple[str, ...]:
-    """Return the full names of the services of an identity's workloads, sorted."""
+    """Return the full DNS names of the services of an identity's workloads, sorted.
+
+    For example: `("cart.shop.svc.cluster.local",)`.
+    """
     services = {
         service
         for workload in by_identity(view).found(identity)

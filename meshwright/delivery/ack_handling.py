@@ -1,4 +1,4 @@
-"""Handling of ACKs and NACKs: a proxy that rejects a resource gets a reduced snapshot without a wave."""
+"""Handling of ACKs and NACKs: after a NACK the proxy gets a reduced snapshot without a wave."""
 
 import asyncio
 import contextlib
@@ -49,8 +49,8 @@ class Answers:
     ) -> None:
         """Handle an ACK (`rejection` is `None`) or a NACK; after a NACK publish a reduced snapshot at once.
 
-        `changed` are the objects that led to the rejected response. `stream` is given if several proxies
-        share the identity of `node`; the reduction then applies to this stream alone.
+        `changed` are the objects behind the rejected response. `stream` is given if several proxies share the
+        identity of `node`; the reduction then applies to this stream alone.
         """
         # The journal may hold older ACKs of this proxy and its group. They decide which versions count as
         # good.
@@ -63,11 +63,11 @@ class Answers:
         return self._quarantine.streams.find(stream) is not None
 
     def takes_calls(self, node: NodeKey, response: Response) -> bool:
-        """Return whether a proxy that acknowledges this response has all of its inbound listeners."""
+        """Return whether a proxy has accepted all inbound listeners after acknowledging this response."""
         return self._quarantine.takes_calls(node, response)
 
     def closed(self, stream: int) -> None:
-        """Drop the reductions of a stream that has ended."""
+        """Drop the reductions of an ended stream."""
         if self._quarantine.streams.closed(stream):
             self._serve(Step(), "")
 
@@ -76,14 +76,14 @@ class Answers:
         return self._quarantine.decides(node)
 
     def opened(self, node: NodeKey) -> None:
-        """Handle a new stream of a proxy: offer the resources again that the proxy rejected."""
+        """Handle a new stream of a proxy: offer the rejected resources again."""
         # Only proxies with rejections, because writing the journal costs time in a storm of connections.
         if self._quarantine.decides(node):
             self._publishing.settle_with(node)
         self._serve(self._quarantine.opened(node), node)
 
     def retry(self, node: NodeKey) -> tuple[Reference, ...]:
-        """Offer a proxy the resources again that it rejected; return them as (type URL, name), sorted."""
+        """Offer a proxy the rejected resources again; return them as (type URL, name), sorted."""
         rejected = self._quarantine.findings.rejected_by(node)
         self._publishing.settle_with(node)
         self._serve(self._quarantine.retry(node), node)

@@ -1,6 +1,6 @@
 """Connected proxies, and the proxies expected because of their workloads.
 
-A proxy counts as connected while it has a stream, and for a grace period after its last stream ended.
+A proxy counts as connected while a stream is open, and for a grace period after the last stream has ended.
 """
 
 import asyncio
@@ -18,15 +18,15 @@ from meshwright.mesh.workload import Workload, WorkloadKey
 from xds.cache import NodeKey
 
 MOST_LINGERING: Final = 10_000
-"""Maximum number of proxies in their grace period; beyond it, the one that disconnected first is dropped."""
+"""Maximum number of proxies in their grace period; beyond it, the first disconnected proxy is dropped."""
 
 
 ARRIVALS: Final = Pace(quiet=0.01, longest=0.05)
-"""Pace for new proxies: those that connect while others are served are served together."""
+"""Pace for new proxies: proxies connecting while others are served are served together."""
 
 
 class ConnectionGracePeriod:
-    """Proxies that are connected, or disconnected less than `seconds` ago.
+    """Proxies connected now, or disconnected less than `seconds` ago.
 
     Times are arguments, in seconds of one monotonic clock.
     """
@@ -86,7 +86,7 @@ class Presence:
         self._looked: float | None = None
 
     def attended(self, node: NodeKey, *, here: bool) -> None:
-        """Record that a proxy has its first stream, or no stream any more."""
+        """Record that a proxy has opened the first stream (`here`), or closed the last one."""
         now = self._now()
         if not here:
             self._lingering.left(node, now)

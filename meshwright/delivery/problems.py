@@ -18,7 +18,7 @@ _LOGGED: Final = "sources"
 
 
 class ProblemChanges:
-    """Problems that appeared or disappeared since the last call of `take`."""
+    """New and solved problems since the last call of `take`."""
 
     def __init__(self, standing: Container[Problem], come: Iterable[Problem] = ()) -> None:
         """Take the table of current problems, `standing`, and the problems that count as new at first."""
@@ -26,7 +26,7 @@ class ProblemChanges:
         self._stood = dict.fromkeys(come, False)
 
     def note(self, problem: Problem, *, stood: bool) -> None:
-        """Record a problem that appears or disappears; `stood` is its state until now."""
+        """Record a new or solved problem; `stood` is True if the problem existed until now."""
         self._stood.setdefault(problem, stood)
 
     def take(self) -> Mapping[Problem, bool]:
@@ -63,7 +63,7 @@ class AllProblems:
         return {each.value: self._counts[each] for each in Severity}
 
     def say(self, who: str, of: Hashable, said: Problems) -> None:
-        """Replace the problems that the reporter `who` has reported about the subject `of`.
+        """Replace the problems reported by `who` about the subject `of`.
 
         For example, `say("groups", group, ())` removes the problems of a group that can be computed again.
         """
@@ -100,12 +100,12 @@ class AllProblems:
         return moves
 
     def forget(self) -> None:
-        """Drop all reports, because every reporter will repeat its own."""
+        """Drop all reports; every reporter will repeat its own."""
         for who, of in tuple(self._said):
             self.say(who, of, ())
 
     def log(self) -> bool:
-        """Log problems that have appeared or disappeared since the last call; return True if any changed.
+        """Log new and solved problems since the last call; return True if there are any.
 
         Problems of sources are left out here, because the sources log them.
         """
@@ -131,7 +131,7 @@ class AllProblems:
 
 
 def failure_problem(failure: Failure) -> Problem:
-    """Return the problem of a group that could not be computed."""
+    """Return the problem of a failed group."""
     return Problem(
         code="translation-failed",
         severity=Severity.ERROR,
@@ -147,7 +147,7 @@ def failure_problem(failure: Failure) -> Problem:
 
 
 def wave_problem(error: Exception) -> Problem:
-    """Return the problem of a wave that failed."""
+    """Return the problem of a failed wave."""
     return Problem(
         code="wave-failed",
         severity=Severity.ERROR,

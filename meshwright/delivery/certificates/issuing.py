@@ -14,10 +14,10 @@ from meshwright.mesh.identity import ServiceIdentity
 
 AT_ONCE: Final = 8
 PATIENCE_SECONDS: Final = 1.0
-"""Maximum seconds that a wave waits for a remote issuer. Later answers are served by a later wave."""
+"""Maximum seconds of a wave's wait for a remote issuer. Later answers are served by a later wave."""
 
 Need = tuple[ServiceIdentity, tuple[str, ...]]
-"""An identity, and the DNS names of its certificate."""
+"""An identity, and the DNS names in the certificate, for example `("cart.shop.svc.cluster.local",)`."""
 
 Answer = tuple[Pair, str] | CertificateError
 """Result of a request: the key pair with the reason why it could not be stored (else empty), or the error."""
@@ -31,8 +31,8 @@ class IssuingStrategy(Protocol):
     ) -> Mapping[Need, Answer]:
         """Start these requests at the time `now`; return all new answers, also to earlier requests.
 
-        Identities in `again` have failed before. Their answers are not waited for, because an issuer that
-        does not respond would otherwise delay every wave.
+        Identities in `again` have failed before. Their answers are not waited for, because an unresponsive
+        issuer would otherwise delay every wave.
         """
 
     def open(self) -> frozenset[ServiceIdentity]:
@@ -42,7 +42,7 @@ class IssuingStrategy(Protocol):
         """Return whether `ask` would return answers at once; may be called from any thread."""
 
     def when_arrived(self, tell: Callable[[], None]) -> None:
-        """Call `tell`, in any thread, for each answer that arrives after `ask` has returned."""
+        """Call `tell`, in any thread, for each answer after `ask` has returned."""
 
     def close(self) -> None:
         """Start no further requests; running requests finish by themselves."""
@@ -77,8 +77,7 @@ class ConcurrentIssuing:
     """Strategy for a remote issuer: up to AT_ONCE requests at a time, in threads.
 
     `ask` waits up to `patience` seconds for requests of identities that have not failed before. Requests that
-    failed before are not waited for: an issuer that does not respond must not delay unrelated changes again
-    and again.
+    failed before are not waited for: an unresponsive issuer must not delay unrelated changes again and again.
     """
 
     def __init__(
@@ -94,7 +93,7 @@ class ConcurrentIssuing:
     def ask(
         self, requests: Mapping[Need, Request], now: datetime, again: Container[ServiceIdentity] = ()
     ) -> Mapping[Need, Answer]:
-        """Start requests that are not running yet; return the answers that arrived within the patience."""
+        """Start requests that are not running yet; return the answers received within the patience."""
         asked, fresh = self._seconds(), list[Future[Answer]]()
         for need, request in requests.items():
             if need not in self._open:

@@ -1,4 +1,4 @@
-"""Attribution of responses to waves, from the names that each wave changed in each group."""
+"""Attribution of responses to waves, from the names changed by each wave in each group."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class GroupWave:
     names: Mapping[TypeUrl, frozenset[ResourceName]] | None
 
     def concerns(self, content: Content) -> bool:
-        """Return whether the wave changed a resource that the response contains or removes."""
+        """Return whether the wave changed a resource sent or removed by the response."""
         if self.names is None:
             return True
         if content.whole and content.type_url in self.names:
@@ -36,7 +36,7 @@ class GroupWave:
         return content.names_any(self.of(content.type_url))
 
     def of(self, type_url: TypeUrl) -> frozenset[ResourceName]:
-        """Return the names of one type that the wave is known to have changed."""
+        """Return the names of one type known to be changed by the wave."""
         names = self.names or {}
         found = names.get(type_url, frozenset())
         # The endpoints of a changed cluster are sent with the cluster, changed or not (rule O4).
@@ -44,7 +44,7 @@ class GroupWave:
 
 
 class Triggers:
-    """The last waves that changed each group, and the moves of proxies between groups."""
+    """The last waves with changes of each group, and the moves of proxies between groups."""
 
     def __init__(self, is_here: Callable[[GroupKey], bool], replaced: Callable[[Resource], None]) -> None:
         """Take `is_here` (is a proxy of this group connected?) and the receiver of `replaced` resources."""
@@ -62,7 +62,7 @@ class Triggers:
     ) -> Mapping[NodeKey, GroupWave]:
         """Record a step.
 
-        Return the effect of the wave on those proxies in `here` that changed their group.
+        Return the effect of the wave on the proxies in `here` with a new group.
         """
         touch = GroupWave(moment, wave, {})
         # Groups with the same past share one tuple, which saves memory in a mesh of many equal groups.
@@ -96,8 +96,8 @@ def causing(
 
     `opened` is the newest moment before the stream was opened, and `seen` the newest moment before the last
     response of this type on the stream. A response without news, after all waves have been seen, was
-    requested by the client. A move to another group may cause no response: a client that reconnects may
-    already hold the resources of that group.
+    requested by the client. A move to another group need not cause a response: a reconnecting client may
+    already hold the resources of the new group.
     """
     if not touches:
         return ()

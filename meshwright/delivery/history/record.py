@@ -16,7 +16,7 @@ from xds.stream_status import Variant
 
 @dataclass(slots=True, eq=False)
 class SentResponse:
-    """One response to one proxy; `response` is kept until it can no longer be answered."""
+    """One response to one proxy; `response` is kept as long as an answer is possible."""
 
     delivery: Delivery
     nonce: str
@@ -29,7 +29,7 @@ class SentResponse:
 
 @dataclass(slots=True, eq=False)
 class TypeRecord:
-    """One type of a proxy: the versions that the client holds, and the newest moment at the last response.
+    """One type of a proxy: the versions held by the client, and the newest moment at the last response.
 
     `fresh` is True until the first response of the type on the newest stream.
     """
@@ -41,10 +41,10 @@ class TypeRecord:
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """The pushes of a proxy, oldest first, with the state of its newest stream.
+    """The pushes of a proxy, oldest first, with the state of the newest stream.
 
-    `opened` is the newest moment at the opening of the stream, `since` its time in seconds. `group` is the
-    group with which the proxy was last served, and `moved` are its latest changes of group.
+    `opened` is the newest moment at the opening of the stream, `since` the time of the opening in seconds.
+    `group` is the last served group of the proxy, and `moved` are the latest changes of group.
     """
 
     variant: Variant
@@ -71,13 +71,13 @@ class PushFollower(Protocol):
         """Handle the sending of a response."""
 
     def finished(self, node: NodeKey, push: SentResponse, now: float) -> None:
-        """Handle the end of a response, at most once each: answered, overtaken, or its stream ended."""
+        """Handle the end of a response, at most once each: answered, overtaken, or ended with the stream."""
 
 
 def overtaken(pushes: Iterable[SentResponse], type_url: TypeUrl) -> Iterator[SentResponse]:
-    """Mark and yield the pending responses of a type that a newer state-of-the-world response replaces.
+    """Mark and yield the pending responses of a type replaced by a newer state-of-the-world response.
 
-    The answer to the newest response covers them, so they get no answer of their own.
+    The answer to the newest response covers them, so they never get a separate answer.
     """
     for push in pushes:
         if push.state is Answer.PENDING and push.delivery.content.type_url == type_url:

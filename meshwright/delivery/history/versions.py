@@ -1,4 +1,4 @@
-"""Versions of one type that proxies hold, as values shared by all proxies that hold the same.
+"""Versions of one type held by proxies, as values shared by all proxies with equal versions.
 
 Proxies of a group get the same responses one after the other. The content of a response, and its difference
 from the versions held before, are computed for the first proxy and reused for the others.
@@ -26,10 +26,10 @@ CONTENTS: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class VersionChanges:
-    """Difference that a response makes to the held versions.
+    """Difference between the versions held before and after a response.
 
-    `changed` has names with the old version. `again` counts resources that the client already held in this
-    version. If the client held nothing before, `added` may be the mapping of all versions itself.
+    `changed` has names with the old version. `again` counts resources already held in this version. If the
+    client held nothing before, `added` may be the mapping of all versions itself.
     """
 
     added: Collection[ResourceName]
@@ -48,8 +48,8 @@ class Content:
     """Names and versions in a response, without bodies.
 
     The other fields cache the latest results for the next proxy: `last` is the latest difference, `first` the
-    difference for clients that held nothing (with the versions held afterwards), `cause` the waves with the
-    key under which they were found, and `delivery` the latest record.
+    difference for clients without any versions (with the versions held afterwards), `cause` the waves with
+    the key under which they were found, and `delivery` the latest record.
     """
 
     variant: Variant
@@ -63,11 +63,11 @@ class Content:
 
     @property
     def whole(self) -> bool:
-        """Return whether the client drops every resource that the response does not list (rule W9)."""
+        """Return whether the client drops every resource not listed in the response (rule W9)."""
         return self.variant is Variant.SOTW and self.type_url in FULL_STATE
 
     def let_go(self) -> None:
-        """Drop the cached results: the content is no longer known, so no further proxy will use them."""
+        """Drop the cached results: the content is forgotten, so further proxies cannot use them."""
         self.last = self.first = self.cause = self.delivery = None
 
     def names_any(self, names: frozenset[ResourceName]) -> bool:
@@ -75,7 +75,7 @@ class Content:
         return any(name in self.versions for name in names) or not names.isdisjoint(self.removed)
 
     def is_within(self, names: set[ResourceName]) -> bool:
-        """Return whether every name that the response sends or removes is among these."""
+        """Return whether these contain every name sent or removed by the response."""
         if len(names) < max(len(self.versions), len(self.removed)):
             return False
         return names.issuperset(self.versions) and names.issuperset(self.removed)
@@ -83,7 +83,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Delivery:
-    """Record of a response and its causes, shared by all proxies that took the same step.
+    """Record of a response and the causes, shared by all proxies after the same step.
 
     `began` is the time of the first event in seconds, or `None` for a requested response.
     """
@@ -97,10 +97,11 @@ class Delivery:
 
 
 class ClientPosition(NamedTuple):
-    """State of a proxy just before a response, apart from the versions that it held.
+    """State of a proxy just before a response, apart from the held versions.
 
-    `touches` are the waves that changed its group, `opened` the newest moment when its stream opened, and
-    `seen` the newest moment at its last response of the type; `version` and `size` are those of the response.
+    `touches` are the waves with changes of the group, `opened` is the newest moment when the stream opened,
+    and `seen` the newest moment at the last response of the type; `version` and `size` belong to the
+    response.
     """
 
     touches: tuple[object, ...]
@@ -112,7 +113,7 @@ class ClientPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transition:
-    """A step that one proxy has taken, reused for every proxy in the same position with the same versions.
+    """A step of one proxy, reused for every proxy in the same position with the same versions.
 
     The reference is weak, so the versions afterwards live only as long as a proxy holds them.
     """
@@ -124,7 +125,7 @@ class Transition:
 
 
 class ClientVersions:
-    """The versions of one type that a client holds. Immutable; `after` returns the next value.
+    """Versions of one type held by a client. Immutable; `after` returns the next value.
 
     `taken` is the latest step from here.
     """
@@ -140,7 +141,7 @@ class ClientVersions:
     def after(
         self, content: Content, published: Callable[[], Versions]
     ) -> tuple[VersionChanges, "ClientVersions"]:
-        """Return the difference that a response makes, and the versions held afterwards.
+        """Return the difference made by a response, and the versions held afterwards.
 
         `published` returns the versions in force. They are usually equal to the versions afterwards, and one
         mapping then serves for both.
@@ -159,9 +160,10 @@ class ClientVersions:
         return move, after
 
     def _known(self, content: Content) -> "tuple[VersionChanges, ClientVersions] | None":
-        """Return the step that another proxy took from here with the same content, or `None`.
+        """Return the step of another proxy from here with the same content, or `None`.
 
-        Steps from nothing are kept with the content, because every new client starts there, with any content.
+        The step of a client without versions is kept with the content, because every new client starts so,
+        with any content.
         """
         if not self.versions:
             first = None if content.first is None else content.first[1]()
@@ -199,7 +201,10 @@ def _moved(before: Versions, content: Content, in_force: Versions) -> tuple[Vers
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _KnownContent:
-    """A content with the objects it was made from. Holding these keeps their `id` values unique."""
+    """A content with the objects from which the content was made.
+
+    Holding these keeps their `id` values unique.
+    """
 
     content: Content
     held: Resources | tuple[Resource, ...]

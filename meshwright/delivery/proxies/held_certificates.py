@@ -1,8 +1,8 @@
-"""Service certificates that proxies hold, read from the secrets that they have acknowledged.
+"""Service certificates held by proxies, read from acknowledged secrets.
 
-Never their keys.
+Keys are never read.
 
-A certificate that was only sent does not count: a renewal is complete when the proxy has accepted it.
+A certificate without an ACK does not count: a renewal is complete when the proxy has accepted it.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -18,14 +18,14 @@ from xds.protocol.resources.resource import Resource, TypeUrl, Version
 from xds.protocol.resources.snapshot import Snapshot
 
 MOST: Final = 10_000
-"""Maximum number of resource versions whose certificate is cached; beyond it the cache is cleared."""
+"""Maximum number of resource versions with a cached certificate; beyond it the cache is cleared."""
 
 _BEGIN, _KEY = b"-----BEGIN CERTIFICATE-----", b"PRIVATE KEY-----"
 
 
 @dataclass(frozen=True, slots=True)
 class HeldCertificate:
-    """Certificate that a proxy shows to other proxies."""
+    """Certificate shown by a proxy to other proxies."""
 
     serial: str
     not_after: datetime
@@ -34,8 +34,8 @@ class HeldCertificate:
 class HeldCertificates:
     """Reader of certificates in acknowledged resources; reads each resource once, in any thread.
 
-    A proxy that reconnects with the versions in force gets no response, and so acknowledges nothing. Such a
-    proxy holds the snapshot that is `served`.
+    A proxy reconnecting with the versions in force gets no response to acknowledge. Such a proxy holds the
+    `served` snapshot.
     """
 
     def __init__(self, served: Callable[[NodeKey], Snapshot | None]) -> None:
@@ -46,7 +46,7 @@ class HeldCertificates:
         )  # types without secrets: either all resources of a type are secret, or none
 
     def of(self, proxy: Proxy) -> HeldCertificate | None:
-        """Return the certificate that a proxy holds; `None` if it was sent none, or is not known."""
+        """Return the certificate held by a proxy; `None` if it was never sent, or is not known."""
         for type_url, noted in tuple(proxy.acknowledged.items()):
             if type_url not in self._plain and (found := self._first(self._secrets(noted))) is not None:
                 return found
@@ -58,7 +58,7 @@ class HeldCertificates:
         return self._first(each for there in kinds for each in there if each.secret)
 
     def first_end(self, proxies: Iterable[Proxy]) -> datetime | None:
-        """Return the earliest expiry of the certificates that these proxies hold, or `None`."""
+        """Return the earliest expiry of the certificates held by these proxies, or `None`."""
         held = (self.of(proxy) for proxy in proxies)
         return min((each.not_after for each in held if each is not None), default=None)
 
@@ -83,7 +83,7 @@ class HeldCertificates:
 
 
 def _certificate(resource: Resource) -> HeldCertificate | None:
-    """Return the certificate in a resource that also has its key; `None` for CA certificates.
+    """Return the certificate in a resource with a certificate and its key; `None` for CA certificates.
 
     Works for any message: PEM is unchanged in protobuf, and has escaped line ends in JSON.
     """

@@ -1,7 +1,7 @@
 """Authentication of clients of the ADS server, by their certificate alone.
 
 A node key is the common name of a proxy: `<uuid>.<service>.<namespace>`. A proxy without a known workload is
-admitted, but its stream stays silent until the workload appears and a snapshot is published.
+admitted, but the stream stays silent until the workload appears and a snapshot is published.
 """
 
 import enum
@@ -47,7 +47,7 @@ class HoldReason(enum.StrEnum):
 def names_itself(name: str, node_id: str) -> bool:
     """Return whether a client with a certificate for `name` may use `node_id` as its node id.
 
-    Accepted are the complete common name, which our bootstraps write, and its UUID alone. An empty id is
+    Accepted are the complete common name, as written by our bootstraps, and the UUID alone. An empty id is
     refused, because log readers could not distinguish such clients. For example: for `a1.cart.shop`, both
     `a1.cart.shop` and `a1` are accepted.
     """
@@ -55,7 +55,7 @@ def names_itself(name: str, node_id: str) -> bool:
 
 
 def contradiction(name: ProxyName, view: View | None) -> str:
-    """Return the contradiction between a name and the workload with its UUID and namespace; empty if none.
+    """Return the contradiction between a name and the workload with the same UUID and namespace, or "".
 
     Workloads in other namespaces do not count, because they must not decide about proxies of this namespace.
     """
@@ -66,7 +66,7 @@ def contradiction(name: ProxyName, view: View | None) -> str:
 
 
 Unknown = Callable[[PeerCertificate, bytes, str, datetime], None]
-"""Receiver of valid certificates below our root that are missing in the ledger.
+"""Receiver of certificates valid below our root, but missing in the ledger.
 
 Arguments: the certificate, its PEM, the client's address, and the time.
 """
@@ -122,9 +122,10 @@ class MeshAuthenticator:
         return NodeKey(str(self.admit(peer).name))
 
     def admit(self, peer: Peer) -> AdmittedPeer:
-        """Return the identity of the peer and its entry in the ledger.
+        """Return the identity of the peer and the entry in the ledger.
 
-        The first use of a certificate claims it in the ledger. Raises StreamRefused after logging the reason.
+        The first use of a certificate is recorded in the ledger as a claim. Raises StreamRefused after
+        logging the reason.
         """
         now = self._clock()
         if not peer.certificate:
@@ -148,9 +149,9 @@ class MeshAuthenticator:
         return found
 
     def held(self, node_key: NodeKey) -> str:
-        """Return the reason why an admitted proxy gets no response.
+        """Return the reason why an admitted proxy does not get a response.
 
-        Empty if it has a snapshot or soon will.
+        Empty if the proxy has a snapshot or soon will.
         """
         if (view := self._view()) is None:
             return HoldReason.NOT_READ
@@ -160,7 +161,7 @@ class MeshAuthenticator:
         return HoldReason.FAILED if self._failed(name) else ""
 
     def _place(self, peer: Peer, name: ProxyName) -> None:
-        """Raise StreamRefused if the view contradicts a proxy's name, or this server does not serve it."""
+        """Raise StreamRefused if the view contradicts a proxy's name, or another server serves the proxy."""
         view = self._view()
         # The revision changes with every edit of the view, so a cached result is never stale.
         mesh = (view, 0 if view is None else view.graph.revision)
@@ -183,7 +184,7 @@ class MeshAuthenticator:
         return found
 
     def accept_node(self, node_key: NodeKey, node: Node) -> None:
-        """Raise StreamRefused if a client's node id contradicts its certificate (see `names_itself`)."""
+        """Raise StreamRefused if a client's node id contradicts the certificate (see `names_itself`)."""
         if not names_itself(node_key, node.id):
             _log.warning("node refused", proxy=node_key, node=node.id[:200], reason=Refusal.OTHER_NODE)
             raise StreamRefused(Refusal.OTHER_NODE)

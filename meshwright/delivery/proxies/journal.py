@@ -28,7 +28,7 @@ SILENT_SECONDS: Final = 0.5
 """Seconds without any event after which unanswered responses are not waited for."""
 
 LONGEST_SECONDS: Final = 5.0
-"""Maximum seconds that a record waits while more and more responses are sent."""
+"""Maximum seconds that a record waits while the sending goes on."""
 
 MOST: Final = 50_000
 """Maximum number of buffered records, about 10 MB."""
@@ -45,7 +45,7 @@ class JournalEntry(NamedTuple):
 
 
 class Acknowledgement(NamedTuple):
-    """An ACK at the time `at`, of a proxy that has never rejected a resource."""
+    """An ACK at the time `at`, of a proxy without rejections."""
 
     response: Response
     at: float
@@ -87,7 +87,7 @@ class Journal:
         self._note(node, JournalEntry(response, size, self._now()))
 
     def accepted(self, node: NodeKey, response: Response) -> None:
-        """Record an ACK that arrives now, of a proxy that has never rejected a resource."""
+        """Record an ACK received now, from a proxy without rejections."""
         self._unanswered -= 1
         self._note(node, Acknowledgement(response, self._now()))
         # Records are written while no proxy waits for a response.
@@ -124,8 +124,8 @@ class Journal:
     async def _rest(self) -> None:
         """Return when the records are due.
 
-        They are due when no proxy has an outstanding response (REST_SECONDS later), when nothing has happened
-        for SILENT_SECONDS, after LONGEST_SECONDS, or with MOST records.
+        The records are due REST_SECONDS after the last outstanding response was answered, after
+        SILENT_SECONDS without an event, after LONGEST_SECONDS, or with MOST records.
         """
         latest = self._now() + LONGEST_SECONDS
         while True:
@@ -151,7 +151,7 @@ class Journal:
             self._due.set()
 
     def _enter(self, node: NodeKey) -> None:
-        """Write the records of a proxy; an error is logged, because it must not disturb the caller."""
+        """Write the records of a proxy; an error is only logged, because the caller must not fail."""
         try:
             for entry in self._entries.pop(node, ()):
                 self._take(node, entry)

@@ -1,4 +1,4 @@
-"""Observer of the ADS server: passes each event to the registry, the records, the metrics and the log."""
+"""Observer of the ADS server: passes stream events to the registry, the records, the metrics and the log."""
 
 import contextlib
 import logging
@@ -51,7 +51,7 @@ class AnswerListener(Protocol):
         changed: frozenset[ObjectKey],
         stream: int | None,
     ) -> None:
-        """Handle an answer; `changed` are the objects that led to a rejected response.
+        """Handle an answer; `changed` are the objects behind a rejected response.
 
         `stream` is given if several proxies share the identity, or if the stream has rejections of its own.
         """
@@ -60,7 +60,7 @@ class AnswerListener(Protocol):
         """Return whether a stream has rejections of its own."""
 
     def takes_calls(self, node: NodeKey, response: Response) -> bool:
-        """Return whether a proxy that acknowledges this response has all of its inbound listeners."""
+        """Return whether a proxy has accepted all inbound listeners after acknowledging this response."""
 
     def closed(self, stream: int) -> None:
         """Handle the end of a stream."""
@@ -142,7 +142,7 @@ class MeshObserver:
             _log.warning("stream waits until its workload is known", **said)
 
     def refused(self, peer: Peer, reason: str) -> None:
-        """Count a refused stream; the cause is logged by whatever refused it."""
+        """Count a refused stream; the refusing part logs the cause."""
         self._count_connection(peer)
         self._metrics.stream_refused(reason)
         _log.info("stream refused", peer=peer.address, reason=reason)
@@ -156,7 +156,7 @@ class MeshObserver:
         self._metrics.connection_used()
 
     def exceeded(self, node_key: NodeKey | None, peer: Peer, excess: Excess) -> None:
-        """Count and log a client that exceeded a limit."""
+        """Count and log a client beyond a limit."""
         self._metrics.exceeded(excess.bound.value)
         _log.warning(
             "client exceeded a limit",
@@ -227,7 +227,7 @@ class MeshObserver:
     def _decide(
         self, node_key: NodeKey, response: Response, rejection: Rejection | None, stream: int
     ) -> None:
-        """Have the resources of a proxy decided after its answer, with all its earlier records written."""
+        """Have the resources of a proxy decided after an answer, with all earlier records written."""
         # A NACK is judged by the versions acknowledged before.
         self._journal.settle((node_key,))
         changed = self._history.changed(node_key, response) if rejection is not None else frozenset()
@@ -240,7 +240,7 @@ class MeshObserver:
     def closed(self, node_key: NodeKey, peer: Peer, ending: StreamEnd, detail: str, stream: int = 0) -> None:
         """Handle the end of a stream.
 
-        A stream refused after it had opened also counts as refused.
+        A stream refused after the opening also counts as refused.
         """
         variant = self._registry.closed(node_key, peer.address)
         self._loop.closed(stream)
@@ -254,7 +254,7 @@ class MeshObserver:
 
 
 def _common_name(peer: Peer) -> str:
-    """Return the common name in a peer's certificate; empty if there is no readable certificate."""
+    """Return the common name in a peer's certificate; empty without a readable certificate."""
     try:
         return read_peer(peer.certificate).common_name if peer.certificate else ""
     except PeerRefused:

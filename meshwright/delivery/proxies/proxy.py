@@ -16,7 +16,7 @@ from xds.stream_status import Variant
 class Proxy:
     """Record of one proxy, whose parts are written by several modules and forgotten together.
 
-    `expected` is the time since when its workload is known, or `None`. `since` is the time of its last
+    `expected` is the time since when the workload is known, or `None`. `since` is the time of the last
     connection or disconnection, or `None` before the first connection. `streams` are the open streams with
     the address of their peer and their variant, the newest last; `address` is the address of the newest one.
     `several_since` is the time since when the streams come from more than one connection, or `None`. `pushes`

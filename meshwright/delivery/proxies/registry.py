@@ -1,4 +1,4 @@
-"""Registry of connected, expected and former proxies; it records states and decides nothing."""
+"""Registry of connected, expected and former proxies; it records states and leaves decisions to others."""
 
 import contextlib
 from collections import Counter
@@ -15,7 +15,7 @@ from xds.cache import NodeKey
 from xds.stream_status import Variant
 
 SHARED_AFTER: Final = timedelta(minutes=2)
-"""Minimum duration of several connections of one identity that proves several proxies.
+"""Minimum duration of several connections of one identity until several proxies are proved.
 
 A hot restart of Envoy runs two processes for 60 seconds. The connection of a vanished machine is closed after
 80.

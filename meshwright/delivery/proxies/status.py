@@ -10,9 +10,9 @@ from meshwright.mesh.identity import ProxyName
 class ProxyState(enum.StrEnum):
     """State of a proxy.
 
-    CONNECTED: it has a stream. EXPECTED: its workload is known, and it has never connected. DISCONNECTED: its
-    stream has ended, and its workload still exists. ENDED: its stream has ended and its workload is gone, as
-    after a rollout, which is not an error.
+    CONNECTED: at least one stream is open. EXPECTED: the workload is known, and the proxy has never
+    connected. DISCONNECTED: the stream has ended, and the workload still exists. ENDED: the stream has ended
+    and the workload is gone, as after a rollout, which is not an error.
     """
 
     CONNECTED = "connected"
@@ -25,9 +25,9 @@ class ProxyState(enum.StrEnum):
 class ProxyStatus:
     """Status of one proxy.
 
-    `address` is the address of its peer, empty before the first connection. `known` is True if its workload
-    is known. `peers` are the addresses of all its connections if several proxies share its identity, else
-    empty.
+    `address` is the address of the peer, for example `ipv4:10.0.3.7:41522`, empty before the first
+    connection. `known` is True if the workload is known. `peers` are the addresses of all connections if
+    several proxies share the identity, else empty.
     """
 
     name: ProxyName

@@ -1,4 +1,9 @@
-"""Resources that proxies have acknowledged, and which are therefore known to be good."""
+"""Resources acknowledged by proxies, and therefore known to be good.
+
+After a rejection the quarantine replaces the rejected version with an acknowledged one.
+`AcknowledgedVersions` is the value for one type, shared by all proxies of the same history;
+`AcknowledgedResources` keeps these values by proxy and by group.
+"""
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,30 +18,38 @@ from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Response
 
 SPARE: Final = 16
-"""How many resources of a type that are no longer served may be remembered besides as many as are served."""
+"""Number of extra resources of a type that may be remembered.
+
+The record is trimmed when it has more than twice the number of served resources plus this number.
+"""
 
 _Newest = tuple[Resource, ...]
 """Versions of one resource, the newest first."""
 
 FEW: Final = 16
-"""Of so many resources it is looked after each answer whether all that is served is acknowledged."""
+"""Up to this number of served resources, a check after each ACK finds out whether all are acknowledged."""
 
 OFTEN: Final = 32
-"""Of more it is looked after so many that were noted by name: at rest few stand beside the table."""
+"""With more than FEW served resources, the check follows whenever this many more are noted by name.
+
+Each check compares the whole table.
+"""
 
 OWN: Final = 1
 OF_GROUP: Final = 2
-"""How many versions of a resource are kept, of a proxy and of a group."""
+"""Number of versions kept of each resource: one for a proxy (OWN), two for a group (OF_GROUP)."""
 
 _NONE: Final[Mapping[ResourceName, _Newest]] = MappingProxyType({})
 
 
 class AcknowledgedVersions:
-    """What somebody has acknowledged of one type's resources, by name: up to `count` versions of each.
+    """Acknowledged versions of one type, by resource name: up to `count` versions of each. Immutable.
 
-    Unchangeable. Who has acknowledged all that is served has that very table, as others have: what is noted
-    by name is what differs from it, which is hardly ever anything. Who stands where others did, and then
-    acknowledges what they have, comes to the very value that they have come to.
+    A client that has acknowledged all served resources refers to the served table (`whole`), without a copy.
+    `named` has only the differences from this table, usually none.
+
+    Proxies with the same value get the same next value for the same response. `_next` and `_replaced` are
+    caches of the latest such step.
     """
 
     __slots__ = ("__weakref__", "_next", "_replaced", "count", "named", "whole")
@@ -47,7 +60,7 @@ class AcknowledgedVersions:
         self.count = count
         self.whole = whole
         self.named = named
-        # What others came to is alive only while somebody has it: who is stuck keeps no chain of them.
+        # Weak references: strong ones would chain all values since the oldest one that a proxy still has.
         self._next: tuple[tuple[Resource, ...], Resources, weakref.ref[AcknowledgedVersions]] | None = None
         self._replaced: tuple[Resources, Names, weakref.ref[AcknowledgedVersions]] | None = None
 
@@ -60,26 +73,30 @@ class AcknowledgedVersions:
         return found
 
     def put(self, named: Mapping[ResourceName, _Newest]) -> "AcknowledgedVersions":
-        """Return this with other versions of some resources; none where nothing is to be known of them."""
+        """Return this value with other versions of some resources.
+
+        An empty tuple marks a resource without a known version.
+        """
         return AcknowledgedVersions(self.count, self.whole, {**self.named, **named}) if named else self
 
     def known(self, resources: tuple[Resource, ...], served: Resources) -> "AcknowledgedVersions | None":
-        """Return what others came to from here, if any acknowledged these very resources."""
+        """Return the cached next value, if another proxy acknowledged the same resources from this value."""
         step = self._next
         return step[2]() if step is not None and step[0] is resources and step[1] is served else None
 
     def remember(
         self, resources: tuple[Resource, ...], served: Resources, after: "AcknowledgedVersions"
     ) -> None:
-        """Take it that whoever acknowledges these very resources comes to `after`.
+        """Cache `after` as the next value for proxies that acknowledge the same resources.
 
-        But for what is secret, which nobody holds for others, and from nothing, where all begin.
+        Secrets are not cached, because each proxy has its own. The empty value caches nothing, because every
+        new proxy begins there, with any response.
         """
         if (self.whole or self.named) and resources and not resources[0].secret:
             self._next = (resources, served, weakref.ref(after))
 
     def after(self, response: Response, served: Resources) -> "AcknowledgedVersions":
-        """Return what is noted when a response is acknowledged; `served` is what there is of its type."""
+        """Return the value after an ACK of a response; `served` are the current resources of its type."""
         if response.table is not None:  # though there be another by now
             return self.of_all(response.table).trimmed(served)
         fresh = (each for each in response.resources if not self._is_newest(each))
@@ -92,7 +109,10 @@ class AcknowledgedVersions:
         return found.trimmed(served)
 
     def replaced(self, old: Resources, names: Names) -> "AcknowledgedVersions":
-        """Return what is noted when resources of these names are replaced: the old ones where nothing was."""
+        """Return the value after these names get new versions.
+
+        If no version of a resource is acknowledged, its old version counts as good.
+        """
         step = self._replaced
         if step is not None and step[0] is old and step[1] is names and (known := step[2]()) is not None:
             return known
@@ -111,9 +131,9 @@ class AcknowledgedVersions:
         return (resource, *before)[: self.count]
 
     def has_all(self, served: Resources, others: Iterable[ResourceName]) -> bool:
-        """Say whether of each resource that is served that version is the newest that was acknowledged.
+        """Return whether the newest acknowledged version of every served resource is the served one.
 
-        `others` are the names of those that may be other than in the table that it has as a whole.
+        `others` are the names whose version may differ from the table `whole`; only these are compared.
         """
         for name in others:
             each = served.get(name)
@@ -124,7 +144,7 @@ class AcknowledgedVersions:
     def of_all(
         self, table: Resources, others: Iterable[ResourceName] | None = None
     ) -> "AcknowledgedVersions":
-        """Return what is noted when all of a table is acknowledged; `others` as above, if known."""
+        """Return the value after a whole table is acknowledged; `others` as for `has_all`, if known."""
         if not self.named and self.whole is table:
             return self
         found = AcknowledgedVersions(self.count, table)
@@ -141,7 +161,7 @@ class AcknowledgedVersions:
         return found.put(named)
 
     def trimmed(self, served: Resources) -> "AcknowledgedVersions":
-        """Return this without what is no longer served, where that is too much."""
+        """Return this value without resources that are not served now, if there are too many of them."""
         if len(self.named) + len(self.whole) <= 2 * len(served) + SPARE:
             return self
         kept = {name: known for name in served if (known := self.get(name))}
@@ -151,16 +171,18 @@ class AcknowledgedVersions:
 _NOTHING: Final = {count: AcknowledgedVersions(count) for count in (OWN, OF_GROUP)}
 
 Acknowledged = dict[TypeUrl, AcknowledgedVersions]
-"""What somebody has acknowledged, by type."""
+"""Acknowledged versions of one proxy or group, by type URL."""
 
 
 class AcknowledgedResources:
-    """What each proxy has acknowledged last of each resource, and the newest two versions in its group.
+    """The last acknowledged version of each resource by proxy, and the newest two versions by group.
 
-    `of` returns where that of a proxy is kept: it outlives streams, so that one that comes back is known.
-    What a proxy is no longer served is remembered for a while: a route that must go back needs its clusters.
-    Where nobody of a group has acknowledged a resource, its version before the newest counts: proxies that
-    reconnect with what they hold are not sent it, and have nothing to acknowledge.
+    `of` returns the record of a proxy. This record outlives streams, so a reconnecting proxy is known. Former
+    resources of a proxy are remembered for a while, because a route in an older version needs the old
+    clusters.
+
+    If no proxy of a group has acknowledged a resource, the version before the newest one counts as good.
+    Reason: proxies reconnecting with the current versions get no response to acknowledge.
     """
 
     def __init__(self, of: Callable[[NodeKey], Acknowledged]) -> None:
@@ -171,9 +193,9 @@ class AcknowledgedResources:
         )
 
     def note(self, node: NodeKey, group: GroupKey | None, response: Response, served: Snapshot) -> None:
-        """Take an acknowledged response of a proxy, which is served that snapshot now.
+        """Record an ACK of a proxy whose current snapshot is `served`.
 
-        Without a group it is not what others of its group are served, and says nothing of them.
+        `group` is `None` if the proxy is served a reduced snapshot; such an ACK does not concern the group.
         """
         in_force = served.resources(response.type_url)
         self._take(self._of(node), OWN, response, in_force)
@@ -183,7 +205,7 @@ class AcknowledgedResources:
             self._take(held, OF_GROUP, response, in_force)
 
     def replaced(self, group: GroupKey, before: Snapshot, after: Snapshot | None) -> None:
-        """Take it that a group is served another snapshot: of what it had, the versions before the newest."""
+        """Record a new snapshot of a group: replaced versions count as good if none is acknowledged."""
         if after is None:
             return
         held = self._by_group.setdefault(group, {})
@@ -192,27 +214,27 @@ class AcknowledgedResources:
             held[type_url] = noted.replaced(before.resources(type_url), names)
 
     def rejected(self, node: NodeKey, resource: Resource) -> None:
-        """Take back that a proxy has accepted a version: it does not any more."""
+        """Remove a version from the acknowledged ones of a proxy that rejects this version now."""
         if self.accepts(node, resource):
             held = self._of(node)
             held[resource.type_url] = held[resource.type_url].put({resource.name: ()})
 
     def accepts(self, node: NodeKey, resource: Resource) -> bool:
-        """Say whether this very version is what the proxy has acknowledged last."""
+        """Return whether this version is the last one that the proxy has acknowledged."""
         held = _found(self._of(node), (resource.type_url, resource.name))
         return any(each.version == resource.version for each in held)
 
     def by(self, node: NodeKey, key: Reference) -> Resource | None:
-        """Return what the proxy itself has acknowledged last."""
+        """Return the version of a resource that the proxy itself has acknowledged last, or `None`."""
         return next(iter(_found(self._of(node), key)), None)
 
     def good(self, node: NodeKey, group: GroupKey, key: Reference) -> Iterator[Resource]:
-        """Yield the versions to be taken for good, the best first: the proxy's own, then its group's."""
+        """Yield the good versions of a resource, best first: the proxy's own, then the group's."""
         for held in (self._of(node), self._by_group.get(group, {})):
             yield from _found(held, key)
 
     def forget(self, nodes: Iterable[NodeKey], groups: Iterable[GroupKey]) -> None:
-        """Forget proxies and groups that are gone."""
+        """Forget removed proxies and groups."""
         for node in nodes:
             self._of(node).clear()
         for group in groups:
@@ -229,10 +251,10 @@ class AcknowledgedResources:
             held[type_url] = after
 
     def _one(self, noted: AcknowledgedVersions) -> AcknowledgedVersions:
-        """Return the value of others who have all of a large table, if this is one of them."""
+        """Return the shared value of all proxies that have acknowledged the whole of the same large table."""
         if noted.named or len(noted.whole) < MANY:
             return noted
-        # The value holds the table: its identity cannot become another's.
+        # The value keeps the table alive, so no other table can get the same `id`.
         return self._wholes.setdefault((noted.count, id(noted.whole)), noted)
 
 

@@ -1,4 +1,4 @@
-"""Suspects of a rejection whose message does not name them: new parts come first."""
+"""Selection of the suspects when a rejection does not name the resource at fault: new parts come first."""
 
 from collections.abc import Callable, Collection, Iterable
 
@@ -15,10 +15,11 @@ def likeliest(
     accepts: Callable[[Resource], bool],
     tried: Collection[Suspect],
 ) -> list[Resource]:
-    """Return which of these a proxy may have meant that did not say which it was, all if it may be any.
+    """Return the most likely resources if the proxy's message does not name one.
 
-    What it had accepted before is not it, and what is served in the place of another is hardly it, unless
-    something is `tried` in it. What is made with less still has units in it that may be new.
+    Excluded are resources accepted before, and fallbacks served instead of the group's own version, unless a
+    fallback contains units of policy or a suspect on trial. If the rule excludes all, the result is all new
+    resources, else all `resources`.
     """
     fresh = [each for each in resources if not accepts(each)]
     named = [
@@ -30,7 +31,7 @@ def likeliest(
 
 
 def versions(resource: Resource, own: Snapshot | None) -> frozenset[Version]:
-    """Return the version that was rejected, and the group's own, which is it with more of the policy."""
+    """Return the rejected version, and the version of the group, which may contain more units of policy."""
     full = None if own is None else own.resources(resource.type_url).get(resource.name)
     return frozenset({resource.version} | ({full.version} if full is not None else set()))
 
@@ -41,10 +42,11 @@ def suspected(
     accused: Callable[[Suspect], Accusation | None],
     good: Iterable[Resource | None],
 ) -> list[Suspect]:
-    """Return what of a rejected resource may be at fault: units of policy, or else itself.
+    """Return the suspects in a rejected resource: units of policy, else the resource itself.
 
-    What was found guilty before is so again. Else it is what is new since the first of the versions that
-    count as `good` in which it is not all.
+    Units found guilty before are guilty again. Otherwise the suspects are the units missing in a `good`
+    version, taken from the first version with any missing unit. For example, a route rejected after a
+    TrafficSplit was added accuses this TrafficSplit alone.
     """
     itself: Suspect = (resource.type_url, resource.name)
     there = units_of(resource)
@@ -57,12 +59,12 @@ def suspected(
 
 
 def goes_on(record: Record, served: Snapshot, accepted: Collection[Reference], type_url: TypeUrl) -> bool:
-    """Let in what is to be tried next, if what is tried is accepted; say whether the search goes on."""
+    """Offer the next suspects, if the present trial is accepted; return whether the search goes on."""
     trials = record.trials.get(type_url)
     if trials is None:
         return False
     concerned = [each for each in served.ordered(type_url) if concerns(each, trials.trying)]
-    # What is tried was not in what this answers: nothing is known of it yet.
+    # The ACK is for a response without the suspects on trial, so it proves nothing about them.
     if concerned and not any((type_url, each.name) in accepted for each in concerned):
         return False
     return record.tried(type_url) or bool(trials.trying)

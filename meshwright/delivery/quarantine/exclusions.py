@@ -1,4 +1,4 @@
-"""Parts of policy that are excluded from the configuration of proxies, for explanations."""
+"""Parts of policy excluded from the configuration of proxies, for explanations."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from xds.cache import NodeKey
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A rejected part of policy that is excluded from the configuration of proxies.
+    """A rejected part of policy, excluded from the configuration of proxies.
 
-    Requests that only this part allows are denied. With a `match`, the part is this match of the
-    HTTPRouteGroup `object`, in every rule and TrafficSplit that names the match. Without one, the part is a
-    whole TrafficTarget, TrafficSplit or Retry, one subject of an UpstreamTrafficSetting or UpstreamPolicy, or
-    the permissive mode of a Namespace or MeshConfig. `said` is the error message. A part that is not
-    `certain` is only suspected, and is soon tried again.
+    Requests allowed only by this part are denied. With a `match`, the part is this match of the
+    HTTPRouteGroup `object`, in every rule and TrafficSplit with a reference to the match. Without one, the
+    part is a whole TrafficTarget, TrafficSplit or Retry, one subject of an UpstreamTrafficSetting or
+    UpstreamPolicy, or the permissive mode of a Namespace or MeshConfig. `said` is the error message. Without
+    `certain` the part is only suspected, and is soon tried again.
     """
 
     object: ObjectKey
@@ -55,7 +55,7 @@ def parts_left_out(serving: GroupSnapshots, out: Iterable[ExcludedUnit]) -> tupl
 
 
 def refused_units(serving: GroupSnapshots) -> dict[Unit, tuple[RefusedResource, list[NodeKey]]]:
-    """Return the units that are excluded before they are sent, each with the reason and the proxies."""
+    """Return the units excluded before they are sent, each with the reason and the proxies."""
     found: dict[Unit, tuple[RefusedResource, list[NodeKey]]] = {}
     for group, refused in sorted(serving.refused.items(), key=lambda each: repr(each[0])):
         for each in refused:

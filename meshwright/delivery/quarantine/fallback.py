@@ -1,10 +1,11 @@
-"""Snapshot for a proxy that has rejected resources: the snapshot of its group without the rejected parts.
+"""Snapshot for a proxy with rejections: the snapshot of the group without the rejected parts.
 
 First the units of policy at fault are excluded (see `lessened`). A resource that is rejected even then is
-withheld, and replaced by its last good version, reduced to callers that policy still admits. Without a good
+withheld, and replaced by the last good version, reduced to callers still admitted by policy. Without a good
 version an empty resource of the same name replaces it, for example a route configuration without routes, so
-that resources with a reference to it can stay. A secret has no replacement and stays: it is not sent again on
-the same stream, and removing all resources that need the secret would not help.
+resources with a reference to this name can stay. A secret has no replacement and stays, because the version
+is not sent again on the same stream, and removing all resources with a reference to the secret would not
+help.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,18 +19,22 @@ from xds.protocol.resources.resource import SECRET, Reference, Resource, Resourc
 from xds.protocol.resources.snapshot import Snapshot
 
 Empty = Callable[[Reference], Resource | None]
-"""Makes an empty resource of a type and name: it refers to nothing. None where there is no such thing."""
+"""Factory of an empty resource of a type and name, without references; `None` if there is none.
+
+For example, for a route configuration: one with the same name and without virtual hosts.
+"""
 
 
 Good = Callable[[Reference], Resource | None]
-"""Returns the good version of a resource that may stand in its place, None where none is known."""
+"""Function to find a good version of a resource; `None` if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """The versions that a proxy rejected, by type and name, and the resources that it is to have instead.
+    """Rejected versions of a proxy by type and name, the good versions to serve instead, and excluded units.
 
-    `good` may hold more than is rejected: what those resources refer to. `units` of policy are left out.
+    `good` can have more entries than `rejected`, because it includes the resources to which good versions
+    refer.
     """
 
     rejected: Mapping[Reference, frozenset[Version]] = field(default_factory=lambda: MappingProxyType({}))
@@ -39,10 +44,10 @@ class Exclusion:
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """A snapshot for those who rejected something, and how it differs from their group's own.
+    """Snapshot for proxies with rejections, and the differences from the snapshot of the group.
 
-    `instead` are the resources that stand for rejected ones, None for what is left out. `asked` are the good
-    versions that were asked for, None where there was none: with the same of them it comes out the same.
+    `instead` has the replacement of each rejected resource, or `None` for a removed one. `asked` has all
+    looked-up good versions (`None` if not found); with equal good versions the result is equal.
     """
 
     snapshot: Snapshot
@@ -52,24 +57,25 @@ class Fallback:
 
 @dataclass(frozen=True, slots=True)
 class Exclusions:
-    """What is withheld from whom, as a function of what is computed for them."""
+    """Exclusions by proxy, applied to snapshots computed from scratch (see `self_check`)."""
 
     by_node: Mapping[NodeKey, Exclusion]
     empty: Empty
 
     def instead_of(self, node: NodeKey, current: Snapshot) -> Snapshot:
-        """Return what a proxy is served for which this snapshot was computed."""
+        """Return the snapshot to serve to a proxy whose computed snapshot is `current`."""
         excluded = self.by_node.get(node)
         return current if excluded is None else fallback(current, excluded, self.empty).snapshot
 
 
 def fallback(current: Snapshot, excluded: Exclusion, empty: Empty, good: Good | None = None) -> Fallback:
-    """Return what to serve instead of a consistent snapshot: consistent as well, without what was rejected.
+    """Return a consistent snapshot without the rejected versions, made from the snapshot `current`.
 
-    A good version may refer to what the group no longer has: that comes back in its last good version. What
-    refers to something that nothing stands for goes back itself. Ends after at most three steps for each
-    resource: the group's own, the good one, the empty one, nothing. With nothing rejected it is the snapshot
-    itself. `good` finds the good versions, `excluded` has them without it.
+    A good version may refer to a former resource of the group; the last good version of this resource is then
+    served as well. A resource with an unsatisfied reference goes one step down itself. Each resource has at
+    most three steps down: from the group's version to a good one, to an empty one, and to removal, so the
+    search ends. `current` must be consistent, and is itself the result if nothing is rejected. `good` finds
+    good versions; by default `excluded.good` is used.
     """
     asked = _VersionSearch(excluded.good.get if good is None else good)
     less = lessened(current, excluded.units, asked)
@@ -80,7 +86,7 @@ def fallback(current: Snapshot, excluded: Exclusion, empty: Empty, good: Good | 
     while missing := snapshot.missing():
         search.mend(missing)
         snapshot = search.snapshot()
-    # Again and again: what is dropped may have been all that needed another one.
+    # Repeat, because a removed resource may have been the only one with a reference to another added one.
     while search.drop_idle(snapshot):
         snapshot = search.snapshot()
     instead = {
@@ -92,7 +98,7 @@ def fallback(current: Snapshot, excluded: Exclusion, empty: Empty, good: Good | 
 
 
 class _VersionSearch:
-    """Finds good versions, each once, and knows what was asked for."""
+    """Look-up of good versions, each once, with a record of the answers."""
 
     def __init__(self, good: Good) -> None:
         self._good = good
@@ -105,7 +111,10 @@ class _VersionSearch:
 
 
 class _Search:
-    """Goes down, resource by resource: the group's own version, the good one, the empty one, none."""
+    """Search for a consistent set.
+
+    Resources step down from the group's version to a good or empty one, or none.
+    """
 
     def __init__(
         self,
@@ -122,13 +131,13 @@ class _Search:
         self.instead: dict[Reference, Resource | None] = {}
 
     def snapshot(self) -> Snapshot:
-        """Return the snapshot as far as it is."""
+        """Return the snapshot with the replacements so far."""
         put = [resource for resource in self.instead.values() if resource is not None]
         gone = [key for key, resource in self.instead.items() if resource is None]
         return self._current.changed(put, gone) if put or gone else self._current
 
     def refuse(self, key: Reference) -> None:
-        """Put something else in the place of the group's own version, if that is the rejected one."""
+        """Replace a resource if its version in the group is a rejected one."""
         own = _find(self._current, key)
         if own is None or own.version not in self._rejected[key]:
             return
@@ -137,9 +146,10 @@ class _Search:
             del self.instead[key]
 
     def mend(self, missing: Iterable[tuple[Resource, TypeUrl, ResourceName]]) -> None:
-        """Bring back what is referred to and missing; what cannot be helped so goes a step down itself."""
+        """Add missing resources in a good version; a resource with a missing reference goes a step down."""
         wanted = [((source.type_url, source.name), (kind, name)) for source, kind, name in missing]
-        # All that is missing first: what refers to several of them goes down once, and only if one is lost.
+        # Add all missing resources before any step down, so a resource with several missing references steps
+        # down once, and only if one of them cannot be added.
         for _, key in wanted:
             if key not in self.instead:
                 self._step_down(key)
@@ -147,7 +157,7 @@ class _Search:
             self._step_down(source)
 
     def drop_idle(self, snapshot: Snapshot) -> bool:
-        """Drop what was brought back for something that is not there in the end; say whether anything was."""
+        """Remove added resources to which nothing refers in the end; return whether any was removed."""
         needed = {
             reference
             for type_url in snapshot.types()
@@ -164,7 +174,7 @@ class _Search:
         return bool(idle)
 
     def _step_down(self, key: Reference) -> None:
-        # The good one, the empty one, none: each is tried once and never again, and so the search ends.
+        # A good version and an empty one are each tried once per resource, so the search ends.
         resource = None
         if key not in self.instead:
             resource = self._usable(key, self._narrowed(key))

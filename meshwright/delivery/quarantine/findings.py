@@ -16,9 +16,9 @@ from xds.protocol.resources.resource import Reference, ResourceName, TypeUrl, Ve
 
 @dataclass(frozen=True, slots=True)
 class RejectedResource:
-    """A resource, or a unit of policy in a resource, that proxies reject.
+    """A resource, or a unit of policy in a resource, rejected by proxies.
 
-    `proxy` is the first of these proxies, `said` its error message and `reason` the meaning of the message.
+    `proxy` is the first of these proxies, `said` the error message and `reason` the meaning of the message.
     `changed` are the objects whose change made the rejected version. `replaced` is whether all of these
     proxies have a good version to continue with.
     """
@@ -36,7 +36,7 @@ class RejectedResource:
 
 @dataclass(frozen=True, slots=True)
 class ExcludedUnit:
-    """A unit of policy that is excluded for some proxies (sorted), with the accusation of the first."""
+    """A unit of policy excluded for some proxies (sorted), with the accusation of the first."""
 
     unit: Unit
     proxies: tuple[NodeKey, ...]
@@ -51,12 +51,12 @@ class Findings:
         self._records = records
 
     def verdicts(self) -> tuple[Verdict, ...]:
-        """Return which units of policy are at fault for certain, sorted; those of proxies to come as well."""
+        """Return the units of policy proved guilty, sorted, including verdicts on disconnected proxies."""
         found = (each for node in self._records.by_node for each in self._records.verdicts(node))
         return tuple(sorted((*found, *(each for kept in self._records.earlier.values() for each in kept))))
 
     def units_out(self) -> tuple[ExcludedUnit, ...]:
-        """Return the units of policy that proxies are served without, in the order of their ids."""
+        """Return the units of policy excluded for at least one proxy, in the order of their ids."""
         found: dict[UnitId, list[tuple[NodeKey, Record]]] = {}
         for node, record in sorted(self._records.by_node.items(), key=lambda each: each[0]):
             for each in record.units:
@@ -73,21 +73,22 @@ class Findings:
         )
 
     def counts(self) -> Mapping[TypeUrl, int]:
-        """Return how many resources are withheld or made with less, by type: as often as from proxies."""
+        """Return the number of withheld or reduced resources by type, counted once for each proxy."""
         nodes = self._records.nodes()
         return Counter(
             key[0] for node in nodes for each in self._records.all_of(node) for key in each.withheld
         )
 
     def rejected_by(self, node: NodeKey) -> tuple[Reference, ...]:
-        """Return what a proxy has rejected for certain and not accepted since, sorted."""
+        """Return the resources certainly rejected by a proxy and not accepted since, sorted."""
         records = self._records.all_of(node)
         return tuple(sorted({record.accused[each].key for record in records for each in record.found}))
 
     def rejected(self) -> tuple[RejectedResource, ...]:
-        """Return what is rejected, sorted; what is only suspected is not among it.
+        """Return the certain rejections, sorted; suspects are left out.
 
-        A resource is told for each group of those who are served the same, a unit of policy once for all.
+        A rejected resource is reported once for all proxies of a group with the same version, a unit of
+        policy once for all proxies.
         """
         found: dict[object, list[_Case]] = {}
         for node in self._records.nodes():
@@ -100,12 +101,12 @@ class Findings:
         return tuple(sorted(said, key=lambda each: (each.proxy, each.type_url, each.name, repr(each.unit))))
 
     def rejections_of(self, node: NodeKey, key: Reference) -> tuple[RejectedResource, ...]:
-        """Return what a proxy has rejected for certain in one resource."""
+        """Return the certain rejections of a proxy in one resource."""
         cases = (each for each in self._cases(node) if each.accusation.key == key)
         return tuple(self._told([each]) for each in sorted(cases, key=lambda each: str(each.suspect)))
 
     def _cases(self, node: NodeKey) -> "list[_Case]":
-        """Return what a proxy has rejected for certain; nothing where nothing is computed for it."""
+        """Return the certain rejections of a proxy; an empty list if it has no computed snapshot."""
         own = self._records.own(node)
         if own is None:
             return []
@@ -119,7 +120,7 @@ class Findings:
         return found
 
     def _told(self, cases: "list[_Case]") -> RejectedResource:
-        """Return as one what several proxies reject, in the words of the first."""
+        """Return one value for equal rejections of several proxies, with the message of the first."""
         first, one = cases[0], cases[0].accusation
         unit = self._records.unit(first.node, first.suspect) if isinstance(first.suspect, str) else None
         replaced = all(one.key in each.record.good for each in cases)
@@ -130,7 +131,10 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """One proxy's rejection of one suspect, in the version that its resource has; `there`: it has any."""
+    """Rejection of one suspect by one proxy.
+
+    `there` is False, and `version` empty, if the computed snapshot does not have the resource.
+    """
 
     node: NodeKey
     record: Record

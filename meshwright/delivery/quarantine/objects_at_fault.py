@@ -178,8 +178,8 @@ def part_name(unit: Unit, key: ObjectKey | None) -> str:
 def unlikelihood(type_url: TypeUrl, made_from: InputObject) -> int:
     """Return the rank of an object's kind as the cause of a rejection; 0 is the most likely kind.
 
-    Listeners and endpoints mostly hold addresses and ports, so workloads and Services come first. Other
-    resources mostly hold policies, so kinds whose values reach proxies nearly unchanged come first.
+    Listeners and endpoints mostly hold addresses and ports, so workloads and Services are first. Other
+    resources mostly hold policies, so kinds with values passed nearly unchanged to proxies are first.
     """
     places_first = type_url in (LISTENER, ENDPOINT)
     kinds = (*_PLACES, *_POLICIES) if places_first else (*_POLICIES, *reversed(_PLACES))

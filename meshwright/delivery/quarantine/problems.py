@@ -1,4 +1,4 @@
-"""Rejected resources as problems, each reported at the one object that is most likely the cause."""
+"""Rejected resources as problems, each reported at the one object most likely at fault."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -24,18 +24,18 @@ REJECTED: Final = "resource-rejected"
 LEFT_OUT: Final = "policy-left-out"
 
 PROBLEMS: Final = 50
-"""Most rejected resources that are listed; one more problem has the number of the others."""
+"""Maximum number of listed rejections; one more problem has the number of the others."""
 
 _WORDS: Final = 200
 _OTHERS: Final = 3
-"""Most objects that are named behind a resource that a proxy cannot apply at the moment."""
+"""Maximum number of objects named behind a resource with a temporary rejection."""
 
 
 class Rejections:
     """Problems of rejected resources.
 
-    The objects from which a rejected version was made are remembered as long as its rejection lasts, because
-    the proxy keeps rejecting that version after the objects have changed.
+    The objects behind a rejected version are remembered while the rejection lasts, because the proxy keeps
+    rejecting the version after the objects have changed.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Rejections:
     def problems(self, serving: GroupSnapshots, rejected: Iterable[RejectedResource]) -> Problems:
         """Return a problem for each of the first PROBLEMS rejections, and one for all others.
 
-        Parts of policy that are excluded before they are sent to any proxy come first.
+        Parts of policy excluded before they are sent to any proxy precede them.
         """
         everything = tuple(rejected)
         told = everything[:PROBLEMS]
@@ -68,11 +68,11 @@ def clause(serving: GroupSnapshots, rejected: RejectedResource) -> str:
 
 
 def problem(view: View, rejected: RejectedResource, behind: tuple[InputObject, ...]) -> Problem:
-    """Return the problem of one rejection, at the one object that is at fault.
+    """Return the problem of one rejection, at the one object at fault.
 
-    The object of a unit of policy is known. For a whole resource it is the most likely object of `behind`,
-    the objects from which the resource was made. Objects that had changed are preferred. The workload itself
-    is at fault where the reason is temporary, for example a port that another program uses.
+    The object of a unit of policy is known. For a whole resource the most likely of the objects in `behind`,
+    from which the resource was made, is at fault; changed objects are preferred. For a temporary reason, for
+    example a port in use by another program, the workload itself is at fault.
     """
     place = f"{short_type(rejected.type_url)} {rejected.name}"
     if rejected.unit is not None:
@@ -113,9 +113,9 @@ def _problem(
     value: str,
     says: str,
 ) -> Problem:
-    """Return a problem with the current origin of its object.
+    """Return a problem with the current origin of the object.
 
-    `behind` may have an older origin, because an object that moved to another line changes no resource.
+    `behind` may have an older origin, because moving an object to another line does not change any resource.
     """
     sourced = None if key is None else view.sourced.held().get(key)
     elsewhere = next((each.origin for each in behind if each.key == key), FromSource("proxies"))

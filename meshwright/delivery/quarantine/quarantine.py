@@ -1,4 +1,9 @@
-"""Quarantine: decisions after a rejection, such as excluding, withholding, trying and retrying."""
+"""Quarantine: decides after each answer what to exclude, replace and retry.
+
+`after` turns a step of computed snapshots into a step of snapshots to serve. After a NACK, `answered` returns
+a step that moves the proxy into a variant of its group. Read next: `record` (state of one proxy), `blame`
+(suspects), `fallback` (the reduced snapshot).
+"""
 
 import itertools
 import random
@@ -29,27 +34,28 @@ from xds.protocol.wire import Rejection, Response
 K = TypeVar("K")
 
 Judge = Callable[[TypeUrl, str], Reason]
-"""Says why a resource of a type is rejected, by the proxy's words."""
+"""Function that derives the reason of a rejection from the type URL and the proxy's error message."""
 
 
 def by_content(type_url: TypeUrl, said: str) -> Reason:
-    """Take every rejection for one of content."""
+    """Return CONTENT for every rejection; for drivers that do not interpret messages."""
     del type_url, said
     return Reason.CONTENT
 
 
 class Quarantine:
-    """Stands between what is computed and what is served: a proxy that rejected something is in a variant.
+    """Filter between computed and served snapshots: proxies with rejections belong to variants of groups.
 
-    A variant is a group of its own for those of a group that are to have the same. Everybody else is where
-    the computation put them. What a proxy says moves that proxy alone, and what is kept of it is bounded by
-    what it is served; it is forgotten with its workload.
+    A variant is a group of its own for proxies with the same reduced snapshot. All other proxies stay in the
+    computed group. The answer of a proxy moves this proxy alone. The memory per proxy is bounded by the size
+    of the snapshot, and freed with the workload.
 
-    Where policy decides who is admitted, what a proxy rejects is taken out of the policy: units that are new
-    since what it accepted last, or all of them, until the search has found which. They are content, and stay
-    out over streams and restarts: `verdicts` are those of before the start. Resources that
-    are rejected as such are offered again on each new stream. Both are offered again from time to time;
-    `now` is a monotonic clock, `jitter` gives numbers from 0 to 1.
+    In resources made from policy, the units of policy at fault are excluded: first all units added since the
+    last accepted version (without such a version, all), then fewer as the search proceeds. A proved unit
+    stays excluded over streams and restarts; `verdicts` restores such units after a restart. A resource
+    rejected as a whole is offered again on each new stream. Both are also offered again from time to time.
+
+    `now` reads a monotonic clock in seconds, and `jitter` returns numbers from 0 to 1.
     """
 
     def __init__(
@@ -74,21 +80,21 @@ class Quarantine:
 
     @property
     def published(self) -> PublishedSnapshots:
-        """What is computed, as far as it is published: each proxy's own, whatever it has instead."""
+        """The computed snapshots that are published, before any exclusion."""
         return self._records.published
 
     def served(self) -> PublishedSnapshots:
-        """Return what is served, of what was computed."""
+        """Return the published snapshots as served: with variants in place of groups."""
         return self._variants.all_served()
 
     def exclusions(self) -> Exclusions:
-        """Return what is withheld from whom, for whoever computes it again."""
+        """Return the exclusions by proxy, for a computation from scratch."""
         return self._variants.exclusions()
 
     def after(self, step: Step) -> Step:
-        """Take a step of what is computed; return the step of what is served."""
+        """Accept a step of computed snapshots; return the step to serve."""
         before = self._records.published
-        # Before the step is taken: what it replaces is what a rejection may have to go back to.
+        # Read the replaced snapshots before `take` overwrites them: a rejection may have to go back to them.
         replaced = list(self._replacing(step))
         self._recall(step)
         concerned = [
@@ -105,12 +111,12 @@ class Quarantine:
         return self._variants.redirected(step, concerned)
 
     def forget(self, nodes: Iterable[NodeKey]) -> None:
-        """Forget what was found of proxies that are not here, and whose workloads are gone now."""
+        """Forget the verdicts on disconnected proxies whose workloads are gone."""
         for node in nodes:
             self._records.earlier.pop(node, None)
 
     def undone(self, before: PublishedSnapshots) -> None:
-        """Take it that a step was not published after all."""
+        """Restore the state before a step whose publication failed."""
         self._records.published = before
 
     def answered(
@@ -122,12 +128,12 @@ class Quarantine:
         changed: frozenset[ObjectKey] = frozenset(),
         stream: int | None = None,
     ) -> Step | None:
-        """Take a proxy's answer; return how what is served changes by it, None if it says nothing new.
+        """Handle an ACK or NACK; return the step to serve, or `None` if the answer changes nothing.
 
-        `changed` are the objects that led to the response. `stream` is given where several proxies share the
-        identity: a rejection for a reason of the moment concerns this stream alone, and `streams` says what
-        changes by it. The clock is asked where the moment matters: not of those that never rejected
-        anything, which are nearly all.
+        `changed` are the objects behind the response. `stream` is given if several proxies share the
+        identity: a rejection for a temporary reason then concerns this stream alone, and `streams` has the
+        changes. `clock` is called only for proxies with rejections, because nearly all proxies have none and
+        reading the clock costs time for each ACK.
         """
         if rejection is None and not self.decides(node):
             self.accepted(node, response)
@@ -163,13 +169,13 @@ class Quarantine:
         return self._variants.redirected(Step(), [node])
 
     def decides(self, node: NodeKey) -> bool:
-        """Say whether something may follow from what a proxy accepts: it has rejected something."""
+        """Return whether an ACK of this proxy can change a decision, because the proxy has rejections."""
         return node in self._records.by_node or self.streams.any_of(node)
 
     def takes_calls(self, node: NodeKey, response: Response) -> bool:
-        """Return whether a proxy that acknowledges this response has accepted all of its inbound listeners.
+        """Return whether a proxy with this ACK has accepted all inbound listeners.
 
-        Inbound listeners are the resources of the response's type that decide who is admitted.
+        Inbound listeners are the resources of the response's type with an effect on admission.
         """
         own = self._records.own(node)
         if own is None:
@@ -182,30 +188,30 @@ class Quarantine:
         )
 
     def accepted(self, node: NodeKey, response: Response) -> None:
-        """Take it that a proxy accepted a response, from which nothing follows: it never rejected any."""
+        """Record an ACK of a proxy without rejections, which changes no decision."""
         published = self._records.published
         if (group := published.members.get(node)) is not None:
             self._accepted.note(node, group, response, published.snapshots[group])
 
     def opened(self, node: NodeKey) -> Step | None:
-        """Take note of a new stream: resources that the proxy rejected are offered again on it."""
+        """Handle a new stream: offer the resources again, except excluded units of policy."""
         record = self._records.by_node.get(node)
         return self._offered(node, [e for e in record.certain if not isinstance(e, str)] if record else ())
 
     def retry(self, node: NodeKey) -> Step | None:
-        """Offer a proxy again all that it has rejected; return how what is served changes by it."""
+        """Offer a proxy all rejected resources again; return the step to serve, or `None` for no change."""
         record = self._records.by_node.get(node)
         of_streams = self.streams.again(node)
         step = self._offered(node, record.certain if record is not None else ())
         return Step() if step is None and of_streams else step
 
     def due(self) -> float | None:
-        """Return when `on_time` has something to do; None for as long as nothing is withheld."""
+        """Return the time of the next retry for `on_time`, or `None` while nothing is withheld."""
         moments = (each for record in self._records.by_node.values() if (each := record.due()) is not None)
         return min((*moments, *self.streams.due()), default=None)
 
     def on_time(self, now: float) -> Step | None:
-        """Offer again what is due; return how what is served changes by it."""
+        """Retry all due rejections; return the step to serve, or `None` for no change."""
         due = [
             node
             for node, record in self._records.by_node.items()
@@ -215,7 +221,11 @@ class Quarantine:
         return self._variants.redirected(Step(), due) if due or of_streams else None
 
     def _replacing(self, step: Step) -> Iterator[tuple[Snapshot, GroupKey]]:
-        """Yield what is about to be replaced, and in which group: of those that change, and of who comes."""
+        """Yield each replaced snapshot, with the group of proxies to which a rejection may give it back.
+
+        These are the old snapshots of changed groups, and the former snapshots of proxies moving into a
+        group.
+        """
         published = self._records.published
         pairs: dict[tuple[int, GroupKey], tuple[Snapshot, GroupKey]] = {}
         for group in step.snapshots:
@@ -227,7 +237,7 @@ class Quarantine:
         yield from pairs.values()
 
     def _recall(self, step: Step) -> None:
-        """Take up what was found guilty before a restart, or earlier, of proxies that come."""
+        """Restore earlier verdicts on newly connected proxies, also from before a restart."""
         for node in sorted(self._records.earlier.keys() & step.members.keys()):
             if step.members[node] is None:
                 continue
@@ -262,10 +272,10 @@ class Quarantine:
         changed: frozenset[ObjectKey],
         stream: int | None,
     ) -> bool:
-        """Note a rejection; say whether it is about anything that the proxy is still served so."""
+        """Record a rejection; return False if all rejected versions have been replaced meanwhile."""
         named, cost = blamed(response, rejection)
         in_force = served.resources(response.type_url)
-        # A version that is served no more has been replaced already, and is nobody's trouble any longer.
+        # A version that is not served any more has been replaced already, so its rejection needs no action.
         here = [each for name in named if (each := in_force.get(name)) and each.version == named[name]]
         is_guess = cost >= named.keys() and response.type_url != SECRET
         own = self._records.own(node)
@@ -295,13 +305,13 @@ class Quarantine:
         return True
 
     def _tried(self, node: NodeKey, stream: int | None, type_url: TypeUrl) -> tuple[Suspect, ...]:
-        """Return what is tried of a type now, of the proxy or of one of its streams."""
+        """Return the suspects of a type on trial, of the proxy and of one of its streams."""
         records = (self._records.by_node.get(node), self.streams.find(stream))
         trials = (each.trials.get(type_url) for each in records if each is not None)
         return tuple(suspect for each in trials if each is not None for suspect in each.trying)
 
     def _goods(self, node: NodeKey, group: GroupKey, resource: Resource) -> Iterator[Resource | None]:
-        """Yield what a rejected version is compared with: what counts as good, what the proxy accepted."""
+        """Yield the versions to compare with a rejected one: the best good one, and the accepted one."""
         key, bad = (resource.type_url, resource.name), blame.versions(resource, self._records.own(node))
         yield next((e for e in self._accepted.good(node, group, key) if e.version not in bad), None)
         yield self._accepted.by(node, key)
@@ -310,10 +320,10 @@ class Quarantine:
 def _searched(
     accused: list[Mapping[Suspect, Accusation]], *, is_guess: bool
 ) -> Iterable[Mapping[Suspect, Accusation]]:
-    """Return the suspects, together where a search has to find which of them is at fault.
+    """Return groups of suspects, each searched separately.
 
-    Of a guess one is bad, or some: they are suspects together. Those that the words name are bad each, and
-    each is searched for by itself.
+    After a guess, the fault is in one or more of all suspects, so they form one group. If the message names
+    resources, each of them is at fault, so each has a group of its own.
     """
     if not is_guess or not accused:
         return accused

@@ -1,6 +1,7 @@
-"""A proxy that rejects something: what was said of what, what stands in its place, what is tried again.
+"""Record of a proxy with rejections: accusations, good versions, and the state of the search.
 
-What was refused is offered again soon at first, then less and less often.
+A rejected suspect is offered again after a pause of 10 seconds, which doubles with each rejection in a row up
+to 10 minutes.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -19,19 +20,25 @@ from xds.protocol.resources.resource import Reference, Resource, TypeUrl, Versio
 from xds.protocol.resources.snapshot import Snapshot
 
 STALLED_SECONDS: Final = 10.0
-"""After this long without an answer a search goes on: the proxy may have no use for what is tried."""
+"""Seconds without an answer after which a search goes on.
+
+A proxy without a use for the resource on trial never answers.
+"""
 FIRST_PAUSE_SECONDS: Final = 10.0
 LONGEST_PAUSE_SECONDS: Final = 600.0
 SPREAD: Final = 0.2
-"""By how much of it a pause may be shorter, so that proxies that refused together do not come back so."""
+"""Largest part by which a pause is shortened at random.
+
+Proxies that rejected a resource together thus do not retry together.
+"""
 
 Suspect = Reference | UnitId
-"""What may be at fault: a unit of policy, or a resource that is not, or not only, made of such."""
+"""Possible cause of a rejection: a unit of policy, or a whole resource with causes besides its units."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One moment: in seconds of a clock that only goes forward, and as a date."""
+    """One moment, in seconds of a monotonic clock and as a date."""
 
     seconds: float
     date: datetime
@@ -39,11 +46,11 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Accusation:
-    """What was said of a suspect: in which versions of which resource it was refused, why, and when.
+    """Rejections of one suspect: resource, rejected versions, error message, reason and date.
 
-    `changed` are the objects that had led to the last of them. It was found guilty `times` in a row, 0 while
-    it is only suspected, and is offered again at `due`. It is `confirmed` once the proxy has accepted the
-    resource without it.
+    `changed` are the objects behind the last rejection. `times` counts proofs of guilt in a row, and is 0 for
+    a mere suspect. At `due` (monotonic seconds) the suspect is offered again. `confirmed` is True after the
+    proxy has accepted the resource without the suspect.
     """
 
     key: Reference
@@ -59,10 +66,11 @@ class Accusation:
 
 @dataclass(slots=True)
 class Record:
-    """What is known of one proxy that rejects something: what was said of each suspect, and the search.
+    """State of one proxy with rejections: the accusation of each suspect, and the search for guilty suspects.
 
-    The search goes on by type, for an answer is about one; `moved` is when it last did. `good` are resources
-    to be had instead. `variant` is the group of those who are served the same.
+    The search is separate for each type URL, because a response has one type; `moved` is the time of its last
+    step in seconds. `good` are the resources served instead of rejected ones. `variant` is the group of all
+    proxies with the same reduced snapshot, or `None`.
     """
 
     accused: dict[Suspect, Accusation] = field(default_factory=dict)
@@ -73,36 +81,36 @@ class Record:
 
     @property
     def certain(self) -> frozenset[Suspect]:
-        """What is at fault for certain."""
+        """Suspects proved guilty and excluded now."""
         return frozenset(each for trials in self.trials.values() for each in trials.guilty)
 
     @property
     def found(self) -> frozenset[Suspect]:
-        """What was found at fault and has not been accepted since: what is being tried once more as well."""
+        """Suspects proved guilty and not accepted since, also while they are offered again."""
         return frozenset(each for each, one in self.accused.items() if one.times)
 
     @property
     def units(self) -> frozenset[UnitId]:
-        """The units of policy that are left out, for certain or until they are tried."""
+        """Excluded units of policy, proved guilty or still waiting for a trial."""
         return frozenset(each for each in self._out() if isinstance(each, str))
 
     @property
     def rejected(self) -> Mapping[Reference, frozenset[Version]]:
-        """The versions of resources that are withheld."""
+        """Rejected versions by withheld resource."""
         return {each: self.accused[each].versions for each in self._out() if not isinstance(each, str)}
 
     @property
     def withheld(self) -> frozenset[Reference]:
-        """The resources that are withheld, or made with less."""
+        """Resources that are withheld, or made without some units."""
         return frozenset(self.accused[each].key for each in self._out())
 
     def exclusion(self) -> Exclusion:
-        """Return it as it is now, for a computation."""
+        """Return a copy of the current exclusions, for a computation."""
         good = MappingProxyType(dict(self.good))
         return Exclusion(MappingProxyType(dict(self.rejected)), good, self.units)
 
     def refuse(self, suspects: Mapping[Suspect, Accusation], moment: Moment, jitter: float) -> None:
-        """Take a rejection that is about one or more of these, which stand in one type."""
+        """Record a rejection of one or more of these suspects, all of one type URL."""
         type_url = next(iter(suspects.values())).key[0]
         for other in self.trials.keys() - {type_url}:
             self.trials[other] = self.trials[other].less(suspects)
@@ -120,7 +128,7 @@ class Record:
         self.moved = moment.seconds
 
     def accepted(self, keys: Collection[Reference]) -> bool:
-        """Take it that resources are accepted without what is out of them; say whether that is news."""
+        """Record that the proxy accepted these resources without their suspects; return True if new."""
         out = frozenset(self._out())
         news = {
             each: replace(one, confirmed=True)
@@ -131,13 +139,13 @@ class Record:
         return bool(news)
 
     def recall(self, unit: UnitId, accusation: Accusation) -> None:
-        """Take up what was found guilty at another time."""
+        """Restore a unit proved guilty earlier."""
         self.accused[unit] = accusation
         trials = self.trials.get(accusation.key[0], Trials())
         self.trials[accusation.key[0]] = replace(trials, guilty=trials.guilty | {unit})
 
     def tried(self, type_url: TypeUrl) -> bool:
-        """Take it that what is tried is accepted, and let in what is next; say whether anything was."""
+        """Acquit the suspects on trial, and offer the next ones; return whether there are any."""
         if (trials := self.trials.get(type_url)) is None:
             return False
         for each in trials.trying:
@@ -147,7 +155,7 @@ class Record:
         return bool(after.trying)
 
     def again(self, items: Iterable[Suspect]) -> bool:
-        """Offer again, one by one, what was found guilty; say whether any of it is let in now."""
+        """Offer guilty suspects again, one by one; return whether any of them is offered now."""
         wanted, moves = frozenset(items), False
         for type_url, trials in [*self.trials.items()]:
             if found := sorted(trials.guilty & wanted, key=str):
@@ -157,14 +165,14 @@ class Record:
         return moves
 
     def due(self) -> float | None:
-        """Return when something is to be offered again; None where nothing is withheld."""
+        """Return the time of the next retry in monotonic seconds, or `None` while nothing is withheld."""
         moments = [self.accused[each].due for each in self.certain]
         if any(trials.waiting for trials in self.trials.values()):
             moments.append(self.moved + STALLED_SECONDS)
         return min(moments, default=None)
 
     def on_time(self, now: float) -> bool:
-        """Offer again what is due; say whether any of it is let in."""
+        """Retry due suspects, and continue stalled searches; return whether any suspect is offered now."""
         moves = False
         if now >= self.moved + STALLED_SECONDS:
             for type_url in [kind for kind, trials in self.trials.items() if trials.waiting]:
@@ -173,9 +181,10 @@ class Record:
         return self.again(each for each in self.certain if self.accused[each].due <= now) or moves
 
     def lapse(self, own: Snapshot, units: Collection[UnitId]) -> None:
-        """Drop what is another now than was refused, by what is computed.
+        """Drop accusations of units and versions missing in the computed snapshot.
 
-        What the group no longer has, and was rejected when it came back for another's sake, waits for those.
+        An accused resource that the group lacks is kept: such a resource was rejected as a dependency of a
+        fallback, and may be needed again.
         """
         gone: set[Suspect] = set()
         for item, one in self.accused.items():
@@ -187,18 +196,18 @@ class Record:
         self._drop(gone)
 
     def is_about(self, own: Snapshot) -> bool:
-        """Say whether anything of it concerns what is computed."""
+        """Return whether any accusation concerns the computed snapshot."""
         return any(isinstance(item, str) or item[1] in own.resources(item[0]) for item in self.accused)
 
     def trim(self, own: Snapshot, asked: Collection[Reference]) -> None:
-        """Drop what no computation asks for."""
+        """Drop withheld resources needed neither by the group's snapshot nor by a fallback."""
         self._drop({key for key in self.rejected if key not in asked and key[1] not in own.resources(key[0])})
 
     def _out(self) -> Iterator[Suspect]:
         return (each for trials in self.trials.values() for each in trials.out)
 
     def _acquitted(self, trials: Trials[Suspect], key: Reference) -> Trials[Suspect]:
-        """A resource that is refused without its suspects as well is at fault itself: not they."""
+        """Acquit the suspected units of a resource: it is rejected without them too, so is itself guilty."""
         cleared = {
             each
             for each in trials.out
@@ -223,7 +232,7 @@ class Record:
 
 @dataclass(slots=True)
 class StreamRecord:
-    """The record of one stream of a proxy; `latest` is the last snapshot asked about, and its answer."""
+    """Record of one stream of a proxy; `latest` caches the last snapshot and its reduction."""
 
     node: NodeKey
     record: Record = field(default_factory=Record)
@@ -231,9 +240,10 @@ class StreamRecord:
 
 
 def pause(times: int, jitter: float) -> float:
-    """Return for how many seconds what was refused so many times in a row (from 1) is not offered.
+    """Return the seconds until a suspect is offered again after `times` rejections in a row (from 1).
 
-    `jitter` is a number from 0 to 1: of two equal pauses that with the greater one is shorter.
+    `jitter` is a number from 0 to 1; a greater number gives a shorter pause. For example: 10 s after the
+    first rejection, 20 s after the second, 600 s from the seventh on, each up to 20 % shorter.
     """
     doubled: float = FIRST_PAUSE_SECONDS * 2.0 ** min(times - 1, 10)
     return min(doubled, LONGEST_PAUSE_SECONDS) * (1 - SPREAD * jitter)

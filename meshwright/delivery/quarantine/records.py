@@ -1,4 +1,4 @@
-"""Published snapshots, and a record for each proxy that rejects a part of one."""
+"""Published snapshots, and the records of proxies with rejections."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -12,9 +12,11 @@ from xds.protocol.resources.snapshot import Snapshot
 
 
 class Records:
-    """The records by proxy; `published` is what is computed for everybody, whatever some have instead.
+    """Records by proxy and by stream.
 
-    `earlier` are verdicts on proxies that are not here: of before the start, or of when they were.
+    `published` are the computed snapshots of all proxies, before exclusions.
+
+    `earlier` are the verdicts on disconnected proxies, from before the start or their last connection.
     """
 
     def __init__(self, verdicts: Iterable[Verdict] = ()) -> None:
@@ -27,13 +29,13 @@ class Records:
             self.earlier.setdefault(each.proxy, []).append(each)
 
     def lapse(self, nodes: Iterable[NodeKey]) -> None:
-        """Take it that proxies are not here to be served: of those that reject something verdicts remain."""
+        """Keep the verdicts on disconnected proxies in `earlier`."""
         for node in self.by_node.keys() & nodes:
             if found := self.verdicts(node):
                 self.earlier[node] = [*found]
 
     def verdicts(self, node: NodeKey) -> tuple[Verdict, ...]:
-        """Return which units of policy are at fault for certain: the proxy has accepted the rest."""
+        """Return the units of policy proved guilty by a proxy, after the proxy has accepted the rest."""
         return tuple(
             Verdict(node, each, *one.key, describe(unit), one.said, one.times, one.date)
             for each, one in self.by_node[node].accused.items()
@@ -44,7 +46,7 @@ class Records:
         )
 
     def take(self, step: Step) -> None:
-        """Take a step of what is computed."""
+        """Apply a step of computed snapshots."""
         for group in step.snapshots:
             self._units.pop(group, None)
         self.published = step.after(self.published)
@@ -56,25 +58,25 @@ class Records:
         yield from (each.record for each in self.by_stream.values() if each.node == node)
 
     def nodes(self) -> list[NodeKey]:
-        """Return the proxies that have a record, or a stream with one; sorted."""
+        """Return the proxies with a record, or with a record of a stream; sorted."""
         return sorted(self.by_node.keys() | {each.node for each in self.by_stream.values()})
 
     def group(self, node: NodeKey) -> GroupKey | None:
-        """Return the group that a proxy was computed in, None where its workload is not known."""
+        """Return the computed group of a proxy, or `None` if the workload is not known."""
         return self.published.members.get(node)
 
     def own(self, node: NodeKey) -> Snapshot | None:
-        """Return what was computed for a proxy."""
+        """Return the computed snapshot of a proxy, or `None`."""
         return self.published.snapshot(node)
 
     def units(self, group: GroupKey) -> Mapping[UnitId, Unit]:
-        """Return the units of policy that a group's snapshot is made from; looked for once a snapshot."""
+        """Return the units of policy in a group's snapshot by id; searched once for each snapshot."""
         found = self._units.get(group)
         if found is None:
             found = self._units[group] = all_units(self.published.snapshots[group])
         return found
 
     def unit(self, node: NodeKey, key: UnitId) -> Unit | None:
-        """Return a unit of policy of what was computed for a proxy."""
+        """Return a unit of policy in the computed snapshot of a proxy, or `None`."""
         group = self.group(node)
         return None if group is None else self.units(group).get(key)

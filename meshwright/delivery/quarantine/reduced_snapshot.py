@@ -1,8 +1,8 @@
-"""A group's snapshot, made again without units of policy that a proxy rejects.
+"""A group's snapshot, made again without units of policy rejected by a proxy.
 
-Resources that decide about admission never go back to an older version, because that version may admit more:
-they have the current policy without the rejected units. Other resources may be served in the good version
-from before these units, as long as only the units have changed.
+Resources with an effect on admission never go back to an older version, which may admit more callers: they
+have the current policy without the rejected units. Other resources may be served in the good version from
+before these units, as long as only the units have changed.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -14,31 +14,31 @@ from xds.protocol.resources.snapshot import Snapshot
 
 
 def piece_of(resource: Resource | None) -> Piece | None:
-    """Return what a resource is made with, None where that has nothing to do with units or admission."""
+    """Return the piece from which a resource is made, or `None` for a resource without units or admission."""
     recipe = None if resource is None else resource.recipe
     return recipe if isinstance(recipe, Piece) else None
 
 
 def units_of(resource: Resource | None) -> Mapping[UnitId, Unit]:
-    """Return the units of policy that a resource is made from."""
+    """Return the units of policy of a resource by id; empty for a resource without units."""
     piece = piece_of(resource)
     return {} if piece is None else {unit_id(each): each for each in piece.units}
 
 
 def concerns(resource: Resource, suspects: Collection[object]) -> bool:
-    """Say whether a resource is one of these, or is made from one of these units."""
+    """Return whether a resource is among the suspects or is made from one of them."""
     if not suspects:
         return False
     return (resource.type_url, resource.name) in suspects or any(e in suspects for e in units_of(resource))
 
 
 def holds(snapshot: Snapshot, resource: Resource) -> bool:
-    """Say whether a snapshot has a resource in this very version."""
+    """Return whether a snapshot has a resource in exactly this version."""
     return not is_another_version(snapshot.resources(resource.type_url).get(resource.name), resource)
 
 
 def all_units(snapshot: Snapshot) -> Mapping[UnitId, Unit]:
-    """Return the units of policy that a snapshot is made from."""
+    """Return all units of policy in a snapshot by id."""
     return {key: unit for resource in _divisible(snapshot) for key, unit in units_of(resource).items()}
 
 
@@ -67,9 +67,9 @@ def lessened(
 
 
 def admitted_by_both(good: Resource, own: Resource | None) -> Resource | None:
-    """Return a good version of a resource, so that it admits nobody whom the group's own does not.
+    """Return a good version of a resource, narrowed to callers admitted by the group's current version too.
 
-    `own` is None where the group has no such resource any more: then nobody is admitted.
+    `own` is `None` if the group does not have the resource any more; then all callers are refused.
     """
     piece = piece_of(good)
     if piece is None or not piece.admits:
@@ -79,7 +79,7 @@ def admitted_by_both(good: Resource, own: Resource | None) -> Resource | None:
 
 
 def _before(piece: Piece, out: frozenset[Unit], good: Resource | None) -> Resource | None:
-    """Return the good version if it is what there was before these units, and nothing else is new."""
+    """Return the good version if the current one adds only the units `out` to it, else `None`."""
     earlier = piece_of(good)
     if earlier is None or earlier.units & out or not piece.units - out <= earlier.units:
         return None

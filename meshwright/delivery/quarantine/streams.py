@@ -1,10 +1,10 @@
-"""Rejections that concern one stream alone, where several proxies share an identity.
+"""Rejections for one stream alone, if several proxies share an identity.
 
-A second Envoy with the same credentials (a cloned machine, an agent started twice) cannot bind a port that
-the first one has. Its rejection says nothing about the first Envoy, which has acknowledged the same
-listener. The record of such a rejection therefore belongs to the stream: what is withheld is withheld from
-this stream alone, and the record ends with the stream. Rejections because of content stay with the identity
-(see `meshwright.delivery.quarantine.quarantine`), because every proxy of the identity would reject the same.
+A second Envoy with the same credentials (a cloned machine, an agent started twice) cannot bind the ports of
+the first one. Such a rejection does not concern the first Envoy, which has acknowledged the same listener.
+The record of such a rejection therefore belongs to the stream: only this stream gets a reduced snapshot, and
+the record ends with the stream. Rejections because of content stay with the identity (see
+`meshwright.delivery.quarantine.quarantine`), because every proxy of the identity would reject the same.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -22,7 +22,7 @@ from xds.protocol.wire import Response
 
 
 class Streams:
-    """Records of rejections by stream number; `take_changes` says which streams are served something else."""
+    """Records of rejections by stream number; `take_changes` returns the streams with a changed reduction."""
 
     def __init__(self, records: Records, accepted: AcknowledgedResources, empty: Empty) -> None:
         self._records = records
@@ -31,16 +31,16 @@ class Streams:
         self._changed: dict[int, NodeKey] = {}
 
     def find(self, stream: int | None) -> Record | None:
-        """Return the record of a stream; None where it has rejected nothing by itself."""
+        """Return the record of a stream, or `None` for a stream without rejections of its own."""
         found = None if stream is None else self._records.by_stream.get(stream)
         return None if found is None else found.record
 
     def any_of(self, node: NodeKey) -> bool:
-        """Say whether some stream of a proxy has a record."""
+        """Return whether any stream of a proxy has a record."""
         return any(each.node == node for each in self._records.by_stream.values())
 
     def lessened(self, stream: int, snapshot: Snapshot) -> Snapshot:
-        """Return what a stream is served, when its proxy is served this snapshot."""
+        """Return the snapshot for a stream whose proxy is served `snapshot`."""
         found = self._records.by_stream.get(stream)
         if found is None:
             return snapshot
@@ -76,7 +76,7 @@ class Streams:
         return confirmed
 
     def again(self, node: NodeKey) -> bool:
-        """Offer all streams of a proxy again what they rejected; return whether anything is offered."""
+        """Offer the rejected resources of all streams of a proxy again; return whether any is offered."""
         offers = [
             (stream, each)
             for stream, each in self._records.by_stream.items()
@@ -87,12 +87,12 @@ class Streams:
         return bool(offers)
 
     def due(self) -> list[float]:
-        """Return the moments at which something is to be offered again."""
+        """Return the times of the next retries, in monotonic seconds."""
         moments = (each.record.due() for each in self._records.by_stream.values())
         return [each for each in moments if each is not None]
 
     def on_time(self, now: float) -> bool:
-        """Offer again what is due; return whether anything is offered."""
+        """Retry due rejections of all streams; return whether any is offered."""
         due = [
             (stream, each)
             for stream, each in self._records.by_stream.items()
@@ -110,7 +110,10 @@ class Streams:
         return found is not None
 
     def take_changes(self) -> Mapping[int, tuple[NodeKey, Callable[[Snapshot], Snapshot] | None]]:
-        """Return the streams that are served something else since the last call, with what makes it."""
+        """Return the streams with a changed reduction since the last call, each with the reducing function.
+
+        The function is `None` for a stream whose record has ended.
+        """
         changed, self._changed = self._changed, {}
         return {stream: (node, self._lessening(stream)) for stream, node in changed.items()}
 

@@ -1,4 +1,8 @@
-"""Variants of groups: each proxy that rejects something belongs to a variant of its group."""
+"""Variants of groups: each proxy with rejections belongs to a variant of the group.
+
+A variant is named after its content, for example `shop/cart|cart|1f3a9c02|withheld|3f2a9c41d07be856`, so
+proxies with equal rejections share one snapshot in the cache.
+"""
 
 import hashlib
 from collections.abc import Iterable
@@ -17,11 +21,11 @@ from xds.protocol.resources.resource import Reference, Resource
 from xds.protocol.resources.snapshot import Snapshot
 
 KNOWN: Final = 64
-"""Fallbacks that are known again when the next proxy rejects the same."""
+"""Maximum number of cached fallbacks, reused when the next proxy rejects the same versions."""
 
 
 class Variants:
-    """The groups of those of a group that are to have the same in its place; nobody else notices them."""
+    """Variants in use. Proxies without rejections stay in the computed group and are not affected."""
 
     def __init__(self, records: Records, accepted: AcknowledgedResources, empty: Empty) -> None:
         self._records = records
@@ -31,14 +35,14 @@ class Variants:
         self._known: dict[tuple[object, ...], list[Fallback]] = {}
 
     def served(self, node: NodeKey) -> Snapshot | None:
-        """Return what a proxy is served."""
+        """Return the snapshot served to a proxy, or `None`."""
         record = self._records.by_node.get(node)
         if record is None or record.variant is None:
             return self._records.own(node)
         return self._snapshots[record.variant]
 
     def all_served(self) -> PublishedSnapshots:
-        """Return what everybody is served."""
+        """Return the published snapshots with the variants in place."""
         published, records = self._records.published, self._records.by_node.items()
         moved = {node: record.variant for node, record in records if record.variant is not None}
         return replace(
@@ -48,16 +52,16 @@ class Variants:
         )
 
     def exclusions(self) -> Exclusions:
-        """Return what is withheld from whom, for whoever computes it again."""
+        """Return the exclusions by proxy, for a computation from scratch."""
         by_node = {node: record.exclusion() for node, record in self._records.by_node.items()}
         return Exclusions(by_node, self._empty)
 
     def computed_anew(self) -> None:
-        """Forget what was known: groups have other snapshots."""
+        """Clear the cached fallbacks, because groups have new snapshots."""
         self._known.clear()
 
     def redirected(self, step: Step, nodes: Iterable[NodeKey]) -> Step:
-        """Return a step with these proxies, which rejected something, served what they are to have."""
+        """Return the step, extended by the moves of these proxies to the variants needed now."""
         snapshots, members = dict(step.snapshots), dict(step.members)
         records = self._records.by_node
         left: set[GroupKey] = set()
@@ -73,18 +77,23 @@ class Variants:
             elif found.snapshot is not self._records.own(node):
                 name = _variant_name(group, found.snapshot)
                 members[node], record.variant = name, name
-                # Of one name is what has the same content: what it is made from may be another now.
+                # Equal names mean equal content, but the recipe of a resource may have changed, and the
+                # newest is kept.
                 if self._snapshots.get(name) != found.snapshot:
                     self._snapshots[name] = found.snapshot
                 snapshots[name] = self._snapshots[name]
-        # A variant is there as long as anybody is in it, be it somebody whom this step does not concern.
+        # A variant is removed only when no record refers to it, because proxies outside this step may be in
+        # it.
         for name in left - {record.variant for record in records.values()}:
             del self._snapshots[name]
             snapshots[name] = None
         return replace(step, snapshots=snapshots, members=members)
 
     def _found(self, node: NodeKey, group: GroupKey, record: Record) -> Fallback | None:
-        """Bring a record up to date with what is computed; return what to serve, None if nothing is left."""
+        """Update a record with the computed snapshot, and return the fallback to serve.
+
+        The result is `None` if no accusation is left.
+        """
         own = self._records.published.snapshots[group]
         record.lapse(own, self._records.units(group))
         found = self._fallback(group, own, record, lambda key: self._good(node, group, record, key))
@@ -93,7 +102,7 @@ class Variants:
         return found if record.is_about(own) else None
 
     def _fallback(self, group: GroupKey, own: Snapshot, record: Record, good: Good) -> Fallback:
-        """Return what is served to all of a group who reject the same, where the same is good for them."""
+        """Return the fallback for a record, shared by proxies with equal rejections and good versions."""
         same = (group, frozenset(record.rejected.items()), record.units)
         for each in self._known.get(same, ()):
             if all(good(key) == it for key, it in each.asked.items()):
@@ -106,7 +115,7 @@ class Variants:
         return found
 
     def _good(self, node: NodeKey, group: GroupKey, record: Record, key: Reference) -> Resource | None:
-        """Return what is good of a resource: what is served instead already, else what was accepted."""
+        """Return the good version of a resource: the one served instead already, else an acknowledged one."""
         rejected, out = record.rejected.get(key, frozenset()), record.units
         kept = record.good.get(key)
         candidates = (*(() if kept is None else (kept,)), *self._accepted.good(node, group, key))
@@ -116,6 +125,6 @@ class Variants:
 
 
 def _variant_name(group: GroupKey, snapshot: Snapshot) -> GroupKey:
-    """Return the name of a group of those who are to have the same, other than their group."""
+    """Return the name of a variant: the name of its group, and a hash of the content."""
     content = "\0".join(f"{each}\0{snapshot.version(each)}" for each in snapshot.types())
     return GroupKey(f"{group}|withheld|{hashlib.sha256(content.encode()).hexdigest()[:16]}")

@@ -1,4 +1,4 @@
-"""Verdicts that outlive a restart: a part of policy that one proxy rejects."""
+"""Verdicts kept over a restart: parts of policy rejected by one proxy."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -13,18 +13,18 @@ from xds.protocol.resources.resource import ResourceName, TypeUrl
 VERSION: Final = 1
 
 LIMIT: Final = 10_000
-"""Most verdicts that are kept; others are found again after a restart."""
+"""Maximum number of stored verdicts; others are found again after a restart."""
 
 _TEXTS: Final = ("proxy", "unit", "type", "resource", "about", "said", "at")
 
 
 class VerdictsError(ValueError):
-    """A document that does not contain verdicts."""
+    """Error for a document without verdicts."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Verdict:
-    """A unit of policy that a proxy rejects.
+    """A unit of policy rejected by a proxy.
 
     `said` is the error message, `times` the number of rejections in a row, and `date` the time of the last
     one. `about` describes the unit for people.

@@ -18,7 +18,7 @@ class Kind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Change:
-    """One resource that would be added, removed or changed."""
+    """One added, removed or changed resource."""
 
     type: str
     name: str
@@ -35,7 +35,7 @@ class ChangedProxies:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Result of a comparison: changed proxies, and proxies that only one side knows."""
+    """Result of a comparison: changed proxies, and proxies known on one side only."""
 
     changed: tuple[ChangedProxies, ...]
     unchanged: int
@@ -70,7 +70,7 @@ def compare(before: Mapping[str, Resources], after: Mapping[str, Resources]) -> 
 
 
 def changes(before: Resources, after: Resources) -> Iterator[Change]:
-    """Yield the resources that differ, sorted by type and name."""
+    """Yield the differing resources, sorted by type and name."""
     for kind in sorted(before.keys() | after.keys()):
         old, new = before.get(kind, {}), after.get(kind, {})
         for name in sorted(old.keys() | new.keys()):

@@ -12,12 +12,12 @@ from xds.protocol.resources.snapshot import Snapshot
 
 
 class InconsistentSnapshot(Exception):
-    """Error for resources that refer to missing resources; the message names the first reference."""
+    """Error for references to missing resources; the message names the first reference."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastSnapshot:
-    """The own resources of a group, in order, and the set of them in its last snapshot.
+    """The own resources of a group, in order, and their set in the last snapshot.
 
     The next resources are mostly the same, in the same order, with one changed, so a comparison by position
     is cheap.
@@ -40,11 +40,11 @@ def consistent(
     shared: Sequence[ResourceSet] = (),
     last: LastSnapshot = NOTHING,
 ) -> Snapshot:
-    """Return the snapshot of a group's own resources together with those shared with other groups.
+    """Return the snapshot of a group's own resources and the resources shared with other groups.
 
     Unchanged types are shared with the snapshot before, and without any change the result is the snapshot
-    before. The cost depends on the group's own resources only, and is small for resources that are unchanged
-    since `last`. Raises InconsistentSnapshot if a referenced resource is missing, and SnapshotError for two
+    before. The cost depends on the group's own resources only, and is small for resources unchanged since
+    `last`. Raises InconsistentSnapshot if a referenced resource is missing, and SnapshotError for two
     resources of one name.
     """
     found = tuple(own)
@@ -72,7 +72,7 @@ def _snapshot_of(parts: tuple[ResourceSet, ...], before: Snapshot | None) -> Sna
 
 
 def after(before: ResourceSet, found: tuple[Resource, ...], last: LastSnapshot = NOTHING) -> ResourceSet:
-    """Return the set of these resources, derived from the set before; the same set if nothing has changed."""
+    """Return the set of these resources, derived from the set before; the same set without any change."""
     # The fast path: compare by position, and look only at the changed resources.
     known = last.of(before)
     if known is not None and len(known) == len(found):

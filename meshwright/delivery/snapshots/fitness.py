@@ -1,7 +1,7 @@
-"""Exclusion of units of policy for which proxies would reject a resource, before it is published.
+"""Exclusion of units of policy for which proxies would reject a resource, before the publication.
 
 The driver judges resources made from units. The unit at fault is searched for only after a negative
-judgement. Resources without units are not judged: nothing could be excluded from them, and judging every
+judgement. Resources without units are not judged, because they have no part to exclude, and judging every
 cluster and listener takes half as long as making them.
 """
 
@@ -16,9 +16,10 @@ from xds.protocol.resources.resource import Reference, Resource
 
 @dataclass(frozen=True, slots=True)
 class RefusedResource:
-    """Reason why a resource would be rejected, and the unit excluded from it.
+    """Reason why a resource would be rejected, and the excluded unit.
 
-    `unit` is `None` if no unit is at fault. The resource is then published unchanged, and its proxies decide.
+    `unit` is `None` if the fault is outside all units. The resource is then published unchanged, and the
+    proxies decide.
     """
 
     key: Reference
@@ -64,7 +65,7 @@ def _made_without(piece: Piece, left_out: frozenset[Unit]) -> list[tuple[Referen
 
 
 def _faults(resources: Iterable[Resource], piece: Piece) -> list[tuple[Reference, str]]:
-    """Return the faults of resources with their keys; secrets are skipped, so no content is reported."""
+    """Return the faults of resources with their keys; secrets are skipped, so that none is reported."""
     return [
         ((resource.type_url, resource.name), said)
         for resource in resources

@@ -1,4 +1,4 @@
-"""Snapshots of groups of proxies; only groups that a change concerns are computed again."""
+"""Snapshots of groups of proxies; a change recomputes only the groups concerned."""
 
 import contextlib
 import hashlib
@@ -50,8 +50,8 @@ def group_name(group: ProxyGroup) -> GroupKey:
 class GroupSnapshots:
     """Snapshots of the wanted groups, kept current; other groups are computed on request only.
 
-    `refused` are the excluded units by group. Resources on request are made by `preview`, which must not need
-    a certificate, because none is issued for proxies that are not connected.
+    `refused` are the excluded units by group. Resources on request are made by `preview`, which must work
+    without a certificate, because certificates are issued only for connected proxies.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class GroupSnapshots:
         self.wanted.groups.watch()
 
     def touched(self) -> tuple[ProxyGroup, ...]:
-        """Return the groups that changes may concern since the last call, and those added or removed.
+        """Return the groups that changes may concern, and added or removed groups, since the last call.
 
         Added groups are kept current from now on.
         """
@@ -99,7 +99,7 @@ class GroupSnapshots:
 
     @property
     def is_current(self) -> bool:
-        """True if every group that is known to be touched has been computed."""
+        """True if every touched group has been computed."""
         return not (self._came or self._due)
 
     def _begin(self, came: Iterable[ProxyGroup]) -> None:
@@ -137,17 +137,17 @@ class GroupSnapshots:
         return holder_of(self.view, ProxyName.parse(node)) is not None
 
     def nodes(self, group: ProxyGroup) -> tuple[NodeKey, ...]:
-        """Return the proxies of a group at its last computation."""
+        """Return the proxies of a group at the last computation."""
         found = self._groups.get(group)
         return () if found is None else found.nodes
 
     def objects_behind(
         self, group: ProxyGroup, type_url: TypeUrl, name: ResourceName
     ) -> tuple[InputObject, ...]:
-        """Return the inputs of a group's resource, sorted; empty if the group has no such resource.
+        """Return the inputs of a group's resource, sorted; empty if the group does not have the resource.
 
-        If the group cannot be computed, the inputs of the failure are returned. Nothing is stored for this
-        method: the group's pieces are searched on each call.
+        If the group cannot be computed, the inputs of the failure are returned. The method stores no index:
+        each call searches the group's pieces.
         """
         rendering = self._rendering_of(group)
         try:
@@ -170,11 +170,11 @@ class GroupSnapshots:
         return () if group is None else self.objects_behind(group, type_url, name)
 
     def previewed(self, node: NodeKey) -> Snapshot | None:
-        """Return the snapshot that a disconnected proxy would get, without secrets; dropped soon afterwards.
+        """Return the snapshot for a disconnected proxy, without secrets; dropped soon afterwards.
 
-        For example, for the page of a proxy that is expected and has not connected yet. `None` if its
-        workload is unknown, its group is kept current, or the computation fails. Proxies of one group get the
-        same object.
+        For example, for the page of an expected proxy before the first connection. `None` if the workload is
+        unknown, the group is kept current, or the computation fails. Proxies of one group get the same
+        object.
         """
         group = self.group(node)
         if group is None or group in self._groups:
@@ -190,7 +190,7 @@ class GroupSnapshots:
     def steps(self, before: PublishedSnapshots, touched: Iterable[ProxyGroup]) -> Iterator[Step | None]:
         """Compute the touched groups; yield `None` after each group or more often, and the step at the end.
 
-        A proxy in no group is missing in the step, so its streams keep their resources.
+        A proxy without a group is missing in the step, so the proxy's streams keep their resources.
         """
         result = Result(before)
         if self._fresh:  # after a restart of the model, the groups served before are unknown here
@@ -264,7 +264,7 @@ class GroupSnapshots:
             self.refused.pop(key, None)
 
     def _share(self, key: ProxyGroup, group: "_Group", shared: tuple[Pieces, ...]) -> None:
-        """Record the shared pieces of a group; pieces that no group has any more are not kept current."""
+        """Record the shared pieces of a group; pieces without any group are not kept current."""
         before, group.shared = group.shared, shared
         # New pieces are added before old ones are removed, so pieces in both are kept current throughout.
         if shared == before:
@@ -296,7 +296,7 @@ def nodes_of(view: View, group: ProxyGroup) -> tuple[NodeKey, ...]:
 
 @dataclass(slots=True)
 class _Group:
-    """A group that is kept current: its name, and its state at the last computation.
+    """A group kept current: the name, and the state at the last computation.
 
     `itself` is True if more than the shared resources may have changed since.
     """

@@ -1,6 +1,6 @@
 """Published snapshots, and the steps by which they change.
 
-If the computation of a group fails, its proxies keep their last snapshot and the other groups go on.
+If the computation of a group fails, the proxies keep their last snapshot and the other groups go on.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +13,7 @@ from xds.protocol.resources.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A group that could not be computed: the error, its number of proxies, and how many keep a snapshot."""
+    """Failed computation of a group: the error, the number of proxies, and how many keep a snapshot."""
 
     group: str
     error: str
@@ -44,7 +44,7 @@ class PublishedSnapshots:
 class Step:
     """Difference between two states: new values, and `None` for removed entries.
 
-    `absent` are the removed proxies whose workload is known, because they are merely not connected.
+    `absent` are the removed proxies whose workload is known, so they are merely disconnected.
     """
 
     snapshots: Mapping[GroupKey, Snapshot | None] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Result:
     def left(self, name: GroupKey | None, nodes: Iterable[NodeKey]) -> None:
         """Remove these nodes from a group, unless another group, or the same one, has added them.
 
-        Without a name: remove everything that was served before and is not added again.
+        Without a name: remove everything served before and not added again.
         """
         # `setdefault` throughout, so an entry made by `add` or `fail` wins in either order.
         for node in nodes:
@@ -93,7 +93,7 @@ class Result:
         self._members.update(dict.fromkeys(nodes, name))
 
     def fail(self, name: GroupKey, nodes: tuple[NodeKey, ...], error: Exception) -> None:
-        """Keep the last snapshot of each proxy under a name of its own, because groups may have changed.
+        """Keep the last snapshot of each proxy under a separate name, because groups may have changed.
 
         Example of such a name: `kept:a1.cart.shop`.
         """

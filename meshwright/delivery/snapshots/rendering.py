@@ -1,4 +1,4 @@
-"""Rendering of a group's resources: pieces of its policy, each made once for all groups that have it.
+"""Rendering of a group's resources: pieces of policy, each made once for all groups with this piece.
 
 All functions marked `@derived` are incremental: the engine records their reads and runs them again only if
 one of these has changed. The split into many small functions decides how little is run again.
@@ -51,7 +51,7 @@ Translate = Callable[[GroupInput], Iterable[Piece | Pieces]]
 @hashed_once
 @dataclass(frozen=True, slots=True)
 class PieceWithoutEndpoints(CachedHash):
-    """A piece that needs endpoints, with the services that may answer at each destination.
+    """A piece without endpoints, with the services allowed to answer at each destination.
 
     The caller is left out.
     """
@@ -61,7 +61,7 @@ class PieceWithoutEndpoints(CachedHash):
 
 
 SortedOut = tuple[FittingResources, tuple[PieceWithoutEndpoints, ...]]
-"""Resources that do not depend on endpoints, and pieces that do."""
+"""Resources independent of endpoints, and pieces in need of endpoints."""
 
 
 class RenderInputs:
@@ -89,7 +89,7 @@ class RenderInputs:
 
 @dataclass(frozen=True, slots=True)
 class SharedResources:
-    """Resources of pieces that several groups have, made once for all of them; equal ones are one set."""
+    """Resources of pieces shared by several groups, each made once; equal resources are one set."""
 
     set: ResourceSet
     refused: tuple[RefusedResource, ...] = ()
@@ -97,7 +97,7 @@ class SharedResources:
 
 @dataclass(frozen=True, slots=True)
 class GroupResources:
-    """Resources of a group alone, and the pieces that it shares with others; see `together`."""
+    """Resources of a group alone, and the pieces shared with other groups; see `together`."""
 
     fits: FittingResources
     shared: tuple[Pieces, ...] = ()
@@ -113,7 +113,7 @@ class RenderedResources:
 
 @derived
 def resources(rendering: RenderInputs, group: ProxyGroup) -> RenderedResources:
-    """Return all resources of a group, and the excluded units of its policy."""
+    """Return all resources of a group, and the excluded units of policy."""
     mine = own(rendering, group)
     shared = [together(rendering, each) for each in mine.shared]
     every = (resource for each in shared for table in each.set.tables.values() for resource in table.values())
@@ -123,10 +123,9 @@ def resources(rendering: RenderInputs, group: ProxyGroup) -> RenderedResources:
 
 @derived
 def own(rendering: RenderInputs, group: ProxyGroup) -> GroupResources:
-    """Return the resources of a group alone, and the pieces that it shares with other groups.
+    """Return the resources of a group alone, and the pieces shared with other groups.
 
-    The shared resources are not read here, so a change of them does not run this function for every
-    group.
+    The shared resources are not read here, so their change does not run this function for every group.
     """
     (lasting, wants), shared = translated(rendering, group)
     return GroupResources(joined((lasting, *(_completed(rendering, each) for each in wants))), shared)
@@ -178,10 +177,10 @@ def _fits(rendering: RenderInputs, found: Piece | Pieces) -> FittingResources:
 
 @derived
 def _completed(rendering: RenderInputs, wants: PieceWithoutEndpoints) -> FittingResources:
-    """Return the resources of a piece with its present endpoints.
+    """Return the resources of a piece with the present endpoints.
 
     A value of its own for two reasons: when one endpoint changes, the other pieces of a group are not read
-    again, and groups that need the same piece share one value.
+    again, and groups in need of the same piece share one value.
     """
     return made(rendering, _with_endpoints(rendering, wants))
 
@@ -211,14 +210,14 @@ def _once(rendering: RenderInputs, pieces: Pieces) -> tuple[Piece | Pieces, ...]
 
 
 def _sorted_out(rendering: RenderInputs, pieces: Iterable[Piece]) -> SortedOut:
-    """Return the resources that do not depend on endpoints, and the pieces that do."""
+    """Return the resources independent of endpoints, and the pieces in need of endpoints."""
     every = tuple(pieces)
     lasting = (made(rendering, piece) for piece in every if not piece.destinations)
     return joined(lasting), tuple(wanting(rendering, piece) for piece in every if piece.destinations)
 
 
 def wanting(rendering: RenderInputs, piece: Piece) -> PieceWithoutEndpoints:
-    """Return a piece without endpoints; the same object for all groups that need the same endpoints.
+    """Return a piece without endpoints; the same object for all groups with the same endpoints.
 
     The caller of a destination only matters for which services may answer, so `answering` replaces it.
     """
@@ -262,6 +261,6 @@ def group_input(rendering: RenderInputs, group: ProxyGroup) -> GroupInput:
 
 @derived
 def made(rendering: RenderInputs, piece: Piece) -> FittingResources:
-    """Return a piece's resources, made and judged once for all groups that have the piece."""
+    """Return a piece's resources, made and judged once for all groups with the piece."""
     rendering.encoded += 1
     return fitting(piece)

@@ -17,10 +17,10 @@ Batch = tuple[Resource, ...]
 
 
 class SetBuilder:
-    """Builder of sets. The content of a set never depends on earlier sets, only its cost does.
+    """Builder of sets. Earlier sets have an effect on the cost of a new set, never on the content.
 
-    A set derived from an earlier one knows the difference, so everything derived from unchanged
-    resources is reused.
+    A derived set knows the difference from the earlier set, so results derived from unchanged resources are
+    reused.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class SetBuilder:
         return [held for each in self._newest if (held := each()) is not None]
 
     def _derived(self, batches: Sequence[Batch]) -> ResourceSet | None:
-        """Return the set derived from an earlier set that has most of these batches, or `None`."""
+        """Return the set derived from an earlier set with most of these batches, or `None`."""
         for held in self._live_sets():
             fresh, gone = _missing_in(batches, self._batches[held]), _missing_in(self._batches[held], batches)
             # With more than half of the batches changed, a new set is cheaper.
@@ -65,7 +65,7 @@ class SetBuilder:
 
 
 def _missing_in(batches: Sequence[Batch], others: Sequence[Batch]) -> list[Batch]:
-    """Return the batches that are not among the others, compared by identity."""
+    """Return the batches missing in the others, compared by identity."""
     known = set(map(id, others))
     return [batch for batch in batches if id(batch) not in known]
 

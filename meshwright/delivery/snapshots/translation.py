@@ -1,4 +1,4 @@
-"""Translation of a group's policy to pieces of resources by the driver of its proxies."""
+"""Translation of a group's policy to pieces of resources by the driver of the proxies."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -12,17 +12,18 @@ _NO_ENVIRONMENT: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class CertificateMissing(Exception):
-    """Error for a group whose identity has no certificate yet."""
+    """Error for a group before the certificate of the identity is issued."""
 
 
 def translation(
     *drivers: SidecarDriver, environment: Mapping[str, str] = _NO_ENVIRONMENT, secrets: bool = True
 ) -> Translate:
-    """Return the function that translates the input of a group to all its pieces, including secrets.
+    """Return the function from the input of a group to all pieces, including secrets.
 
     The driver is selected by `meshwright.sidecars.contract.selection`. The function raises UnknownDriverError
     if the selected driver is not in `drivers`, DuplicateDriverError, CertificateMissing, and the errors of
-    the driver. Without `secrets` no certificate is needed, because the result is only shown and not served.
+    the driver. Without `secrets` the function needs no certificate, because the result is only shown and not
+    served.
     """
     by_name = {driver.name: driver for driver in drivers}
     ports = {driver.name: driver.proxy_server_port for driver in drivers}

@@ -1,4 +1,4 @@
-"""Selection of the groups that are kept current: all groups, or those of connected proxies."""
+"""Selection of the groups to keep current: all groups, or the groups of connected proxies."""
 
 from collections.abc import Callable
 from typing import Any, Final, Protocol
@@ -15,7 +15,7 @@ NOBODY: Final[Picture[ProxyName, ProxyName]] = Picture()
 
 
 class WantedGroups(Protocol):
-    """Groups of one view that are kept current."""
+    """Groups of one view to keep current."""
 
     @property
     def groups(self) -> Entries[ProxyGroup, Any]:
@@ -30,13 +30,13 @@ class WantedGroups(Protocol):
 
 
 class AllGroups:
-    """All groups, for tools that examine a whole mesh."""
+    """All groups, for tools examining a whole mesh."""
 
     def __init__(self, view: View) -> None:
         self.groups: Entries[ProxyGroup, Any] = members(view)
 
     def attend(self, here: Picture[ProxyName, ProxyName]) -> None:
-        """Do nothing."""
+        """Ignore the argument: all groups are served."""
 
     def anew(self, view: View) -> "AllGroups":
         """Return all groups of another view."""
@@ -47,7 +47,7 @@ class ConnectedGroups:
     """The groups of connected proxies with a known workload.
 
     Connected proxies are an input of the graph. The group of each follows from the view, so recorded reads
-    find a proxy whose workload is added, removed, or moved to another group.
+    notice when a workload is added, removed, or moved to another group.
     """
 
     def __init__(self, view: View, here: Picture[ProxyName, ProxyName] = NOBODY) -> None:

@@ -1,8 +1,8 @@
 """Coalesce bursts of changes into waves.
 
 A first change after a quiet period begins a wave at once, so a single edit is fast. In a burst the wave
-begins when no change has come for `quiet` seconds, but at most `longest` seconds after the first one. Without
-this upper bound a source that changes ten times a second would delay all other changes for ever.
+begins after `quiet` seconds without a change, but at most `longest` seconds after the first one. Without this
+upper bound a source that changes ten times a second would delay all other changes for ever.
 
 Changes of policy, of endpoints and of admissions have paces of their own. A wave always takes up all changes,
 whichever of them was due.
