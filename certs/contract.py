@@ -1,7 +1,7 @@
-"""Interface between users of certificates and the issuers that sign them.
+"""Interface between users of certificates and the issuers of certificates.
 
-The built-in CA is one issuer; a CA in files, Vault and cert-manager are others. An issuer that makes requests
-over a network blocks until the answer, so callers run it in a worker thread.
+The built-in CA is one issuer; a CA in files, Vault and cert-manager are others. A remote issuer blocks until
+the answer arrives, so callers run issuers in a worker thread.
 """
 
 import enum
@@ -15,7 +15,7 @@ from meshwright.mesh.names import TrustDomain
 class Usage(enum.StrEnum):
     """Purpose of a certificate.
 
-    It determines the extended key usage, so that no kind can serve as another.
+    The purpose determines the extended key usage, so a certificate of one kind cannot serve as another.
     """
 
     SERVICE = "service"
@@ -44,7 +44,7 @@ class IssuerKind(enum.StrEnum):
 
 
 class KeyKind(enum.StrEnum):
-    """The kinds of keys. Envoy accepts no other elliptic curve than P-256 for its own key."""
+    """The kinds of keys. For its own key Envoy accepts P-256 as the only elliptic curve."""
 
     ECDSA_P256 = "ecdsa-p256"
     RSA_2048 = "rsa-2048"
@@ -66,12 +66,12 @@ class Names:
 
     @property
     def alternatives(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-        """Return the names that TLS peers verify: all except the common name."""
+        """Return the names verified by TLS peers: all except the common name."""
         return self.uris, self.dns_names, self.ip_addresses
 
 
 class Possession(Protocol):
-    """Proof that the applicant has the private key (see `certs.keys.proof_of_possession`)."""
+    """Proof of the applicant's possession of the private key (see `certs.keys.proof_of_possession`)."""
 
     @property
     def csr_pem(self) -> bytes:
@@ -85,9 +85,9 @@ class Possession(Protocol):
 class CertificateRequest:
     """A certificate to sign.
 
-    `names` and `usage` are those to which the applicant is entitled, and take precedence. The names in the
-    PKCS#10 request of `possession` are only for issuers that can read nothing else. Times are whole seconds
-    with a time zone.
+    The applicant is entitled to `names` and `usage`, and they take precedence. The names in the PKCS#10
+    request of `possession` are only for issuers with a CSR as their only input. Times are whole seconds with
+    a time zone.
     """
 
     usage: Usage
@@ -98,7 +98,7 @@ class CertificateRequest:
 
     @property
     def csr_pem(self) -> bytes:
-        """Return the PKCS#10 request; for a key of this process it is signed at first use."""
+        """Return the PKCS#10 request; for a key of this process, signed at first use."""
         return self.possession.csr_pem
 
 
@@ -107,31 +107,31 @@ class Issuer(Protocol):
 
     @property
     def trust_domain(self) -> TrustDomain:
-        """Return the SPIFFE trust domain of the identities that it certifies."""
+        """Return the SPIFFE trust domain of the certified identities, for example `cluster.local`."""
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
         """Return the signed certificate followed by its intermediates, as PEM without a root.
 
         The issuer may shorten the validity but not extend it, and must not add or drop names. Raises
-        IssuerError if it cannot sign now, and RequestError if it never would.
+        IssuerError if signing fails now, and RequestError if this request can never be signed.
         """
 
     def trust_bundle(self) -> bytes:
         """Return every root to trust now, as PEM; during a change of roots there are several."""
 
     def signing_bundle(self) -> bytes:
-        """Return, as PEM, the roots of certificates that are issued now.
+        """Return, as PEM, the roots of certificates issued now.
 
         Certificates below others must be replaced.
         """
 
 
 class Authority(Issuer, Protocol):
-    """The issuer of a whole mesh: it signs for the server, and owns the ledger."""
+    """The issuer of a whole mesh, which signs for the server and owns the ledger."""
 
     @property
     def fingerprint(self) -> str:
-        """Return the fingerprint of its key; it is stable while that key signs."""
+        """Return the fingerprint of the signing key, stable while this key signs."""
 
     @property
     def other(self) -> str:
@@ -139,14 +139,14 @@ class Authority(Issuer, Protocol):
 
     @property
     def leaving(self) -> str:
-        """Return the fingerprint of the root that is replaced next; without a change, the signing one."""
+        """Return the fingerprint of the root to be replaced next; without a change, of the signing one."""
 
     @property
     def not_after(self) -> datetime:
         """Return the end of the signing CA, which limits every certificate."""
 
     def trusts(self, signer: str) -> bool:
-        """Return whether certificates of a signer are valid now; those of a retired root are not."""
+        """Return whether certificates of a signer are valid now; after its retirement a root's are not."""
 
     def signer_of(self, chain_pem: bytes) -> str:
-        """Return the fingerprint of the signer of one of its own certificates; empty for foreign ones."""
+        """Return the fingerprint of the signer of a certificate; empty for foreign certificates."""

@@ -1,11 +1,12 @@
 """Custody of the CA and the ledger in a state directory.
 
-They are opened together, and only if they belong together.
+Both are opened together, and only if they belong together.
 
 The ledger decides which proxies are admitted. With a lost or older ledger, all proxies would be refused, or
 revoked ones admitted. Therefore the CA directory has a mark, the serial of the first issued proxy
-certificate, and a start fails if mark and ledger do not match. The operator then confirms by that serial to
-begin anew or to rebuild the ledger (`certs.state_check`, `certs.ledger.rebuilding`).
+certificate, and a start fails if mark and ledger do not match. The operator then repeats the serial, for
+example in `--rebuild-ledger 3f9a02`, to begin anew or to rebuild the ledger (`certs.state_check`,
+`certs.ledger.rebuilding`).
 """
 
 from collections.abc import Iterator
@@ -39,22 +40,22 @@ LEDGER_FILE: Final = "ledger.sqlite"
 REBUILDING_FILE: Final = "ledger.rebuilding.sqlite"
 _MARK: Final = "first-proxy"
 _LEDGER_FILES: Final = (ENDING, "", "-journal", "-wal", "-shm")
-"""Suffixes of the files of one ledger; they are moved from the last to the first.
+"""Suffixes of the files of one ledger; moved from the last to the first.
 
 The mark of revocations is moved after the ledger, because a ledger without its mark could be an older one.
 """
 _REBUILT: Final = frozenset(
     {MissingState.LEDGER, MissingState.OTHER_LEDGER, MissingState.DAMAGED_LEDGER, MissingState.OLDER_LEDGER}
 )
-"""Losses that can be repaired from proxies' certificates, because the CA that signed them is present."""
+"""Losses that can be repaired from proxies' certificates, because the signing CA is present."""
 
 _log = structlog.get_logger("certs.opening")
 
 
 class FirstProxy:
-    """The serial of the first proxy certificate of a CA, stored beside it to identify the ledger.
+    """The serial of the first proxy certificate of a CA, stored beside the CA to identify the ledger.
 
-    If it cannot be stored now, the next issuance or the next start tries again.
+    If the storing fails now, the next issuance or the next start tries again.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -62,12 +63,12 @@ class FirstProxy:
         self._noted = False
 
     def read(self) -> str | None:
-        """Return the serial; None if none is stored. Raises StateError."""
+        """Return the stored serial, or None. Raises StateError."""
         content = files.read(self._path)
         return None if content is None else content.decode("ascii", "replace").strip()
 
     def note(self, ledger: Ledger) -> None:
-        """Store the ledger's first serial, unless there is none or one is stored already."""
+        """Store the ledger's first serial, unless the ledger is empty or a serial is stored already."""
         if not self._noted and (serial := ledger.first()) is not None:
             with suppress(StateError):
                 if self.read() is None:
@@ -81,10 +82,10 @@ class FirstProxy:
 
 @dataclass(frozen=True, slots=True)
 class AuthorityWithLedger:
-    """A CA with its ledger and the mark that connects them; `made` means that the CA is new.
+    """A CA with the ledger and the mark connecting both; `made` is True for a new CA.
 
-    `seal` encrypts stored private keys. `rebuilding` is set while a lost ledger is being rebuilt; then no
-    proxy is admitted.
+    `seal` encrypts stored private keys. `rebuilding` is set while a lost ledger is being rebuilt; then all
+    proxies are refused.
     """
 
     ledger: Ledger
@@ -132,9 +133,9 @@ def opened(
 ) -> Iterator[AuthorityWithLedger]:
     """Open CA and ledger for the context, and make them at the first start; the caller must hold the lock.
 
-    A lost part raises StateError, unless `begin_anew` is the serial in that error; then the rest of the
-    ledger is moved aside. If `rebuild` is that serial, a lost ledger is rebuilt beside the rest. `usual` is
-    the validity of proxy certificates without an explicit request. `custody` has the location of the keys.
+    A lost part raises StateError with a serial. If `begin_anew` is this serial, the rest of the ledger is
+    moved aside. If `rebuild` is this serial, a lost ledger is rebuilt beside the rest. `usual` is the
+    validity of proxy certificates without an explicit request. `custody` has the location of the keys.
     StateError is also raised for unusable files.
     """
     seal, ledger_path = sealed_state.opened(state, custody.passphrase), state / LEDGER_FILE
@@ -169,10 +170,10 @@ def opened(
 
 
 def _signer_of(authority: Authority, pem: bytes) -> str:
-    """Return the root that signed a certificate, which may lack its intermediates.
+    """Return the signing root of a certificate, which may lack its intermediates.
 
-    If the root is unknown, return the one that is replaced next, so that the certificate is renewed before
-    that root is retired.
+    If the root is unknown, return the root to be replaced next, so the certificate is renewed before the
+    retirement of this root.
     """
     return authority.signer_of(pem) or authority.leaving
 
@@ -184,9 +185,9 @@ def _is_to_be_rebuilt(lost: Loss, rebuild: str) -> bool:
 def rebuilt(state: Path) -> int:
     """Make the confirmed certificates the ledger; return their number.
 
-    No server may be running, and the caller must hold the lock. The rest of the lost ledger is moved aside.
-    At every moment the directory has a ledger that matches its CA, or one that is known to be lost. Raises
-    RequestError if no certificate is confirmed, and StateError.
+    The server must be stopped, and the caller must hold the lock. The rest of the lost ledger is moved aside.
+    At every moment the directory has a ledger matching the CA, or a ledger known to be lost. Raises
+    RequestError without any confirmed certificate, and StateError.
     """
     ledger_path, kept_path = state / LEDGER_FILE, state / REBUILDING_FILE
     if not _has_content(kept_path):
@@ -212,7 +213,7 @@ def rebuilt(state: Path) -> int:
 def _lost(
     state: Path, ledger_path: Path, first: FirstProxy, whose: OpenedAuthority | None, seal: Seal
 ) -> Loss | None:
-    """Return the loss, from the files that exist; nothing is created."""
+    """Return the loss, from existing files only; creates nothing."""
     signer = None if whose is None else whose.authority.fingerprint
     marked, shown = first.read(), _shown(state, seal)
     if not _has_content(ledger_path):

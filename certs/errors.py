@@ -1,13 +1,13 @@
-"""Errors of certificates, by the side that can repair them.
+"""Errors of certificates, by the side able to repair them.
 
     CertificateError
     ├── StateError          this machine: the state directory, a file in it, the ledger
-    │   ├── CorruptPairError    an unusable stored certificate with its key (it can be issued again)
-    │   ├── DamagedError        a ledger file that is not readable any more
-    │   └── UnwrittenError      a revocation that a restart would forget (certs.ledger.contract)
-    ├── IssuerError         the issuer cannot sign: its CA has expired, or it cannot be reached
-    ├── RequestError        the requester: a name that cannot be certified, an unknown serial
-    └── PeerRefused         the remote side: its certificate is not accepted
+    │   ├── CorruptPairError    an unusable stored certificate with key (can be issued again)
+    │   ├── DamagedError        a ledger file damaged beyond reading
+    │   └── UnwrittenError      a revocation lost at a restart (certs.ledger.contract)
+    ├── IssuerError         the issuer cannot sign: expired CA, or unreachable
+    ├── RequestError        the requester: a name unfit for a certificate, an unknown serial
+    └── PeerRefused         the remote side: unacceptable certificate
 
 Every message is one sentence for people, without secrets.
 """
@@ -28,7 +28,7 @@ class CorruptPairError(StateError):
 
 
 class DamagedError(StateError):
-    """The ledger file is damaged or is not a ledger, so its content is lost."""
+    """The ledger file is damaged or is not a ledger, so the content is lost."""
 
 
 class IssuerError(CertificateError):

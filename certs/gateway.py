@@ -1,7 +1,7 @@
-"""The certificate of a gateway in front of the mesh: its names, its issuance, and its renewal.
+"""The certificate of a gateway in front of the mesh: names, issuance, and renewal.
 
-It is valid for clients only and has only DNS names, so its holder can be neither a server nor a workload of
-the mesh.
+The certificate is valid for clients only and has only DNS names. Its holder therefore cannot be a server or a
+workload of the mesh.
 """
 
 import hashlib
@@ -16,8 +16,8 @@ from certs.state.stored_pair import misfit
 def gateway_names(dns_names: tuple[str, ...]) -> Names:
     """Return the names of a gateway's certificate.
 
-    The common name is `gateway-` and 16 hexadecimal digits of the SHA-256 of the DNS names; it never has a
-    proxy's form.
+    The common name is `gateway-` and 16 hexadecimal digits of the SHA-256 of the DNS names, for example
+    `gateway-5f2c8a1be0d94437`; the form differs from a proxy's name.
     """
     digest = hashlib.sha256(" ".join(dns_names).encode()).hexdigest()[:16]
     return Names(f"gateway-{digest}", dns_names=dns_names)
@@ -35,6 +35,6 @@ def gateway_pair(
 
 
 def outdated(pair: Pair, issuer: Issuer, dns_names: tuple[str, ...], now: datetime) -> str:
-    """Return why a certificate must be replaced; empty if it need not."""
+    """Return why a certificate must be replaced; empty if the certificate is good."""
     said = misfit(pair, Usage.GATEWAY, gateway_names(dns_names), issuer.signing_bundle())
     return said or ("it is due for renewal" if due(pair.leaf, now) else "")

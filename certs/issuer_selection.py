@@ -1,6 +1,6 @@
 """Selection of the issuer for service certificates.
 
-The authority itself, or a configured issuer beside it.
+The authority itself, or another configured issuer.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _LOOKING: Final = 5.0
 _AUTHORITY: Final = "authority"
-"""Recorded name of an authority with an external CA, to distinguish it from the built-in one."""
+"""Recorded name of an authority with an external CA, different from the name of the built-in one."""
 _ASKING: Final = 60.0
 
 
@@ -50,7 +50,7 @@ class VaultSettings:
 
     @property
     def name(self) -> str:
-        """Return a name that identifies its PKI."""
+        """Return a unique name of the PKI, for example `vault:https://vault:8200:mesh:pki`."""
         return f"{IssuerKind.VAULT}:{self.address}:{self.namespace}:{self.mount}"
 
     @property
@@ -77,22 +77,22 @@ class CertManagerSettings:
 
     @property
     def name(self) -> str:
-        """Return a name that identifies its issuer."""
+        """Return a unique name of the issuer, with the namespace of a namespaced issuer."""
         within = "" if self.issuer.is_namespaced is False else f":{self.namespace}"
         return f"{IssuerKind.CERT_MANAGER}:{self.issuer}{within}"
 
 
 Told = VaultSettings | CertManagerSettings | WatchedFiles | None
-"""The configured issuer; None means that the authority signs."""
+"""The configured issuer; None if the authority signs."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedIssuer:
-    """The issuer with its kind; `remote` means that requests go over a network.
+    """The issuer with its kind; `remote` is True for requests over a network.
 
-    `tend` must be called every `seconds`, by one caller at a time, in a thread. It keeps files, logins and
-    roots current, and raises IssuerError or StateError if that fails. `close` ends pending requests at once,
-    also those of other threads.
+    `tend` must be called every `seconds`, by one caller at a time, in a thread. `tend` keeps files, logins
+    and roots current, and raises IssuerError or StateError on failure. `close` ends pending requests at once,
+    in all threads.
     """
 
     issuer: SucceedingIssuer
@@ -106,10 +106,10 @@ class OpenedIssuer:
 def open_issuer(
     told: Told, whose: OpenedAuthority, state: Path, now: datetime, exchanges: Exchanges | None = None
 ) -> OpenedIssuer:
-    """Open the configured issuer. Raises IssuerError or StateError if it cannot sign and never could.
+    """Open the configured issuer. Raises IssuerError or StateError if the issuer has never been able to sign.
 
-    `exchanges` runs requests over a network; a stop ends them, so that it need not wait for an issuer to
-    open.
+    `exchanges` runs requests over a network; a stop ends these requests, so stopping does not wait until an
+    issuer is open.
     """
     authority = whose.authority
     own = TrustBundle.of([authority.trust_bundle()])
@@ -151,7 +151,7 @@ def open_issuer(
 
 
 def _both(tend: Callable[[datetime], None], look: Callable[[datetime], None]) -> Callable[[datetime], None]:
-    """Return a function that tends an issuer, and afterwards always looks at the result."""
+    """Return a function to tend an issuer, and then always look at the result."""
 
     def both(now: datetime) -> None:
         try:

@@ -1,27 +1,27 @@
-"""Lifetimes of certificates, and the time in which a proxy must first use its certificate."""
+"""Lifetimes of certificates, and the time limit for the first use by a proxy."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, Self
 
 VALIDITY: Final = timedelta(days=90)
-"""Default validity of a proxy certificate: long, because it can be revoked."""
+"""Default validity of a proxy certificate: long, because revocation is possible."""
 
 BACKDATED: Final = timedelta(seconds=60)
 """Time before the issuance from which a certificate is valid, for peers whose clocks are slightly slow."""
 
 BACKDATED_SHARE: Final = 0.1
-"""Greatest backdating as a fraction of the life, so that a short life is not half over at its beginning."""
+"""Greatest backdating as a fraction of the life, so a short life is not half over at the start."""
 
 MOST_DAYS: Final = 3652
-"""Greatest validity in days (10 years). A certificate never outlives its CA in any case."""
+"""Greatest validity in days (10 years). A certificate never outlives the CA in any case."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyTerms:
-    """Validity of a proxy certificate, and the time for its first use (None: unlimited).
+    """Validity of a proxy certificate, and the time limit of the first use (None: unlimited).
 
-    `asked` means that the validity was requested, so a renewal has the same.
+    `asked` is True for a requested validity, which is kept at renewals.
     """
 
     validity: timedelta = VALIDITY
@@ -44,9 +44,10 @@ class ProxyTerms:
 
 
 def term_shown(not_before: datetime, not_after: datetime, usual: timedelta) -> timedelta | None:
-    """Return the validity that was probably requested, for a certificate without a record.
+    """Return the probably requested validity of a certificate without a record.
 
-    It is a life of whole days that differs from `usual`. Any other life was shortened by its signer.
+    Only a life of whole days other than `usual` is returned, because the signer has shortened any other life.
+    For example: 30 days and 60 s of back-dating give 30 days.
     """
     life = not_after - not_before
     days = timedelta(days=life // timedelta(days=1))

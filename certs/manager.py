@@ -19,25 +19,24 @@ from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import TrustDomain, is_dns_label, is_dns_subdomain
 
 JITTER_SHARE: Final = 0.1
-"""Fraction of the validity by which a certificate may live longer or shorter, so that not all end together.
-"""
+"""Fraction of the validity by which a certificate may live longer or shorter, so their ends are spread."""
 
 _log = structlog.get_logger("certs.manager")
 
 
 Request = Callable[[datetime], tuple[Pair, str]]
-"""A function that issues a certificate now, and returns it with the reason for which it could not be stored.
+"""Function that issues a certificate now, and returns the pair with the reason for a failed storing.
 
-It may be called in any thread.
+May be called in any thread. The reason is empty if the pair was stored.
 """
 
 
 class CertificateManager:
     """The service certificates in force.
 
-    They are stored in `pairs`, so that a restart does not issue new keys for the mesh. `validity` is the
-    average life of new certificates; `jitter` returns a number from -1 to 1 for each. `issued` counts
-    certificates that were not stored before. There is no lock: it must be used by one caller at a time.
+    The certificates are stored in `pairs`, so a restart does not issue new keys for the mesh. `validity` is
+    the average life of new certificates; `jitter` returns a number from -1 to 1 for each. `issued` counts
+    newly issued certificates. The class has no lock and must be used by one caller at a time.
     """
 
     def __init__(
@@ -62,7 +61,7 @@ class CertificateManager:
         return self._held.get(identity)
 
     def trust_bundle(self) -> bytes:
-        """Return the roots that sidecars must trust now, as PEM."""
+        """Return the roots to be trusted by sidecars now, as PEM."""
         return self._issuer.trust_bundle()
 
     def forget(self, identity: ServiceIdentity) -> None:
@@ -78,11 +77,11 @@ class CertificateManager:
         *,
         patient: bool = False,
     ) -> ServiceCertificate | None:
-        """Return a valid certificate for this identity with these DNS names; None if one must be issued.
+        """Return a valid certificate for this identity with these DNS names; None if a new one is needed.
 
-        It is the one in force, or the stored one if it has exactly these names, its key, a current root, and
-        time left. A stored one that is due for renewal is used until there is a new one; with `patient` this
-        includes the one in force, unless it is about to expire. Raises RequestError for invalid names, and
+        The result is the certificate in force, or the stored one if names, key, root and remaining time fit.
+        A stored certificate is used even if due for renewal, until a new one is issued; with `patient` the
+        certificate in force too, unless about to expire. Raises RequestError for invalid names, and
         StateError for unreadable files.
         """
         names = service_names(identity, dns_names, self._issuer.trust_domain)
@@ -98,7 +97,7 @@ class CertificateManager:
         return held if self._is_below(held) else None
 
     def request(self, identity: ServiceIdentity, dns_names: tuple[str, ...]) -> Request:
-        """Return a function that issues a certificate with a new key; Envoy gets both in one secret.
+        """Return a function to issue a certificate with a new key; Envoy gets both in one secret.
 
         Raises RequestError for invalid names; the function raises IssuerError or RequestError.
         """
@@ -116,7 +115,7 @@ class CertificateManager:
         )
 
     def take(self, identity: ServiceIdentity, pair: Pair, unkept: str) -> ServiceCertificate:
-        """Bring an issued certificate into force. One that could not be stored lasts until a restart."""
+        """Bring an issued certificate into force. Without storage the certificate lasts until a restart."""
         self.issued += 1
         _say_issued(identity, pair, unkept)
         return self._hold(identity, pair)
@@ -169,7 +168,10 @@ def _say_issued(identity: ServiceIdentity, pair: Pair, unkept: str) -> None:
 
 
 def jittered(validity: timedelta, jitter: float) -> timedelta:
-    """Return a validity that is up to JITTER_SHARE longer (`jitter` 1) or shorter (-1)."""
+    """Return a validity up to JITTER_SHARE longer (`jitter` 1) or shorter (-1).
+
+    For example, 100 hours with `jitter` 0.5 give 105 hours.
+    """
     if not -1 <= jitter <= 1:
         raise ValueError(f"jitter is {jitter}; must be from -1 to 1")
     return validity * (1 + JITTER_SHARE * jitter)
@@ -178,8 +180,9 @@ def jittered(validity: timedelta, jitter: float) -> timedelta:
 def service_names(identity: ServiceIdentity, dns_names: tuple[str, ...], trust_domain: TrustDomain) -> Names:
     """Return the names in an identity's certificate: one SPIFFE URI, and the DNS names, sorted.
 
-    The common name (`service-` and 16 hexadecimal digits of the URI's SHA-256) is for people. It has a fixed
-    length below X.520's limit, and never a proxy's form, because that has dots. Raises RequestError.
+    The common name (`service-` and 16 hexadecimal digits of the URI's SHA-256) is for people. The length is
+    fixed and below X.520's limit, and the form differs from a proxy's name, which has dots. For example:
+    `service-5f2c8a1be0d94437` with the URI `spiffe://cluster.local/ns/shop/sa/cart`. Raises RequestError.
     """
     if not is_dns_label(identity.namespace):
         raise RequestError(f"namespace {identity.namespace[:80]!r} is not a DNS-1123 label")

@@ -1,7 +1,7 @@
-"""Admission of a peer to the control plane, by its certificate and its ledger entry.
+"""Admission of a peer to the control plane, by certificate and ledger entry.
 
-TLS has verified that the peer has the key of a certificate below our root. It has not verified the kind of
-the certificate, a revocation, or, in a resumed session, that it is still valid.
+TLS has verified that the peer has the key of a certificate below our root. TLS has not verified the kind of
+the certificate, a revocation, or the validity in a resumed session.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from meshwright.mesh.identity import ProxyName, ProxyNameError
 
 
 def read_peer(pem: bytes) -> PeerCertificate:
-    """Parse the first certificate that a peer presented in TLS; raise PeerRefused (UNREADABLE)."""
+    """Parse the first certificate presented by a peer in TLS; raise PeerRefused (UNREADABLE)."""
     try:
         leaf = read_leaf(pem)
     except ValueError as error:
@@ -36,14 +36,14 @@ def read_peer(pem: bytes) -> PeerCertificate:
 
 @dataclass(frozen=True, slots=True)
 class AdmittedPeer:
-    """An admitted peer: its proxy name, and the ledger entry of its certificate."""
+    """An admitted peer: the proxy name, and the ledger entry of the certificate."""
 
     name: ProxyName
     entry: LedgerEntry
 
 
 def _all(signer: str) -> bool:
-    """Trust every signer that TLS trusts."""
+    """Trust every signer trusted by TLS."""
     del signer
     return True
 
@@ -54,8 +54,9 @@ def admitted(
     """Return the admitted peer for a certificate; raise PeerRefused, or StateError for an unreadable ledger.
 
     Every service for proxies (discovery, client status, documents, renewal) uses this function, when a call
-    begins and again while it lives. It records nothing; `presence` does. `trusts` returns whether
-    certificates of a root are valid now, by fingerprint, because connections may outlive a root.
+    begins and again while the call lives. The function only checks, and `presence` records the use. `trusts`
+    returns whether certificates of a root are valid now, by fingerprint, because connections may outlive a
+    root.
     """
     entry = ledger.entry(shown.serial)
     name = authorize(shown, entry, now)
@@ -73,9 +74,9 @@ def admitted(
 
 
 def presence(found: AdmittedPeer, ledger: Ledger, address: str, now: datetime) -> bool:
-    """Record that an admitted peer is connected; return whether this was its first use. Raises StateError.
+    """Record the connection of an admitted peer; return whether this was the first use. Raises StateError.
 
-    It must be called only when nothing else speaks against the peer. It does not wait for the disk.
+    Call only after all other checks of the peer. Does not wait for the disk.
     """
     if found.entry.takes(Stamp.CLAIMED, now):
         ledger.claim(found.entry.serial, now, address)
@@ -86,10 +87,10 @@ def presence(found: AdmittedPeer, ledger: Ledger, address: str, now: datetime) -
 
 
 def authorize(peer: PeerCertificate, entry: LedgerEntry | None, now: datetime) -> ProxyName:
-    """Return the name of a peer, or raise PeerRefused with the first reason that applies.
+    """Return the name of a peer, or raise PeerRefused with the first applicable reason.
 
-    `entry` is the ledger's entry for the peer's serial; None if it has none. It must be called when a stream
-    begins and again while it lives, because certificates expire and are revoked.
+    `entry` is the ledger's entry for the peer's serial; None without an entry. Call at the begin of a stream
+    and repeatedly during the stream, because certificates expire and are revoked.
     """
     _check_validity(peer, now)
     if not peer.client_auth or peer.uri_sans:

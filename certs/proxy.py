@@ -1,4 +1,4 @@
-"""Issuance of proxy certificates, which a sidecar presents only to the control plane."""
+"""Issuance of proxy certificates, presented by a sidecar only to the control plane."""
 
 from datetime import datetime, timedelta
 
@@ -24,11 +24,11 @@ def issue_proxy(
 ) -> ProxyCertificate:
     """Issue a certificate with the common name `<uuid>.<service>.<namespace>`, of any length.
 
-    It is valid for TLS clients only and has no alternative names: the control plane parses the common name
-    itself, no verifier of host names sees it, and without a SPIFFE URI no workload accepts it. It is recorded
-    in the ledger before it is returned, with the `term` of its renewals if that is not the default. The key
-    is not stored. Raises RequestError for a name other than three DNS-1123 labels or a validity that is not
-    positive, IssuerError, and StateError.
+    The certificate is valid for TLS clients only and has no alternative names: the control plane parses the
+    common name itself, verifiers of host names never see this name, and workloads refuse a peer without a
+    SPIFFE URI. The certificate is recorded in the ledger before the return, with the `term` of renewals
+    unless that is the default. The key is not stored. For example: `a1.cart.shop`. Raises RequestError for a
+    name other than three DNS-1123 labels or a validity of zero or less, IssuerError, and StateError.
     """
     _require_whole(name)
     pair = issue_pair(issuer, Usage.PROXY, Names(str(name)), validity, now)
@@ -51,11 +51,11 @@ def sign_proxy(
     joined_by: str = "",
     judge: Judge | None = None,
 ) -> SignedProxy:
-    """Issue a certificate for a key that stays with its owner.
+    """Issue a certificate for a key kept by its owner.
 
-    `name` is the name to which the requester is entitled, and `joined_by` the proof for it; of the request
-    only the key is used. Raises the errors of `issue_proxy`, and those of `judge`, which the ledger calls
-    when it records the certificate.
+    The requester is entitled to `name` by the proof `joined_by`; of the request only the key is used. Raises
+    the errors of `issue_proxy`, and the errors of `judge`, called by the ledger at the recording of the
+    certificate.
     """
     _require_whole(name)
     shown = SignedRequest(request.csr_pem)

@@ -1,8 +1,8 @@
 """Times of renewal: pure decisions, with the time as an argument.
 
-A certificate is due after half of its life, varied slightly by its serial. For a certificate of one day that
-leaves 12 hours in which an issuer may be down or a proxy away. The variation spreads certificates that began
-together, or that their issuer ends at the same moment.
+A certificate is due after half of its life, varied slightly by its serial. For example, a certificate of one
+day leaves 12 hours in which an issuer may be down or a proxy away. The variation spreads the renewals of
+certificates with the same begin, or the same end set by the issuer.
 """
 
 import zlib
@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 CA_ENDS_SOON: Final = timedelta(days=180)
-"""Time before the end of the CA at which to warn, because its certificates end with it."""
+"""Time before the end of the CA at which to warn, because all certificates end with the CA."""
 
 SPREAD_SHARE: Final = 0.05
 """Greatest variation of the renewal time, as a fraction of the life."""
@@ -35,7 +35,7 @@ class Validity(Protocol):
 
 
 class NumberedValidity(Validity, Protocol):
-    """A certificate's period of validity and its serial."""
+    """A certificate's period of validity and serial."""
 
     @property
     def serial(self) -> str:
@@ -43,7 +43,7 @@ class NumberedValidity(Validity, Protocol):
 
 
 def renew_at(certificate: NumberedValidity) -> datetime:
-    """Return the time from which a certificate is due; it is the same after a restart."""
+    """Return the time from which a certificate is due; the same after a restart."""
     drawn = (
         zlib.crc32(certificate.serial.encode()) / 0xFFFFFFFF
     )  # hashed, because issuers may use consecutive serials
@@ -58,8 +58,8 @@ def renewed_by(certificate: Validity) -> datetime:
 def due(certificate: NumberedValidity, now: datetime) -> bool:
     """Return whether a certificate must be renewed now.
 
-    One that is not yet valid is due too: the local clock was set back, and peers may already refuse the
-    certificate.
+    Before the begin of validity a certificate is due too: the local clock was set back, and peers may already
+    refuse the certificate.
     """
     return now < certificate.not_before or now >= renew_at(certificate)
 
@@ -72,9 +72,10 @@ def alarm_at(certificate: Validity) -> datetime:
 def retry_after(failures: int, left: timedelta, chance: float) -> timedelta:
     """Return the pause after consecutive failures (from 1) for one certificate.
 
-    The pause doubles each time, and is reduced by up to half, by `chance` (from 0 to 1). It is at most an
-    eighth of the time that the certificate in force has `left`, so that there are enough tries, and at most
-    30 s if it has expired or there is none.
+    The pause doubles each time, and is reduced by up to half, by `chance` (from 0 to 1). The pause is never
+    longer than LONGEST_RETRY. For example, with 16 minutes left it is at most 2 minutes. It is at most an
+    eighth of the time that the certificate in force has `left`, so there are enough tries, and at most 30 s
+    for an expired or missing certificate.
     """
     longest = min(LONGEST_RETRY, max(left / 8, _FIRST_RETRY)) if left > timedelta(0) else _WITHOUT
     doubled: timedelta = _FIRST_RETRY * 2.0 ** min(failures - 1, 16)
@@ -84,10 +85,10 @@ def retry_after(failures: int, left: timedelta, chance: float) -> timedelta:
 def look_again_after(certificate: Validity, now: datetime) -> timedelta:
     """Return the time until the next check whether a presented certificate is due.
 
-    An hour, less near its end.
+    The time is an hour, and less near the certificate's end.
 
-    A certificate below a CA that ends soon may live for less than an hour. At the end of a certificate there
-    is always a check.
+    A certificate below a CA that ends soon may live for less than an hour. At the end of a certificate a
+    check is certain.
     """
     left = certificate.not_after - now
     if left < timedelta(0):

@@ -23,7 +23,7 @@ class Failure:
 
 
 class Retries:
-    """The identities that could not be certified; `chance` returns a number from 0 to 1."""
+    """The identities with failed issuances; `chance` returns a number from 0 to 1."""
 
     def __init__(self, chance: Callable[[], float]) -> None:
         self._chance = chance
@@ -34,8 +34,8 @@ class Retries:
     ) -> None:
         """Record a failure; `held` is the certificate in force meanwhile.
 
-        An error that differs from the one before only in numbers, such as a time, keeps the earlier text,
-        because another text would be reported as another problem.
+        An error with only other numbers than before, for example another time, keeps the earlier text,
+        because each text is reported as a separate problem.
         """
         before = self.failures.get(identity)
         if before is not None and _is_same(before.error, error):
@@ -46,11 +46,11 @@ class Retries:
         self.failures[identity] = Failure(times, error, again)
 
     def done(self, identity: ServiceIdentity) -> None:
-        """Forget an identity that was certified or is not needed any more."""
+        """Forget an identity after a success, or when its certificate is not needed any more."""
         self.failures.pop(identity, None)
 
     def waits(self, identity: ServiceIdentity, now: datetime) -> bool:
-        """Return whether the next try is in the future; after a clock was set back it is tried at once."""
+        """Return whether the next try is in the future; after a clock was set back the answer is False."""
         failure = self.failures.get(identity)
         return failure is not None and now < failure.again <= now + LONGEST_RETRY
 

@@ -1,4 +1,4 @@
-"""Certificates of the control plane's servers, for sidecars and for API servers that call its webhook."""
+"""Certificates of the control plane's servers, for sidecars and for API servers that call the webhook."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from certs.state.stored_pair import ADS_SERVER, WEBHOOK, Holder, Pairs, kept_pai
 from meshwright.mesh.names import TrustDomain, is_dns_subdomain
 
 VALIDITY: Final = timedelta(days=90)
-"""Validity; it is renewed after about half of that, at a start or at the next request."""
+"""Validity; renewal follows after about half of this time, at a start or at the next request."""
 
 _log = structlog.get_logger("certs.server")
 
@@ -26,18 +26,19 @@ def ads_server_certificate(
 ) -> ServerCertificate:
     """Return the certificate of the discovery server, stored in `pairs`.
 
-    It is valid for TLS servers only, with the names `ads.<trust domain>`, `localhost`, 127.0.0.1, ::1 and the
-    `hosts` (DNS names or addresses). The stored one is used until it is due or the hosts change; with
-    `patient` until it expires. A new one that cannot be stored is used until a restart. Raises RequestError
-    for an invalid host, IssuerError, and StateError for unreadable files.
+    The certificate is valid for TLS servers only, with the names `ads.<trust domain>` (for example
+    `ads.cluster.local`), `localhost`, 127.0.0.1, ::1 and the `hosts` (DNS names or addresses). The stored
+    certificate is used until due or the hosts change; with `patient` until its end. Without storage a new one
+    is used until a restart. Raises RequestError for an invalid host, IssuerError, and StateError for
+    unreadable files.
     """
     return _kept(issuer, pairs, ADS_SERVER, server_names(issuer.trust_domain, hosts), now, patient=patient)
 
 
 def webhook_certificate(issuer: Issuer, pairs: Pairs, now: datetime, host: str) -> ServerCertificate:
-    """Return the certificate of the webhook, only for the `host` that API servers connect to.
+    """Return the certificate of the webhook, only for the `host` in the URL of API servers.
 
-    It is stored like the other one. Raises RequestError for an invalid host, IssuerError, and StateError.
+    Stored like the other one. Raises RequestError for an invalid host, IssuerError, and StateError.
     """
     return _kept(issuer, pairs, WEBHOOK, _names("webhook", (host,)), now)
 

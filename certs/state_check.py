@@ -1,8 +1,8 @@
-"""Check whether CA and ledger of a state directory belong together, and the description of a loss.
+"""Check whether the CA and the ledger of a state directory belong together, and the description of a loss.
 
-A CA without the ledger of its certificates refuses every proxy, and so does a ledger of another CA. Neither
-state may start silently. A loss is identified by a serial, which an operator repeats to begin anew. The next
-loss has another serial, so an option that was left in place has no effect a second time.
+A CA without its ledger refuses every proxy, and so does a ledger of another CA. The server must not start
+silently in either state. A loss is identified by a serial, which an operator repeats to begin anew. The next
+loss has another serial, so an option left in place is without effect a second time.
 """
 
 import enum
@@ -13,7 +13,7 @@ from certs.ledger.mark import ENDING
 
 
 class MissingState(enum.Enum):
-    """The part that is missing or is not the right one."""
+    """The missing or wrong part."""
 
     LEDGER = enum.auto()
     OTHER_LEDGER = enum.auto()
@@ -26,14 +26,14 @@ class MissingState(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class StateContents:
-    """The existing parts; certificates by their serials, CAs by the fingerprints of their keys.
+    """The existing parts; certificates by serial, CAs by the fingerprint of the key.
 
-    - `marked` is the first issued proxy certificate, as stored beside the CA; `known` means that the ledger
-      has it.
-    - `first` is the ledger's own first certificate, and `signed_by` the CA that it names.
-    - `shown` is the certificate of a server, which shows that a server has run here.
-    - A `damaged` ledger has no other known content.
-    - `forgotten` is the number of written revocations that the ledger lacks, because it is an older one.
+    - `marked` is the first issued proxy certificate, as stored beside the CA; `known` is True if the ledger
+      has this certificate.
+    - `first` is the ledger's own first certificate, and `signed_by` the CA named in the ledger.
+    - `shown` is the certificate of a server, as evidence of an earlier run.
+    - The content of a `damaged` ledger is unknown.
+    - `forgotten` is the number of written revocations missing in an older ledger put back.
     """
 
     authority: str | None = None
@@ -57,7 +57,7 @@ class Loss:
 
 
 def loss(found: StateContents) -> Loss | None:
-    """Return the loss; None if both parts match, or if no certificate was ever issued."""
+    """Return the loss; None if both parts match, or before the first issued certificate."""
     if found.authority is None:
         if found.first is not None:
             return Loss(MissingState.AUTHORITY, found.first)

@@ -20,7 +20,7 @@ from meshwright.mesh.names import TrustDomain
 
 
 class CertificateAuthority:
-    """An Authority with its key in this process. It keeps no record of its certificates; the ledger does."""
+    """An Authority with its key in this process. The record of its certificates is the ledger."""
 
     def __init__(self, root: Root, trust_domain: TrustDomain) -> None:
         self._root = root
@@ -34,34 +34,34 @@ class CertificateAuthority:
     def open(cls, state: Path, trust_domain: TrustDomain, now: datetime, seal: Seal = PLAIN) -> Self:
         """Load the CA of a state directory, and make it at the first start.
 
-        `seal` decrypts its key. Raises StateError, with one sentence, if the directory is not writable or the
+        `seal` decrypts the key. Raises StateError, with one sentence, if the directory is not writable or the
         files are not a valid CA of this trust domain at `now`.
         """
         return cls(open_root(state, trust_domain, now, seal), trust_domain)
 
     @property
     def trust_domain(self) -> TrustDomain:
-        """Return the trust domain of the identities that it certifies."""
+        """Return the trust domain of the certified identities."""
         return self._trust_domain
 
     @property
     def fingerprint(self) -> str:
-        """Return the fingerprint of its key."""
+        """Return the fingerprint of the key."""
         return self._fingerprint
 
     @property
     def other(self) -> str:
-        """Return "", because it has one root."""
+        """Return "", because this authority has one root."""
         return ""
 
     @property
     def leaving(self) -> str:
-        """Return its own fingerprint, because no root is being replaced."""
+        """Return the own fingerprint, because the root never changes here."""
         return self.fingerprint
 
     @property
     def not_after(self) -> datetime:
-        """Return the end of the CA, or of one above it, which limits every certificate."""
+        """Return the earliest end of the CA and the CAs above, which limits every certificate."""
         return self._root.above.not_after
 
     def trust_bundle(self) -> bytes:
@@ -78,14 +78,14 @@ class CertificateAuthority:
         return True
 
     def signer_of(self, chain_pem: bytes) -> str:
-        """Return the root's fingerprint if it has signed the certificate, else ""."""
+        """Return the root's fingerprint if this root has signed the certificate, else ""."""
         return self.fingerprint if stands_below(chain_pem, self.trust_bundle()) else ""
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
         """Sign a request (see Issuer). Of the PKCS#10 request only the public key is used.
 
         The certificate ends with the CA at the latest. Raises IssuerError if the CA has expired, and
-        RequestError for a PKCS#10 request that is unreadable or does not prove its key.
+        RequestError for a PKCS#10 request with a syntax error or a wrong signature.
         """
         if now >= self.not_after:
             raise IssuerError(f"the CA expired at {self.not_after} and cannot sign; replace it")

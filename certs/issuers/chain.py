@@ -30,7 +30,7 @@ _UNDERSTOOD: Final = frozenset(
         ExtensionOID.SUBJECT_ALTERNATIVE_NAME,
     }
 )
-"""Critical extensions that both BoringSSL and OpenSSL support; they must refuse any other."""
+"""Critical extensions supported by BoringSSL and OpenSSL; both must refuse any other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class IssuerChain:
     """The chain from a signing CA to a root.
 
     `chain_pem` accompanies each signed certificate: the CA and the intermediates above it, without the root,
-    so it is empty for a root. The whole chain is valid until `not_after`.
+    so the text is empty for a root. The whole chain is valid until `not_after`.
     """
 
     chain_pem: bytes = field(repr=False)
@@ -54,17 +54,19 @@ def above(
     *,
     signs_proxies: bool = False,
 ) -> IssuerChain:
-    """Find the chain from a CA to one of the roots, over `others`; without roots the CA must be a root.
+    """Return the chain from a CA to one of the roots, over `others`; without roots the CA must be a root.
 
     Raises ValueError, with a sentence about the faulty certificate, if verifiers would not accept the chain.
     Checked are signatures, names, validity, key types, the CA flag and path lengths (RFC 5280, 6.1),
-    unsupported critical extensions (4.2), and an extended key usage that would exclude TLS clients or servers
-    below. A CA that `signs_proxies` must not have name constraints in its chain, because proxy certificates
-    have no alternative names.
+    unsupported critical extensions (4.2), and an extended key usage excluding TLS clients or servers below.
+    With `signs_proxies` the chain must not have name constraints, because proxy certificates do not have
+    alternative names.
     """
     _check(signer, 0, now)
     path, between = [signer], list(others)
     while not signed_by(path[-1], path[-1]):
+        # Roots first: of a cross-signed CA both certificates match, and the path should end at the trusted
+        # one. A repeated CA means that CAs have signed each other, and the search would never end.
         upper = next((each for each in (*roots, *between) if signed_by(path[-1], each)), None)
         if upper is None or upper in path:
             missing = (
@@ -92,7 +94,7 @@ def above(
 
 
 def _check(certificate: x509.Certificate, below: int, now: datetime) -> None:
-    """Raise ValueError unless the certificate is a valid CA's that may have this many CAs below it."""
+    """Raise ValueError unless the certificate is of a valid CA, with room for this many CAs below."""
     try:
         constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
         usage = certificate.extensions.get_extension_for_class(x509.KeyUsage).value

@@ -1,8 +1,8 @@
-"""HTTP requests that always end: with an answer, at their time limit, or when the server stops.
+"""HTTP requests with a certain end: an answer, the time limit, or the stop of the server.
 
-A socket timeout applies to each read separately, and name resolution has none. Therefore each request runs in
-a thread of its own, and the caller waits no longer than its limit. An abandoned connection is cut, and its
-daemon thread does not delay the end of the process.
+A socket timeout applies to each read separately, and not to name resolution. Therefore each request runs in a
+separate thread, and the caller waits up to the limit. An abandoned connection is cut, and the daemon thread
+does not delay the end of the process.
 """
 
 import http.client
@@ -18,7 +18,7 @@ from typing import Final
 _LONGEST: Final = 1024 * 1024
 
 Answered = tuple[int, bytes]
-"""An HTTP status and its body, cut at _LONGEST bytes."""
+"""An HTTP status and the body, cut at _LONGEST bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Question:
 
 
 class Line(http.client.HTTPConnection):
-    """A connection for one request, which any thread may cut at any time; without `tls` it is plaintext."""
+    """A connection for one request, which any thread may cut at any time; plaintext without `tls`."""
 
     def __init__(self, host: str, port: int, seconds: float, tls: ssl.SSLContext | None) -> None:
         super().__init__(host, port, timeout=seconds)
@@ -42,7 +42,7 @@ class Line(http.client.HTTPConnection):
         self._connected: socket.socket | None = None
 
     def connect(self) -> None:
-        """Connect so that a cut is noticed from this moment on."""
+        """Connect; a cut is noticed from this moment on."""
         super().connect()
         if self._tls is not None:
             self.sock = self._tls.wrap_socket(
@@ -98,6 +98,7 @@ class Exchanges:
         finally:
             with self._lock:
                 self._open.discard(outcome)
+            # After a timeout this ends the thread, which may wait much longer for the server.
             line.cut()
         if isinstance(found, TimeoutError) and found.errno is None:
             raise _late(seconds) from None  # a read timed out at the same limit: report it with the same text
@@ -106,9 +107,9 @@ class Exchanges:
         return found
 
     def when_stopped(self, end: Callable[[], None]) -> None:
-        """Register a function that ends requests of another kind at the stop.
+        """Register a function to end requests of another kind at the stop.
 
-        It is called at once after a stop.
+        After a stop the function is called at once.
         """
         with self._lock:
             self._others.append(end)
@@ -123,6 +124,7 @@ class Exchanges:
             for outcome in self._open:
                 outcome.put(_stopped())
             others = tuple(self._others)
+        # Outside the lock, because these functions are foreign code and may block.
         for end in others:
             end()
 

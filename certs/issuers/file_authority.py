@@ -1,4 +1,4 @@
-"""A CA in files that another program renews."""
+"""A CA in files renewed by another program."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,10 +22,10 @@ _log = structlog.get_logger("certs.issuers.watched")
 
 @dataclass(frozen=True, slots=True)
 class WatchedFiles:
-    """The files of a CA: certificate, key, and its roots if it is an intermediate; `directory` may be None.
+    """The files of a CA: certificate, key, and the roots of an intermediate; `directory` may be None.
 
     `roots_setting` is the setting to name in an error about missing roots. A Kubernetes volume replaces all
-    files by one link, so the link is resolved once for all of them.
+    files by one link, so the link is resolved once for all files.
     """
 
     certificate: Path
@@ -62,10 +62,10 @@ class _Content:
 
 
 class WatchedIssuer:
-    """An Authority whose CA is replaced as a whole when its files have another valid one.
+    """An Authority that replaces its CA as a whole when the files have another valid one.
 
-    `signs` describes its certificates for the log. With `signs_proxies` more is required of the CA
-    (`chain.above`).
+    `signs` describes the certificates for the log, for example `service certificates`. With `signs_proxies`
+    the CA must meet more requirements (`chain.above`).
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class WatchedIssuer:
         *,
         signs_proxies: bool = False,
     ) -> None:
-        """Load the CA; raise StateError if it cannot sign now."""
+        """Load the CA; raise StateError if the CA cannot sign now."""
         self._signs = signs
         self._signs_proxies = signs_proxies
         self._watched = watched
@@ -88,7 +88,7 @@ class WatchedIssuer:
 
     @property
     def trust_domain(self) -> TrustDomain:
-        """Return the trust domain of the identities that it certifies."""
+        """Return the trust domain of the certified identities."""
         return self._trust_domain
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
@@ -110,12 +110,12 @@ class WatchedIssuer:
 
     @property
     def other(self) -> str:
-        """Return "", because it has one CA at a time."""
+        """Return "", because there is one CA at a time."""
         return ""
 
     @property
     def leaving(self) -> str:
-        """Return its own fingerprint."""
+        """Return the own fingerprint."""
         return self.fingerprint
 
     @property
@@ -124,17 +124,17 @@ class WatchedIssuer:
         return self._signer.not_after
 
     def trusts(self, signer: str) -> bool:
-        """Return True for every certificate that TLS accepts."""
+        """Return True for every certificate accepted by TLS."""
         return self._signer.trusts(signer)
 
     def signer_of(self, chain_pem: bytes) -> str:
-        """Return the fingerprint of the signing CA if its roots have signed the certificate, else ""."""
+        """Return the fingerprint of the signing CA if the certificate is below a root of this CA, else ""."""
         return self._signer.signer_of(chain_pem)
 
     def look(self, now: datetime) -> None:
         """Load changed files; raise StateError for a faulty CA, and keep the present one.
 
-        Files that are replaced one by one may not match for a moment; the next call reads them again.
+        Files replaced one by one may not match for a moment; the next call reads them again.
         """
         told = self._watched.now()
         content = self._held(told)
@@ -156,9 +156,9 @@ class WatchedIssuer:
         return CertificateAuthority(root, self._trust_domain)
 
     def _roots(self, path: Path) -> bytes | None:
-        """Return the roots; None if none are configured.
+        """Return the roots, or None without configured roots.
 
-        A mounted Secret of a self-signed CA may lack them.
+        A mounted Secret of a self-signed CA may lack roots.
         """
         if self._watched.roots is None:
             return None

@@ -1,4 +1,4 @@
-"""Reference to an issuer of cert-manager, in the form that people write."""
+"""Reference to an issuer of cert-manager, in the form written by people, for example `ClusterIssuer/mesh`."""
 
 import re
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _RULE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class IssuerReference:
-    """An issuer for CertificateRequests, in their own namespace unless its kind is cluster-scoped."""
+    """An issuer for CertificateRequests, in the requests' namespace unless the kind is cluster-scoped."""
 
     kind: str
     name: str
@@ -37,12 +37,12 @@ class IssuerReference:
 
     @property
     def is_own(self) -> bool:
-        """Return whether it is of one of cert-manager's own kinds."""
+        """Return whether the issuer is of one of cert-manager's own kinds."""
         return self.group == CERT_MANAGER
 
     @property
     def is_namespaced(self) -> bool | None:
-        """Return whether its kind is namespaced; None if that is unknown."""
+        """Return whether the issuer's kind is namespaced; None if unknown."""
         return self.kind == "Issuer" if self.is_own else None
 
     def __str__(self) -> str:

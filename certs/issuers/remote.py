@@ -1,4 +1,4 @@
-"""Common part of issuers that are reached over a network.
+"""Common part of issuers reached over a network.
 
 Their roots are available without a request: from a file, or as last received.
 """
@@ -14,7 +14,7 @@ from meshwright.mesh.names import TrustDomain
 
 
 class RemoteIssuer:
-    """Base class of an issuer reached over a network, with its trust domain and its known roots.
+    """Base class of an issuer reached over a network, with the trust domain and the known roots.
 
     May be used from several threads at once.
     """
@@ -28,11 +28,11 @@ class RemoteIssuer:
 
     @property
     def trust_domain(self) -> TrustDomain:
-        """Return the trust domain of the identities that it certifies."""
+        """Return the trust domain of the certified identities."""
         return self._trust_domain
 
     def trust_bundle(self) -> bytes:
-        """Return its roots, from the file or as last received, without a request."""
+        """Return the roots, from the file or as last received, without a request."""
         return self._bundle.pem
 
     def signing_bundle(self) -> bytes:

@@ -38,7 +38,7 @@ _AWAY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A CA certificate with its key, and the chain above it."""
+    """A CA certificate with its key, and the chain above."""
 
     certificate: x509.Certificate
     key: SigningKey = field(repr=False)
@@ -46,18 +46,18 @@ class Root:
 
     @property
     def fingerprint(self) -> str:
-        """Return the SHA-256 of its public key in X.509 form, which a renewed certificate keeps."""
+        """Return the SHA-256 of the public key in X.509 form, which a renewed certificate keeps."""
         return fingerprint_of(self.certificate)
 
 
 def fingerprint_in(directory: Path) -> str:
-    """Return the fingerprint of the CA in a directory, valid or not; empty if there is none."""
+    """Return the fingerprint of the CA in a directory, valid or not; empty without a CA."""
     content = files.read(directory / "ca.pem")
     return "" if content is None else fingerprint_of(_certificates(directory / "ca.pem", content, _AWAY)[0])
 
 
 def is_there(state: Path) -> bool:
-    """Return whether a state directory has a CA, even partly; raise StateError if that is unknown."""
+    """Return whether a state directory has a CA, even partly; raise StateError if unknown."""
     directory = state / "ca"
     if directory.is_symlink() and not directory.exists():
         raise StateError(f"{directory} is a symbolic link to a missing directory")
@@ -67,8 +67,8 @@ def is_there(state: Path) -> bool:
 def open_root(state: Path, trust_domain: TrustDomain, now: datetime, seal: Seal = PLAIN) -> Root:
     """Load `<state>/ca/ca.pem` and `ca.key`, and make them first if both are missing.
 
-    Safe against a concurrent process. Both files appear together by the rename of a directory, so that a
-    crash never leaves only one of them. Raises StateError.
+    Safe against a concurrent process. Both files appear together by the rename of a directory, so a crash
+    never leaves only one of them. Raises StateError.
     """
     files.private_directory(state)
     directory = state / "ca"
@@ -86,7 +86,7 @@ def _exists(path: Path) -> bool:
 
 
 def new_root(trust_domain: TrustDomain, now: datetime) -> Root:
-    """Make a root with a new key (ECDSA P-256); nothing is stored."""
+    """Make a root with a new key (ECDSA P-256), without storing the root."""
     key = ec.generate_private_key(ec.SECP256R1())
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     # Distinct names, because chains are built by name, and during a change there are two roots.
@@ -116,7 +116,7 @@ def new_root(trust_domain: TrustDomain, now: datetime) -> Root:
 def write_root(directory: Path, staging: Path, root: Root, seal: Seal) -> None:
     """Write a CA's files to a directory atomically, by the rename of `staging`. Raises StateError.
 
-    `seal` encrypts the key if configured. An intermediate is stored with the CAs above it, and their roots.
+    `seal` encrypts the key if configured. An intermediate is stored with the CAs above, and their roots.
     """
     key = root.key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -138,7 +138,7 @@ def write_root(directory: Path, staging: Path, root: Root, seal: Seal) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CaFiles:
-    """The files of a CA: its certificate (followed by intermediates), its key, and roots for an intermediate.
+    """The files of a CA: certificate (followed by intermediates), key, and the roots of an intermediate.
 
     `mend` is the remedy for error messages.
     """
@@ -152,7 +152,7 @@ class CaFiles:
 def load_root(directory: Path, trust_domain: TrustDomain, now: datetime, seal: Seal = PLAIN) -> Root:
     """Load `ca.pem` and `ca.key` of a directory, and `roots.pem` for an intermediate.
 
-    Raises StateError if they are not a CA that can sign now.
+    Raises StateError unless the files are a CA able to sign now.
     """
     told = CaFiles(directory / "ca.pem", directory / "ca.key", directory / "roots.pem", _AWAY)
     certificate_pem = _content(told.certificate, told.key, told)
@@ -175,7 +175,7 @@ def read_root(
     *,
     signs_proxies: bool = True,
 ) -> Root:
-    """Parse a CA from the content of its files; raise StateError, which names the faulty file."""
+    """Parse a CA from the content of the files; raise StateError, which names the faulty file."""
     found = _certificates(told.certificate, certificate_pem, told.mend)
     if roots_pem is None and len(found) != 1:
         raise StateError(
@@ -245,7 +245,7 @@ def _read_key(path: Path, content: bytes, mend: str) -> SigningKey:
 
 
 def _check_trust_domain(path: Path, certificate: x509.Certificate, trust_domain: TrustDomain) -> None:
-    """Refuse a CA that names another trust domain; an external CA may name none."""
+    """Refuse a CA of another trust domain; an external CA may be without a trust domain."""
     uris = read_leaf(certificate.public_bytes(serialization.Encoding.PEM)).names.uris
     if uris and uris != (f"spiffe://{trust_domain}",):
         raise StateError(
@@ -255,7 +255,7 @@ def _check_trust_domain(path: Path, certificate: x509.Certificate, trust_domain:
 
 
 def _check_roots_domain(path: Path, roots: list[x509.Certificate], trust_domain: TrustDomain) -> None:
-    """Refuse roots of another trust domain: agents would look for a control plane of that name."""
+    """Refuse roots of another trust domain: agents would look for a control plane of this domain."""
     named = trust_domains(as_pem(roots)) if roots else ()
     if others := [f"spiffe://{each}" for each in named if each != trust_domain]:
         raise StateError(

@@ -1,4 +1,4 @@
-"""An issuer with its predecessors, recorded in a file so that they survive a restart."""
+"""An issuer with its predecessors, recorded in a file over restarts."""
 
 import threading
 from collections.abc import Callable
@@ -28,7 +28,7 @@ _log = structlog.get_logger("certs.issuers.succeeding")
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """Role of an issuer: its certificates, the file of its succession, and the time to distribute a root."""
+    """Role of an issuer: its certificates, the file of the succession, and the time to distribute a root."""
 
     file: str
     signs: str
@@ -41,7 +41,7 @@ CHANNEL: Final = Role(AUTHORITY_FILE, "proxy certificates", timedelta(hours=1))
 
 
 def known(state: Path, role: Role = SERVICES) -> Succession | None:
-    """Return the recorded succession, or None if there is none. Raises StateError."""
+    """Return the recorded succession, or None. Raises StateError."""
     path = state / role.file
     content = files.read(path)
     if content is None:
@@ -57,12 +57,12 @@ def known(state: Path, role: Role = SERVICES) -> Succession | None:
 
 
 class SucceedingIssuer:
-    """An Issuer that also trusts certificates of its predecessors.
+    """An Issuer with trust in certificates of its predecessors too.
 
-    `name` identifies it. `ends` returns the end of the last stored certificate, None without any.
-    Certificates signed since the start count too, although they were not stored, or were replaced by one that
-    ends earlier. With `drops` it decides itself when a root of its own is not trusted any more. `look` is for
-    one caller at a time; any thread may call the rest.
+    `name` is unique. `ends` returns the end of the last stored certificate, None without any. Certificates
+    signed since the start count too, although never stored, or replaced by a certificate with an earlier end.
+    With `drops` the inner issuer decides when one of its own roots loses trust. `look` is for one caller at a
+    time; any thread may call the rest.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class SucceedingIssuer:
         drops: bool,
         role: Role = SERVICES,
     ) -> None:
-        """Record a new issuer. Raises StateError if that cannot be written."""
+        """Record a new issuer. Raises StateError if the record cannot be written."""
         self._inner = inner
         self._name = name
         self._role = role
@@ -98,14 +98,14 @@ class SucceedingIssuer:
 
     @property
     def trust_domain(self) -> TrustDomain:
-        """Return the trust domain of the identities that it certifies."""
+        """Return the trust domain of the certified identities."""
         return self._inner.trust_domain
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
         """Have the current issuer sign.
 
-        Raises IssuerError also if it signed with a root that is new since the last look, because no
-        proxy trusts that root yet and the certificate would be used at once.
+        Raises IssuerError also for a signature below a root newer than the last look, because proxies do not
+        trust this root yet, and the certificate would be used at once.
         """
         chain_pem, noted = self._inner.issue(request, now), self._succession
         self._note_end(chain_pem)
@@ -121,7 +121,7 @@ class SucceedingIssuer:
             self._last_end = end if self._last_end is None else max(end, self._last_end)
 
     def trust_bundle(self) -> bytes:
-        """Return its roots, those of its predecessors, and those that it dropped since the last look."""
+        """Return the own roots, the roots of predecessors, and roots dropped since the last look."""
         return self._with_others(self._inner.trust_bundle())
 
     def signing_bundle(self) -> bytes:
@@ -130,7 +130,7 @@ class SucceedingIssuer:
 
     @property
     def formers(self) -> tuple[FormerIssuer, ...]:
-        """Return the predecessors that are still trusted."""
+        """Return the predecessors with trusted roots."""
         return self._succession.formers
 
     def settled(self) -> datetime:
@@ -143,7 +143,7 @@ class SucceedingIssuer:
         return now < noted.settled or not noted.heard
 
     def awaited(self, now: datetime) -> TrustBundle | None:
-        """Return the roots that all connected sidecars must take; None if they have, or it is too early."""
+        """Return the roots to await in all connected sidecars; None if all have them, or before `settled`."""
         noted = self._succession
         return None if noted.heard or now < noted.settled else noted.roots
 
@@ -191,13 +191,13 @@ class SucceedingIssuer:
         return _united((bundle, *others)) if others else bundle
 
     def _is_other(self, noted: Succession) -> bool:
-        """Return whether it signs with other roots than recorded; both count as its own until a look."""
+        """Return whether the issuer signs below other roots than recorded; both count as own until a look."""
         return not self._drops and self._inner.trust_bundle() != noted.roots.pem
 
 
 @lru_cache(maxsize=4)
 def _united(pems: tuple[bytes, ...]) -> bytes:
-    """Return the roots of all texts; cached, because it is called for each identity."""
+    """Return the roots of all texts; cached, because of one call for each identity."""
     return TrustBundle.of(pems).pem
 
 

@@ -1,8 +1,8 @@
-"""Succession of issuers: both are trusted until all certificates of the former one have ended. Values only.
+"""Succession of issuers: both are trusted until all certificates of the former one have ended. A pure module.
 
-A new issuer is one with another name, or with another root than before. Certificates of the former one are
-still in use on machines that may be away. Certificates of the new one are accepted only by peers that have
-its root already.
+An issuer is new if the name or a root differs from before. Certificates of the former issuer are still in
+use, possibly on disconnected machines. Certificates of the new issuer are accepted only by peers with the new
+root.
 """
 
 import json
@@ -14,15 +14,15 @@ from typing import Final
 from certs.keys.bundle import TrustBundle
 
 SETTLING: Final = timedelta(minutes=1)
-"""Time after which sidecars have come back from a restart and must have taken a new root.
+"""Time after which sidecars have reconnected after a restart and must have a new root.
 
-Before that only those get a certificate signed by it that have no usable one.
+Before, the new issuer signs only for identities without a usable certificate.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class FormerIssuer:
-    """Roots of an issuer that does not sign any more, and the end of its last certificate."""
+    """Roots of a former issuer, and the end of the last certificate."""
 
     roots: TrustBundle
     until: datetime
@@ -30,10 +30,10 @@ class FormerIssuer:
 
 @dataclass(frozen=True, slots=True)
 class Succession:
-    """The issuer that signs, by a unique name, with its roots and its predecessors.
+    """The signing issuer by a unique name, with the roots and the predecessors.
 
-    It is settled at `settled` at the earliest, and once it is `heard`: all sidecars that were connected have
-    taken its roots.
+    The issuer is settled at `settled` at the earliest, and only after it is `heard`: all connected sidecars
+    have acknowledged the roots.
     """
 
     name: str
@@ -48,9 +48,9 @@ class Succession:
         return TrustBundle.of((self.roots.pem, *(each.roots.pem for each in self.formers)))
 
     def lasting(self, now: datetime) -> "Succession":
-        """Return the succession without predecessors whose certificates have all ended.
+        """Return the succession without predecessors after the end of their last certificate.
 
-        A root that is in use again is removed from the predecessors: the issuer decides how long to trust it.
+        A root in use again is removed from the predecessors: the issuer decides how long to trust the root.
         """
         own = set(self.roots.fingerprints)
         others = (
@@ -72,9 +72,10 @@ def followed(
 ) -> Succession:
     """Return the succession after an issuer with this name and these roots took over.
 
-    `ends` is the end of the last certificate issued until now, None if there is none. With `drops` an issuer
-    of the same name decides itself when a root of its own is not trusted any more. `settling` is the time
-    until everybody has a new root.
+    `ends` is the end of the last certificate issued until now, or None. With `drops` an issuer of the same
+    name decides when one of its own roots loses trust. `settling` is the time until every sidecar has a new
+    root. For example, a Vault replaces the built-in CA: the built-in root stays among `formers` until its
+    last service certificate has ended.
     """
     known = before.trusted
     gone = set(before.roots.fingerprints) - set(roots.fingerprints)
@@ -89,7 +90,7 @@ def followed(
 
 
 def written(succession: Succession) -> bytes:
-    """Return the JSON that `read` parses."""
+    """Return the JSON form for `read`."""
     formers = [{"roots": _text(each.roots), "until": each.until.isoformat()} for each in succession.formers]
     document = {
         "issuer": succession.name,

@@ -1,6 +1,6 @@
 """Sets of trusted roots as values: the same roots give the same bytes, whatever their order.
 
-A pin identifies a root by the SHA-256 of its public key, which does not change when the root is renewed.
+A pin identifies a root by the SHA-256 of the public key, which stays the same when the root is renewed.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ class TrustBundle:
     def of(cls, pems: Iterable[bytes]) -> Self:
         """Combine the roots of these PEM texts; text between certificates is dropped.
 
-        An empty text contributes no root. Raises ValueError for a text that is not PEM.
+        Empty texts are ignored. Raises ValueError for malformed PEM.
         """
         found = (each for pem in pems if pem.strip() for each in _certificates(pem))
         by_fingerprint = {_fingerprint(each): each for each in found}
@@ -43,7 +43,7 @@ class TrustBundle:
         return self if other.fingerprints == self.fingerprints else type(self).of((self.pem, other.pem))
 
     def among(self, fingerprints: Container[str]) -> Self:
-        """Return the roots that have one of these fingerprints."""
+        """Return the roots with one of these fingerprints."""
         if all(each in fingerprints for each in self.fingerprints):
             return self
         found = [each for each in _certificates(self.pem) if _fingerprint(each) in fingerprints]
@@ -55,7 +55,7 @@ class TrustBundle:
 
     @property
     def digest(self) -> str:
-        """Return the identifier of the bundle: SHA-256 of its PEM, lower-case hexadecimal."""
+        """Return the identifier of the bundle: SHA-256 of the PEM, lower-case hexadecimal, 64 digits."""
         return hashlib.sha256(self.pem).hexdigest()
 
 
@@ -71,15 +71,15 @@ def _certificates(pem: bytes) -> list[x509.Certificate]:
 
 
 def pins(bundle_pem: bytes) -> tuple[str, ...]:
-    """Return the pins of a bundle's roots, sorted. Raises ValueError if it is not PEM."""
+    """Return the pins of a bundle's roots, sorted. Raises ValueError for malformed PEM."""
     return tuple(sorted({key_digest(each.public_key()) for each in loaded(bundle_pem)}))
 
 
 def pinned(shown: Iterable[bytes], wanted: Iterable[str]) -> bytes:
-    """Return the shown certificates (DER) that are self-signed with a pinned key, as PEM.
+    """Return the shown certificates (DER) self-signed with a pinned key, as PEM.
 
-    Only the owner of the key can make such a certificate, for example with another trust domain. A peer that
-    shows a root does not prove that its own certificate is signed by the root.
+    Only the owner of the key can make such a certificate, for example with another trust domain. Showing a
+    root does not prove a signature of this root in the peer's own certificate.
     """
     names = frozenset(wanted)
     found = map(_root, shown)

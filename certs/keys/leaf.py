@@ -1,4 +1,4 @@
-"""Parsing of certificates: the fields of a leaf, and the check that a chain ends at a root."""
+"""Parsing of certificates: the fields of a leaf, and the check for a chain to a root."""
 
 import contextlib
 import hashlib
@@ -24,7 +24,7 @@ _Extension = TypeVar("_Extension", bound=x509.ExtensionType)
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """The fields of a certificate that Meshwright uses.
+    """The fields of a certificate used by Meshwright.
 
     `names.common_name` is empty unless there is exactly one.
     """
@@ -37,10 +37,10 @@ class Leaf:
     server_auth: bool
 
     def serves(self, usage: Usage) -> bool:
-        """Return whether its extended key usage is exactly that of `usage`.
+        """Return whether the extended key usage is exactly the one of `usage`.
 
         For a gateway clientAuth is enough and serverAuth is allowed, because a role of Vault sets the same
-        usages in all its certificates.
+        usages in all certificates.
         """
         if usage is Usage.GATEWAY:
             return self.client_auth
@@ -48,12 +48,12 @@ class Leaf:
 
 
 def read_leaf(pem: bytes) -> Leaf:
-    """Parse the first certificate of a PEM text. Raises ValueError if there is none or it is malformed."""
+    """Parse the first certificate of a PEM text. Raises ValueError without a well-formed certificate."""
     return leaf_of(first_in(pem))
 
 
 def leaf_of(certificate: x509.Certificate) -> Leaf:
-    """Return the fields of a certificate. Raises ValueError if it is malformed."""
+    """Return the fields of a certificate. Raises ValueError for malformed extensions."""
     try:
         names = _names(certificate)
         usages = _extension(certificate, x509.ExtendedKeyUsage)
@@ -70,22 +70,24 @@ def leaf_of(certificate: x509.Certificate) -> Leaf:
 
 
 def serial_and_end(pem: bytes) -> tuple[str, datetime]:
-    """Return serial and end of validity of the first certificate of a PEM text; nothing else is parsed.
+    """Return serial and end of validity of the first certificate of a PEM text, without further parsing.
 
-    Raises ValueError if there is none.
+    Raises ValueError without a certificate.
     """
     return _serial_and_end(first_in(pem))
 
 
 def roots(bundle_pem: bytes) -> tuple[tuple[str, datetime], ...]:
-    """Return serial and end of validity of each root of a bundle. Raises ValueError if it is not PEM."""
+    """Return serial and end of validity of each root of a bundle. Raises ValueError for malformed PEM."""
     return tuple(map(_serial_and_end, loaded(bundle_pem)))
 
 
 def trust_domains(bundle_pem: bytes) -> tuple[TrustDomain, ...]:
     """Return the trust domains in the names of roots (SPIFFE X509-SVID, section 2), sorted.
 
-    A root without one, or with names that cannot be parsed, is ignored. Raises ValueError if it is not PEM.
+    Roots without a trust domain, or with malformed names, are ignored. Raises ValueError for malformed PEM.
+
+    For example, a root with the URI `spiffe://cluster.local` gives `("cluster.local",)`.
     """
     found = set[TrustDomain]()
     for each in loaded(bundle_pem):
@@ -104,7 +106,7 @@ def fingerprint_of(certificate: x509.Certificate) -> str:
 def stands_below(chain_pem: bytes, bundle_pem: bytes) -> bool:
     """Return whether each certificate of a chain is signed by the next, and the last by a root of the bundle.
 
-    Only signatures and names are checked, not validity. Raises ValueError for text that is not PEM.
+    Only signatures and names are checked, not validity. Raises ValueError for malformed PEM.
     """
     chain, roots = loaded(chain_pem), loaded(bundle_pem)
     links = itertools.pairwise(chain)

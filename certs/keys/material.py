@@ -1,4 +1,4 @@
-"""Certificates as values, with their private keys hidden from everything that prints."""
+"""Certificates as values, with private keys hidden from printing."""
 
 import hmac
 from dataclasses import dataclass, field
@@ -12,9 +12,9 @@ _HIDDEN: Final = "PrivateKey(<hidden>)"
 
 @final
 class PrivateKey:
-    """A private key (PEM, PKCS#8, not encrypted) whose bytes are available through `reveal()` alone.
+    """A private key (PEM, PKCS#8, not encrypted), with bytes available through `reveal()` alone.
 
-    It is not a dataclass, because `dataclasses.asdict` would copy the bytes out of one.
+    The class is not a dataclass, because `dataclasses.asdict` would copy the bytes.
     """
 
     __slots__ = ("_pem",)
@@ -24,7 +24,7 @@ class PrivateKey:
         object.__setattr__(self, "_pem", pem)
 
     def reveal(self) -> bytes:
-        """Return the key's PEM. Only what writes a 0600 file, an SDS secret or a child's pipe may."""
+        """Return the key's PEM. Allowed only to write a 0600 file, an SDS secret or a child's pipe."""
         return self._pem
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -54,9 +54,9 @@ class PrivateKey:
 
 @dataclass(frozen=True, slots=True)
 class ServiceCertificate:
-    """Certificate that the sidecars of one service identity show to each other: a SPIFFE URI and DNS names.
+    """Certificate shown by the sidecars of one service identity to peers: a SPIFFE URI and DNS names.
 
-    `chain_pem` is the certificate, then its intermediates if any, without the root. `serial` is lower-case
+    `chain_pem` is the certificate, then any intermediates, without the root. `serial` is lower-case
     hexadecimal; `dns_names` are sorted.
     """
 
@@ -71,7 +71,7 @@ class ServiceCertificate:
 
 @dataclass(frozen=True, slots=True)
 class ProxyCertificate:
-    """Certificate that one sidecar shows to the control plane; its common name is `str(name)`."""
+    """Certificate shown by one sidecar to the control plane; the common name is `str(name)`."""
 
     name: ProxyName
     serial: str
@@ -82,7 +82,7 @@ class ProxyCertificate:
 
 @dataclass(frozen=True, slots=True)
 class SignedProxy:
-    """Certificate of a proxy whose key was made by its agent and never leaves it."""
+    """Certificate of a proxy with a key made by the agent, where the key stays."""
 
     name: ProxyName
     serial: str
@@ -93,7 +93,7 @@ class SignedProxy:
 
 @dataclass(frozen=True, slots=True)
 class ServerCertificate:
-    """Certificate that the control plane shows to sidecars; names and addresses are sorted."""
+    """Certificate shown by the control plane to sidecars; names and addresses are sorted."""
 
     serial: str
     not_before: datetime

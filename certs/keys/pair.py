@@ -1,4 +1,4 @@
-"""Certificates with their private keys: issuing one, and checking that certificate and key match."""
+"""Certificates with their private keys: issuing one, and matching certificate and key."""
 
 import itertools
 import time
@@ -39,7 +39,7 @@ _LATER: Final = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A certificate chain (PEM, leaf first), the fields of its leaf, and the leaf's private key."""
+    """A certificate chain (PEM, leaf first), the fields of the leaf, and the leaf's private key."""
 
     leaf: Leaf
     chain_pem: bytes = field(repr=False)
@@ -54,11 +54,11 @@ def issue_pair(
     now: datetime,
     making: KeyPairOptions = MAKING,
 ) -> Pair:
-    """Create a new key and have a certificate signed for it; nothing is stored.
+    """Create a new key and have a certificate signed for the key, without storing them.
 
     Validity begins a little before `now`, at most BACKDATED_SHARE of `lifetime`, and ends `lifetime` after
-    it. A key is never used for two certificates. Raises IssuerError also if the issuer's answer differs from
-    the request, or would not be accepted now.
+    `now`. A key is never used for two certificates. Raises IssuerError also if the issuer's answer differs
+    from the request, or would not be accepted now.
     """
     key = _new_key(making.key)
     leaf, chain_pem = sign(issuer, usage, names, lifetime, OwnKey(key, names), now, making.backdated)
@@ -74,9 +74,9 @@ def sign(
     now: datetime,
     backdated: timedelta = BACKDATED,
 ) -> tuple[Leaf, bytes]:
-    """Have a certificate signed for a key that the requester holds; return its fields and its chain (PEM).
+    """Have a certificate signed for the requester's key; return the fields and the chain (PEM).
 
-    Validity and errors are those of `issue_pair`; a certificate for another key is an error too.
+    Validity and errors as for `issue_pair`; a certificate for another key is an error too.
     """
     not_before, not_after = _valid(lifetime, now, backdated)
     request = CertificateRequest(usage, names, not_before, not_after, possession)
@@ -114,7 +114,7 @@ def _valid(lifetime: timedelta, now: datetime, backdated: timedelta) -> tuple[da
 
 
 def _wrong(leaf: Leaf, request: CertificateRequest, now: datetime) -> str:
-    """Return how a certificate differs from the request, or why it is not valid now; empty if it is right.
+    """Return how a certificate differs from the request, or why it is invalid now; empty if good.
 
     Another common name is accepted for services and gateways, because peers do not use it.
     """
@@ -134,7 +134,7 @@ def _wrong(leaf: Leaf, request: CertificateRequest, now: datetime) -> str:
 
 
 def _more(certificate: x509.Certificate) -> str:
-    """Return properties of a certificate that none of ours may have; empty if there are none.
+    """Return forbidden properties of a certificate; empty for a good certificate.
 
     With a CA certificate a sidecar could sign for every identity.
     """
@@ -167,7 +167,7 @@ def _pkcs8(key: _Key) -> PrivateKey:
 
 
 def matched_pair(chain_pem: bytes, key: PrivateKey) -> Pair:
-    """Combine a chain with its key. Raises ValueError, without key material, if they do not match."""
+    """Combine a chain with its key. Raises ValueError, without key material, for a wrong key."""
     try:
         certificate = certificates_in(chain_pem)[0]
     except ValueError:

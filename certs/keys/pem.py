@@ -1,4 +1,4 @@
-"""Certificates in texts that others wrote, parsed completely so that later code meets no errors."""
+"""Certificates in texts from others, parsed completely so later code is safe from parsing errors."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -14,7 +14,7 @@ UNREADABLE: Final = (
     x509.DuplicateExtension,
     x509.UnsupportedGeneralNameType,
 )
-"""Exceptions that `cryptography` raises for certificates it cannot parse; few are ValueErrors."""
+"""Exceptions of `cryptography` for malformed certificates; few are ValueErrors."""
 
 
 PLAIN: Final = (
@@ -22,7 +22,7 @@ PLAIN: Final = (
     "byte order mark, other text or headers below it"
 )
 _LINE: Final = 253
-"""Buffer size of BoringSSL's PEM reader: after a line of a multiple of this length it sees an empty line."""
+"""Buffer size of BoringSSL's PEM reader: lines of a multiple of this length seem to end in an empty line."""
 
 
 def is_plain(pem: bytes) -> bool:
@@ -66,7 +66,7 @@ def as_pem(certificates: Iterable[x509.Certificate]) -> bytes:
 def certificates_in(pem: bytes) -> list[x509.Certificate]:
     """Return the certificates of a PEM text, at least one; text between them is dropped.
 
-    Raises ValueError, without content of the text, also for extensions or keys that cannot be parsed.
+    Raises ValueError, without content of the text, also for malformed extensions or keys.
     """
     found = loaded(pem)
     for each in found:

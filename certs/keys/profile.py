@@ -20,14 +20,14 @@ PURPOSES: Final[dict[Usage, list[ObjectIdentifier]]] = {
 
 _WARNED: Final = "Attribute's length must be"
 _ANY_LENGTH: Final = ("ignore", re.compile(_WARNED, re.IGNORECASE), UserWarning, None, 0)
-"""The warnings filter for long names, in the form in which Python stores it."""
+"""The warnings filter for long names, in the form stored by Python."""
 
 
 def subject(common_name: str) -> x509.Name:
     """Return a subject with one common name of any length.
 
-    X.520 limits common names to 64 characters. `<uuid>.<service>.<namespace>` often exceeds that and TLS
-    stacks accept it, so the library's validation is turned off.
+    X.520 limits common names to 64 characters. `<uuid>.<service>.<namespace>` is often longer, and TLS stacks
+    accept long names, so the library's validation is turned off.
     """
     _allow_any_length()
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name, _validate=False)])
@@ -44,7 +44,7 @@ def _allow_any_length() -> None:
     """Stop the library's warnings about common names longer than 64 characters (X.520).
 
     The filter stays for the whole process: filters are global, and restoring them could undo a change of
-    another thread. It is put first again if others were added before it.
+    another thread. The filter is put first again after others were added in front.
     """
     if tuple(warnings.filters[:1]) != (_ANY_LENGTH,):
         warnings.filterwarnings("ignore", _WARNED, UserWarning)
@@ -61,7 +61,7 @@ def alternative_names(names: Names) -> x509.SubjectAlternativeName | None:
 
 
 def key_usage(*, authority: bool) -> x509.KeyUsage:
-    """Return the key usage of a CA (it signs certificates and CRLs) or of a leaf (it signs handshakes)."""
+    """Return the key usage of a CA (signs certificates and CRLs) or of a leaf (signs handshakes)."""
     return x509.KeyUsage(
         digital_signature=not authority,
         key_cert_sign=authority,

@@ -1,4 +1,4 @@
-"""Proofs that the requester of a certificate has its private key."""
+"""Proofs of the requester's possession of the private key."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,7 +23,7 @@ class SignedRequest:
     def public_key(self) -> bytes:
         """Return the public key (DER).
 
-        Raises RequestError if the request is malformed or its signature is wrong.
+        Raises RequestError for a malformed request or a wrong signature.
         """
         try:
             request = x509.load_pem_x509_csr(self.csr_pem)
@@ -36,7 +36,7 @@ class SignedRequest:
 
 
 class OwnKey:
-    """A key that was made in this process, so there is nothing to prove to an issuer in it.
+    """A key made in this process, without need of a proof for an issuer in the same process.
 
     Signing and verifying a request would add half of the cost of a certificate.
     """

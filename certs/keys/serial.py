@@ -23,7 +23,8 @@ def serial_text(number: int) -> str:
 def read_serial(text: str) -> str:
     """Parse a serial in common notations (upper case, colons, `0x`, leading zeros) into ours.
 
-    Raises RequestError for anything that is not one hexadecimal number.
+    For example, `3F:9A:02`, `0x3f9a02` and `003f9a02` give `3f9a02`. Raises RequestError for anything else
+    than one hexadecimal number.
     """
     plain = text.strip().lower().replace(":", "")
     if _WRITTEN.fullmatch(plain) is None or len(plain) > 64:

@@ -1,7 +1,7 @@
-"""Signing requests (PKCS#10) of strangers: a public key, and the proof that they have the private one.
+"""Signing requests (PKCS#10) of strangers: a public key, and the proof of possession of the private one.
 
 Names, extensions and attributes of a request are ignored, because the identity is decided elsewhere. Our own
-requests, for keys that stay where they are made, contain no name.
+requests, for keys made by an agent, are without names.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from certs.keys.pem import UNREADABLE
 from certs.keys.proof_of_possession import written
 
 MOST_BYTES: Final = 16 * 1024
-"""Limit of a request's size: one with the longest accepted key is a tenth of it."""
+"""Limit of a request's size: ten times the size of a request with the longest accepted key."""
 
 LEAST_RSA_BITS: Final = 2048
 MOST_RSA_BITS: Final = 4096
@@ -28,7 +28,7 @@ _LEAST_EXPONENT: Final = 65537
 _MOST_EXPONENT: Final = 2**33 - 1
 """Limit of BoringSSL: the exponent decides the cost of verifying a stranger's signature."""
 CURVES: Final = ("secp256r1", "secp384r1")
-"""Curves with which BoringSSL, as built into Envoy and gRPC, lets a client sign its handshake."""
+"""Curves with which BoringSSL, as built into Envoy and gRPC, lets a client sign a handshake."""
 
 _RIGHT: Final = (
     f"must be ECDSA on P-256 or P-384, or RSA of {LEAST_RSA_BITS} to {MOST_RSA_BITS} bits with an exponent "
@@ -40,14 +40,14 @@ _DIGESTS: Final = (hashes.SHA256, hashes.SHA384, hashes.SHA512)
 
 @dataclass(frozen=True, slots=True)
 class SigningRequest:
-    """A request whose key can be certified; `key_digest` (SHA-256, hexadecimal) tells it from others."""
+    """A request with an acceptable key; `key_digest` (SHA-256, hexadecimal) identifies the key."""
 
     csr_pem: bytes = field(repr=False)
     key_digest: str
 
 
 def judged(der: bytes) -> SigningRequest:
-    """Return a request (DER) that may be signed. Raises RequestError with the accepted kinds.
+    """Return a parsed request (DER) if acceptable for signing. Raises RequestError with the accepted kinds.
 
     The key must be strong enough, and must have signed the request with a secure hash.
     """
@@ -112,7 +112,7 @@ def new_key() -> PrivateKey:
 
 
 def request_for(key: PrivateKey) -> bytes:
-    """Return a PKCS#10 request (DER) that proves a key and has an empty subject: the signer sets the names.
+    """Return a PKCS#10 request (DER) for a key, with an empty subject: the signer sets the names.
 
     Raises ValueError, without key material, for a key of another kind.
     """

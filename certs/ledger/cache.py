@@ -1,8 +1,9 @@
 """Cache of the ledger's entries, checked against SQLite's file change counter.
 
-SQLite counts in the file's header every transaction that changed the file, of any process (file format,
+SQLite counts in the file's header every transaction with a change of the file, of any process (file format,
 section 1.3.8). The counter is read without a lock and shows whether another process has written since.
-Entries that have not changed therefore cost no SQL statement.
+Unchanged entries are therefore returned without an SQL statement. For example, after a command has revoked a
+certificate, the server notices the higher counter at the next look-up.
 """
 
 import heapq
@@ -16,7 +17,7 @@ from typing import Final
 from certs.ledger.entry import LedgerEntry, Stamp, StampDetail
 
 AT_ONCE: Final = 10_000
-"""Limit of entries kept from one read of all: a ledger keeps the rows of proxies that are gone."""
+"""Limit of entries kept from one read of all: a ledger keeps the rows of former proxies."""
 
 _COUNTER: Final = slice(24, 28)
 """File change counter (SQLite's file format, 1.3.8), big-endian."""
@@ -32,7 +33,7 @@ In write-ahead mode the counter does not count transactions, so the cache is not
 class LedgerCache:
     """Entries read from the file at `path`, which is open in SQLite.
 
-    Any thread may call `current` at any time. All other methods are for the thread that holds the connection.
+    Any thread may call `current` at any time. All other methods are for the thread with the connection.
     """
 
     def __init__(self, path: Path) -> None:
@@ -44,7 +45,7 @@ class LedgerCache:
         self._version: int | None = None
 
     def close(self) -> None:
-        """Close the file; call it after SQLite's connection is closed.
+        """Close the file; only after SQLite's connection is closed.
 
         POSIX releases all locks of a process on a file when the process closes any descriptor of that file.
         """
@@ -54,7 +55,7 @@ class LedgerCache:
             self._file = None
 
     def current(self, serial: str) -> LedgerEntry | None:
-        """Return an entry as it is in the file now, or None if only a read can tell."""
+        """Return the present entry of the file, or None if a read is necessary."""
         # Check the counter before the entries: those of a change in between are newer, never older.
         counter = self._count()
         if counter is None or counter not in (self._counter, self._ours):
@@ -62,11 +63,11 @@ class LedgerCache:
         return self._entries.get(serial)
 
     def last(self, serial: str) -> LedgerEntry | None:
-        """Return an entry as it was when it was read last."""
+        """Return an entry as last read."""
         return self._entries.get(serial) or self._before.get(serial)
 
     def take(self, entry: LedgerEntry) -> None:
-        """Store an entry that was just read."""
+        """Store an entry just read."""
         self._entries[entry.serial] = entry
 
     def take_all(self, entries: Collection[LedgerEntry]) -> None:
@@ -75,7 +76,7 @@ class LedgerCache:
             self.take(each)
 
     def stamped(self, serial: str, noted: Mapping[Stamp, StampDetail]) -> None:
-        """Apply stamps that were just written."""
+        """Apply stamps just written."""
         for entries in (
             self._entries,
             self._before,
@@ -96,7 +97,7 @@ class LedgerCache:
 
     @contextmanager
     def writing(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """Write in one transaction: everything or nothing.
+        """Write in one transaction, as a whole or not at all.
 
         Cached entries stay valid until the transaction ends, although the counter in the file changes
         earlier, because the transaction excludes all other writers.
@@ -118,7 +119,7 @@ class LedgerCache:
             raise
 
     def wrote(self, connection: sqlite3.Connection) -> None:
-        """Read the counter after a write. If that fails, the next reader does it."""
+        """Read the counter after a write; on failure the next reader reads the counter."""
         try:
             with self.reading(connection):
                 pass
@@ -130,7 +131,7 @@ class LedgerCache:
     def _look(self, connection: sqlite3.Connection) -> None:
         """Drop cached entries if another process has written.
 
-        Call it in a transaction, in which no other can.
+        Call within a transaction, which excludes other writers.
         """
         # data_version changes when another connection has written, but not for writes of this one.
         (version,) = connection.execute("PRAGMA data_version").fetchone()
@@ -143,7 +144,7 @@ class LedgerCache:
         self._version, self._counter = version, counter
 
     def _count(self) -> int | None:
-        """Return the number of transactions in the file's header, or None if it is not valid."""
+        """Return the number of transactions in the file's header, or None if invalid."""
         if self._file is None:
             return None
         try:

@@ -1,9 +1,9 @@
-"""Contract of a ledger, for the code that issues, admits and revokes proxy certificates.
+"""Contract of a ledger, for the issuance, admission and revocation of proxy certificates.
 
 Each event of a certificate is a stamp on its entry. A stamp is remembered and counts from then on in this
-process; it is written together with others, or later if the disk refuses. `certs.ledger.sqlite` implements
-the contract with a file that the processes of one machine share. A ledger that several machines share would
-implement it too.
+process. The stamp is written together with others, or later if the disk refuses. `certs.ledger.sqlite`
+implements the contract with a file shared by the processes of one machine. A ledger shared by several
+machines would implement the contract too.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,11 +15,11 @@ from certs.ledger.entry import LedgerEntry
 from meshwright.mesh.identity import ProxyName
 
 Judge = Callable[[tuple[LedgerEntry, ...]], None]
-"""Function that gets all entries of a name, and raises if another certificate must not be issued for it."""
+"""Check with all entries of a name; raises if another certificate must not be issued for the name."""
 
 
 class UnwrittenError(StateError):
-    """Error for an event that holds in this process although the ledger could not be written.
+    """Error for an event that counts in this process although the ledger could not be written.
 
     `entry` is the entry with the event.
     """
@@ -32,24 +32,24 @@ class UnwrittenError(StateError):
 class Ledger(Protocol):
     """The record of issued, claimed, admitted and revoked proxy certificates. Thread-safe.
 
-    Several ledgers may be open on the same record, in processes that start and die at any time. All of them
-    see at their next call what one has written; if two set the same stamp, the first to write wins. A stamp
-    that is only remembered is invisible to the others, and is lost if the process dies. Only claims and
-    admissions can be lost so, because the proxy shows them again; an issued certificate never is.
-    Every method raises StateError if the record cannot be read. A call takes effect as a whole or not at all.
+    Several ledgers may be open on the same record, in processes starting and dying at any time. A write of
+    one ledger is visible to all others at their next call; if two set the same stamp, the first to write
+    wins. A remembered stamp is invisible to the others, and lost if the process dies. This can happen only to
+    claims and admissions, because the proxy shows them again, and never to an issued certificate. Every
+    method raises StateError for an unreadable record. A call takes effect as a whole or not at all.
     """
 
     @property
     def unwritten(self) -> int:
-        """Return the number of certificates with stamps that are not written yet."""
+        """Return the number of certificates with unwritten stamps."""
 
     def record(self, entry: LedgerEntry, judge: Judge | None = None) -> None:
-        """Add an entry and write it, so that the ledger knows a certificate before its holder does.
+        """Write a new entry, so the ledger knows a certificate before the holder gets the certificate.
 
-        `judge` is called in the same transaction, so nothing of this name can be revoked between the check
-        and the write. If it raises, the entry is not added.
-        Raises StateError if the serial exists already, in any process, because serials are unique. Raises
-        StateError also if the entry cannot be written; it is not added then.
+        `judge` is called in the same transaction, so a revocation for this name between the check and the
+        write is impossible. If `judge` raises, the entry is not added. Raises StateError if the serial exists
+        already, in any process, because serials are unique. Raises StateError also if writing fails; the
+        entry is not added then.
         """
 
     def entry(self, serial: str) -> LedgerEntry | None:
@@ -69,32 +69,31 @@ class Ledger(Protocol):
     def entries_of_all(self, names: Iterable[ProxyName]) -> tuple[LedgerEntry, ...]:
         """Return the entries of these proxies, sorted as in `entries`.
 
-        It costs little more than one proxy.
+        The cost is little more than for one proxy.
         """
 
     def first(self) -> str | None:
-        """Return the serial of the certificate that was issued first, or None if the ledger is empty."""
+        """Return the serial of the first issued certificate, or None if the ledger is empty."""
 
     def last_issued_at(self) -> datetime | None:
         """Return the time of the newest issue, or None if the ledger is empty."""
 
     def authority(self) -> str | None:
-        """Return the fingerprint of the CA that signs the recorded certificates; None if unknown."""
+        """Return the fingerprint of the signing CA; None if unknown."""
 
     def name_authority(self, fingerprint: str) -> None:
-        """Record the CA that signs, unless one is recorded; if the disk is full, a later start does it.
+        """Record the signing CA, unless one is recorded; on a full disk, a later start records the CA.
 
-        Entries without a signer are attributed to it. They are older than the first program that recorded
-        signers.
+        Entries without a signer are attributed to this CA, because they are older than the record of signers.
         """
 
     def change_authority(self, fingerprint: str) -> None:
-        """Record that another CA signs from now on. Raises StateError if that cannot be written."""
+        """Record that another CA signs from now on. Raises StateError if writing fails."""
 
     def claim(self, serial: str, now: datetime, address: str = "") -> LedgerEntry:
         """Record the first connection with a certificate, from which address, and return the entry.
 
-        Only the first claim is recorded, and none on a revoked certificate: check the state of the entry. The
+        Only the first claim is recorded, and only on a valid certificate: check the state of the entry. The
         call does not wait for the disk; the claim is written with the next admissions. Raises RequestError
         for an unknown serial.
         """
@@ -105,21 +104,21 @@ class Ledger(Protocol):
     def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
         """Record that these proxies acknowledged their first listeners, and write everything remembered.
 
-        Each claimed certificate of the proxies is stamped that is not revoked and has no such stamp. Unknown
-        proxies are ignored. After a failed write only `write_unwritten` tries again, so that callers do not
-        wait for a disk that is broken.
+        Each claimed certificate of the proxies gets one stamp, unless it is revoked. Unknown proxies are
+        ignored. After a failed write only `write_unwritten` tries again, so callers do not wait for a broken
+        disk.
         """
 
     def revoke(self, serial: str, now: datetime, why: str = "") -> LedgerEntry:
-        """Revoke a certificate, write that with the reason, and return its entry; repeating changes nothing.
+        """Revoke a certificate with the reason, write the entry, and return it; idempotent.
 
-        The serial may be in any notation that `certs.keys.serial.read_serial` accepts. Raises RequestError
-        for an unknown serial, with the nearest ones; UnwrittenError if the revocation could not be written
-        and holds only while this ledger is open.
+        The serial may be in any notation accepted by `certs.keys.serial.read_serial`, for example `3F:9A:02`.
+        Raises RequestError for an unknown serial, with the nearest ones; UnwrittenError if the writing
+        failed, and the revocation counts only while this ledger is open.
         """
 
     def write_unwritten(self) -> None:
-        """Write everything remembered. Raises StateError as long as that is not possible."""
+        """Write everything remembered. Raises StateError as long as writing fails."""
 
 
 def unknown(serial: str, near: Iterable[tuple[str, str]]) -> RequestError:

@@ -1,4 +1,4 @@
-"""One proxy certificate in a ledger, and the stamps that it can get. Values only."""
+"""One proxy certificate in a ledger with the possible stamps. A pure module."""
 
 import enum
 import hashlib
@@ -14,7 +14,7 @@ SEEN_EVERY: Final = timedelta(minutes=15)
 """Shortest time between two SEEN stamps: each is a write, and there are many proxies."""
 
 MOST_WORDS: Final = 200
-"""Limit of the text of a stamp, in characters: a row that grows must fit on a full disk too."""
+"""Limit of the text of a stamp, in characters: a growing row must fit on a full disk too."""
 
 _DIGITS: Final = 32
 
@@ -55,9 +55,9 @@ def one_line(words: str) -> str:
 
 
 def proof_line(shown: str) -> str:
-    """Return the id that a proxy has joined with in stored form: one line that is still unique.
+    """Return a joining proof's id in stored form: one line, still unique.
 
-    A text that had to be changed or cut ends with a digest of the original.
+    A changed or cut text ends with a digest of the original.
     """
     line = one_line(shown)
     if line == shown:
@@ -70,14 +70,14 @@ def proof_line(shown: str) -> str:
 class LedgerEntry:
     """One proxy certificate. Times are whole seconds in UTC.
 
-    - `claimed_at`, `claimed_from`: time of the first stream, and its address; kept after the connection ends.
-    - `admitted_at`: time at which the proxy acknowledged its first listeners; kept as well.
+    - `claimed_at`, `claimed_from`: time of the first stream, and the address; kept after the connection ends.
+    - `admitted_at`: time of the first ACK of listeners; kept as well.
     - `claim_by`: deadline of the first connection, or None.
-    - `seen_at`: last time at which it was seen in use after the claim.
-    - `signer`: fingerprint of the root that signed it.
-    - `term`: lifetime that was requested, and is used again for renewals; None for the default.
-    - `joined_by`: kind of proof by which its holder joined, with an id that is not secret; empty without
-      proof.
+    - `seen_at`: last time of use after the claim.
+    - `signer`: fingerprint of the signing root.
+    - `term`: requested lifetime, used again for renewals; None for the default.
+    - `joined_by`: kind of the holder's joining proof, with an id without secrets, for example `token 4f1c`;
+      empty without proof.
     """
 
     serial: str
@@ -108,7 +108,7 @@ class LedgerEntry:
         term: timedelta | None = None,
         joined_by: str = "",
     ) -> Self:
-        """Return the entry of a certificate issued `now`; `claim_within` bounds its first connection."""
+        """Return the entry of a certificate issued `now`; `claim_within` bounds the first connection."""
         at = now.replace(microsecond=0)
         claim_by = None if claim_within is None else at + claim_within
         return cls(
@@ -125,31 +125,31 @@ class LedgerEntry:
 
     @property
     def state(self) -> LedgerState:
-        """Return the state; a revoked certificate is REVOKED whether it was claimed or not."""
+        """Return the state; a revoked certificate is REVOKED, claimed or not."""
         if self.revoked_at is not None:
             return LedgerState.REVOKED
         return LedgerState.ISSUED if self.claimed_at is None else LedgerState.CLAIMED
 
     @property
     def last_seen(self) -> datetime | None:
-        """Return when it was last seen in use, with a precision of SEEN_EVERY; None before the claim."""
+        """Return the time of the last use, with a precision of SEEN_EVERY; None before the claim."""
         return self.seen_at or self.claimed_at
 
     def unclaimed_too_long(self, now: datetime) -> bool:
-        """Return whether the deadline of its first connection has passed without a claim."""
+        """Return whether the deadline of the first connection has passed without a claim."""
         return self.state is LedgerState.ISSUED and self.claim_by is not None and now > self.claim_by
 
     def in_force(self, now: datetime) -> bool:
-        """Return whether its holder is let in.
+        """Return whether the holder is admitted.
 
-        Neither revoked nor expired, nor left unclaimed for too long.
+        Refused are revoked, expired and too long unclaimed certificates.
         """
         return self.revoked_at is None and now <= self.not_after and not self.unclaimed_too_long(now)
 
     def takes(self, stamp: Stamp, now: datetime) -> bool:
         """Return whether a stamp must be set now.
 
-        Each but SEEN only once, and none on a revoked certificate.
+        SEEN is set again and again, others only once, and all only before the revocation.
         """
         if self.revoked_at is not None:
             return False
@@ -158,7 +158,7 @@ class LedgerEntry:
         return getattr(self, stamp) is None
 
     def stamped(self, noted: Mapping[Stamp, StampDetail]) -> "LedgerEntry":
-        """Return the entry with these stamps, without those that it does not take."""
+        """Return the entry with these stamps, as far as `takes` allows."""
         if self.revoked_at is not None:
             return self
         claimed, admitted = noted.get(Stamp.CLAIMED), noted.get(Stamp.ADMITTED)

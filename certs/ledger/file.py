@@ -1,4 +1,4 @@
-"""File of the ledger: its schema, and the time that statements wait for its lock."""
+"""File of the ledger: the schema, and the time to wait for the lock."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from typing import Final
 from certs.state.database import Schema, open_private
 
 _PATIENCE_SECONDS: Final = 0.25
-"""Default wait for another process that holds the lock; short, because the caller may be the event loop."""
+"""Default wait for the lock of another process; short, because the caller may be the event loop."""
 
 # Times are whole seconds since 1970, UTC.
 SCHEMA: Final = Schema(

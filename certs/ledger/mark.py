@@ -1,9 +1,10 @@
-"""High-water mark of revocations, in a file beside the ledger: it shows that an older one was put back.
+"""High-water mark of revocations, in a file beside the ledger: detects an older ledger put back.
 
-The ledger counts its revoked certificates, and that number never falls, because rows are kept for good. The
-mark is the highest number there ever was. It is not part of a backup: a ledger that counts fewer than its
-mark has forgotten revocations. The file is made with the ledger, and the number is written in place and with
-a fixed width, so that it can be raised on a full disk.
+The number of revoked certificates in the ledger never falls, because rows are kept for good. The mark is the
+highest number ever. The mark is not part of a backup: a ledger with fewer revocations than the mark has lost
+some. The file is made with the ledger, and the number is written in place and with a fixed width, so raising
+the number works on a full disk. For example, after a restore of a backup the ledger counts 11 revocations and
+the mark 12: one revocation is lost.
 """
 
 import os
@@ -30,7 +31,7 @@ class RevocationMark:
         self._missed = 0
 
     def read(self) -> int:
-        """Return the highest number of revocations there ever was, 0 if none is noted. Raises StateError."""
+        """Return the highest number of revocations ever, 0 without a record. Raises StateError."""
         content = files.read(self.path)
         if content is None or not content.strip():
             return 0
@@ -44,10 +45,10 @@ class RevocationMark:
             ) from None
 
     def raise_to(self, count: int) -> None:
-        """Note a number of revocations, unless a higher one is noted; log once if it cannot be written.
+        """Record a number of revocations, unless a higher one is recorded; log once if writing fails.
 
-        A count of 0 only makes the file, if it does not exist. A revocation must not fail because of the
-        mark, because the ledger has the revocation.
+        A count of 0 only makes a missing file. A revocation must not fail because of the mark, because the
+        ledger has the revocation.
         """
         try:
             if self._holds(count):

@@ -1,4 +1,4 @@
-"""Stamps that count already, and their way into the ledger's file."""
+"""Stamps with effect before they are written, and their way into the ledger's file."""
 
 import sqlite3
 import threading
@@ -15,10 +15,10 @@ NOTHING: Final[Mapping[Stamp, StampDetail]] = MappingProxyType({})
 
 
 class PendingEntries:
-    """Stamps that are remembered and not written yet.
+    """Stamps remembered and not written yet.
 
-    Any thread may add and look up stamps, also during a write; neither waits for the disk. `failing` is True
-    after an attempt to write all of them has failed.
+    Any thread may add and look up stamps, also during a write, without waiting for the disk. `failing` is
+    True after an attempt to write all of them has failed.
     """
 
     def __init__(self, seen: LedgerCache) -> None:
@@ -31,7 +31,7 @@ class PendingEntries:
         return len(self._noted)
 
     def note(self, entry: LedgerEntry, stamp: Stamp, said: StampDetail) -> None:
-        """Remember a stamp, if the entry takes it."""
+        """Remember a stamp, if the entry takes the stamp."""
         with self._lock:
             noted = self._noted.get(entry.serial, {})
             if entry.stamped(noted).takes(stamp, said.at):
@@ -42,22 +42,24 @@ class PendingEntries:
         return self._noted.get(serial, NOTHING)
 
     def on(self, entry: LedgerEntry, before: Mapping[Stamp, StampDetail] = NOTHING) -> LedgerEntry:
-        """Return an entry with its remembered stamps, and with those from `before` the look-up.
+        """Return an entry with the remembered stamps, and the stamps from `before` the look-up.
 
-        Another thread may write the stamps between the look-up and this call. They are then neither in the
-        entry nor remembered, so the caller passes the stamps that it saw before.
+        Another thread may write the stamps between the look-up and this call. They are then missing in both,
+        so the caller passes the stamps seen before.
         """
         noted = {**before, **self.noted(entry.serial)}
         return entry.stamped(noted) if noted else entry
 
     def write_all(self, connection: sqlite3.Connection) -> None:
         """Write all stamps in one transaction, or on a full disk one certificate at a time."""
+        # True until the end, so errors of any kind leave it True.
         self.failing = True
         try:
             self._write(connection, tuple(self._noted))
         except sqlite3.OperationalError as error:
             if not is_full(error):
                 raise
+            # A smaller transaction may still fit on the disk.
             for serial in tuple(self._noted):
                 self._write(connection, (serial,))
         self.failing = False
@@ -89,7 +91,7 @@ class PendingEntries:
         self._seen.wrote(connection)
 
     def _forget(self, serial: str, written: dict[Stamp, StampDetail]) -> None:
-        """Remove the written stamps, but not those that were added during the write."""
+        """Remove the written stamps, and keep the stamps added during the write."""
         with self._lock:
             left = {
                 stamp: said for stamp, said in self._noted[serial].items() if said is not written.get(stamp)

@@ -1,8 +1,7 @@
 """Progress of a proxy, derived from the entries of all its certificates.
 
-Progress is permanent. It is lost only if, after a revocation, none of the certificates is left that were in
-force at that moment; a new certificate then starts from the beginning. A certificate that was issued while
-another one was in force inherits its progress.
+Progress is permanent. The exception is a revocation of the last certificate in force; a new certificate then
+starts from the beginning. A certificate issued while another one was in force inherits the progress.
 """
 
 import enum
@@ -18,7 +17,7 @@ _FOREVER: Final = datetime.max.replace(tzinfo=UTC)
 class Progress(enum.IntEnum):
     """Progress of a proxy: NEW, then AUTHENTICATED with a certificate, then READY with listeners.
 
-    REVOKED: the certificate that let it in was revoked, and it has not connected with another one.
+    REVOKED: the admitted certificate was revoked, and the proxy has not connected with another one.
     """
 
     REVOKED = -1
@@ -40,7 +39,7 @@ def progress(entries: Iterable[LedgerEntry]) -> Progress:
 
 
 def _is_revoked(entries: Iterable[LedgerEntry]) -> bool:
-    """Return whether the last certificate in force was revoked, and no later one has been used.
+    """Return whether the last certificate in force was revoked, without use of a later one.
 
     The result depends on the entries alone, not on the current time.
     """
@@ -53,7 +52,7 @@ def _is_revoked(entries: Iterable[LedgerEntry]) -> bool:
 
 
 def _lasts(entries: Iterable[LedgerEntry], reached: Callable[[LedgerEntry], bool]) -> bool:
-    """Return whether there was always a certificate in force since one that `reached` the state."""
+    """Return whether there was always a certificate in force since one with `reached` state."""
     known = list(entries)
     until = max((_end(entry) for entry in known if reached(entry)), default=None)
     if until is None:

@@ -1,7 +1,7 @@
-"""Replacement of a lost ledger: it admits no proxy, and collects the certificates that proxies show.
+"""Replacement of a lost ledger: refuses every proxy, and collects the certificates shown by proxies.
 
-Such a certificate is signed by our root, so it belongs to a proxy. Whether it was revoked is not known any
-more, so an administrator confirms each of them.
+Such a certificate is signed by our root, so belongs to a proxy. A revocation would be lost, so an
+administrator confirms each certificate.
 """
 
 import threading
@@ -24,12 +24,12 @@ REBUILT: Final = (
 )
 
 MOST: Final = 100_000
-"""Limit of collected candidates; more proxies than that are confirmed in several rounds."""
+"""Limit of collected candidates; more proxies are confirmed in several rounds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A certificate that a proxy has shown, with its last address, and whether it is confirmed."""
+    """A certificate shown by a proxy, with the last address, and whether the certificate is confirmed."""
 
     name: ProxyName
     serial: str
@@ -43,11 +43,11 @@ class Candidate:
 
 
 class RebuildingLedger:
-    """Ledger during the rebuild: it knows no certificate and records none. Thread-safe.
+    """Ledger during the rebuild, without entries and without recording any. Thread-safe.
 
     Confirmed entries are written to `kept`, which becomes the ledger afterwards. `signer_of` returns the
-    fingerprint of the root that signed a certificate. A certificate whose lifetime differs from `usual` keeps
-    that lifetime when it is renewed.
+    fingerprint of a certificate's signing root. A certificate with another lifetime than `usual` keeps the
+    lifetime at renewals.
     """
 
     def __init__(self, kept: Ledger, signer_of: Callable[[bytes], str], usual: timedelta) -> None:
@@ -58,7 +58,7 @@ class RebuildingLedger:
         self._lock = threading.Lock()
 
     def show(self, shown: PeerCertificate, pem: bytes, address: str, now: datetime) -> None:
-        """Collect a certificate that was refused because the ledger is missing.
+        """Collect a certificate refused because of the missing ledger.
 
         Does not wait for the disk.
         """
@@ -81,9 +81,9 @@ class RebuildingLedger:
         return tuple(sorted(known.values(), key=lambda each: (each.name, each.serial)))
 
     def confirm(self, serial: str) -> Candidate:
-        """Write a candidate to the new ledger as claimed and admitted; repeating changes nothing.
+        """Write a candidate to the new ledger as claimed and admitted; idempotent.
 
-        Raises RequestError for a serial that no proxy has shown, StateError if the ledger cannot be written.
+        Raises RequestError for a serial not shown by any proxy, StateError if the ledger cannot be written.
         """
         wanted = read_serial(serial)
         if (entry := self._kept.entry(wanted)) is not None:
@@ -101,7 +101,7 @@ class RebuildingLedger:
 
     @property
     def unwritten(self) -> int:
-        """Return 0: no stamps are remembered here."""
+        """Return 0, because stamps are not remembered here."""
         return 0
 
     def record(self, entry: LedgerEntry, judge: Judge | None = None) -> None:
@@ -132,15 +132,15 @@ class RebuildingLedger:
         """Return None: no certificate is known."""
 
     def authority(self) -> str | None:
-        """Return the CA that signs, as recorded in the new ledger."""
+        """Return the signing CA, as recorded in the new ledger."""
         return self._kept.authority()
 
     def name_authority(self, fingerprint: str) -> None:
-        """Record the CA that signs in the new ledger."""
+        """Record the signing CA in the new ledger."""
         self._kept.name_authority(fingerprint)
 
     def change_authority(self, fingerprint: str) -> None:
-        """Raise StateError: the proxies that a change of the root affects are not known."""
+        """Raise StateError: the proxies affected by a change of the root are not known."""
         raise _refused(fingerprint)
 
     def claim(self, serial: str, now: datetime, address: str = "") -> LedgerEntry:
@@ -152,18 +152,18 @@ class RebuildingLedger:
         raise _refused(serial, now)
 
     def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
-        """Do nothing: no proxy is known."""
+        """Ignore the call, because all proxies are unknown."""
 
     def revoke(self, serial: str, now: datetime, why: str = "") -> LedgerEntry:
-        """Raise StateError: a certificate that is not confirmed is refused after the rebuild anyway."""
+        """Raise StateError: an unconfirmed certificate is refused after the rebuild anyway."""
         raise _refused(serial, now, why)
 
     def write_unwritten(self) -> None:
-        """Do nothing: no stamps are remembered here."""
+        """Ignore the call, because stamps are not remembered here."""
 
 
 def _refused(*asked: object) -> StateError:
-    """Return the error for calls that need to know the issued certificates."""
+    """Return the error for calls in need of the issued certificates."""
     del asked
     return StateError(REBUILT)
 

@@ -16,7 +16,7 @@ _Row = tuple[
 ]
 
 _NEAR: Final = 5
-"""Number of serials that an error names."""
+"""Number of serials named in an error."""
 
 _COLUMNS: Final = (
     "serial, common_name, uuid, issued_at, not_after, claimed_at, revoked_at, admitted_at, "
@@ -32,7 +32,7 @@ _OF_NAMES: Final = (
 _SORTED: Final = "ORDER BY common_name, issued_at, serial"
 
 AT_ONCE: Final = 500
-"""Limit of serials per UPDATE: SQLite looks for each text in the JSON from its beginning."""
+"""Limit of serials per UPDATE: SQLite searches the JSON from the beginning for each text."""
 
 _WORDS: Final = {Stamp.CLAIMED: "claimed_from", Stamp.REVOKED: "revoked_why"}
 """Columns of the texts of stamps."""
@@ -64,7 +64,7 @@ def insert(connection: sqlite3.Connection, entry: LedgerEntry) -> None:
 
 
 def stamp(connection: sqlite3.Connection, which: Stamp, noted: Mapping[str, StampDetail]) -> None:
-    """Set a stamp on these serials, as far as their rows still take it.
+    """Set a stamp on these serials, as far as their rows still take the stamp.
 
     Another process may have written the rows meanwhile. One statement covers all stamps of a second, up to
     AT_ONCE: after each statement and each row Python may switch to another thread.
@@ -106,7 +106,7 @@ def every(connection: sqlite3.Connection) -> Iterator[LedgerEntry]:
 
 
 def first(connection: sqlite3.Connection) -> str | None:
-    """Return the serial that was issued first, or None."""
+    """Return the first issued serial, or None."""
     query = "SELECT serial FROM proxy_certificates ORDER BY issued_at, serial LIMIT 1"
     row = connection.execute(query).fetchone()
     return None if row is None else str(row[0])
@@ -119,16 +119,16 @@ def last_issued_at(connection: sqlite3.Connection) -> datetime | None:
 
 
 def revocations(connection: sqlite3.Connection) -> int:
-    """Return the number of revoked certificates. It never falls, because rows are kept for good."""
+    """Return the number of revoked certificates, which never falls because rows are kept for good."""
     query = "SELECT count(*) FROM proxy_certificates WHERE revoked_at IS NOT NULL"
     (count,) = connection.execute(query).fetchone()
     return int(count)
 
 
 def near(connection: sqlite3.Connection, serial: str) -> list[tuple[str, str]]:
-    """Return serials that may have been meant, with their names.
+    """Return serials similar to an unknown one, with their names.
 
-    Those with the same prefix, or the newest.
+    These are the serials with the same prefix of 6 digits, or else the newest ones.
     """
     query = "SELECT serial, common_name FROM proxy_certificates "
     order = f"ORDER BY issued_at DESC, serial LIMIT {_NEAR}"
@@ -137,7 +137,7 @@ def near(connection: sqlite3.Connection, serial: str) -> list[tuple[str, str]]:
 
 
 def seconds(moment: datetime) -> int:
-    """Return a time as rows store it: whole seconds since 1970, UTC."""
+    """Return a time in the form of rows: whole seconds since 1970, UTC."""
     return int(moment.timestamp())
 
 

@@ -1,4 +1,4 @@
-"""Ledger in one SQLite file of the state directory, shared by the server and the commands on its machine."""
+"""Ledger in one SQLite file of the state directory, shared by the server and commands on the same machine."""
 
 import sqlite3
 import threading
@@ -23,7 +23,7 @@ from meshwright.mesh.identity import ProxyName
 
 
 class SqliteLedger:
-    """An open ledger; it implements `certs.ledger.contract.Ledger`."""
+    """An open ledger, implementing `certs.ledger.contract.Ledger`."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
@@ -36,9 +36,9 @@ class SqliteLedger:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open the ledger at `path` (0600); create the file and its directory if they are missing.
+        """Open the ledger at `path` (0600); create a missing file or directory.
 
-        Raises StateError for a file that is not a ledger, or that a newer program has written.
+        Raises StateError for a file of another kind, or written by a newer program.
         """
         connection = open_file(path)
         try:
@@ -51,8 +51,8 @@ class SqliteLedger:
     def close(self) -> None:
         """Write the remaining stamps if possible, and close the file. Later calls raise StateError.
 
-        Waits for a thread that executes a statement, because closing SQLite's connection under it would crash
-        the process.
+        Waits for running statements of other threads, because closing SQLite's connection under a statement
+        would crash the process.
         """
         with suppress(StateError), self._statements() as connection, waiting(connection, BUSY_SECONDS):
             self._unwritten.write_all(connection)
@@ -71,11 +71,11 @@ class SqliteLedger:
 
     @property
     def unwritten(self) -> int:
-        """Return the number of certificates with stamps that are not written yet."""
+        """Return the number of certificates with unwritten stamps."""
         return len(self._unwritten)
 
     def record(self, entry: LedgerEntry, judge: Judge | None = None) -> None:
-        """Add an entry and write it, unless `judge` raises. Raises StateError for a serial that exists."""
+        """Write a new entry, unless `judge` raises. Raises StateError for an existing serial."""
         with self._statements() as connection, waiting(connection, BUSY_SECONDS):
             with self._seen.writing(connection):
                 if judge is not None:
@@ -84,10 +84,10 @@ class SqliteLedger:
             self._seen.wrote(connection)
 
     def entry(self, serial: str) -> LedgerEntry | None:
-        """Return the entry of a serial, or None; reads the file only if it may have changed.
+        """Return the entry of a serial, or None; reads the file only after a possible change.
 
         The caller is the event loop, which must not wait. So the last known entry is returned while another
-        process holds the lock, and a cached entry does not wait for a thread that writes.
+        process holds the lock, and a cached entry does not wait for a writing thread.
         """
         noted = self._unwritten.noted(serial)
         found = self._seen.current(serial)
@@ -114,7 +114,7 @@ class SqliteLedger:
             return tuple(map(self._unwritten.on, rows.by_names(connection, names)))
 
     def first(self) -> str | None:
-        """Return the serial of the certificate that was issued first, or None if the ledger is empty."""
+        """Return the serial of the first issued certificate, or None if the ledger is empty."""
         with self._statements() as connection:
             return rows.first(connection)
 
@@ -124,14 +124,14 @@ class SqliteLedger:
             return rows.last_issued_at(connection)
 
     def authority(self) -> str | None:
-        """Return the fingerprint of the CA that signs the recorded certificates; None if unknown."""
+        """Return the fingerprint of the signing CA; None if unknown."""
         with self._statements() as connection, suppress(sqlite3.OperationalError):  # no table: an old ledger
             row = connection.execute("SELECT fingerprint FROM authority").fetchone()
             return None if row is None else str(row[0])
         return None
 
     def name_authority(self, fingerprint: str) -> None:
-        """Record the CA that signs, unless one is recorded; if the disk is full, a later start does it."""
+        """Record the signing CA, unless one is recorded; on a full disk, a later start records the CA."""
         with self._statements() as connection, suppress(sqlite3.OperationalError):
             connection.execute(
                 "INSERT INTO authority SELECT ? WHERE NOT EXISTS (SELECT 1 FROM authority)", (fingerprint,)
@@ -142,7 +142,7 @@ class SqliteLedger:
             )
 
     def change_authority(self, fingerprint: str) -> None:
-        """Record that another CA signs from now on. Raises StateError if that cannot be written."""
+        """Record that another CA signs from now on. Raises StateError if writing fails."""
         with self._statements() as connection:
             connection.execute("UPDATE authority SET fingerprint = ?", (fingerprint,))
 
@@ -187,7 +187,7 @@ class SqliteLedger:
             return self._unwritten.on(self._known(connection, entry.serial))
 
     def forgotten(self) -> int:
-        """Return the number of revocations that this ledger lacks because an older file was put in its place.
+        """Return the number of lost revocations, if an older file was put in place of the ledger.
 
         Raises StateError.
         """
@@ -195,17 +195,18 @@ class SqliteLedger:
             return max(0, self._mark.read() - rows.revocations(connection))
 
     def note_revocations(self) -> None:
-        """Raise the mark to the current number of revocations, including those of older programs."""
+        """Raise the mark to the current number of revocations, including revocations by older programs."""
         with self._statements() as connection:
             self._mark.raise_to(rows.revocations(connection))
 
     def write_unwritten(self) -> None:
-        """Write everything remembered. Raises StateError as long as that is not possible."""
+        """Write everything remembered. Raises StateError as long as writing fails."""
         with self._statements() as connection:
             self._unwritten.write_all(connection)
             self._mark.raise_to(rows.revocations(connection))
 
     def _remember(self, serial: str, stamp: Stamp, said: StampDetail) -> LedgerEntry:
+        # Stamps before the entry: another thread may write them in between (see `PendingEntries.on`).
         noted = self._unwritten.noted(serial)
         entry = self._seen.current(serial)
         if entry is None:
@@ -239,7 +240,7 @@ class SqliteLedger:
             return found
 
     def _known(self, connection: sqlite3.Connection, serial: str) -> LedgerEntry:
-        """Return the entry of a serial from the file. Raises RequestError if it is unknown."""
+        """Return the entry of a serial from the file. Raises RequestError for an unknown serial."""
         entry = self._see(connection, serial)
         if entry is None:
             raise unknown(serial, rows.near(connection, serial))

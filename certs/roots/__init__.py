@@ -1,14 +1,13 @@
 """The rotation of the mesh's root while the mesh is running.
 
-A root cannot be replaced at once: a proxy that does not trust the new root would refuse its peers and the
-control plane. So the change has three stages, and each begins only when no proxy and no part of the server
-blocks it.
+A root cannot be replaced at once: a proxy without trust in the new root would refuse peers and the control
+plane. So the change has three stages, and each begins only when all proxies and all parts of the server are
+ready.
 - `rotation`: the stages as a value. Start here.
-- `evidence`, `proxy_evidence`, `status`: what each proxy and the server trust and show, and which of them
-  block the next stage.
+- `evidence`, `proxy_evidence`, `status`: the roots that each proxy and the server trust and show, and the
+  parties that block the next stage.
 - `rotation_file`: the folders and `rotation.json`, recovered after a crash.
-- `authority`, `succeeding_authority`: the Authority that signs meanwhile.
-- `declared_roots`, `secrets`: roots that MeshRootCertificate objects declare.
-The package never asks a proxy: the roots that proxies trust and the certificates that they present are
-arguments.
+- `authority`, `succeeding_authority`: the Authority during the change.
+- `declared_roots`, `secrets`: roots declared by MeshRootCertificate objects. The package never asks a proxy:
+  the roots trusted by proxies and the certificates presented by them are arguments.
 """

@@ -17,7 +17,7 @@ from meshwright.mesh.names import TrustDomain
 
 
 class ChangingAuthority:
-    """An Authority whose root can be changed while other threads use it.
+    """An Authority with a root that can be changed while other threads use the Authority.
 
     `rotation` is the change under way, or None. Steps are for one caller at a time.
     """
@@ -31,32 +31,32 @@ class ChangingAuthority:
 
     @classmethod
     def open(cls, state: Path, trust_domain: TrustDomain, now: datetime, seal: Seal = PLAIN) -> Self:
-        """Open the CA of a state directory, with the change of its root if there is one."""
+        """Open the CA of a state directory, with any change of the root under way."""
         return cls(state, trust_domain, now, seal)
 
     @property
     def trust_domain(self) -> TrustDomain:
-        """Return the trust domain of the identities that it certifies."""
+        """Return the trust domain of the certified identities."""
         return self._trust_domain
 
     @property
     def fingerprint(self) -> str:
-        """Return the fingerprint of the root that signs."""
+        """Return the fingerprint of the signing root."""
         return self._signer.fingerprint
 
     @property
     def other(self) -> str:
-        """Return the fingerprint of the root that does not sign; empty without a change."""
+        """Return the fingerprint of the root beside the signing one; empty without a change."""
         return "" if self.rotation is None else self.rotation.other
 
     @property
     def leaving(self) -> str:
-        """Return the fingerprint of the root that is replaced next; the signing root without a change."""
+        """Return the fingerprint of the root to be replaced next; the signing root without a change."""
         return self.fingerprint if self.rotation is None else self.rotation.leaving
 
     @property
     def not_after(self) -> datetime:
-        """Return the end of the root that signs."""
+        """Return the end of the signing root."""
         return self._signer.not_after
 
     def trust_bundle(self) -> bytes:
@@ -64,7 +64,7 @@ class ChangingAuthority:
         return self._trusted.pem
 
     def signing_bundle(self) -> bytes:
-        """Return the root that signs, as PEM."""
+        """Return the signing root, as PEM."""
         return self._signer.trust_bundle()
 
     def trusts(self, signer: str) -> bool:
@@ -77,7 +77,7 @@ class ChangingAuthority:
         return signer in ((self.fingerprint,) if self.rotation is None else self.rotation.trusted)
 
     def signer_of(self, chain_pem: bytes) -> str:
-        """Return the fingerprint of the root, of the two, that signed a certificate.
+        """Return the fingerprint of the root, one of the two, above a certificate.
 
         Empty for another root.
         """
@@ -96,11 +96,11 @@ class ChangingAuthority:
         return self._bundles.get(bundle_digest, frozenset())
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
-        """Sign a request with the root that signs; see CertificateAuthority."""
+        """Sign a request with the signing root; see CertificateAuthority."""
         return self._signer.issue(request, now)
 
     def begin(self, now: datetime, since: datetime | None = None, root: Root | None = None) -> Rotation:
-        """Start a change to a new root, or to the one given; it is trusted from now on.
+        """Start a change to a new root, or to the given one, which is trusted from now on.
 
         `since` is the recorded begin of the stage, `now` by default. Raises StateError.
         """

@@ -1,8 +1,9 @@
-"""Next step of a root change when objects declare the roots, and the reason if it must wait. Pure.
+"""Next step of a root change when objects declare the roots, and the reason for waiting. A pure module.
 
 The objects declare the final state, and the stages of `certs.roots.rotation` lead there: a root declared
-beside the signing one is trusted first. It signs once the other may not sign any more, and the other is
-trusted until no object declares it.
+beside the signing one is trusted first. The declared root signs once the other may not sign any more, and the
+other is trusted until the last object declaring it is deleted. For example, objects A (active, signing) and B
+(passive): B becomes trusted. Then A is set to passive and B to active: B signs.
 """
 
 import enum
@@ -14,9 +15,9 @@ from certs.roots.rotation import Fingerprint, Rotation, Stage
 
 @dataclass(frozen=True, slots=True)
 class DeclaredRoot:
-    """A declared root: the `name` of its Secret, and its fingerprint, None if it must be created.
+    """A declared root: the `name` of the Secret, and the fingerprint, None before the creation.
 
-    `signs` is True if it may sign; otherwise it is only trusted.
+    `signs` is True for a root allowed to sign; otherwise the root is only trusted.
     """
 
     name: str
@@ -38,9 +39,9 @@ Declared = Sequence[DeclaredRoot]
 def next_act(
     rotation: Rotation | None, signer: Fingerprint, declared: Declared
 ) -> ChangeAction | DeclaredRoot | None:
-    """Return the next action: the root to start a change to, or an action on the change; None for nothing.
+    """Return the next action: the root to start a change to, or an action on the change; None to wait.
 
-    If no root may sign, nothing is done and the current one continues to sign.
+    If all roots are only trusted, the current one continues to sign.
     """
     if declared and not any(root.signs for root in declared):
         return None
@@ -56,7 +57,7 @@ def next_act(
 
 
 def held(rotation: Rotation, declared: Declared) -> str:
-    """Return why the next stage must wait, as the end of a sentence; empty if it need not."""
+    """Return why the next stage must wait, as the end of a sentence; empty without such a reason."""
     if declared and not any(root.signs for root in declared):
         return (
             "none of the MeshRootCertificates is active, so no root would sign; set "
@@ -94,7 +95,7 @@ def state_of(root: Fingerprint | None, rotation: Rotation | None, signer: Finger
 
 
 def _begun(signer: Fingerprint, declared: Declared) -> DeclaredRoot | None:
-    """Return the root to change to: if the signing root may not sign, one that may."""
+    """Return the root to change to; with a signing root that may not sign, another one that may."""
     others = [root for root in declared if root.fingerprint != signer]
     if not _signs(declared, signer):
         others = [root for root in others if root.signs]

@@ -1,4 +1,4 @@
-"""Evidence of the roots that proxies and the server trust and show, and the parties that block a step."""
+"""Evidence of the roots trusted and shown by proxies and the server, and the parties blocking a step."""
 
 import enum
 from collections.abc import Iterable
@@ -11,15 +11,15 @@ from meshwright.mesh.identity import ProxyName
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Evidence about one proxy that has a certificate in force.
+    """Evidence about one proxy with a certificate in force.
 
-    - `mesh`: roots by which it verifies peers, as it has acknowledged; None if unknown since the server's
+    - `mesh`: roots for verifying peers, as acknowledged by the proxy; None if unknown since the server's
       start.
-    - `channel`: roots by which it verifies the control plane, as its agent has confirmed; None as above.
-    - `shown`: signers of the proxy certificates that it may show from now on.
-    - `service`: signer of the service certificate that it uses; None as above.
-    - `seen`: time of its last connection, None for never.
-    - `issued`: time at which its newest certificate was issued.
+    - `channel`: roots for verifying the control plane, as confirmed by the agent; None as above.
+    - `shown`: signers of the proxy certificates that may be shown from now on.
+    - `service`: signer of the service certificate in use; None as above.
+    - `seen`: time of the last connection, None for never.
+    - `issued`: time of issue of the newest certificate.
     """
 
     proxy: ProxyName
@@ -47,9 +47,9 @@ class BlockReason(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Holdout:
-    """A proxy that blocks the next step, with all reasons in the order of BlockReason.
+    """A proxy blocking the next step, with all reasons in the order of BlockReason.
 
-    `heard` is the last sign of it: a connection, or the issue of a certificate.
+    `heard` is the last sign of the proxy: a connection, or the issue of a certificate.
     """
 
     proxy: ProxyName
@@ -59,7 +59,7 @@ class Holdout:
 
 
 class Part(enum.StrEnum):
-    """Party that is not a proxy; OBJECTS are the objects that declare roots."""
+    """Party other than a proxy; OBJECTS are the objects declaring roots."""
 
     SERVER = "server"
     WEBHOOK = "webhook"
@@ -71,12 +71,11 @@ class Part(enum.StrEnum):
 class ServerEvidence:
     """Evidence about the server's own parts.
 
-    - `shown`: signers of the certificates that it shows; `trusted`: roots of the client certificates it
-      accepts.
-    - `webhook`: roots by which the API servers verify its webhook; None without a webhook, or if another
-      party configures it. `webhook_error` is why they could not be configured.
-    - `pods`: roots by which new pods verify the server, in every namespace; None if we do not distribute
-      them. `pods_error` is why that failed.
+    - `shown`: signers of the shown certificates; `trusted`: roots of accepted client certificates.
+    - `webhook`: roots for the API servers to verify the webhook; None without a webhook, or with a webhook
+      configured by another party. `webhook_error` is the reason for a failed configuration.
+    - `pods`: roots for new pods to verify the server, in every namespace; None without a distribution by us.
+      `pods_error` is the reason for a failed distribution.
     """
 
     shown: frozenset[Fingerprint]
@@ -89,7 +88,7 @@ class ServerEvidence:
 
 @dataclass(frozen=True, slots=True)
 class BlockingPart:
-    """A part of the server that blocks the next step; `said` is the error, if there was one."""
+    """A part of the server blocking the next step; `said` is the error, if any."""
 
     part: Part
     why: BlockReason
@@ -97,10 +96,11 @@ class BlockingPart:
 
 
 def behind(rotation: Rotation, ours: ServerEvidence) -> tuple[BlockingPart, ...]:
-    """Return the parts of the server that block the next step; all but the server itself can be given up.
+    """Return the parts of the server blocking the next step; all but the server itself can be given up.
 
-    The server follows in every stage: it must show certificates of the signer and trust the right roots. The
-    API servers must know the other root before it signs the webhook's certificate, and pods before they join.
+    The server follows in every stage: the server must show certificates of the signer and trust the right
+    roots. The API servers must know the other root before the webhook's certificate is signed below this
+    root, and pods before joining.
     """
     found = []
     if ours.shown != {rotation.signer} or ours.trusted != frozenset(rotation.trusted):
@@ -117,7 +117,7 @@ def behind(rotation: Rotation, ours: ServerEvidence) -> tuple[BlockingPart, ...]
 
 
 def holdouts(rotation: Rotation, proxies: Iterable[Evidence]) -> tuple[Holdout, ...]:
-    """Return the proxies that block the next step, by name, without those that were given up."""
+    """Return the proxies blocking the next step, sorted by name, without given-up ones."""
     found = (
         Holdout(each.proxy, _missing(rotation, each), each.seen, max(each.seen or each.issued, each.issued))
         for each in proxies
@@ -150,10 +150,11 @@ def _missing(rotation: Rotation, known: Evidence) -> tuple[BlockReason, ...]:
 
 
 def _goes_on(rotation: Rotation, known: Evidence, roots: frozenset[Fingerprint] | None) -> bool:
-    """Return whether a proxy may still trust the retiring root; a proxy that never connected does not.
+    """Return whether a proxy may still trust the retiring root; a proxy without any connection does not.
 
-    Without evidence since a restart it may: it followed to this stage, and will report. When a change is
-    aborted it need never have followed, and a proxy without an agent cannot report.
+    Without evidence since a restart the answer is True: the proxy followed to this stage, and will report. In
+    an aborted change the answer is False: the proxy need never have followed, and a proxy without an agent
+    cannot report.
     """
     if roots is None and rotation.aborted:
         return False
@@ -161,7 +162,7 @@ def _goes_on(rotation: Rotation, known: Evidence, roots: frozenset[Fingerprint] 
 
 
 def _follows(rotation: Rotation, roots: frozenset[Fingerprint] | None) -> bool:
-    """Return whether it trusts the signing root and not the other one."""
+    """Return whether a proxy trusts the signing root and not the other one."""
     return _has(roots, rotation.signer) and not _has(roots, rotation.other)
 
 

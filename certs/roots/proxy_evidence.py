@@ -14,10 +14,10 @@ from meshwright.mesh.identity import ProxyName
 
 
 class ProxySecrets(Protocol):
-    """Secrets that a connected proxy has acknowledged, as PEM; empty if it has not.
+    """Secrets acknowledged by a connected proxy, as PEM; empty without an ACK.
 
-    `trust_bundle` are the roots by which the proxy verifies its peers, `chain` is the certificate that it
-    shows to them with its intermediates.
+    `trust_bundle` are the proxy's roots for verifying peers, `chain` is the certificate shown to peers with
+    its intermediates.
     """
 
     @property
@@ -37,8 +37,8 @@ class ProxySecrets(Protocol):
 class RootAcknowledgements:
     """Acknowledged secrets of proxies, the connected proxies, and the roots confirmed by agents.
 
-    `taken` is None if another issuer signs service certificates, so that this root does not concern them.
-    `ours` is the evidence about the server itself.
+    `taken` is None if another issuer signs service certificates, so this root does not concern them. `ours`
+    is the evidence about the server itself.
     """
 
     taken: Iterable[ProxySecrets] | None
@@ -54,7 +54,7 @@ def evidence(
     authority: ChangingAuthority,
     now: datetime,
 ) -> tuple[Evidence, ...]:
-    """Return the evidence about each proxy with a certificate in force that one of the two roots signed."""
+    """Return the evidence about each proxy with a certificate in force below one of the two roots."""
     known: dict[str, list[LedgerEntry]] = {}
     for entry in entries:
         signed = replace(entry, signer=entry.signer or rotation.origin)  # older entries have none
@@ -97,10 +97,11 @@ def _evidence(
 
 
 def _shown(entries: list[LedgerEntry], rotation: Rotation) -> frozenset[Fingerprint]:
-    """Return the signers of certificates it may show: the last one it used, and those issued since.
+    """Return the signers of certificates that a proxy may show: the last one in use, and any issued since.
 
-    A newer certificate may be on its disk before it is used. Of a proxy that never connected the newest
-    counts. Times are whole seconds; of two in one second the one of the current signer wins.
+    A newer certificate may be on the proxy's disk before its use. Before the first connection the newest
+    certificate counts. Times are whole seconds; of two certificates in one second the one of the current
+    signer wins.
     """
 
     def order(entry: LedgerEntry) -> tuple[datetime, datetime, bool]:
@@ -116,9 +117,9 @@ def _shown(entries: list[LedgerEntry], rotation: Rotation) -> frozenset[Fingerpr
 def _service(
     taken: list[ProxySecrets], rotation: Rotation, signer: Callable[[bytes], str]
 ) -> Fingerprint | None:
-    """Return the signer of the certificate it shows to its peers.
+    """Return the signer of the certificate that a proxy shows to peers.
 
-    The other root unless all are of the signer.
+    With several streams this is the other root unless all certificates are of the signer.
     """
     if not taken:
         return None

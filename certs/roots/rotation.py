@@ -1,12 +1,12 @@
 """Change of the root as a value: the signing root, the other trusted root, and the next step.
 
-    TRUSTING    everybody starts to trust the other root; it has signed nothing yet
-    REPLACING   the roots have swapped: it signs, and certificates of the former one are replaced
+    TRUSTING    everybody starts to trust the other root, before its first signature
+    REPLACING   the roots have swapped: the other root signs, and certificates of the former are replaced
     RETIRING    everybody stops trusting the former root
 
-A step is taken when no proxy and no part of the server blocks it (`certs.roots.evidence`). An abort takes the
-same stages backwards and is a change of its own. At any time each certificate in force is signed by a root
-that all its verifiers trust.
+A step is taken when all proxies and all parts of the server are ready (`certs.roots.evidence`). An abort
+takes the same stages backwards and is a change of its own. At any time each certificate in force is signed by
+a root trusted by all verifiers.
 """
 
 import enum
@@ -39,10 +39,11 @@ class Stage(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """A change of the root that is under way; times are whole seconds in UTC.
+    """A change of the root under way; times are whole seconds in UTC.
 
-    `signer` signs now, whatever the stage. `began` is the start of the change, `since` that of the stage.
-    `given_up` maps the names of proxies that are no longer waited for to the time of that decision.
+    `signer` signs now, whatever the stage. `began` is the start of the change, `since` the start of the
+    stage. `given_up` maps the names of given-up proxies to the time of the decision, for example
+    `a1.cart.shop`.
     """
 
     stage: Stage
@@ -60,21 +61,21 @@ class Rotation:
 
     @property
     def origin(self) -> Fingerprint:
-        """Return the root that signed before the change began."""
+        """Return the signing root before the change."""
         is_first = self.stage is Stage.TRUSTING
         return self.signer if is_first != self.aborted else self.other
 
     @property
     def leaving(self) -> Fingerprint:
-        """Return the trusted root that is replaced next.
+        """Return the trusted root to be replaced next.
 
-        Certificates that may be of either root count as its.
+        Certificates of an uncertain root count as signed by this root.
         """
         return self.other if self.stage is Stage.REPLACING else self.signer
 
     @property
     def new(self) -> Fingerprint:
-        """Return the root that will sign after the change."""
+        """Return the signing root after the change."""
         return self.other if self.stage is Stage.TRUSTING else self.signer
 
 
@@ -97,9 +98,9 @@ def advanced(rotation: Rotation, now: datetime) -> Rotation | None:
 
 
 def aborted(rotation: Rotation, now: datetime) -> Rotation:
-    """Return the change that reverts this one. Raises RequestError if it is being reverted already.
+    """Return the change in the opposite direction. Raises RequestError if this one is an abort already.
 
-    In RETIRING some proxies do not trust the other root any more, so that the revert begins with TRUSTING.
+    In RETIRING some proxies do not trust the other root any more, so the revert begins with TRUSTING.
     """
     if rotation.aborted:
         raise RequestError("the rotation is already being aborted")

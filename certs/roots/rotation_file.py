@@ -1,7 +1,7 @@
 """Storage of a root change: `rotation.json`, the signing CA in `ca/` and the other one beside it.
 
-`rotation.json` is authoritative. If a process died between two renames, the folders are put in order at the
-next opening. Every function raises StateError if the file system refuses. One caller at a time.
+`rotation.json` is authoritative. After a crash between two renames, the folders are put in order at the next
+opening. Every function raises StateError if the file system refuses. One caller at a time.
 """
 
 import json
@@ -41,10 +41,10 @@ def begin(
     since: datetime | None = None,
     root: Root | None = None,
 ) -> Rotation:
-    """Create a new root, or take the one given, and record that it will replace the current one.
+    """Create a new root, or take the given one, and record the change from the current root.
 
-    There must be no change yet. `since` is the recorded begin of the stage, `now` by default; certificates
-    issued later have the roots of this stage.
+    Only without a change under way. `since` is the recorded begin of the stage, `now` by default;
+    certificates issued later have the roots of this stage.
     """
     if (state / _SIGNER).is_mount():
         raise StateError(
@@ -62,13 +62,15 @@ def begin(
 
 
 def keep(state: Path, rotation: Rotation) -> None:
-    """Store a step of a change; it holds from then on, even if the process dies.
+    """Store a step of a change, which holds from then on, even if the process dies.
 
     If the disk fails or the folders cannot be renamed, the step is reverted as far as possible: otherwise the
-    server would behave differently from its report, or would not start.
+    server would not start, or would contradict its report.
     """
     before = files.read(state / FILE)
     try:
+        # The file before the folders: after a crash `recovered` can finish the renames by the file, but the
+        # folders alone do not determine the step.
         files.write_private(state / FILE, _text(rotation))
         _order(state, rotation)
     except StateError:
@@ -80,7 +82,7 @@ def keep(state: Path, rotation: Rotation) -> None:
 
 
 def end(state: Path) -> None:
-    """Record that a change is over: remove the other root with its key."""
+    """Record the end of a change: remove the other root with its key."""
     try:
         # The key goes first: without it the rest is not a CA, whenever the process dies.
         (state / _OTHER / _KEY).unlink(missing_ok=True)
@@ -92,12 +94,12 @@ def end(state: Path) -> None:
 
 
 def is_under_way(state: Path) -> bool:
-    """Return whether a root is being changed; there is a CA then, though its folder may be missing."""
+    """Return whether a root is being changed; a CA exists then, even if the folder is missing."""
     return files.read(state / FILE) is not None
 
 
 def recovered(state: Path) -> Rotation | None:
-    """Return the change under way, or None, after putting its folders in order."""
+    """Return the change under way, or None, after putting the folders in order."""
     content = files.read(state / FILE)
     if content is None:
         _leave(state / _OTHER)  # left by a process that died at the begin or end of a change
@@ -108,12 +110,12 @@ def recovered(state: Path) -> Rotation | None:
 
 
 def other_roots(state: Path) -> bytes:
-    """Return the root that does not sign, or the roots above it, as PEM; it may have expired."""
+    """Return the root beside the signing one, or the roots above, as PEM; possibly expired."""
     return _roots(state / _OTHER)
 
 
 def signing_roots(state: Path) -> bytes:
-    """Return the root of the CA in the directory, or the roots above it; empty if there is none."""
+    """Return the root of the CA in the directory, or the roots above; empty without a CA."""
     return _roots(state / _SIGNER)
 
 
@@ -124,7 +126,7 @@ def _roots(folder: Path) -> bytes:
 def require_signer(
     state: Path, trust_domain: TrustDomain, rotation: Rotation, now: datetime, seal: Seal = PLAIN
 ) -> None:
-    """Raise StateError if a root that must sign, now or at the end, cannot.
+    """Raise StateError unless both roots can sign: the signing one, and the one of the end.
 
     Otherwise the server would not start, or an aborted change would never end.
     """
@@ -168,7 +170,7 @@ def _is(folder: Path, expected: Fingerprint) -> bool:
 
 
 def _leave(folder: Path) -> None:
-    """Clear a folder that belongs to no change; a CA in it is moved aside, because it may still be needed."""
+    """Clear a folder without a change; a CA inside is moved aside, because of possible later need."""
     if not (folder / _KEY).exists():
         _remove(folder)
         return

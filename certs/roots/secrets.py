@@ -1,7 +1,7 @@
-"""CAs in Secrets that objects name, and the record of those that this server has created or adopted.
+"""CAs in Secrets named by objects, and the record of CAs created or adopted by this server.
 
 A folder is a mounted Secret: `tls.crt`, `tls.key` and `ca.crt` as in the type `kubernetes.io/tls`, or
-`ca.crt` and `private.key` as Open Service Mesh writes them.
+`ca.crt` and `private.key` as written by Open Service Mesh.
 """
 
 import json
@@ -31,7 +31,7 @@ _ANOTHER: Final = (
 
 
 def root_in(folder: Path, trust_domain: TrustDomain, now: datetime) -> Root | None:
-    """Return the CA in a folder, or None if there is none. Raises StateError if it cannot sign."""
+    """Return the CA in a folder, or None without a CA. Raises StateError if the CA cannot sign."""
     try:
         if not folder.is_dir():
             return None
@@ -54,9 +54,9 @@ def root_in(folder: Path, trust_domain: TrustDomain, now: datetime) -> Root | No
 
 @dataclass(frozen=True, slots=True)
 class DeclaredRootSecrets:
-    """The roots that objects name, those of them that were read by name, and the errors of others.
+    """The roots named by objects: the readable ones by name, and the errors of others.
 
-    `is_ruled` is True if objects decide about the root: also after they are deleted, while one of their roots
+    `is_ruled` is True if objects decide about the root: also after their deletion, while one of their roots
     is part of a change.
     """
 
@@ -67,9 +67,10 @@ class DeclaredRootSecrets:
 
 
 class Secrets:
-    """The keys of declared roots: in `folder` if there is one, or in the state directory.
+    """The keys of declared roots: in `folder` if given, or in the state directory.
 
-    A file in the state directory records which root belongs to which Secret, as long as it is used.
+    A file in the state directory records which root belongs to which Secret, while the root is in use, for
+    example `mesh/root-2026`.
     """
 
     def __init__(self, state: Path, folder: Path | None, trust_domain: TrustDomain) -> None:
@@ -78,9 +79,9 @@ class Secrets:
     def found(
         self, used: Sequence[MeshRootCertificate], signer: Fingerprint, other: Fingerprint, now: datetime
     ) -> DeclaredRootSecrets:
-        """Return the declared roots while `signer` signs beside the `other` root, empty for none.
+        """Return the declared roots while `signer` signs beside the `other` root (empty without a change).
 
-        A Secret without a CA is matched with a root in force that no other Secret has. Raises StateError.
+        A Secret without a CA is matched with a root in force and without another Secret. Raises StateError.
         """
         before = self._noted()
         in_force = {each for each in (signer, other) if each}

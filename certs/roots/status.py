@@ -1,4 +1,4 @@
-"""The status of a root change: which proxies and parts of the server hold the next step back. Pure."""
+"""The status of a root change: which proxies and parts of the server hold back the next step. Pure."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from certs.roots.rotation import Rotation
 
 @dataclass(frozen=True, slots=True)
 class ChangeStatus:
-    """Status of a change, None if there is none, and the parties that block the next step.
+    """Status of a change (None without a change), and the parties blocking the next step.
 
-    `holdouts` are proxies, `behind` parts of the server itself.
+    `holdouts` are proxies, `behind` are parts of the server itself.
     """
 
     rotation: Rotation | None
@@ -30,7 +30,7 @@ class ChangeStatus:
 
     @property
     def is_server_behind(self) -> bool:
-        """Return whether the server itself still shows or trusts roots that the stage does not allow."""
+        """Return whether the server itself still shows or trusts roots not allowed in the stage."""
         return any(each.part is Part.SERVER for each in self.behind)
 
 
@@ -54,10 +54,10 @@ def status_of(
 def given_up(
     status: ChangeStatus, names: Collection[str], older_than: timedelta | None, now: datetime
 ) -> tuple[str, ...]:
-    """Return the names to wait for no longer, sorted: those named, and proxies last heard of so long ago.
+    """Return the names to give up, sorted: the given `names`, and proxies silent for `older_than`.
 
-    The server and the objects that declare roots cannot be given up. Raises RequestError for a name that
-    holds nothing back, because it may be mistyped.
+    The server and the objects declaring roots cannot be given up. Raises RequestError for a name without
+    effect on the step, because the name may be mistyped.
     """
     proxies = {str(each.proxy): each for each in status.holdouts}
     ours = [each.part.value for each in status.behind if each.part not in (Part.SERVER, Part.OBJECTS)]

@@ -1,7 +1,7 @@
 """Authority for the control plane's own channel: the state directory's CA, or a CA in files of others.
 
 If the CA is, or was, in such files, one CA succeeds another as issuers do: certificates of the former one are
-valid until they expire, because proxies may be away, so its roots are trusted until then.
+valid until they expire, because proxies may be away. The roots are trusted until then.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ _FORMER: Final = (
 
 
 class SucceedingAuthority(SucceedingIssuer):
-    """An Authority that also trusts certificates of its predecessors."""
+    """An Authority with trust in certificates of predecessors too."""
 
     def __init__(
         self,
@@ -49,13 +49,13 @@ class SucceedingAuthority(SucceedingIssuer):
         *,
         drops: bool,
     ) -> None:
-        """Record a new signer. Raises StateError if that cannot be written."""
+        """Record a new signer. Raises StateError if writing fails."""
         super().__init__(inner, name, state, before, ends, now, drops=drops, role=CHANNEL)
         self._authority = inner
 
     @property
     def fingerprint(self) -> str:
-        """Return the fingerprint of the root that signs."""
+        """Return the fingerprint of the signing root."""
         return self._authority.fingerprint
 
     @property
@@ -65,28 +65,28 @@ class SucceedingAuthority(SucceedingIssuer):
 
     @property
     def leaving(self) -> str:
-        """Return the fingerprint of the root that is replaced next; the signing root without a change."""
+        """Return the fingerprint of the root to be replaced next; the signing root without a change."""
         return self._authority.leaving
 
     @property
     def not_after(self) -> datetime:
-        """Return the end of the root that signs."""
+        """Return the end of the signing root."""
         return self._authority.not_after
 
     def trusts(self, signer: str) -> bool:
-        """Return whether a root is trusted; those of predecessors too, because TLS accepts no others."""
+        """Return whether a root is trusted, own or of a predecessor; TLS refuses all others."""
         if self._authority.trusts(signer):
             return True
         return bool(self.formers) and signer != self._authority.other
 
     def signer_of(self, chain_pem: bytes) -> str:
-        """Return the fingerprint of the root of this CA that signed a certificate; empty for another CA's."""
+        """Return the fingerprint of this CA's root above a certificate; empty for other CAs."""
         return self._authority.signer_of(chain_pem)
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorityStatus:
-    """The CA that signs now: its kind, place, fingerprint and end, and its predecessors."""
+    """The signing CA: kind, place, fingerprint and end, and the predecessors."""
 
     kind: IssuerKind
     place: str
@@ -97,11 +97,11 @@ class AuthorityStatus:
 
 @dataclass(frozen=True, slots=True)
 class OpenedAuthority:
-    """An opened authority: its kind, the place of its CA, and the means to change or follow it.
+    """An opened authority: the kind, the place of the CA, and the means to change or follow the CA.
 
-    `changing` can change its root; if it is None, `why_not` is the reason. `tend` follows changes of the
-    files, None if there are none to follow. Call it every LOOKING seconds, one caller at a time, in a thread.
-    It raises StateError if the files hold no usable CA; the previous one then continues.
+    `changing` can change the root; if None, `why_not` is the reason. `tend` follows changes of the files;
+    None for a CA without watched files. Call `tend` every LOOKING seconds, one caller at a time, in a thread.
+    `tend` raises StateError for files without a usable CA; the previous CA then continues.
     """
 
     authority: Authority
@@ -136,9 +136,9 @@ def open_authority(
     ledger: Path,
     watched: WatchedFiles | None,
 ) -> OpenedAuthority:
-    """Open the authority: the CA in the `watched` files, or that of the state directory.
+    """Open the authority: the CA in the `watched` files, or in the state directory.
 
-    `ledger` is the file that records its certificates. Raises StateError.
+    `ledger` is the file with the record of certificates. Raises StateError.
     """
     before, place = known(state, CHANNEL), state / "ca"
 
@@ -178,7 +178,7 @@ def open_authority(
 
 
 def _begun(state: Path, now: datetime) -> Succession:
-    """Return the succession if none is recorded: the CA of the state directory, if there is one."""
+    """Return the succession without a recorded one: the CA of the state directory, if any."""
     own = TrustBundle.of([kept.signing_roots(state)])
     return Succession(IssuerKind.BUILT_IN if own.fingerprints else "", own, now)
 

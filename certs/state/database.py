@@ -1,8 +1,8 @@
 """Private SQLite files of the state directory: opening, migration, transactions and errors.
 
 On a full disk they must still be readable, and the ledger must take a revocation. SQLite therefore uses a
-rollback journal that persists and is long enough, and overwrites pages in place. A row that needs another
-page takes one of the reserved pages. A write-ahead log would need new files even for reading.
+persistent rollback journal of sufficient length, and overwrites pages in place. A row in need of another page
+takes a reserved one. A write-ahead log would need new files even for reading.
 """
 
 import os
@@ -17,7 +17,7 @@ from certs.errors import DamagedError, StateError
 from certs.state import files
 
 BUSY_SECONDS: Final = 5.0
-"""Wait for another process that holds the lock, where the caller is not the event loop."""
+"""Wait for the lock of another process, if the caller is not the event loop."""
 
 JOURNAL_BYTES: Final = 128 * 1024
 """Smallest size of the journal: a revocation changes two pages of 4 KiB, or a few more."""
@@ -26,7 +26,7 @@ _DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 _SPARE_PAGES: Final = 48
 _SPARE_BYTES: Final = 3000
-"""Size of a filling that leaves no room for a second row in a page of 4 KiB."""
+"""Size of a filling, so that a page of 4 KiB has room for one row only."""
 
 # Programs that do not know this table can do without it.
 _SPARE: Final = (
@@ -40,15 +40,14 @@ INSERT INTO spare SELECT zeroblob({_SPARE_BYTES}) FROM lacking WHERE number <= {
 )
 
 GIVE_UP_PAGES: Final = "DELETE FROM spare WHERE rowid IN (SELECT rowid FROM spare LIMIT 4)"
-"""Statement that frees reserved pages for a row that has grown."""
+"""Statement to free reserved pages for a growing row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Tables of a file: its name for errors, and one migration per version.
+    """Tables of a file: the name for errors, for example `ledger`, and one migration per version.
 
-    `beside` are statements that may be repeated, for tables that older programs can ignore; they do not
-    change the version.
+    `beside` are repeatable statements, for tables ignored by older programs; they do not change the version.
     """
 
     name: str
@@ -57,12 +56,12 @@ class Schema:
 
     @property
     def version(self) -> int:
-        """Return the version that this program writes."""
+        """Return the version written by this program."""
         return len(self.steps)
 
 
 def open_private(path: Path, schema: Schema) -> sqlite3.Connection:
-    """Open a file (0600) and migrate its tables; create it and its directory if they are missing.
+    """Open a file (0600) and migrate its tables; create a missing file or directory.
 
     Several threads may use the connection, if they take turns by themselves. Raises StateError.
     """
@@ -96,7 +95,7 @@ def explained(path: Path, schema: Schema) -> Iterator[None]:
 
 @contextmanager
 def changing(connection: sqlite3.Connection) -> Iterator[None]:
-    """Execute the block in one transaction: everything or nothing."""
+    """Execute the block in one transaction, as a whole or not at all."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -107,7 +106,7 @@ def changing(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def is_full(error: sqlite3.Error) -> bool:
-    """Return whether the disk is full, so that the reserved pages may help."""
+    """Return whether the disk is full, so the reserved pages may help."""
     return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
 
 

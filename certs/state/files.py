@@ -1,4 +1,4 @@
-"""Files of the state directory: private to their owner, and replaced as a whole or not at all.
+"""Files of the state directory: private to the owner, and replaced as a whole or not at all.
 
 Every function raises StateError with one sentence if the file system refuses, unless its docstring names
 OSError.
@@ -20,14 +20,14 @@ from certs.state import links
 _PRIVATE: Final = 0o700
 _RUN: Final = secrets.token_hex(8)
 _WRITTEN: Final = itertools.count()
-"""Counter that, with `_RUN` and the process id, makes names of temporary files unique.
+"""Counter for unique names of temporary files, together with `_RUN` and the process id.
 
-A process that was killed leaves its temporary files behind.
+The names are unique because a killed process leaves temporary files behind.
 """
 
 
 def private_directory(path: Path) -> None:
-    """Create a directory (0700) and its missing parents; an existing directory is not changed."""
+    """Create a directory (0700) and missing parents; an existing directory is not changed."""
     try:
         make_private(path)
     except OSError as error:
@@ -37,9 +37,9 @@ def private_directory(path: Path) -> None:
 def make_private(path: Path) -> None:
     """Do what `private_directory` does, but raise OSError unchanged.
 
-    The mode does not depend on the umask, because a umask that takes rights from the owner would make the
-    directory unusable. An existing directory of ours that is empty becomes 0700 too, because there is nothing
-    in it to be read yet. Symbolic links of other users are not followed (`certs.state.links`).
+    The mode does not depend on the umask, because a umask with fewer rights for the owner would make the
+    directory unusable. An existing empty directory of ours becomes 0700 too, because only private content
+    follows. Symbolic links of other users are not followed (`certs.state.links`).
     """
     try:
         _make(path)
@@ -64,7 +64,7 @@ def _make(path: Path) -> None:
 
 
 def _close_to_others(name: str, above: int, *, made: bool) -> None:
-    """Set a directory of ours to 0700 if it was just made or is empty."""
+    """Set a new or empty directory of ours to 0700."""
     flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     at = os.open(name, flags, dir_fd=above)
     try:
@@ -82,7 +82,7 @@ def _close_to_others(name: str, above: int, *, made: bool) -> None:
 
 
 def read(path: Path) -> bytes | None:
-    """Return a file's content, or None if it does not exist."""
+    """Return a file's content, or None for a missing file."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -127,7 +127,7 @@ def _write_whole(descriptor: int, content: bytes) -> None:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Return device and inode of the file at a path, or None if there is none or it cannot be read."""
+    """Return device and inode of the file at a path, or None for a missing or unreadable file."""
     try:
         found = path.stat()
     except OSError:
@@ -136,9 +136,9 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def open_private(path: Path) -> int:
-    """Open a file for reading and writing; create it (0600, whatever the umask) if it is missing.
+    """Open a file for reading and writing; create a missing one (0600, whatever the umask).
 
-    Returns its descriptor and truncates nothing. Raises OSError unchanged, also for a symbolic link or a file
+    Returns the descriptor, without truncating. Raises OSError unchanged, also for a symbolic link or a file
     of another user, and for anything but a regular file (`certs.state.links.open_file`).
     """
     with links.place(path) as (folder, name):
@@ -146,7 +146,7 @@ def open_private(path: Path) -> int:
 
 
 def touch_private(path: Path) -> None:
-    """Create an empty file if it is missing, as `open_private` does. Raises OSError unchanged."""
+    """Create a missing file, empty, as `open_private` does. Raises OSError unchanged."""
     os.close(open_private(path))
 
 
@@ -163,7 +163,7 @@ def sync_directory(path: Path) -> None:
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock file `path` (created as 0600) against other processes and threads.
 
-    The kernel releases the lock when its holder dies, so a file that is left behind does no harm.
+    The kernel releases the lock when the holder dies, so a lock file left behind is harmless.
     """
     try:
         descriptor = open_private(path)

@@ -1,9 +1,9 @@
-"""Open files and directories without following symbolic links that other users made.
+"""Open files and directories without following symbolic links of other users.
 
-A process of root that opens a path below another user's folder would otherwise open, empty or chmod whatever
-that user's link leads to. A link of root or of the caller is followed, because an administrator made it.
+Below another user's folder, a process of root would otherwise open, empty or chmod any target of this user's
+links. A link of root or of the caller is followed, because an administrator has made the link.
 
-Every path is resolved one name at a time, from a descriptor of the folder before it, so that no name can be
+Every path is resolved one name at a time, from a descriptor of the folder before, so names cannot be
 exchanged between the check and the use. Every function raises OSError.
 """
 
@@ -22,14 +22,14 @@ _LINK: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """Flags to open a file.
 
-O_NONBLOCK opens a FIFO without waiting for its other end, so that it can be refused.
+O_NONBLOCK opens a FIFO without waiting for the other end, so the FIFO can be refused.
 """
 _ROOT: Final = 0
 
 
 @contextlib.contextmanager
 def place(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield a descriptor (O_PATH) of the folder of a file, and its name there, which is not a link.
+    """Yield a descriptor (O_PATH) of a file's folder, and the file's name there, which is not a link.
 
     The file need not exist. Raises PermissionError for a link of another user.
     """
@@ -62,7 +62,7 @@ def place(path: Path) -> Iterator[tuple[int, str]]:
 
 @contextlib.contextmanager
 def directory(path: Path) -> Iterator[int]:
-    """Yield a descriptor (O_PATH) of a directory that exists; for `dir_fd` and fstat(2)."""
+    """Yield a descriptor (O_PATH) of an existing directory, for `dir_fd` and fstat(2)."""
     with place(path) as (above, name):
         descriptor = os.open(name, _FOLDER, dir_fd=above)
     try:
@@ -73,7 +73,7 @@ def directory(path: Path) -> Iterator[int]:
 
 @contextlib.contextmanager
 def listed(at: int) -> Iterator[int]:
-    """Yield a descriptor of the directory `at` that can also be listed, synced and chmodded."""
+    """Yield a descriptor of the directory `at` for listing, sync and chmod too."""
     descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=at)
     try:
         yield descriptor
@@ -84,11 +84,12 @@ def listed(at: int) -> Iterator[int]:
 def open_file(name: str, at: int, mode: int = 0o600, *, any_owner: bool = False) -> int:
     """Open a regular file in the directory `at` for reading and writing; return its descriptor.
 
-    A file that is missing is made with `mode`, whatever the umask. Nothing is truncated. A file is refused
-    that belongs to neither the caller, root nor the directory's owner (unless it may have `any_owner`). So is
-    one that has a second name, unless only its owner can have given it that name.
+    A missing file is made with `mode`, whatever the umask. An existing file is not truncated. Allowed owners
+    are the caller, root and the directory's owner, or all with `any_owner`. A file with a second name is
+    refused too, unless only the owner can have made the second name.
     """
     try:
+        # O_EXCL shows for certain who made the file: fchmod must never change the mode of an existing file.
         descriptor = os.open(name, _FILE | os.O_CREAT | os.O_EXCL, mode, dir_fd=at)
     except FileExistsError:
         descriptor = os.open(name, _FILE, dir_fd=at)
@@ -111,6 +112,8 @@ def _require_own(name: str, found: os.stat_result, folder: os.stat_result, *, an
         raise OSError(errno.EINVAL, f"{name} is not a regular file; remove it", name)
     if not any_owner and found.st_uid not in (os.geteuid(), _ROOT, folder.st_uid):
         raise PermissionError(errno.EACCES, f"{name} belongs to user {found.st_uid}; remove it", name)
+    # Another user with write access to the folder could give a file of ours a second name here, for example
+    # the ledger's, and have it overwritten.
     others_write = found.st_uid != folder.st_uid or stat.S_IMODE(folder.st_mode) & 0o022
     if found.st_nlink > 1 and others_write:
         words = (
@@ -121,13 +124,13 @@ def _require_own(name: str, found: os.stat_result, folder: os.stat_result, *, an
 
 
 def _begun(path: Path) -> tuple[int, list[str]]:
-    """Return a descriptor of the start of a path, and its names in reverse order."""
+    """Return a descriptor of the start of a path, and the names in reverse order."""
     names = path.parts[1:] if path.is_absolute() else path.parts
     return os.open("/" if path.is_absolute() else ".", _FOLDER), [*reversed(names)]
 
 
 def _target(name: str, at: int, path: Path) -> Path | None:
-    """Return the target of a link, or None if it is not a link or is missing. Raises PermissionError."""
+    """Return the target of a link, or None for a missing file and for other kinds. Raises PermissionError."""
     try:
         descriptor = os.open(name, _LINK, dir_fd=at)
     except FileNotFoundError:

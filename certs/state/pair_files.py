@@ -1,4 +1,4 @@
-"""Certificates with their keys as files of the state directory."""
+"""Certificates with keys as files of the state directory."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,7 +15,9 @@ from certs.state.stored_pair import ADS_SERVER, WEBHOOK, Holder
 
 
 class PairFiles:
-    """Pairs in `<state>/<holder>/certificate.pem` (0600); it implements `certs.state.stored_pair.Pairs`.
+    """Pairs in `<state>/<holder>/certificate.pem` (0600), as an implementation of `stored_pair.Pairs`.
+
+    For example: `services/shop/cart/certificate.pem`.
 
     `seal` encrypts the keys.
     """
@@ -25,7 +27,7 @@ class PairFiles:
         self._seal = seal
 
     def load(self, holder: Holder) -> Pair | None:
-        """Read a holder's pair, or return None if there is none. Raises CorruptPairError, StateError."""
+        """Read a holder's pair, or return None without one. Raises CorruptPairError, StateError."""
         path = self._path(holder)
         content = files.read(path)
         if content is None:
@@ -43,10 +45,10 @@ class PairFiles:
             raise CorruptPairError(f"{path} cannot be used: {error}") from None
 
     def keep(self, holder: Holder, pair: Pair) -> None:
-        """Write a pair to one file, key first: one file can be replaced atomically, two cannot.
+        """Write a pair to one file, key first: only one file can be replaced atomically.
 
-        The call does not wait for the disk. `load` detects a file that a power failure has damaged, and a new
-        pair is made. With hundreds of pairs two fsync calls for each would be most of the cost.
+        The call does not wait for the disk. `load` detects damage by a power failure, and a new pair is made.
+        With hundreds of pairs two fsync calls for each would be most of the cost.
         """
         path = self._path(holder)
         files.private_directory(path.parent)
@@ -57,7 +59,7 @@ class PairFiles:
         return str(self._path(holder))
 
     def services_end(self) -> datetime | None:
-        """Return the latest end of all service certificates, or None if there are none.
+        """Return the latest end of all service certificates, or None without any.
 
         Files without a readable certificate are ignored. Raises StateError.
         """

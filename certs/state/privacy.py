@@ -14,7 +14,7 @@ from certs.errors import StateError
 _OWN_FOLDERS: Final = ("ca", "ca.*", ".ca.*", "ads", "services", "webhook")
 _OWN_FILES: Final = ("ledger*.sqlite*", "tokens.sqlite*", "*.json", "*.lock", ".ca.lock")
 _PUBLIC: Final = frozenset({"ca.pem", "roots.pem"})
-"""Names of files that all users may read, and only the owner may write."""
+"""Names of files readable for all users, and writable only for the owner."""
 
 _ROOT: Final = 0
 
@@ -39,16 +39,16 @@ def exposure(path: Path, mode: int, owner: int, user: int, *, public: bool = Fal
 
 
 def user_of(directory: Path) -> int:
-    """Return the user that runs the program for a directory.
+    """Return the user running the program for a directory.
 
-    The current user, or its owner if we are root.
+    This is the current user, or the directory's owner if we are root.
     """
     user = os.geteuid()
     return user if user != _ROOT else directory.stat().st_uid
 
 
 def exposure_of(path: Path, user: int | None = None, *, public: bool = False) -> str:
-    """Return the `exposure` of a path; empty if it is missing or cannot be read.
+    """Return the `exposure` of a path; empty for a missing or unreadable file.
 
     `user` is the expected owner, None for the current user.
     """
@@ -61,13 +61,13 @@ def exposure_of(path: Path, user: int | None = None, *, public: bool = False) ->
 
 
 def exposures(state: Path, user: int | None = None) -> tuple[str, ...]:
-    """Return all exposures of a state directory and of our files in it, to others than `user`."""
+    """Return all exposures of a state directory and our files inside, to others than `user`."""
     found = (exposure_of(path, user, public=path.name in _PUBLIC) for path in (state, *_ours(state)))
     return tuple(filter(None, found))
 
 
 def own_files(state: Path) -> Iterator[Path]:
-    """Yield our files in the folders of a state directory, including those left by a crash."""
+    """Yield our files in the folders of a state directory, including files left by a crash."""
     for top in _own_folders(state):
         for folder, folders, files in os.walk(top):
             folders.sort()
@@ -95,6 +95,6 @@ def _ours(state: Path) -> Iterator[Path]:
 
 
 def _own_folders(state: Path) -> Iterator[Path]:
-    """Yield our folders, including those of roots that are being changed."""
+    """Yield our folders, including the folders of a root change."""
     for pattern in _OWN_FOLDERS:
         yield from sorted(each for each in state.glob(pattern) if each.is_dir())

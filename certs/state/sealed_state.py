@@ -1,7 +1,7 @@
 """Encryption of the private keys in a state directory; `seal.json` holds the wrapped data key.
 
-Each key file is replaced atomically, and can be read whether it is encrypted yet or not. So a process that
-died halfway, in either direction, continues at the next start. One caller at a time: the holder of the state
+Each key file is replaced atomically, and can be read encrypted and unencrypted. So a change interrupted by a
+crash, in either direction, continues at the next start. One caller at a time: the holder of the state
 directory's lock.
 """
 
@@ -33,10 +33,10 @@ _log = structlog.get_logger("certs.sealed_state")
 
 
 def opened(state: Path, passphrase: Path | None) -> Seal:
-    """Return the seal of a state directory; with a passphrase, encrypt the keys that are not encrypted yet.
+    """Return the seal of a state directory; with a passphrase, encrypt all unencrypted keys.
 
-    `passphrase` is the file that holds it, None for none. Raises StateError if the passphrase is wrong, or
-    missing although the keys are encrypted; nothing is changed then.
+    `passphrase` is the file with the passphrase, or None. Raises StateError, before any change, for a wrong
+    passphrase, or a missing one with encrypted keys.
     """
     content = files.read(state / FILE)
     if passphrase is None:
@@ -149,7 +149,7 @@ def _say(count: int, event: str) -> None:
 
 
 def _passphrase(path: Path, state: Path) -> bytes:
-    """Read a passphrase: the file's only line. Raises StateError, without its content."""
+    """Read a passphrase: the file's only line. Raises StateError, without the content."""
     told = f"key_passphrase_file {path}"
     if path.resolve().is_relative_to(state.resolve()):
         raise StateError(

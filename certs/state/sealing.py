@@ -1,8 +1,9 @@
-"""Encryption of private keys at rest: a data key encrypts them, and a passphrase the data key. Values only.
+"""Encryption of private keys at rest: a data key encrypts them, and a passphrase the data key. A pure module.
 
-A passphrase is safe only with an expensive key derivation. Encrypted PKCS#8 would need it for each key:
-libraries use PBKDF2 with 2048 rounds, which is too cheap, and an adequate one would take minutes at each
-start with thousands of service certificates. So it is done once, and a new passphrase rewrites only one file.
+A passphrase is safe only with an expensive key derivation. Encrypted PKCS#8 would need one derivation for
+each key: libraries use PBKDF2 with 2048 rounds, which is too cheap, and an adequate derivation would take
+minutes at each start with thousands of service certificates. So the derivation is done once, and a new
+passphrase rewrites only one file.
 """
 
 import base64
@@ -41,8 +42,8 @@ class UnopenedError(StateError):
 class Seal:
     """Encryption of the private keys in a text; other content is not changed.
 
-    Without a data key nothing is encrypted. It is not a dataclass, because `dataclasses.asdict` would copy
-    the key.
+    Without a data key the text is unchanged. The class is not a dataclass, because `dataclasses.asdict` would
+    copy the key.
     """
 
     __slots__ = ("_cipher",)
@@ -73,10 +74,10 @@ class Seal:
         return _PLAIN.sub(sealed, text)
 
     def opened(self, text: bytes) -> bytes:
-        """Return a text with its private keys decrypted; keys that are not encrypted are kept.
+        """Return a text with its private keys decrypted; unencrypted keys are kept.
 
-        Raises UnopenedError without a data key, ValueError for a key that is damaged or encrypted with
-        another data key.
+        Raises UnopenedError without a data key, ValueError for a damaged key, or one encrypted with another
+        data key.
         """
         return _SEALED.sub(lambda found: self._plain(found.group(1)), text)
 
@@ -96,7 +97,7 @@ class Seal:
 
 
 PLAIN: Final = Seal(None)
-"""Seal that encrypts nothing."""
+"""Seal without encryption."""
 
 
 def is_sealed(text: bytes) -> bool:
@@ -105,7 +106,7 @@ def is_sealed(text: bytes) -> bool:
 
 
 def private_keys(text: bytes) -> list[bytes]:
-    """Return the private keys in a text that are not encrypted, each as PEM."""
+    """Return the unencrypted private keys in a text, each as PEM."""
     return [found.group() for found in _PLAIN.finditer(text)]
 
 
@@ -156,7 +157,11 @@ class WrappedKey:
             raise ValueError("the passphrase is wrong") from None
 
     def written(self) -> bytes:
-        """Return the JSON that `read_wrapped` reads."""
+        """Return the JSON form for `read_wrapped`.
+
+        For example: `{"kdf": "scrypt", "n": 32768, "r": 8, "p": 3, "cipher": "aes-256-gcm", "salt":
+        "5f2c...", ...}`.
+        """
         how = self.stretching
         document = {"kdf": "scrypt", "n": how.n, "r": how.r, "p": how.p, "cipher": "aes-256-gcm"}
         document |= {"salt": self.salt.hex(), "nonce": self.nonce.hex(), "data_key": self.wrapped.hex()}

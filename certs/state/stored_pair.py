@@ -1,4 +1,4 @@
-"""Stored certificates with their keys: the interface of the store, and the rule for using one again."""
+"""Stored certificates with keys: the interface of the store, and the rule for using one again."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,30 +26,32 @@ _log = structlog.get_logger("certs.stored")
 
 
 def holder_of(identity: ServiceIdentity) -> Holder:
-    """Return the holder for a service identity; its parts are DNS labels and contain no slash."""
+    """Return the holder for a service identity, for example `services/shop/cart`.
+
+    Namespace and account are DNS names, so they cannot contain a slash.
+    """
     return Holder(f"services/{identity.namespace}/{identity.service_account}")
 
 
 class Pairs(Protocol):
     """Store of pairs, one for each holder; `certs.state.pair_files` implements it with files.
 
-    Unlike other stored data, a key that exists and cannot be read is an error, because the cause may be
-    a mistake of the administrator; it is not replaced silently. Safe to use from several threads and
-    processes: a pair is replaced atomically, and the last writer wins. A power failure may lose or damage a
-    pair that was stored just before.
+    Unlike other stored data, an unreadable key is an error and not silently replaced, because the cause may
+    be a mistake of the administrator. Safe to use from several threads and processes: a pair is replaced
+    atomically, and the last writer wins. A power failure may lose or damage a pair stored just before.
     """
 
     def load(self, holder: Holder) -> Pair | None:
-        """Return a holder's pair, or None if there is none.
+        """Return a holder's pair, or None without one.
 
-        Raises CorruptPairError if the content is not a certificate with its key, StateError if it cannot be
-        read.
+        Raises CorruptPairError for any content but a certificate with its key, StateError for an unreadable
+        file.
         """
 
     def keep(self, holder: Holder, pair: Pair) -> None:
         """Store a pair privately and replace the holder's previous one.
 
-        Raises StateError; nothing is changed then.
+        After a StateError the previous pair is unchanged.
         """
 
     def place(self, holder: Holder) -> str:
@@ -58,7 +60,7 @@ class Pairs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoredPair:
-    """A stored pair that can be used, or None; `due` means that it must be renewed."""
+    """A usable stored pair, or None; `due` is True for a pair to be renewed."""
 
     pair: Pair | None = None
     due: bool = False
@@ -74,12 +76,12 @@ def kept(
     *,
     patient: bool = False,
 ) -> StoredPair:
-    """Return the stored pair if it can still be used; the log has the reason if it cannot.
+    """Return the stored pair if usable; otherwise the log has the reason.
 
-    A corrupt pair causes only a warning, because it can be issued again. A pair that cannot be read at all
-    (its permissions) raises StateError, because a new one could not be stored either. A pair with the same
-    URI and other DNS names is due, but used until there is a new one: peers verify the URI. For a `patient`
-    caller no valid pair is due.
+    A corrupt pair causes only a warning, because the certificate can be issued again. An unreadable file (for
+    example by its permissions) raises StateError, because a new pair could not be stored either. A pair with
+    the same URI and other DNS names is due, but used until a new one is issued: peers verify the URI. For a
+    `patient` caller every valid pair is good.
     """
     try:
         pair = pairs.load(holder)
@@ -112,7 +114,7 @@ def issued_pair(
     now: datetime,
     making: KeyPairOptions = MAKING,
 ) -> tuple[Pair, str]:
-    """Return a new pair, and the reason if it could not be stored; empty if it was.
+    """Return a new pair, and the reason for a failed storing; empty if stored.
 
     The pair is returned in both cases: otherwise a full disk would stop the mesh when the previous
     certificate expires. Raises RequestError, IssuerError.
@@ -136,11 +138,11 @@ def kept_pair(
     *,
     patient: bool = False,
 ) -> tuple[Pair, str | None]:
-    """Return the stored pair if it can be used, otherwise a new one, which is stored.
+    """Return the stored pair if usable, otherwise a new one, which is stored.
 
-    The second value is None for the stored pair; for a new one it is the reason if it could not be stored, or
-    empty. A stored pair that is due is returned if its issuer cannot sign, or if the caller is `patient`.
-    Raises RequestError, IssuerError, and StateError if the stored pair cannot be read.
+    The second value is None for the stored pair; for a new pair it is the reason for a failed storing, or
+    empty. A due pair is returned if the issuer cannot sign, or if the caller is `patient`. Raises
+    RequestError, IssuerError, and StateError for an unreadable stored pair.
     """
     found = kept(pairs, holder, issuer, usage, names, now, patient=patient)
     if found.pair is not None and not found.due:
@@ -156,10 +158,10 @@ def kept_pair(
 
 
 def misfit(pair: Pair, usage: Usage, names: Names, bundle_pem: bytes) -> str:
-    """Return why a pair cannot be used for this purpose, whatever the time; empty if it can.
+    """Return why a pair is unfit for this purpose, whatever the time; empty if fit.
 
-    The common name is not compared, because nothing depends on it for the stored kinds. Neither is the kind
-    of key: another one applies only to the next pair.
+    The common name is not compared, because verifiers of the stored kinds ignore this name. The kind of key
+    is not compared either: a new setting applies only to the next pair.
     """
     if not pair.leaf.serves(usage):
         return "its key usage is different"

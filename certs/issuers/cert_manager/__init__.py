@@ -6,6 +6,6 @@
     loop_thread  the event loop for the client                 (a thread)
     issuer       the contract of an issuer, as blocking calls
 
-cert-manager does not publish the roots of an issuer. They are read from what it signs, or from a file. The
-package never sends a private key. Start with `issuer`.
+cert-manager does not publish the roots of an issuer. The roots are read from signed certificates, or from a
+file. The package never sends a private key. Start with `issuer`.
 """

@@ -51,8 +51,8 @@ class CertificateRequestClient:
     async def signed(self, document: Raw) -> SignedCertificate:
         """Create a CertificateRequest, and return the signed certificate; the object is always removed.
 
-        Raises IssuerError with the reason. The object's name is only in the log: it differs each time, and an
-        error with another text would be reported as another problem.
+        Raises IssuerError with the reason. The object's name is only in the log. With the name, the text of
+        the error would differ each time, and each text would be reported as a new problem.
         """
         try:
             made = await self._api.create(REQUESTS, self._namespace, document)
@@ -73,9 +73,9 @@ class CertificateRequestClient:
             await self._remove(name)
 
     async def look(self, now: datetime) -> None:
-        """Check that the issuer can sign, and remove requests left by a server that was killed.
+        """Check that the issuer can sign, and remove requests left by a killed server.
 
-        Raises IssuerError. Only cert-manager's own issuer kinds can be checked, not those of other API
+        Raises IssuerError. Only cert-manager's own issuer kinds can be checked, not the kinds of other API
         groups.
         """
         await self._sweep(now)
@@ -118,10 +118,10 @@ class CertificateRequestClient:
         raise AssertionError("states end by an error alone")
 
     async def _states(self, name: str, made: Raw) -> AsyncGenerator[Raw | KubeError, None]:
-        """Yield the states of an object, and the errors that keep us from reading it.
+        """Yield the states of an object, and errors while reading them.
 
-        After the end of a watch the object is listed, and watched again. Raises _RemovedError if it is gone,
-        and KubeError if another try would not help.
+        After the end of a watch the object is listed, and watched again. Raises _RemovedError after its
+        removal, and KubeError if another try would not help.
         """
         named = f"metadata.name={name}"
         yield made
@@ -164,7 +164,7 @@ class CertificateRequestClient:
                             raise Nonsense(f"a watch of {REQUESTS} sent an event of another type")
 
     async def _remove_unheard(self, document: Raw) -> None:
-        """Remove a request whose creation was not confirmed; its CSR identifies it."""
+        """Remove a request after an unconfirmed creation; found by the CSR."""
         for _ in range(_LOOKS):
             try:
                 async with asyncio.timeout(_REMOVING_SECONDS):
@@ -218,7 +218,10 @@ def _unasked(error: KubeError) -> IssuerError:
 
 
 def _name(raw: Raw) -> str:
-    """Return an object's name. Raises IssuerError without one, because removing that would remove all."""
+    """Return an object's name.
+
+    Raises IssuerError without a name, because the removal would remove all objects.
+    """
     if not isinstance(found := _metadata(raw).get("name"), str) or not found:
         raise IssuerError(f"unexpected response of the API server: an object of {REQUESTS} has no name")
     return found

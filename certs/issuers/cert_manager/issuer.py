@@ -29,7 +29,7 @@ _ANSWER_SECONDS: Final = 30.0
 _PROBING: Final = timedelta(hours=1)
 _PROBE: Final = ServiceAccountName("meshwright")
 _AHEAD: Final = timedelta(seconds=30)
-"""So far ahead of ours may the clock of who signs be, by which a certificate begins: it is not back-dated."""
+"""Tolerated lead of the signer's clock, because cert-manager does not back-date certificates."""
 
 _log = structlog.get_logger("certs.issuers.cert_manager.issuer")
 
@@ -38,7 +38,7 @@ _log = structlog.get_logger("certs.issuers.cert_manager.issuer")
 class CertificateRequestSettings:
     """The issuer, the namespace of its CertificateRequests, and the limit of one request in seconds.
 
-    `roots` is a file with its roots, for issuers that report none, or wrong ones.
+    `roots` is a file with the roots, for issuers that report wrong roots or leave them out.
     """
 
     issuer: IssuerReference
@@ -48,7 +48,7 @@ class CertificateRequestSettings:
 
 
 class CertManagerIssuer(RemoteIssuer):
-    """An Issuer that creates CertificateRequests. Blocking and thread-safe; its opener must close it."""
+    """An Issuer based on CertificateRequests. Blocking and thread-safe; the opener must close the issuer."""
 
     def __init__(
         self,
@@ -75,11 +75,11 @@ class CertManagerIssuer(RemoteIssuer):
         now: datetime,
         exchanges: Exchanges,
     ) -> Self:
-        """Start with the roots of its last certificate; if there was none, have one signed.
+        """Start with the roots of the last certificate; without one, request a first certificate.
 
-        Roots are visible only in signed certificates, so one is requested whose key is discarded. Raises
-        IssuerError or StateError if that fails, because the mesh would have no root to trust.
-        `exchanges.stop()` ends it.
+        Roots are visible only in signed certificates, so a certificate is requested and its key discarded.
+        Raises IssuerError or StateError on failure, because the mesh would be without a trusted root.
+        `exchanges.stop()` ends the request.
         """
         made = cls(connection, asked, trust_domain, known)
         exchanges.when_stopped(made.close)
@@ -111,11 +111,11 @@ class CertManagerIssuer(RemoteIssuer):
         self._beside.do(lambda: self._asking.look(now))
 
     def close(self) -> None:
-        """Cancel all requests, and return when that is done; nothing can be signed afterwards."""
+        """Cancel all requests, and return afterwards; further requests raise IssuerError."""
         self._beside.close()
 
     def _show(self, now: datetime) -> None:
-        """Have a certificate of one hour signed for the control plane, if none was signed yet."""
+        """Have a certificate of one hour signed for the control plane, if the roots are unknown."""
         if not self._bundle.fingerprints:
             own = ServiceIdentity(Namespace(self._asked.namespace), _PROBE)
             issue_pair(self, Usage.SERVICE, service_names(own, (), self._trust_domain), _PROBING, now)
@@ -143,7 +143,7 @@ class CertManagerIssuer(RemoteIssuer):
         return await self._asking.signed(request(wanted, told.issuer, end - now, until))
 
     def _reach(self, signed: SignedCertificate, now: datetime) -> datetime:
-        """Record the roots of a signed certificate, and return the end of its path to one of them."""
+        """Record the roots of a signed certificate, and return the end of the path to one of them."""
         roots = self._given or signed.roots
         if not roots.fingerprints:
             raise IssuerError(

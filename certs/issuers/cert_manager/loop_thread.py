@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for callers that block until its work is done."""
+"""An event loop in a separate thread, for callers that block until the work is done."""
 
 import asyncio
 import threading
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 class EventLoopThread:
-    """Thread that runs coroutines within a context that is open as long as the loop runs.
+    """Thread for coroutines within a context, which is open as long as the loop runs.
 
-    Call it from any other thread. It is a daemon thread. Raises IssuerError if the loop or the context cannot
-    be opened.
+    Methods may be called from any other thread. The thread is a daemon. Raises IssuerError if the loop or the
+    context cannot be opened.
     """
 
     def __init__(self, name: str, within: AbstractAsyncContextManager[object]) -> None:
@@ -36,10 +36,11 @@ class EventLoopThread:
     def do(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run a coroutine and return its result.
 
-        Raise its error, or IssuerError after the end of the loop.
+        Raises the coroutine's error, or IssuerError after the end of the loop.
         """
         done: Future[T]
         with self._lock:
+            # Within the lock, because a coroutine submitted after the end of the loop would never finish.
             if self._is_over or self._loop is None:
                 raise IssuerError("the server is stopping")
             done = asyncio.run_coroutine_threadsafe(work(), self._loop)
@@ -49,7 +50,7 @@ class EventLoopThread:
             raise IssuerError("the server was stopped before the answer arrived") from None
 
     def close(self) -> None:
-        """Cancel all work, and return when it has ended."""
+        """Cancel all work, and return when all of it has ended."""
         with self._lock:
             if not self._is_over and self._loop is not None:
                 self._loop.call_soon_threadsafe(self._over.set)
@@ -65,6 +66,7 @@ class EventLoopThread:
                 raise
             self._lacking = error
         finally:
+            # After an error too, because the constructor waits for the event.
             self._runs.set()
 
     async def _main(self) -> None:

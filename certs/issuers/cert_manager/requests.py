@@ -1,4 +1,4 @@
-"""CertificateRequest objects that we create, and the rule for removing abandoned ones."""
+"""Our CertificateRequest objects, and the rule for removing abandoned ones."""
 
 import base64
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ REQUESTS: Final = Resource(CERT_MANAGER, "v1", "certificaterequests", "Certifica
 
 LABEL: Final = "meshwright.dev/request"
 OURS: Final = "service-certificate"
-"""Label of our requests, and its value."""
+"""Label of our requests, and the value of the label."""
 
 IDENTITY: Final = "meshwright.dev/identity"
 """Annotation with the owner of the certificate, for people only."""
@@ -25,10 +25,11 @@ _CLOCKS: Final = timedelta(minutes=5)
 
 
 def request(asked: CertificateRequest, issuer: IssuerReference, duration: timedelta, until: datetime) -> Raw:
-    """Return the object that requests a certificate with this duration.
+    """Return the CertificateRequest for a certificate with this duration.
 
-    Its name begins with the certificate's common name, and the API server completes it. Only the CSR is sent:
-    the public key, and the proof of possession.
+    The object's name begins with the certificate's common name and is completed by the API server, for
+    example `meshwright-service-5f2c8a1be0d94437-x7k2p`. Only the CSR is sent: the public key, and the proof
+    of possession.
     """
     annotations = {UNTIL: until.isoformat(timespec="seconds")}
     if asked.names.uris:
@@ -52,7 +53,7 @@ def request(asked: CertificateRequest, issuer: IssuerReference, duration: timede
 
 
 def is_left_behind(raw: Raw, now: datetime) -> bool:
-    """Return whether the waiting time of a request is over; False if the request does not name its end."""
+    """Return whether the waiting time of a request is over; False for a request without an end."""
     metadata = raw.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     said = annotations.get(UNTIL) if isinstance(annotations, dict) else None
@@ -64,7 +65,7 @@ def is_left_behind(raw: Raw, now: datetime) -> bool:
 
 
 def _usages(usage: Usage) -> list[str]:
-    """Return key usages in cert-manager's words; like our own leaves it signs handshakes."""
+    """Return key usages in cert-manager's words; like our own leaves, the certificate signs handshakes."""
     found = ["digital signature"]
     if usage.server_auth:
         found.append("server auth")

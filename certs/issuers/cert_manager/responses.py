@@ -1,4 +1,4 @@
-"""Outcome of a CertificateRequest and state of its issuer, parsed from untrusted objects."""
+"""Outcome of a CertificateRequest and state of the issuer, parsed from untrusted objects."""
 
 import base64
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _BEGUN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SignedCertificate:
-    """A certificate with its intermediates, without a root; and the roots that came with it."""
+    """A certificate with its intermediates, without a root; and the roots delivered with the certificate."""
 
     chain: tuple[x509.Certificate, ...]
     roots: TrustBundle
@@ -53,7 +53,7 @@ class RefusedRequest:
 
 @dataclass(frozen=True, slots=True)
 class PendingRequest:
-    """State of a request that may still be signed, with what is missing."""
+    """State of a request before the signature, with the missing condition."""
 
     why: str = field(default=_UNAPPROVED)
 
@@ -62,7 +62,7 @@ Verdict = SignedCertificate | RefusedRequest | PendingRequest
 
 
 def judged(raw: Raw) -> Verdict:
-    """Return the outcome of a CertificateRequest by its conditions."""
+    """Return the outcome of a CertificateRequest by the conditions in the status."""
     status, said = _mapping(raw.get("status")), _conditions(raw)
     for kind in ("Denied", "InvalidRequest"):
         if (found := said.get(kind)) and found.get("status") == "True":
@@ -83,7 +83,10 @@ _WORDS: Final = {
 
 
 def unfit(issuer: Raw) -> str:
-    """Return why an Issuer or a ClusterIssuer cannot sign for a mesh now; empty if it can."""
+    """Return why an Issuer or a ClusterIssuer cannot sign for a mesh now; empty if ready.
+
+    For example: `is not ready: Error getting keypair for CA issuer: secrets "mesh-ca" not found`.
+    """
     if "selfSigned" in _mapping(issuer.get("spec")):
         return (
             "signs each certificate with the certificate's own key (selfSigned), so no CA is "
@@ -96,9 +99,10 @@ def unfit(issuer: Raw) -> str:
 
 
 def ends(signed: SignedCertificate, roots: TrustBundle, now: datetime) -> datetime:
-    """Return the end of the path from a certificate to a root: the earliest end of the CAs on it.
+    """Return the end of the path from a certificate to a root: the earliest end of all CAs on the path.
 
-    Raises ValueError if there is no path, or it leads through an expired certificate or one that is not a CA.
+    Raises ValueError without a path, or for a path through an expired certificate or a certificate of another
+    kind than a CA.
     """
     trusted = sorted(certificates_in(roots.pem), key=lambda each: each.not_valid_after_utc, reverse=True)
     signers = [*signed.chain[1:], *(each for each in trusted if signed_by(signed.leaf, each))]

@@ -1,6 +1,6 @@
 """Calls to a Vault's HTTP API: blocking, with the server's own words in errors.
 
-Secrets are sent only in headers and bodies. They are removed from the texts that errors quote.
+Secrets are sent only in headers and bodies. Texts quoted in errors are cleared of secrets.
 """
 
 import http.client
@@ -33,7 +33,7 @@ class VaultRefused(IssuerError):
 
 @dataclass(frozen=True, slots=True)
 class VaultApi:
-    """Address of a Vault (`http://` or `https://`), its CA file, and the namespace to use.
+    """Address of a Vault (for example `https://vault.example:8200`), the CA file, and the namespace to use.
 
     Without `ca` the system's CAs are trusted. `exchanges.stop()` ends all calls.
     """
@@ -79,7 +79,7 @@ class VaultApi:
         return Line(host, parts.port or http.client.HTTPS_PORT, self.seconds, self._context())
 
     def _context(self) -> ssl.SSLContext:
-        """Return a context from the CA file as it is now, because it may be renewed."""
+        """Return a context from the current CA file, because the file may be renewed."""
         try:
             context = ssl.create_default_context(cafile=None if self.ca is None else str(self.ca))
         except (OSError, ssl.SSLError) as error:
@@ -94,7 +94,7 @@ def segment(text: str) -> str:
 
 
 def mount(text: str) -> str:
-    """Return a mount point as part of a path; it may contain slashes."""
+    """Return a mount point as part of a path; slashes are kept, for example in `teams/mesh/pki`."""
     return quote(text.strip("/"), safe="/")
 
 

@@ -19,14 +19,14 @@ from meshwright.mesh.names import TrustDomain
 
 _FORBIDDEN: Final = 403
 _SAFE: Final = timedelta(seconds=60)
-"""Margin before the end of Vault's CA: its clock may be ahead, and the request takes time."""
+"""Margin before the end of Vault's CA: Vault's clock may be ahead, and the request takes time."""
 
 _log = structlog.get_logger("certs.issuers.vault.issuer")
 
 
 @dataclass(frozen=True, slots=True)
 class VaultPki:
-    """The PKI: its mount, the role that signs, and a file with its roots if the mount has none."""
+    """The PKI: mount, signing role, and a file with the roots for a mount without roots."""
 
     mount: str
     role: str
@@ -34,7 +34,7 @@ class VaultPki:
 
 
 class VaultIssuer(RemoteIssuer):
-    """An Issuer that asks a Vault. Blocking and thread-safe."""
+    """An Issuer in front of a Vault. Blocking and thread-safe."""
 
     def __init__(
         self, api: VaultApi, login: Login, pki: VaultPki, trust_domain: TrustDomain, known: TrustBundle
@@ -51,8 +51,8 @@ class VaultIssuer(RemoteIssuer):
     ) -> Self:
         """Start with the current roots, or with the `known` ones if the Vault does not answer.
 
-        Raises IssuerError or StateError if there are no known roots, because the mesh would have no root to
-        trust.
+        Raises IssuerError or StateError without known roots, because the mesh would be without a trusted
+        root.
         """
         made = cls(api, login, pki, trust_domain, known)
         try:
@@ -66,8 +66,8 @@ class VaultIssuer(RemoteIssuer):
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
         """Have a request signed by the role. Raises IssuerError, StateError.
 
-        The names are sent in the CSR and beside it, because the role's settings decide which are used. A role
-        may shorten the lifetime; the caller checks the certificate for other differences.
+        The names are sent in the CSR and separately, because the role's settings decide which are used. A
+        role may shorten the lifetime; the caller checks the certificate for other differences.
         """
         seconds = max(int((self._asked_end(request, now) - now).total_seconds()), 1)
         names = request.names
@@ -94,7 +94,7 @@ class VaultIssuer(RemoteIssuer):
             self._bundle, self._ends = found, ends
 
     def tend(self, now: datetime) -> None:
-        """Renew the login if it is due, and read the roots. Raises IssuerError, StateError."""
+        """Renew a due login, and read the roots. Raises IssuerError, StateError."""
         self._session.token(now)
         self.refresh()
 
@@ -104,7 +104,7 @@ class VaultIssuer(RemoteIssuer):
         self._session.close()
 
     def _asked_end(self, request: CertificateRequest, now: datetime) -> datetime:
-        """Return the end to request: Vault refuses, rather than shortens, what would outlive its CA."""
+        """Return the end to request: Vault refuses, rather than shortens, a certificate outliving the CA."""
         latest = self._ends - _SAFE
         return min(request.not_after, latest) if now < latest else request.not_after
 
@@ -120,7 +120,7 @@ class VaultIssuer(RemoteIssuer):
         return found, ends
 
     def _authorized(self, method: str, path: str, body: Answer, now: datetime) -> Answer:
-        """Call with a token; if it is refused, log in again and retry once."""
+        """Call with a token; after a refusal, log in again and retry once."""
         token = self._session.token(now)
         try:
             return self._api.call(method, path, body, token)

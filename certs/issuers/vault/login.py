@@ -1,6 +1,6 @@
-"""Logins to Vault: a token, an AppRole or a Kubernetes ServiceAccount, each renewed before it ends.
+"""Logins to Vault: a token, an AppRole or a Kubernetes ServiceAccount, each renewed before its end.
 
-Secrets are read from a file when they are needed, and stored only in the lease.
+Secrets are read from a file when needed, and stored only in the lease.
 """
 
 import threading
@@ -34,14 +34,14 @@ class ByToken:
     makes_tokens: ClassVar = False
 
     def login(self, api: VaultApi, now: datetime) -> Lease:
-        """Read the token, and ask for its remaining lifetime. Raises IssuerError, StateError."""
+        """Read the token, and ask for the remaining lifetime. Raises IssuerError, StateError."""
         (token,) = _words(self.file, 1, "a token")
         return known_lease(token, api.call("GET", "auth/token/lookup-self", token=token), now)
 
 
 @dataclass(frozen=True, slots=True)
 class ByAppRole:
-    """A file with a role_id and a secret_id, each on a line of its own."""
+    """A file with a role_id on the first line and a secret_id on the second."""
 
     file: Path
     at: str = "approle"
@@ -73,10 +73,11 @@ Login = ByToken | ByAppRole | ByKubernetes
 
 
 class Session:
-    """One login, reused while its token is valid. Thread-safe.
+    """One login, reused while the token is valid. Thread-safe.
 
-    One thread logs in, and the others wait for its result or its error, so that a Vault that does not answer
-    is not asked by one after the other. While a token is renewed the others continue to use it.
+    One thread logs in, and the others wait for the result or the error. Otherwise the threads would ask an
+    unresponsive Vault one after the other. During a renewal the other threads continue to use the present
+    token.
     """
 
     def __init__(self, api: VaultApi, login: Login) -> None:
@@ -88,7 +89,7 @@ class Session:
         self._said = ""
 
     def token(self, now: datetime) -> str:
-        """Return a valid token; log in if there is none. Raises IssuerError, StateError."""
+        """Return a valid token; log in if necessary. Raises IssuerError, StateError."""
         with self._lock:
             held, coming = self._lease, self._coming
             # Only one thread renews a token that is due; the others use it meanwhile.
@@ -101,7 +102,7 @@ class Session:
         return self._brought(ours, held, now).token
 
     def drop(self, token: str) -> None:
-        """Discard this token because it was refused."""
+        """Discard this token after a refusal."""
         with self._lock:
             held = self._lease
             if held is None or held.token != token:
@@ -110,7 +111,7 @@ class Session:
         self._leave(held, self._api)
 
     def close(self) -> None:
-        """Revoke a token that our login has made, if that is possible soon."""
+        """Revoke a token made by our login, if possible within a short time."""
         with self._lock:
             held, self._lease = self._lease, None
         if held is not None:
@@ -135,7 +136,7 @@ class Session:
         return found
 
     def _leave(self, held: Lease, api: VaultApi) -> None:
-        """Revoke a token that is not used any more: each login makes one, and Vault stores them all."""
+        """Revoke a former token: each login makes a token, and Vault stores all of them."""
         if not self._login.makes_tokens:
             return
         try:
@@ -148,8 +149,8 @@ class Session:
     def _renewed(self, held: Lease, now: datetime) -> Lease:
         """Return a longer lease: the token's renewal, or another login.
 
-        A token can be renewed only up to its maximum lifetime; if that gains nothing, log in again. If
-        neither is possible, the current token is used until it ends, and the reason is logged once.
+        A token can be renewed only up to the maximum lifetime; if the renewal does not extend the lifetime,
+        log in again. If both fail, the current token is used until its end, and the reason is logged once.
         """
         try:
             if held.renewable:

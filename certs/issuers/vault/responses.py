@@ -16,7 +16,7 @@ _MOST_SECONDS: Final = 1000 * 365 * 86400
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A token and the end of its validity; None if it does not end."""
+    """A token and the end of its validity; None for a token without an end."""
 
     token: str = field(repr=False)
     begins: datetime
@@ -43,7 +43,7 @@ def lease(answer: Answer, now: datetime) -> Lease:
 
 
 def known_lease(token: str, answer: Answer, now: datetime) -> Lease:
-    """Parse the answer to a look-up of a token that was given to us."""
+    """Parse the answer to a look-up of a token from the settings."""
     data = answer.get("data")
     seconds = data.get("ttl") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not _is_seconds(seconds):
@@ -66,7 +66,7 @@ def signed(answer: Answer) -> bytes:
 
 
 def roots(answer: Answer) -> tuple[TrustBundle, datetime]:
-    """Return the self-signed roots in a mount's chain, and the end of the certificate that signs."""
+    """Return the self-signed roots in a mount's chain, and the end of the signing certificate."""
     data = answer.get("data")
     found = data.get("ca_chain") or data.get("certificate") if isinstance(data, dict) else None
     if not isinstance(found, str):
