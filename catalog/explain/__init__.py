@@ -1,11 +1,10 @@
-"""Explanations: why a request is allowed or denied, step by step, and which object would allow it.
+"""Explanations: why a request is allowed or denied, step by step, with the object missing for an admission.
 
-The package asks only the oracle, so that the explanation is the decision itself. It never decides anything of
-its own.
+The package asks only the oracle and never decides itself, so the explanation always agrees with the decision.
 
 `explain` explains a request, and `explain_outside` a call out of the mesh. `standing` compares a decision
-with the configuration that sidecars have acknowledged. `steps/` has a module for each subject of a step.
-Start reading with `explanation`.
+with the configuration acknowledged by sidecars. `steps/` has a module for each subject of a step. Start
+reading with `explanation`.
 """
 
 from catalog.explain.enforcement import Enforcement, concerned, not_asked, standing

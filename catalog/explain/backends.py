@@ -1,4 +1,4 @@
-"""Places that would answer a request, for the search of missing policy and other obstacles."""
+"""Possible places for the answer to a request, for the search of missing policy and other obstacles."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from meshwright.mesh.service import ServiceKey
 
 @dataclass(frozen=True, slots=True)
 class BackendReadiness:
-    """A Service with a share of the calls: its places, and those of them that take calls now."""
+    """A Service with a share of the calls: all its places, and the places taking calls now."""
 
     service: ServiceKey
     places: tuple[tuple[Place, bool], ...]
@@ -19,14 +19,14 @@ class BackendReadiness:
 
     @property
     def waits(self) -> bool:
-        """Return whether none of the places takes calls yet."""
+        """Return whether all places still wait for admission to traffic."""
         return not any(place in self.ready for place, _ in self.places)
 
 
 def answering(view: View, request: Request) -> tuple[BackendReadiness, ...]:
-    """Return the places that would answer: those that the client may call, or else all possible places.
+    """Return the places for the answer: the places callable by the client, or else all possible places.
 
-    `request` must be a request as the client's sidecar passes it on. Backends without a share and Services
+    `request` must have the form forwarded by the client's sidecar. Backends without a share and Services
     without places are left out.
     """
     service = view.services.get(request.service)

@@ -1,8 +1,8 @@
 """Enforcement of a decision of policy by the sidecars.
 
-The oracle decides by policy alone. Sidecars may do something else for two reasons. A part of policy that a
-proxy rejects is excluded from its configuration, so requests that only this part allows are denied. A sidecar
-that is not connected, or has not acknowledged its last configuration, may still have an older one.
+The oracle decides by policy alone. Sidecars may act differently for two reasons. A part of policy rejected by
+a proxy is excluded from the configuration, so requests allowed only by this part are denied. A disconnected
+sidecar, or one without an ACK for the last configuration, may still have an older one.
 
 All functions are pure: the caller passes the state of the sidecars.
 """
@@ -38,16 +38,16 @@ from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey, RouteKind, Traffi
 from meshwright.mesh.workload import Workload
 
 NAMED: Final = 5
-"""Most sidecars with an unknown configuration that an answer names."""
+"""Maximum number of sidecars with an unknown configuration named in an answer."""
 
 NOT_ASKED: Final = "only policy was evaluated; a running server also knows the configuration of the proxies"
 
 
 @dataclass(frozen=True, slots=True)
 class ExcludedPolicy:
-    """A part of policy that is excluded from a sidecar's configuration: a match in all rules, or an object.
+    """A part of policy excluded from a sidecar's configuration: a match in all rules, or an object.
 
-    `said` is the error message of the proxy that rejects the part.
+    `said` is the error message of the rejecting proxy.
     """
 
     object: ObjectKey
@@ -61,7 +61,7 @@ class ExcludedPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """State of one sidecar. `unknown` is a predicate with the reason why its configuration is not known."""
+    """State of one sidecar. `unknown` is a predicate with the reason for an unknown configuration."""
 
     unknown: str = ""
     without: tuple[ExcludedPolicy, ...] = ()
@@ -78,7 +78,7 @@ class EnforcementState(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Enforcement:
-    """Enforcement of a decision of policy: its state, the real decision of the sidecars, and the reasons."""
+    """Enforcement of a decision of policy: the state, the real decision of the sidecars, and the reasons."""
 
     in_force: EnforcementState
     decision: Decision
@@ -87,14 +87,14 @@ class Enforcement:
 
 @dataclass(slots=True)
 class _Judge:
-    """Decide for places by the configuration of their sidecars, and record the parts that matter."""
+    """Decide for places by the configuration of their sidecars, and record the relevant parts."""
 
     sidecars: Mapping[ProxyName, Sidecar]
     lacks: dict[str, None] = field(default_factory=dict)
     divided: bool = False
 
     def admitting(self, view: View, request: Request, place: tuple[Place, bool]) -> Admitting | None:
-        """Return the admission by policy, or None if no sidecar of the place enforces it."""
+        """Return the admission by policy, or None if all sidecars of the place lack a part of it."""
         by_policy = oracle.admitting(view, request, place)
         if by_policy is None:
             return None
@@ -107,7 +107,7 @@ class _Judge:
     def _parts_missed(
         self, view: View, request: Request, place: tuple[Place, bool], name: ProxyName
     ) -> tuple[ExcludedPolicy, ...]:
-        """Return the excluded parts because of which a sidecar denies a request that policy admits."""
+        """Return the excluded parts that make a sidecar deny a request admitted by policy."""
         without = self.sidecars.get(name, Sidecar()).without
         arrived = oracle.at_server(view, request, place)
         if not without or isinstance(arrived, LocalReply):
@@ -133,7 +133,7 @@ class _Judge:
 
 
 def concerned(view: View, request: Request, decision: Decision) -> tuple[ProxyName, ...]:
-    """Return the sidecars on the way of a request: those of the client and of all possible endpoints."""
+    """Return the sidecars on the way of a request: at the client and at all possible endpoints."""
     found = set(_of_client(view, request))
     if decision.turned_down is None:
         found.update(name for place in _chosen(view, request) for name in _at_place(view, place))
@@ -170,7 +170,7 @@ def _of_client(view: View, request: Request) -> tuple[ProxyName, ...]:
 
 
 def _at_place(view: View, place: Place) -> tuple[ProxyName, ...]:
-    """Return the sidecars of an identity's workloads that are called at a port, sorted."""
+    """Return the sidecars of an identity's workloads called at a port, sorted."""
     return tuple(
         sorted(
             each.proxy_name
@@ -185,7 +185,7 @@ def _called_at(view: View, workload: Workload) -> set[Port]:
 
 
 def _chosen(view: View, request: Request) -> Iterator[Place]:
-    """Yield the places that policy may choose, including those that deny the request."""
+    """Yield the possible places by policy, including places with a denial."""
     service, arrived = view.services.get(request.service), oracle.arriving(view, request)
     port = service.port(request.port) if service is not None else None
     if isinstance(request.client, Outsider) and port is not None:

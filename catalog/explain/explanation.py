@@ -27,8 +27,8 @@ class Explanation:
     """A decision with its steps, the missing manifests, and other obstacles.
 
     If `missing` is applied and `besides` is empty, the request is allowed. `missing` is empty if policy
-    allows the request and if no policy would help; the last step explains the case. `besides` are clauses,
-    for example `no workload of Service shop/books is ready`.
+    allows the request, and if policy is not the cause; the last step explains the case. `besides` are
+    clauses, for example `no workload of Service shop/books is ready`.
     """
 
     request: Request

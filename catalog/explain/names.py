@@ -37,7 +37,7 @@ def unknown_port(view: View, request: Request, service: Service) -> Step:
 
 
 def client(view: View, identity: ServiceIdentity) -> Iterator[Step]:
-    """Yield a step if no workload has the identity of the caller, with similar names."""
+    """Yield a step, with similar names, if the caller's identity belongs to no workload."""
     if identity in by_identity(view):
         return
     text, day = (
@@ -57,7 +57,7 @@ def client(view: View, identity: ServiceIdentity) -> Iterator[Step]:
 
 
 def nobody_has(view: View, name: ProxyName) -> str:
-    """Return why no workload has a proxy of this name, with a similar name; empty if one has."""
+    """Return why a proxy name is unknown, with a similar name; empty for a known proxy."""
     holder = claimant_of(view, name.sidecar) or _elsewhere(view, name.uuid)
     if holder is None:
         return f"no workload has the UUID {name.uuid}{_meant(view, name)}"
@@ -72,7 +72,7 @@ def _but(names: Iterable[str]) -> str:
 
 
 def _elsewhere(view: View, uuid: ProxyUuid) -> Workload | None:
-    """Return the first workload of any namespace with a UUID, because its proxy may be the intended one."""
+    """Return the first workload of any namespace with a UUID, possibly the intended one."""
     first = min((each for each in by_sidecar(view) if each.uuid == uuid), default=None)
     return None if first is None else claimant_of(view, first)
 

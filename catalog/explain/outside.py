@@ -1,4 +1,4 @@
-"""Explanations of calls out of the mesh, with the Egress that would admit them."""
+"""Explanations of calls out of the mesh, with the missing Egress."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ _MOST: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class OutsideExplanation:
-    """The answer to a call out of the mesh; `missing` are manifests that would admit the call."""
+    """The answer to a call out of the mesh; `missing` are manifests to admit the call."""
 
     client: ServiceIdentity
     where: HostPort
@@ -60,6 +60,7 @@ def in_the_mesh(view: View, where: HostPort, client: ServiceIdentity) -> str:
         if address in there and not is_outside(view, client, key, port):
             return f"this is the address of Service {key}: ask about {key}:{where.port}"
     for workload in by_address(view).found(address):
+        # Without a sidecar the workload is outside the mesh, and a superseded one has lost the address.
         if workload.uuid is None or is_superseded(view, workload):
             continue
         return f"this is the address of workload {workload.key}: ask about a Service of this workload"
@@ -74,6 +75,7 @@ def explain_outside(
     past = {each.key: _past(each, where) for each in here}
     led = not past or not all(past.values())
     decision = decide_outside(view, asked)
+    # Calls that bypass the sidecar are not checked by any policy.
     answer = decision.answer if led else Answer.ALLOWED
     if led and answer is not Answer.ALLOWED and any(past.values()):
         answer = Answer.DEPENDS
@@ -88,7 +90,7 @@ def call_to_service(
     where: HostPort,
     asked: OutsideCall,
 ) -> OutsideCall:
-    """Return a call to a Service outside the mesh, under the name that an Egress of the client has for it."""
+    """Return a call to a Service outside the mesh, under the name in an Egress of the client."""
     if asked.host != where.host:
         return asked
     host = host_named(view, client, key, asked.port)
@@ -126,7 +128,7 @@ def call_to(
 
 
 def _past(workload: Workload, where: HostPort) -> str:
-    """Return why such calls of a workload bypass its sidecar, or an empty text if they do not."""
+    """Return why such calls of a workload bypass its sidecar, or an empty text."""
     kind = workload.interception
     if isinstance(kind, Explicit):
         return "uses explicit interception: calls to anything but its upstreams bypass its sidecar."
@@ -164,7 +166,7 @@ def _steps(
 
 
 def _place(view: View, asked: OutsideCall) -> Step:
-    """Return the step that the place is outside the mesh, with the reason if it is a Service."""
+    """Return the step about the place outside the mesh, with the reason for a Service."""
     called = str(asked.address or asked.host)
     if (key := service_called(view, called, asked.client.namespace)) is not None:
         said = (
@@ -225,7 +227,7 @@ _CONCLUDED: Final = {
 
 
 def _missing(asked: OutsideCall, answer: Answer) -> tuple[Manifest, ...]:
-    """Return an Egress that admits the call: for the host, or for the address without a host."""
+    """Return an Egress to admit the call: for the host, or for the address without a host."""
     if answer is Answer.ALLOWED:
         return ()
     if asked.speaks is not ClientProtocol.OTHER and not _is_address(asked.host):

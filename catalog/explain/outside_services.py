@@ -16,8 +16,8 @@ from meshwright.mesh.service import ServiceKey
 def address_outside(view: View, client: ServiceIdentity, key: ServiceKey, port: Port) -> IpAddress | None:
     """Return the address at which a client calls a Service outside the mesh; None for any other Service.
 
-    A Service with sidecars behind it is outside only if the call passes to it in plain text. A Service
-    without any endpoint is not outside; the caller explains that it has none.
+    A Service with sidecars is outside only if the call is allowed in plain text. A Service without any
+    endpoint does not count as outside; the caller explains the missing endpoints.
     """
     service = view.services.get(key)
     if service is None or service.cluster_ip is None or service.port(port) is None:
@@ -33,8 +33,8 @@ def address_outside(view: View, client: ServiceIdentity, key: ServiceKey, port: 
 def is_outside(view: View, client: ServiceIdentity, key: ServiceKey, port: Port) -> bool:
     """Return whether a call of a client to a Service's port is a call out of the mesh.
 
-    Such a Service is not of the mesh and has an endpoint without a sidecar, and no policy offers the port to
-    the client.
+    Such a Service is not a member of the mesh and has an endpoint without a sidecar, and policy does not
+    offer the port to the client.
     """
     if belongs_to_the_mesh(view, key) or not has_outsiders(view, key):
         return False
@@ -43,7 +43,7 @@ def is_outside(view: View, client: ServiceIdentity, key: ServiceKey, port: Port)
 
 
 def host_named(view: View, client: ServiceIdentity, key: ServiceKey, port: Port) -> str:
-    """Return the name of a Service that an Egress of the client has at a port; empty where none has one."""
+    """Return the name of a Service in an Egress of the client for a port, or an empty text."""
     hosts = (
         host
         for egress in egresses_by_source(view).found(client)

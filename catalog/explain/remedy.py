@@ -1,4 +1,4 @@
-"""The least policy that would allow a request, as manifests."""
+"""The least policy for the admission of a request, as manifests."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -22,7 +22,7 @@ _LONGEST_PATH: Final = 1000
 
 
 def remedy(view: View, request: Request) -> tuple[Manifest, ...]:
-    """Return the missing manifests; empty if policy allows the request or no policy would help.
+    """Return the missing manifests; empty if policy allows the request or is not the cause.
 
     With the manifests the request is allowed as soon as the client's sidecar knows the Service and the
     endpoints are admitted, usually at once. They admit only this client to the possible endpoints, with this
@@ -37,6 +37,7 @@ def remedy(view: View, request: Request) -> tuple[Manifest, ...]:
 
 
 def _manifests(view: View, request: Request, refused: list[tuple[Place, bool]]) -> Iterator[Manifest]:
+    # A manifest with the name of an existing object would replace that object.
     taken = set(view.sourced)
     by_server: dict[tuple[ServiceIdentity, bool], list[Port]] = {}
     for place, is_http in refused:
@@ -71,6 +72,7 @@ def _match(request: Request) -> Manifest:
     return {
         "name": "this",
         "pathRegex": regex,
+        # SMI's schema lists the allowed methods; any other method is only covered by the wildcard.
         "methods": [request.method if request.method in _METHODS else "*"],
     }
 
@@ -89,7 +91,10 @@ def _manifest(version: str, kind: Kind, namespace: Namespace, name: str, spec: M
 
 
 def _free(taken: set[ObjectKey], namespace: Namespace, wanted: str) -> str:
-    """Return a name that no route object and no TrafficTarget of the namespace has, and reserve it."""
+    """Return and reserve a name unused by routes and TrafficTargets of the namespace.
+
+    For example, `cart-2` if a TrafficTarget `cart` exists.
+    """
     stem = wanted[:_LONGEST_NAME].rstrip("-.")
     kinds = (HTTP_ROUTE_GROUP, TCP_ROUTE, TRAFFIC_TARGET)
     number, name = 1, stem

@@ -1,9 +1,9 @@
-"""Limits of the work for one object, so that one large object does not delay the others.
+"""Limits of the work for one object, so one large object does not delay the others.
 
 A check that compares things with each other (matches with matches, sources with other objects) spends steps
-of a budget that belongs to this object and this check alone. When the budget is spent, the check ends:
-its problems so far are kept, and one more problem (NOT_LOOKED_FURTHER) reports the number of steps. Budgets
-count steps, not seconds, so that the same objects have the same problems everywhere.
+of a budget for this object and this check alone. When the budget is spent, the check ends: the problems so
+far are kept, and one more problem (NOT_LOOKED_FURTHER) reports the number of steps. Budgets count steps, not
+seconds, so the same objects have the same problems everywhere.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ class SpentError(Exception):
 
 
 class Budget:
-    """The steps that a check may still take."""
+    """The remaining steps of a check."""
 
     __slots__ = ("most", "spent")
 
@@ -31,8 +31,9 @@ class Budget:
         self.spent = 0
 
     def spend(self, steps: int = 1) -> None:
-        """Take steps, or raise SpentError and take none if fewer are left."""
+        """Take steps, or raise SpentError without taking any if fewer are left."""
         if self.spent + steps > self.most:
+            # Before the work and not after, so one large step cannot exceed the limit.
             raise SpentError
         self.spent += steps
 
@@ -44,7 +45,7 @@ def within(
     check: Callable[[Budget], Iterator[Problem]],
     most: int = MOST,
 ) -> Iterator[Problem]:
-    """Yield the problems that a check finds within its budget, and NOT_LOOKED_FURTHER if the budget is spent.
+    """Yield the problems found by a check within a budget, and NOT_LOOKED_FURTHER if the budget is spent.
 
     `field` is the checked field. `looked_for` names the problems in the plural, for example
     `matches without effect`.

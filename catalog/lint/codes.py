@@ -1,4 +1,4 @@
-"""Stable codes of problems that follow from several objects, each of which is valid by itself."""
+"""Stable codes of problems between several objects, each valid by itself."""
 
 from meshwright.mesh.problems.codes import ProblemCode
 

@@ -1,4 +1,4 @@
-"""A view with the indexes that only lint needs. A server that does not lint has no cost for them."""
+"""A view with the indexes needed only by lint. A server without lint does not pay for these indexes."""
 
 from typing import Any, Final, Protocol
 
@@ -52,7 +52,7 @@ class NoDriverChecks:
 
 
 class Lint:
-    """A view with the indexes of lint (`IN_LINT`); there is one for each view that is linted."""
+    """A view with the indexes of lint (`IN_LINT`); there is one for each linted view."""
 
     def __init__(self, view: View, further: DriverChecks) -> None:
         self.view = view
@@ -69,7 +69,7 @@ class Lint:
         return self._further[_HERE]
 
     def renew(self, further: DriverChecks) -> None:
-        """Replace the driver checks; all values that depend on the old checks are computed again."""
+        """Replace the driver checks; all values dependent on the old checks are computed again."""
         self.graph.apply((self._further.set(_HERE, further),))
 
 
@@ -83,4 +83,4 @@ def _fine(lint: Lint) -> frozenset[str]:
 
 
 fine: Final = IN_LINT.firewall(_fine)
-"""Drivers without possible problems. The firewall stops changes of settings that do not change this set."""
+"""Drivers without possible problems. The firewall stops changes of settings without an effect on this set."""

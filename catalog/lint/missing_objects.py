@@ -1,6 +1,6 @@
-"""Problems that end by themselves when another object is created.
+"""Temporary problems, which end when another object is created.
 
-Manifests are applied one after another. Meanwhile an object may name others that do not exist yet, for
+Manifests are applied one after another. Meanwhile an object may name others before their creation, for
 example a TrafficTarget its HTTPRouteGroup, or a Service its Pods. Therefore Events about such problems are
 delayed.
 """
@@ -53,13 +53,13 @@ MISSING: Final = frozenset(
         Code.UNKNOWN_AUTHORIZER,
     }
 )
-"""Codes of a reference to an object, a part of an object, a Pod or an identity that does not exist yet."""
+"""Codes of a reference to a missing object, part of an object, Pod or identity."""
 
 FOLLOWING: Final[Mapping[str, frozenset[Code]]] = {
     Code.ALL_REFUSED: frozenset({Code.UNKNOWN_ROUTE, Code.UNKNOWN_MATCH}),
     Code.ZERO_WEIGHTS: frozenset({Code.UNKNOWN_BACKEND}),
 }
-"""Codes that follow from the object itself, or from a missing object with one of these codes."""
+"""Codes caused by the object itself, or by a missing object with one of these codes."""
 
 
 def may_pass(problem: Problem) -> bool:
@@ -68,10 +68,10 @@ def may_pass(problem: Problem) -> bool:
 
 
 def passing(problems: Iterable[Problem]) -> frozenset[Problem]:
-    """Return the problems that end when other objects are created.
+    """Return the temporary ones of these problems.
 
-    A problem with a code of FOLLOWING counts only beside a problem of the same object with a code that it
-    follows from.
+    A problem with a code of FOLLOWING counts only beside a problem of the same object with one of the causing
+    codes.
     """
     found = [each for each in problems if may_pass(each)]
     there = {(each.key, each.code) for each in found}

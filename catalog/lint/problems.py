@@ -1,4 +1,4 @@
-"""Problems that follow from several objects: a function for each kind returns the problems of one object."""
+"""Problems between several objects: a function for each kind returns the problems of one object."""
 
 import itertools
 from collections.abc import Callable, Hashable, Iterator
@@ -64,7 +64,7 @@ Looked = tuple[Hashable, Problems]
 class Linter:
     """Incremental lint of a view: checks every object first, and after a change only the objects concerned.
 
-    `further` returns the checks of sidecar drivers; `renew` calls it again.
+    `further` returns the checks of sidecar drivers; `renew` calls `further` again.
     """
 
     def __init__(self, view: View, further: Callable[[], DriverChecks] = NoDriverChecks) -> None:
@@ -100,10 +100,10 @@ class Linter:
         self._lint.renew(self._further())
 
     def looks(self) -> Iterator[Looked]:
-        """Yield each changed object with its problems; a deleted object has none.
+        """Yield each changed object with its problems, and each deleted object with an empty tuple.
 
-        A caller may stop early. The next call then begins with the last object that was yielded, and goes on
-        with the objects that were still due.
+        A caller may stop early. The next call then begins with the last yielded object, and goes on with the
+        remaining due objects.
         """
         for kind, pins in enumerate(self._kinds):
             due = self._due.setdefault(kind, {})
@@ -120,6 +120,7 @@ def _outcome(pins: ObservedValues[Any, Problems], key: object) -> Problems:
     An exception of a check becomes a problem with the code `not-checked`.
     """
     try:
+        # A single object with thousands of faults must not fill the table of problems.
         return bounded(pins.value(key), "with this object")
     except Exception as error:  # noqa: BLE001 - a fault of lint must not stop the mesh
         return (
@@ -134,7 +135,7 @@ def _outcome(pins: ObservedValues[Any, Problems], key: object) -> Problems:
 
 @derived
 def of_mesh(lint: Lint, _: str) -> Problems:
-    """Return the problems of the mesh's settings that driver checks find."""
+    """Return the problems of the mesh's settings found by driver checks."""
     return lint.further.of_mesh(lint.view)
 
 
@@ -279,7 +280,7 @@ def _of_driver(lint: Lint, workload: Workload) -> Problems:
 
 
 def _claims(view: View, own: WorkloadKey) -> Iterator[Problem]:
-    """Yield the listeners and the UUID of a workload that another workload has already."""
+    """Yield the listeners and the UUID of a workload already held by another workload."""
     key = workload_object(view, own)
     left_out = [(each, _LEFT_OUT) for each in conflicts(view, own)]
     for each, then in (*left_out, *((each, _SHARED) for each in shared(view, own))):

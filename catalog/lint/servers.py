@@ -1,4 +1,4 @@
-"""Servers that sidecars call in plain text, although they are behind sidecars."""
+"""Servers behind sidecars, although sidecars call them in plain text."""
 
 from collections.abc import Iterable, Iterator
 
@@ -15,12 +15,12 @@ from meshwright.mesh.service import ServiceKey
 
 
 def problems(view: View, key: ObjectKey, config: MeshConfig) -> Iterator[Problem]:
-    """Yield the servers of a MeshConfig that refuse plain text."""
+    """Yield a problem for each server of a MeshConfig behind a sidecar, which refuses plain text."""
     yield from behind_sidecars(view, key, _named(config))
 
 
 def behind_sidecars(view: View, key: ObjectKey, named: Iterable[tuple[str, HostPort]]) -> Iterator[Problem]:
-    """Yield a problem for each server, with its field, that is behind a sidecar."""
+    """Yield a problem for each server behind a sidecar, with the field."""
     for field, server in named:
         service = _service(server.host)
         if (

@@ -1,7 +1,6 @@
-"""Future Pods: workloads and ports that a Service will have after controllers have created their Pods.
+"""Future Pods: workloads and ports of a Service after the controllers have created their Pods.
 
-Pod templates are not endpoints. They only separate policy that waits for its Pods from policy with wrong
-names.
+Pod templates are not endpoints. They only separate policy waiting for Pods from policy with wrong names.
 """
 
 from collections.abc import Sequence
@@ -36,7 +35,7 @@ by_identity_to_come: Final = IN_LINT.index(
 
 @derived
 def behind(lint: Lint, key: ServiceKey) -> tuple[PodTemplate, ...]:
-    """Return the templates whose pods a Service selects, sorted by key."""
+    """Return the templates of the pods selected by a Service, sorted by key."""
     service = lint.view.services.get(key)
     label = None if service is None else telling_label(service)
     if service is None or label is None:
@@ -55,7 +54,7 @@ def ports_to_come(lint: Lint, identity: ServiceIdentity) -> tuple[tuple[Port, Pr
 
 
 def answering(lint: Lint, key: ServiceKey, port: ServicePort) -> frozenset[tuple[ServiceIdentity, Port]]:
-    """Return the identities with port numbers that answer at a Service's port, now or with future Pods."""
+    """Return the identities answering at a Service's port with port numbers, now or with future Pods."""
     # Pods that do not exist yet count, so that policy may be applied before the workloads without warnings.
     now = {
         (each.identity, each.port) for each in endpoints(lint.view, key, port) if each.identity is not None
@@ -69,7 +68,7 @@ def answering(lint: Lint, key: ServiceKey, port: ServicePort) -> frozenset[tuple
 
 
 def named_in_vain(there: Sequence[PodTemplate | Workload], service: Service) -> tuple[ServicePort, ...]:
-    """Return the ports of a Service whose target name no workload of `there` has; empty without workloads."""
+    """Return the ports of a Service with a target name unknown in `there`; empty without workloads."""
     return tuple(
         port
         for port in service.ports
@@ -78,7 +77,7 @@ def named_in_vain(there: Sequence[PodTemplate | Workload], service: Service) -> 
 
 
 def _services_of(lint: Lint, template: PodTemplate) -> tuple[Service, ...]:
-    """Return the Services that select a template's pods."""
+    """Return the Services with a selector for a template's pods."""
     view, namespace = lint.view, template.key.namespace
     candidates = {
         key

@@ -1,4 +1,4 @@
-"""Problems with the origin of their object, and lists and suggestions of names for their texts."""
+"""Problems with the origin of the object, and lists and suggestions of names for texts."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ SUGGESTED: Final = 5
 """Most unknown names of an object for which a similar name is suggested."""
 
 LISTED: Final = 50
-"""Most names that a problem lists."""
+"""Maximum number of names listed in a problem."""
 
 OR_OUTSIDE: Final = "or its namespace is not part of the mesh (settings namespaces and namespace_selector)"
 """Clause about an object of another namespace, which the cluster may have although the mesh does not."""
@@ -94,7 +94,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def meant(unknown: Sequence[str], there: Sequence[str]) -> str:
-    """Return a clause with existing names that are like unknown ones, for example ` (did you mean shop?)`.
+    """Return a clause with existing names similar to unknown ones, for example ` (did you mean shop?)`.
 
     Only the first SUGGESTED names are compared, because this is one step on the event loop.
     """

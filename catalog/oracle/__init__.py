@@ -2,12 +2,10 @@
 
 `decide` answers the question "what happens to this request?" for explain, the command line and the tests. The
 translation for proxies (`catalog.policy`) is tested against the oracle, so both must not share code: a fault
-in shared code would be invisible. The oracle is written for reading and not for speed.
+in shared code would stay invisible. The oracle is written for reading and not for speed.
 
 `targets`, `splits`, `ingress`, `mutual_tls`, `authorization`, `routing` and `service_policies` each read one
 kind of object. `request/` computes the form in which a sidecar forwards a request, `transit` applies it on
-the way, and `preconditions` has conditions besides policy. `outside` decides calls out of the mesh. Read
-next: `decide`.
-
-So the oracle never shares code with `catalog.policy`.
+the way, and `preconditions` has conditions besides policy, for example readiness. `outside` decides calls out
+of the mesh. Read next: `decide`.
 """

@@ -1,7 +1,7 @@
 """External authorization of admitted requests: a part of the oracle, see `catalog.oracle.decide`.
 
 Written from docs/traffic.md. The authorizer's answer is unknown here, and can only deny. One
-ExternalAuthorization counts for a port of a workload: one with its ServiceAccount before one for its
+ExternalAuthorization counts for a port of a workload: one with the ServiceAccount before one for the
 namespace, then one with the port, then the oldest, or else the first by name. Without any, the MeshConfig's
 counts. Ports without HTTP have no authorization.
 """
@@ -14,7 +14,7 @@ from meshwright.mesh.policies.authorization import Authorizer, ExternalAuthoriza
 
 
 def counting(view: View, place: tuple[Place, bool]) -> ExternalAuthorization | None:
-    """Return the ExternalAuthorization in force at a place, even if it turns authorization off."""
+    """Return the ExternalAuthorization in force at a place, even one that turns authorization off."""
     where, is_http = place
     if not is_http:
         return None

@@ -18,8 +18,8 @@ from meshwright.mesh.policies.callers import (
 def is_caller(caller: Caller, client: Client | None, trust_domain: TrustDomain) -> bool:
     """Return whether a rule's caller includes a client. An IpRange includes clients in plain text only.
 
-    If a name also requires an address, a client of the mesh never matches, because its address is not known
-    here.
+    If a name also requires an address, a client of the mesh never matches, because the client's address is
+    not known here.
     """
     match caller, client:
         case ServiceIdentity(), ServiceIdentity():
@@ -42,7 +42,7 @@ def is_caller(caller: Caller, client: Client | None, trust_domain: TrustDomain) 
 
 
 def is_of_the_mesh(client: Client | None, trust_domain: TrustDomain) -> bool:
-    """Return whether a client has a certificate of the mesh for an identity, wherever it calls from."""
+    """Return whether a client has a certificate of the mesh for an identity, calling from anywhere."""
     match client:
         case ServiceIdentity():
             return True

@@ -1,31 +1,31 @@
 """Decision about one request by the text of SMI: the definition for every translation.
 
 Access is allowed if and only if some TrafficTarget has the workload's identity as destination and the client
-among its sources, and its rules admit the request. The targets of a destination unite. The rules of one
+among the sources, and the rules admit the request. The targets of a destination unite. The rules of one
 target, with P the port at which the workload is called:
 
 - HTTPRouteGroups: the request fits one of the named matches (or any of the group's); nothing on TCP ports.
-- TCPRoutes: P is among their ports, or one of them has no ports.
-- Both: both must hold; on a TCP port only the second. Without rules nothing is admitted.
+- TCPRoutes: P is among their ports, or one of them is without ports.
+- Both: both must hold; on a TCP port only the second. A target without rules never admits.
 
-A match holds if its path expression fits the whole path without query, the method is among its methods, and
-each header expression fits one value of the header completely; `host` is the authority. A TrafficSplit
-selects the Services that answer instead of its apex, and admits nothing. A server in a permissive namespace
-(by annotation, or by the MeshConfig) admits every client with a certificate of the mesh; splits still hold.
-Clients outside the mesh are admitted by IngressBackends (`catalog.oracle.ingress`), and clients in plain
-text by MutualTLS objects (`catalog.oracle.mutual_tls`).
+A match holds if the path expression fits the whole path without query, the method is in the list, and each
+header expression fits one value of the header completely; `host` is the authority. A TrafficSplit selects the
+Services to answer instead of the apex, without admitting calls. A server in a permissive namespace (by
+annotation, or by the MeshConfig) admits every client with a certificate of the mesh; splits still hold.
+Clients outside the mesh are admitted by IngressBackends (`catalog.oracle.ingress`), and clients in plain text
+by MutualTLS objects (`catalog.oracle.mutual_tls`).
 
 Every sidecar on the way normalises the path (`catalog.oracle.request.paths`), or rejects the request itself.
-Splits see the path of the client's sidecar, rules that of the server's.
+Splits see the path of the client's sidecar, rules the path of the server's.
 
 Besides policy, three conditions prevent a call:
 
-- The caller's sidecar does not know the service, because of the scope of its workload or namespace.
-- None of the endpoints that may answer is ready (`catalog.relations.backends.readiness`). A call to an
-  endpoint of a headless service by its address does not depend on readiness.
+- The caller's sidecar does not know the service, because of the scope of the workload or namespace.
+- All possible endpoints are unready (`catalog.relations.backends.readiness`). A call to the address of a
+  headless service's endpoint does not depend on readiness.
 - Another Service has the workload's port for another protocol (`speaks_otherwise`).
 
-docs/policy.md explains the interpretation of SMI, and the deviations from its text. No code is shared with
+docs/policy.md explains the interpretation of SMI, and the deviations from the text. No code is shared with
 the translation (`catalog.policy`, `relations.permissive`, `relations.scope`); both read the endpoints and
 their readiness from `catalog.relations.backends`.
 """
@@ -112,10 +112,11 @@ Admits = Callable[[View, Request, tuple[Place, bool]], Admitting | None]
 class Answer(enum.StrEnum):
     """Outcome of a request.
 
-    - REFUSED: the server denies it (403, or a closed connection), or a sidecar rejects it itself (400, 404).
-    - UNREACHABLE: the client's sidecar knows no workload that may answer.
-    - DEPENDS: only some of the possible workloads admit it and are ready, or only some of the client's
-      workloads know the service.
+    - REFUSED: the server denies the request (403, or a closed connection), or a sidecar rejects the request
+      (400, 404).
+    - UNREACHABLE: the client's sidecar does not know any workload to answer.
+    - DEPENDS: only some of the possible workloads admit the request and are ready, or only some of the
+      client's workloads know the service.
     """
 
     ALLOWED = "allowed"
@@ -126,9 +127,9 @@ class Answer(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A service that may answer, with its weight and the identities that admit or refuse the request.
+    """A possible service for the answer, with the weight and the identities for and against the request.
 
-    Without identities none is ready, and calls to the service fail.
+    Without identities all are unready, and calls to the service fail.
     """
 
     service: ServiceKey
@@ -156,7 +157,7 @@ class Decision:
 
 
 def decide(view: View, request: Request, admits: Admits | None = None) -> Decision:
-    """Decide one request. Pure, and slow because it is written for reading.
+    """Decide one request. Pure, and slow because written for reading.
 
     `admits` replaces the decision of policy at a place (`admitting`).
     """
@@ -176,6 +177,7 @@ def decide(view: View, request: Request, admits: Admits | None = None) -> Decisi
         return Decision(Answer.UNREACHABLE)
     arrived = arriving(view, request)
     if isinstance(arrived, LocalReply):
+        # A sidecar without a listener for the service cannot answer by itself.
         known = offered(view, request, port)
         return Decision(Answer.REFUSED, turned_down=arrived) if known else Decision(Answer.UNREACHABLE)
     request = arrived
@@ -201,9 +203,10 @@ def decide(view: View, request: Request, admits: Admits | None = None) -> Decisi
 
 
 def places(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple[Place, bool], ...]:
-    """Return the identities and ports that may answer at a service's port, each with True for HTTP; sorted.
+    """Return the possible identities and ports behind a service's port, each with True for HTTP; sorted.
 
-    Endpoints outside the mesh are missing, because they cannot do mTLS.
+    Endpoints outside the mesh are missing, because mTLS is impossible there. For example: `((Place(shop/cart,
+    8080), True),)`.
     """
     is_http = spoken(port, backing(view, key)).is_http
     found = {
@@ -284,6 +287,7 @@ def _share(key: ServiceKey, weight: int, yes: dict[tuple[Place, bool], Admitting
 def _answer(chosen: list[Share]) -> Answer:
     admitted = any(share.admitted for share in chosen)
     refused = any(share.refused for share in chosen)
+    # A share without ready places takes its part of the calls, and these fail.
     waiting = any(not share.admitted and not share.refused for share in chosen)
     if not (admitted or refused):
         return Answer.UNREACHABLE

@@ -1,17 +1,18 @@
 """Decision of IngressBackends about a request from outside the mesh: a part of the oracle.
 
-A client outside the mesh calls a workload directly, without a sidecar of its own, so splits have no
-effect. The request is admitted if and only if the IngressBackend in force for a service behind the workload's
-port has the client among its sources and the request among its matches. One is in force per service and
-target port: the oldest, or else the first by name. A port without HTTP admits no client from outside.
+A client outside the mesh calls a workload directly, without a sidecar of its own, so splits have no effect.
+The request is admitted if and only if the IngressBackend in force for a service behind the workload's port
+has the client among the sources and the request among the matches. One object is in force per service and
+target port: the oldest, or else the first by name. A port without HTTP refuses all clients from outside.
 
 Sources:
 
 - protocol http: an address in one of the ranges, or of an endpoint of one of the Services; in plain text.
-- https: a certificate of the mesh's CA for one of the principals, and such an address if any is named.
-- https with skipClientCertValidation: such an address, in TLS, without a client certificate. A client that
-  requests a service's full name, like callers of the mesh, is asked for a certificate, and judged by it if it
-  is of the mesh. With `sniHosts` one of them must be requested.
+- https: a certificate of the mesh's CA for one of the principals, and such an address if the object names
+  any.
+- https with skipClientCertValidation: such an address, in TLS, without a client certificate. A client
+  requesting a service's full name, like callers of the mesh, is asked for a certificate, and judged by a
+  certificate of the mesh. With `sniHosts` one of them must be requested.
 
 See `catalog.oracle.decide`.
 """
@@ -97,7 +98,7 @@ def lets_in(view: View, request: Request, place: tuple[Place, bool]) -> tuple[In
 
 
 def seen(view: View, request: Request, place: Place) -> Request:
-    """Return a request from outside as a place sees it: without a name if no certificate is requested."""
+    """Return a request from outside as seen at a place: nameless unless the place requests a certificate."""
     client = request.client
     if not isinstance(client, Outsider) or not client.name:
         return request
@@ -153,6 +154,7 @@ def _is_source(view: View, request: Request, found: IngressBackend, backend: Ing
     if not isinstance(request.client, ServiceIdentity):
         return _is_meant(view, request.client, found, backend)
     shown = tuple(_shown(view, request.client, request.service))
+    # The calling workload is not known, so each workload of the identity must be among the sources.
     return bool(shown) and all(
         any(_is_meant(view, name, found, backend) for name in names) for names in shown
     )

@@ -1,14 +1,14 @@
 """Decision of MutualTLS objects about a caller in plain text: a part of the oracle.
 
-Written from docs/traffic.md; see `catalog.oracle.decide`. A caller in plain text has no certificate. It is
-admitted at a port of a workload if and only if the MutualTLS in force there is Permissive and its `plaintext`
-has the caller in one of its sources (empty: anywhere) and the request among its matches (empty: any). Without
-`plaintext` all callers are admitted in a permissive namespace, and none elsewhere. Ports without HTTP have no
-requests, so a rule for some requests admits no caller there.
+Written from docs/traffic.md; see `catalog.oracle.decide`. A caller in plain text is without a certificate.
+The caller is admitted at a port of a workload if and only if the MutualTLS in force there is Permissive and
+`plaintext` has the caller in one of the sources (empty: anywhere) and the request among the matches (empty:
+any). Without `plaintext` all callers are admitted in a permissive namespace, and refused elsewhere. On ports
+without HTTP requests are invisible, so a rule for some requests never admits a caller there.
 
-One is in force per port of a workload: one with its ServiceAccount before one for its namespace, then one
-with the port, then the oldest, or else the first by name. Callers with TLS are not concerned, whatever their
-certificate.
+One object is in force per port of a workload: one with the ServiceAccount before one for the namespace, then
+one with the port, then the oldest, or else the first by name. Callers with TLS are not concerned, whatever
+their certificate.
 """
 
 import enum

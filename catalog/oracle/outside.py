@@ -1,16 +1,16 @@
 """Decision about one call out of the mesh, by the text of Egress: a part of the oracle.
 
-An Egress with the client among its sources and the port among its ports allows, by the protocol of the port:
+An Egress for the client and the port allows, by the protocol of the port:
 
-- tcp, tcp-server-first: every connection to an address in its ranges.
-- https: TLS for one of its hosts, to its ranges; for any name if it has no hosts.
-- http: requests for one of its hosts that fit its matches, if it names HTTPRouteGroups. With ranges they go
-  to their original destination in a range, for any host if it has none. Without ranges they go to the address
-  in DNS; a wildcard, which DNS cannot resolve, allows nothing.
+- tcp, tcp-server-first: every connection to an address in the ranges.
+- https: TLS for one of the hosts, to the ranges; for any name if there are no hosts.
+- http: requests for one of the hosts, and fitting the matches if the Egress names HTTPRouteGroups. With
+  ranges they go to the original destination in a range, for any host if there are no hosts. Without ranges
+  they go to the address in DNS; a wildcard, which DNS cannot resolve, is ignored.
 
 Ranges hold for every protocol; without ranges every address is allowed. Hosts of the mesh are ignored. On
 ports where servers speak first TLS names are not read. A request refused for its host stays refused; with
-passthrough all other traffic goes to its original destination.
+passthrough all other traffic goes to the original destination.
 
 Written from docs/osm.md; no code is shared with `catalog.policy.objects.egress`.
 """
@@ -50,7 +50,7 @@ class ClientProtocol(enum.StrEnum):
 class OutsideCall:
     """A call out of the mesh to `address`, `None` if unknown.
 
-    `host` is the host in the request, without port, or the server name in TLS; empty if there is none.
+    `host` is the host in the request, without port, or the server name in TLS, or empty.
     """
 
     client: ServiceIdentity
@@ -65,9 +65,9 @@ class OutsideCall:
 
 @dataclass(frozen=True, slots=True)
 class OutsideDecision:
-    """The outcome, the Egresses that allow the call (kind and key, sorted), and its target.
+    """The outcome, the allowing Egresses (kind and key, sorted), and the target of the call.
 
-    With `by_dns` the call goes to the host's address in DNS, else to its original destination. DEPENDS: on
+    With `by_dns` the call goes to the host's address in DNS, else to the original destination. DEPENDS: on
     the address.
     """
 
@@ -81,6 +81,7 @@ def decide_outside(view: View, call: OutsideCall) -> OutsideDecision:
     if call.address is not None:
         return _decide(view, call, inside=True)
     inside, elsewhere = (_decide(view, call, inside=each) for each in (True, False))
+    # The address is unknown, so the call is judged twice: with an address in every range, and in none.
     return elsewhere if inside.answer is elsewhere.answer else replace(inside, answer=Answer.DEPENDS)
 
 
@@ -92,6 +93,7 @@ def _decide(view: View, call: OutsideCall, *, inside: bool) -> OutsideDecision:
         for port in egress.ports
         if port.number == call.port and _in_range(egress, call.address, inside=inside)
     ]
+    # First, because a rule for TCP admits every byte at the port, whatever other Egresses require.
     if tcp := [egress for egress, protocol in here if protocol.is_tcp]:
         return _passes(tcp)
     blind = speaks_first(view, call.client, call.port)
@@ -121,6 +123,7 @@ def _of_http(view: View, asked: OutsideCall, http: list[Egress]) -> OutsideDecis
     request = passed(sent, EscapedSlashes.KEEP, view.settings.long_lived.upgrades)
     if isinstance(request, LocalReply):
         return OutsideDecision(Answer.REFUSED)
+    # Without matches no rule reads the path, so hidden dot segments do no harm.
     judged = any(each.route_groups for each in (*ranged, *exact))
     if judged and hidden_dots(path_of(request).encode("utf-8", "surrogateescape")):
         return OutsideDecision(Answer.REFUSED)
@@ -131,7 +134,7 @@ def _of_http(view: View, asked: OutsideCall, http: list[Egress]) -> OutsideDecis
 
 
 def speaks_first(view: View, client: ServiceIdentity, port: Port) -> bool:
-    """Return whether servers speak first at a port, by an Egress or a service that the client may call."""
+    """Return whether servers speak first at a port, by an Egress or a service callable by the client."""
     said = (each for egress in of_port(view, client, port) for each in egress.ports if each.number == port)
     if any(each.protocol is EgressProtocol.TCP_SERVER_FIRST for each in said):
         return True
@@ -184,7 +187,7 @@ def _names(view: View, egress: Egress, call: OutsideCall, *, exactly: bool = Fal
 
 
 def _fits(view: View, egress: Egress, request: Request) -> bool:
-    """Return whether a request fits any match of an Egress's groups; missing groups have none."""
+    """Return whether a request fits any match of an Egress's groups; missing groups are ignored."""
     if not egress.route_groups:
         return True
     keys = (PolicyKey(egress.key.namespace, each) for each in egress.route_groups)

@@ -26,7 +26,7 @@ _PERMISSIVE = "meshwright.dev/permissive"
 
 
 def accepts_everyone(view: View, namespace: Namespace) -> bool:
-    """Return whether a namespace is permissive, by its annotation, else by the MeshConfig."""
+    """Return whether a namespace is permissive, by the annotation, else by the MeshConfig."""
     held = view.sourced.get(ObjectKey.of_namespace(namespace))
     if held is None or not isinstance(held.value, NamespaceObject):
         return view.config.permissive
@@ -36,7 +36,7 @@ def accepts_everyone(view: View, namespace: Namespace) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
-    """Visibility of a service for a client's sidecar, with the scope and the object that sets it, if any."""
+    """Visibility of a service for a client's sidecar, with the scope and the object that sets the scope."""
 
     yes: bool
     scope: Scope
@@ -46,7 +46,7 @@ class Visibility:
 def told(view: View, client: ServiceIdentity, key: ServiceKey) -> tuple[Visibility, ...]:
     """Return the visibility of a service for each of a client's sidecars, without duplicates.
 
-    A workload's own scope wins, else its namespace's. Without a sidecar it is the namespace's.
+    A workload's own scope wins, else the namespace's. Without a sidecar the namespace's scope counts.
     """
     name = ObjectKey.of_namespace(client.namespace)
     held = view.sourced.get(name)
@@ -60,6 +60,7 @@ def told(view: View, client: ServiceIdentity, key: ServiceKey) -> tuple[Visibili
     return tuple(
         dict.fromkeys(
             Visibility(_names(scope, key), scope, None if scope is None else by)
+            # Without a sidecar the namespace's scope shows what a future sidecar of this client would know.
             for scope, by in found or [(of_namespace, name)]
         )
     )
@@ -68,7 +69,7 @@ def told(view: View, client: ServiceIdentity, key: ServiceKey) -> tuple[Visibili
 def ready_places(
     view: View, request: Request, key: ServiceKey, port: ServicePort, split: TrafficSplit | None
 ) -> frozenset[Place]:
-    """Return the places of a service's port that take calls now: those with an admitted endpoint.
+    """Return the places of a service's port with an admitted endpoint, which take calls now.
 
     If the client chooses the endpoint itself, readiness does not matter (`chooses_endpoint`).
     """
@@ -78,7 +79,7 @@ def ready_places(
 
 
 def speaks_otherwise(view: View, key: ServiceKey, port: ServicePort, where: Place) -> bool:
-    """Return whether every sidecar of a place behind a service uses another protocol on its port.
+    """Return whether every sidecar of a place behind a service uses another protocol on the port.
 
     Two Services may share a port of a workload with different protocols. There is one listener, so calls to
     the Service with the other protocol fail.
@@ -97,8 +98,8 @@ def speaks_otherwise(view: View, key: ServiceKey, port: ServicePort, where: Plac
 def chooses_endpoint(view: View, request: Request) -> bool:
     """Return whether a client calls a headless service at the addresses of its endpoints.
 
-    In explicit interception the client calls its sidecar instead, which takes any ready endpoint. A client
-    with only some workloads in explicit interception counts as one of these.
+    In explicit interception the client calls its own sidecar instead, which takes any ready endpoint. A
+    client with only some workloads in explicit interception counts as one of these.
     """
     service = view.services.get(request.service)
     if service is None or not service.headless or request.identity is None:

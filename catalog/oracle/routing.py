@@ -1,4 +1,4 @@
-"""Rule of a RoutePolicy for a request: the first that fits, in the policy in force."""
+"""Rule of a RoutePolicy for a request: the first fitting one, in the policy in force."""
 
 from dataclasses import replace
 
@@ -16,7 +16,8 @@ from meshwright.mesh.service import ServicePort
 def rule_for(view: View, request: Request, port: ServicePort) -> tuple[RoutePolicy, RouteRule] | None:
     """Return the policy and rule for a forwarded request to a service's port, or `None`.
 
-    The oldest RoutePolicy of the service is in force, else the first by name. TCP ports have no requests.
+    The oldest RoutePolicy of the service is in force, else the first by name. On TCP ports requests are
+    invisible.
     """
     if not spoken(port, backing(view, request.service)).is_http:
         return None
@@ -25,6 +26,7 @@ def rule_for(view: View, request: Request, port: ServicePort) -> tuple[RoutePoli
         for route_policy in route_policies(view).values()
         if route_policy.service == request.service
     )
+    # "~" sorts after every timestamp, so objects without one are last.
     policy = min(found, key=lambda each: (each.created or "~", each.key), default=None)
     for rule in policy.rules if policy is not None else ():
         if policy is not None and (
@@ -35,7 +37,7 @@ def rule_for(view: View, request: Request, port: ServicePort) -> tuple[RoutePoli
 
 
 def sent(view: View, request: Request) -> Request:
-    """Return a request with the headers that the client's sidecar sends, if there is one."""
+    """Return a request with the headers sent by the client's sidecar, if any."""
     service = view.services.get(request.service)
     port = service.port(request.port) if service is not None else None
     if request.identity is None or port is None:

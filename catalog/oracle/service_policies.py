@@ -2,8 +2,8 @@
 
 Written from docs/osm.md and docs/traffic.md, like the rest of the oracle. Of several objects for one service
 the oldest is in force, else the first by name. An UpstreamTrafficSetting must be in the namespace of the
-service in its host. It limits connections at callers, and request rates at the called workload; at a port of
-several services, the first setting with rates is in force.
+service in the host. The setting limits connections at callers, and request rates at the called workload; at a
+port of several services, the first setting with rates is in force.
 """
 
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ def setting_for_callers(view: View, key: ServiceKey) -> UpstreamTrafficSetting |
 
 
 def setting_at_place(view: View, where: Place) -> UpstreamTrafficSetting | None:
-    """Return the setting whose rates are in force at a workload's port."""
+    """Return the setting with the rates in force at a workload's port."""
     called = {
         service.key
         for workload in by_identity(view).found(where.identity)
@@ -51,7 +51,7 @@ def tried_again(view: View, client: ServiceIdentity, key: ServiceKey) -> Retry |
 def reaching(view: View, key: ServiceKey) -> UpstreamPolicy | None:
     """Return the UpstreamPolicy for the endpoints of a service; `None` for the mesh's defaults.
 
-    A headless service has none, because the called endpoint answers.
+    A headless service is without a policy, because the called endpoint answers.
     """
     service = view.services.get(key)
     if service is None or service.headless:

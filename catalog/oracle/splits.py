@@ -1,4 +1,4 @@
-"""TrafficSplits of a request, and the services that then answer: a part of the oracle.
+"""TrafficSplits of a request, and the services for the answer: a part of the oracle.
 
 See `catalog.oracle.decide` for the rules in words.
 """
@@ -16,10 +16,10 @@ from meshwright.mesh.service import ServiceKey, ServicePort
 
 
 class SplitVerdict(enum.StrEnum):
-    """Verdict of one TrafficSplit about a request to its apex; only DECIDES may decide the request.
+    """Verdict of one TrafficSplit about a request to the apex; only DECIDES may decide the request.
 
-    Of several that may decide, the first by precedence does (`split_for`). Verdicts up to UNKNOWN_GROUP mean
-    that the split is not in force at all.
+    Of several with DECIDES, the first by precedence decides (`split_for`). With a verdict up to UNKNOWN_GROUP
+    the split is not in force at all.
     """
 
     FOREIGN_APEX = "is not in force, because its apex is in another namespace"
@@ -73,10 +73,10 @@ def split_for(view: View, request: Request, port: ServicePort) -> TrafficSplit |
 def backends(
     view: View, request: Request, port: ServicePort, split: TrafficSplit | None
 ) -> Iterator[tuple[ServiceKey, ServicePort, int]]:
-    """Yield the services that answer for the called one, with their port and weight.
+    """Yield the services for the answer instead of the called one, with port and weight.
 
-    Splits do not nest: a backend means the endpoints of its service, even if that is an apex itself. For
-    example, a split of `cart` yields `cart-v1` with weight 90 and `cart-v2` with weight 10.
+    Splits do not nest: a backend means the endpoints of the service, even of an apex. For example, a split of
+    `cart` yields `cart-v1` with weight 90 and `cart-v2` with weight 10.
     """
     if split is None:
         yield request.service, port, 1

@@ -34,7 +34,7 @@ class Verdict(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """The identity that answers for a service, and the port of the workload."""
+    """The answering identity behind a service, and the port of the workload."""
 
     identity: ServiceIdentity
     port: Port
@@ -50,7 +50,7 @@ def verdicts(
 
 
 def judge(view: View, request: Request, target: TrafficTarget, port: Port, *, is_http: bool) -> Verdict:
-    """Return the verdict of a target about a request to its destination's port: the table of rules.
+    """Return the verdict of a target about a request to a port of the destination: the table of rules.
 
     For example, a target with HTTP rules only gives HTTP_ONLY on a TCP port.
     """
@@ -80,10 +80,11 @@ def judge(view: View, request: Request, target: TrafficTarget, port: Port, *, is
 
 
 def matches_of(view: View, target: TrafficTarget) -> Iterator[HTTPMatch]:
-    """Yield the existing matches that a target's rules name."""
+    """Yield the existing matches named in a target's rules."""
     for rule in _rules(target, RouteKind.HTTP):
         group = http_route_groups(view).get(_key(target, rule.name))
         by_name = {match.name: match for match in group.matches} if group is not None else {}
+        # A rule without names stands for all matches of the group.
         yield from (by_name[name] for name in rule.matches or by_name if name in by_name)
 
 

@@ -1,4 +1,4 @@
-"""Changes of a request by the sidecars on its way: first the client's, then the server's.
+"""Changes of a request by the sidecars on the way: first the client's, then the server's.
 
 A part of the oracle; see `catalog.oracle.decide`.
 """
@@ -17,7 +17,7 @@ from meshwright.mesh.service import EscapedSlashes, ServicePort
 
 
 def at_client(view: View, request: Request, port: ServicePort) -> Request | LocalReply:
-    """Return a request as the client's sidecar sees it, for splits. On a TCP port it is unchanged."""
+    """Return a request as seen by the client's sidecar, for splits; unchanged on a TCP port."""
     if not spoken(port, backing(view, request.service)).is_http:
         return request
     if (answer := too_many(offered(request, view.settings.long_lived.upgrades))) is not None:
@@ -27,7 +27,7 @@ def at_client(view: View, request: Request, port: ServicePort) -> Request | Loca
 
 
 def at_server(view: View, request: Request, place: tuple[Place, bool]) -> Request | LocalReply:
-    """Return a request as the server's sidecar sees it, for rules, including the client sidecar's changes."""
+    """Return a request as seen by the server's sidecar, for rules, including the client sidecar's changes."""
     where, is_http = place
     if not is_http:
         return request
@@ -35,11 +35,12 @@ def at_server(view: View, request: Request, place: tuple[Place, bool]) -> Reques
     found = passed(sent(view, request), slashes, view.settings.long_lived.upgrades)
     if isinstance(found, LocalReply):
         return found
+    # Only the server's sidecar checks this, because only its rules decide about access by path.
     return hidden_dots(path_of(found).encode()) or found
 
 
 def _slashes_at(view: View, where: Place) -> EscapedSlashes:
-    """Return the handling of escaped slashes at a workload's port: kept if a Service asks for it."""
+    """Return the handling of escaped slashes at a workload's port: kept if a Service requests so."""
     for workload in by_identity(view).found(where.identity):
         for number, _, called in served_by(view, workload):
             if number == where.port and any(each.escaped_slashes is EscapedSlashes.KEEP for each in called):

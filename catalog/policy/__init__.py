@@ -7,11 +7,9 @@ objects, for example TrafficSplits, and `values/` are the results, in words of t
 `units` and `exclusions` let the quarantine take a rejected part out; `provenance` finds the objects behind a
 part.
 
-All functions of the view are derived values (`meshwright.engine`), so a change only runs the functions that
-have read the changed object. `catalog.oracle` decides single requests from the same objects without this
-package, and tests compare both.
+All functions of the view are derived values (`meshwright.engine`), so a change only runs the functions with a
+read of the changed object. `catalog.oracle` decides single requests from the same objects without this
+package, and tests compare both. Therefore this package never asks the oracle.
 
 Read next: `values/proxy`, `group_policy`, then `access` for the table of rules.
-
-It never asks the oracle, because tests compare the two.
 """

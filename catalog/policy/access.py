@@ -1,16 +1,13 @@
 """Access by one TrafficTarget on one port: the table of rules and protocols.
 
-| rules of the target | HTTP port | TCP port |
-|---|---|---|
-| HTTPRouteGroup only | requests that match | nothing |
-| TCPRoute only | every request, on its ports | its ports |
-| both | requests that match, on the TCPRoute's ports | the TCPRoute's ports |
-| none | nothing | nothing |
+| rules of the target | HTTP port | TCP port | |---|---|---| | HTTPRouteGroup only | matching requests |
+nothing | | TCPRoute only | every request, on the TCPRoute's ports | the TCPRoute's ports | | both | matching
+requests, on the TCPRoute's ports | the TCPRoute's ports | | none | nothing | nothing |
 
 A TCPRoute without ports covers all ports. Ports are those of the workload (target ports of a service). A rule
-with a missing object is refused but keeps its place in the table, so a target with HTTP rules never becomes
-one with TCP rules only because its route group is missing. Of the matches that a rule names, the existing
-ones count.
+with a missing object is refused but keeps the place in the table, so a target with HTTP rules never becomes
+one with TCP rules only because of a missing route group. Of the matches named in a rule, the existing ones
+count.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +26,7 @@ from meshwright.mesh.service import Protocol
 
 @dataclass(frozen=True, slots=True)
 class NoAccess:
-    """Nothing is admitted."""
+    """Access for none of the callers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,7 @@ Grant = NoAccess | FullAccess | MatchingAccess
 
 @derived
 def grant(view: View, target: TrafficTarget, port: Port, protocol: Protocol) -> Grant:
-    """Return the access that a target gives on a port of its destination's workloads.
+    """Return the access given by a target on a port of the destination's workloads.
 
     For example, a target with one HTTPRouteGroup gives MatchingAccess on an HTTP port, and NoAccess on a TCP
     port.
@@ -70,7 +67,7 @@ def grant(view: View, target: TrafficTarget, port: Port, protocol: Protocol) -> 
 
 
 def in_force(target: TrafficTarget) -> bool:
-    """Return whether a target may admit callers: only if it is in the namespace of its destination."""
+    """Return whether a target may admit callers: only in the namespace of its destination."""
     return target.key.namespace == target.destination.namespace
 
 
@@ -85,6 +82,7 @@ def may_call(
 
     Without a client: whether every client may.
     """
+    # An endpoint without an identity cannot do mTLS, so it never receives calls of the mesh.
     if server is None:
         return False
     if is_permissive(view, server.namespace):
@@ -96,7 +94,7 @@ def may_call(
 
 
 def rule_matches(view: View, namespace: Namespace, rule: Rule) -> tuple[HTTPMatch, ...]:
-    """Return the existing matches that an HTTPRouteGroup rule names, in the order of the group."""
+    """Return the existing matches named in an HTTPRouteGroup rule, in the order of the group."""
     key = PolicyKey(namespace, rule.name)
     group = http_route_groups(view).get(key)
     if group is None or not rule.matches:

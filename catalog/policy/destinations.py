@@ -1,7 +1,7 @@
-"""Destinations of routes: the identities that may answer there, and their endpoints.
+"""Destinations of routes: the identities allowed to answer there, and their endpoints.
 
-Endpoints change far more often than the rest of a destination, so they are separate: readers of the rest are
-not recomputed.
+Endpoints change far more often than the rest of a destination. They are kept separate, so readers of the rest
+are not recomputed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ from meshwright.mesh.service import Protocol, ServiceKey, ServicePort
 from meshwright.mesh.values.cached_hash import SharedTuple
 
 Answering = tuple[tuple[ServicePort, tuple[tuple[ServiceIdentity, Port], ...]], ...]
-"""Identities that may answer at the ports of a service, each with the port of its workload."""
+"""Identities allowed to answer at the ports of a service, each with the port of the workload."""
 
 
 def destinations(
@@ -60,6 +60,7 @@ def _called(service: OutboundService) -> Iterator[WeightedBackend]:
 def _open_to_all(
     view: View, key: ServiceKey, target_port: str, is_http: bool, as_called: bool
 ) -> ServiceDestination:
+    # A derived value without the client in its key, so all clients share it.
     return _destination(view, None, key, target_port, is_http, as_called)
 
 
@@ -71,6 +72,7 @@ def _destination(
     is_http: bool,
     as_called: bool,
 ) -> ServiceDestination:
+    # The called endpoint answers, so there is no choice for an UpstreamPolicy to change.
     policy = None if as_called else policy_of(view, key)
     return ServiceDestination(
         service=key,
@@ -89,7 +91,7 @@ def _destination(
 
 
 def _checking(view: View, policy: UpstreamPolicy, target_port: str) -> HealthCheck | None:
-    """Return the health check of a target port; with requests only if the port speaks that protocol alone."""
+    """Return the health check of a target port; with requests only if the port has this protocol alone."""
     found, key = policy.checking, policy.service
     if found is None or found.request is None:
         return found
@@ -98,12 +100,12 @@ def _checking(view: View, policy: UpstreamPolicy, target_port: str) -> HealthChe
 
 
 def asked_in(found: HealthCheck) -> Protocol:
-    """Return the protocol that a port must speak for a health check with requests."""
+    """Return the necessary protocol of a port for a health check with requests."""
     return Protocol.HTTP if found.grpc is None else Protocol.GRPC
 
 
 def who_may_answer(view: View, found: ServiceDestination) -> Answering:
-    """Return the identities that may answer the destination's caller.
+    """Return the identities allowed to answer the destination's caller.
 
     Empty if the called endpoint itself answers.
     """
@@ -113,13 +115,13 @@ def who_may_answer(view: View, found: ServiceDestination) -> Answering:
 
 
 def answering_at(view: View, client: ServiceIdentity | None, key: ServiceKey, target_port: str) -> Answering:
-    """Return the identities that may answer a client at a target port of a service."""
+    """Return the identities allowed to answer a client at a target port of a service."""
     return tuple((port, permitted(view, client, key, port)) for port in _ports(view, key, target_port))
 
 
 @derived
 def endpoints_of(view: View, key: ServiceKey, answering: Answering) -> tuple[DestinationEndpoint, ...]:
-    """Return the endpoints that take traffic and may answer, sorted.
+    """Return the endpoints with traffic and permission to answer, sorted.
 
     Clients with the same permissions share one value, so a moved endpoint is handled once for all of them.
     """
@@ -133,7 +135,7 @@ def endpoints_of(view: View, key: ServiceKey, answering: Answering) -> tuple[Des
 
 
 def with_endpoints(view: View, found: ServiceDestination) -> ServiceDestination:
-    """Return a destination with its endpoints."""
+    """Return a destination with the current endpoints."""
     return replace(found, endpoints=endpoints_of(view, found.service, who_may_answer(view, found)))
 
 

@@ -101,6 +101,7 @@ def _host_without(host: OutsideHost, left_out: AbstractSet[Unit]) -> OutsideHost
     """Return the remaining routes of a host; without routes its requests are refused."""
     found = []
     for route in host.routes:
+        # `None` stands for all requests and stays; an empty tuple would stand for none.
         matches = route.matches and tuple(each for each in route.matches if each not in left_out)
         if matches != ():
             found.append(replace(route, matches=matches))
@@ -158,6 +159,7 @@ def _both(access: Access, now: Access) -> Access:
         case EveryoneInTheMesh(), EveryoneInTheMesh():
             return EveryoneInTheMesh(_common(access.rules, now.rules))
         case _, EveryoneInTheMesh():
+            # The current policy admits the whole mesh, so rules for callers of the mesh are kept as they are.
             return OnlyRules(_common(access.rules, now.rules, mesh_at_will=True))
         case EveryoneInTheMesh(), _:
             return OnlyRules(_common(now.rules, access.rules, mesh_at_will=True))

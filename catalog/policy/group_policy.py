@@ -53,6 +53,7 @@ def outline(view: View, group: ProxyGroup) -> ProxyPolicy:
     kind = interception_kind(group)
     transparent = kind is InterceptionKind.TRANSPARENT
     passthrough = mesh_wide.egress(view).value() and transparent
+    # In explicit interception only calls to upstreams reach the proxy, and never calls out of the mesh.
     named = said(view, group.identity) if transparent else ()
     shut = _closed(view, parts, named, passthrough=passthrough)
     return ProxyPolicy(
@@ -82,6 +83,7 @@ def _closed(
 ) -> SharedTuple[SocketAddress]:
     """Return the addresses without a way out: at every port, or only at the ports of Egresses."""
     if passthrough:
+        # With passthrough any address leads out of the mesh, otherwise only the ports of Egresses.
         return closed(view, parts)
     return closed_at(view, parts, frozenset(each.port for each in outside))
 

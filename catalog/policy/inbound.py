@@ -136,6 +136,8 @@ def _named(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol
             for rule in target.rules:
                 group = PolicyKey(target.key.namespace, rule.name)
                 matches = rule_matches(view, group.namespace, rule) if rule.kind is RouteKind.HTTP else ()
+                # Equal matches of several groups are counted as one, under the first group by name, so the
+                # label of the count does not depend on the order of objects.
                 found |= {each: min(found.get(each, group), group) for each in matches}
     named = (NamedMatch(group, match) for match, group in found.items())
     return tuple(sorted(named, key=lambda each: (each.group, each.match.name)))

@@ -90,6 +90,7 @@ def who_is_behind(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple
     return tuple(sorted(found))
 
 
+# Endpoints change with every Pod, but the identities behind a port hardly ever do.
 _behind: Final = IN_VIEW.firewalls(who_is_behind)
 """A firewall: endpoints change often, but their identities rarely, and all clients read only these."""
 

@@ -84,6 +84,7 @@ class InputObject:
         return f"{self.key} ({self.origin})"
 
 
+# Both functions are plain in their own modules. As derived values their reads are recorded, too.
 _ways: Final = derived(routes)
 _plain: Final = derived(plain_rule)
 """Cached for provenance only; elsewhere these are parts of larger derived values."""

@@ -230,6 +230,7 @@ def _is_led(where: SocketAddress, ipv6: bool) -> bool:
 
 def _as_called(route: OutboundRoute) -> OutboundRoute:
     """Let the called endpoint answer, unless a split decides."""
+    # A split chooses among its backends, so the called endpoint does not answer.
     if route.split is not None:
         return route
     called = tuple(replace(backend, as_called=True) for backend in route.backends)
@@ -238,6 +239,7 @@ def _as_called(route: OutboundRoute) -> OutboundRoute:
 
 def _explicit(view: View, group: ProxyGroup, interception: Explicit) -> ReachableServices:
     held = conflicts(view, group.workload) if group.workload else ()
+    # The indexes are those of `conflicts.claims`: both number the sorted upstreams.
     refused = {each.refused.index for each in held}
     scope = scope_of(view, group)
     listen: dict[tuple[ServiceKey, Port], list[SocketAddress]] = {}

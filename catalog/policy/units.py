@@ -126,6 +126,7 @@ def _of_calls(service: OutboundService) -> Iterator[Unit]:
         if route.split is not None:
             yield from (route,) if route.matches is None else route.matches
     for rule in service.rules:
+        # The rule is a unit beside its matches, because its actions may be at fault as well.
         yield rule
         yield from rule.matches or ()
     if service.retries is not None:

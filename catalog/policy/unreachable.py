@@ -1,8 +1,8 @@
-"""Addresses of the mesh's services at which a workload may call no one.
+"""Addresses of the mesh's services without any permitted call of a workload.
 
-With passthrough, unknown destinations go out of the mesh, and so does traffic that an Egress allows. For
-these addresses there is no way out: behind them are sidecars that refuse plain text, or no workloads, and the
-caller would wait without an answer.
+With passthrough, unknown destinations go out of the mesh, and so does traffic that an Egress allows. These
+addresses are closed instead: sidecars there refuse plain text, or workloads are missing, and the caller would
+wait without an answer.
 """
 
 from collections.abc import Iterable, Iterator
@@ -67,6 +67,7 @@ def _places(part: ReachableServices) -> Iterator[SocketAddress]:
 @derived
 def addresses(view: View) -> tuple[SocketAddress, ...]:
     """Return the addresses of the mesh's services, sorted; empty without `enableEgress`, when unused."""
+    # Without passthrough only some ports lead out, and `closed_at` finds the addresses at these ports.
     if not mesh_wide.egress(view).value():
         return ()
     return tuple(sorted({address for key in view.services for address in _addresses(view, key)}))

@@ -55,7 +55,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A claim that is left out or shared, and the earlier one with its address and port."""
+    """A claim that is left out or shared, and the earlier one with its address and port.
+
+    For example: `outbound 127.0.0.1:9001 of workload shop/cart-1`, twice on one machine.
+    """
 
     refused: Claim
     holder: Claim
@@ -173,6 +176,7 @@ claimants: Final = IN_VIEW.derived_index("claims by place", workloads, _places)
 
 def _machine(claim: Claim) -> str:
     """Return the name of the machine: all workloads on loopback addresses share one."""
+    # All workloads with a loopback address run on one machine, for example in a local demo.
     return "loopback" if ip_address(claim.host).is_loopback else claim.host
 
 
@@ -181,6 +185,8 @@ def _same_machine(one: Claim, other: Claim) -> bool:
     if one.workload == other.workload or one.host == other.host:
         return True
     local = [ip_address(each) for each in (one.address, other.address)]
+    # A routable address belongs to one machine. Loopback and 0.0.0.0 exist on each machine, so equal claims
+    # need not meet.
     if not any(each.is_loopback or each.is_unspecified for each in local):
         return True
     return all(ip_address(each).is_loopback for each in (one.host, other.host))

@@ -30,7 +30,7 @@ from meshwright.mesh.workload import (
 @hashed_once
 @dataclass(frozen=True, slots=True)
 class ProxyGroup(CachedHash):
-    """Properties of a proxy that its configuration depends on.
+    """Properties of a proxy with an effect on the configuration.
 
     - `workload` and `address` are only set in explicit interception, where each proxy binds its own
       addresses.
@@ -70,6 +70,7 @@ def group_of(view: View, workload: Workload) -> ProxyGroup:
         identity=workload.identity,
         primary=ServiceKey(workload.key.namespace, workload.service),
         services=services_of(view, workload.key),
+        # Sorted, so workloads with the same ports in another order belong to one group.
         ports=tuple(sorted(workload.ports, key=_port_order)),
         interception=workload.interception,
         workload=workload.key if explicit else None,

@@ -32,6 +32,7 @@ def _lines(
         behind = backing(view, service.key)
         workloads = {address: each.key.name for each in behind for address in each.addresses}
         there = (endpoint for port in service.ports for endpoint in endpoints(view, service.key, port))
+        # As in DNS, which lists only ready endpoints of a headless Service.
         found = {address for each in there if each.health is Health.READY for address in each.addresses}
         for address in sorted(found):
             own = tuple(f"{workloads[address]}.{name}" for name in names) if address in workloads else ()

@@ -39,6 +39,7 @@ def has_outsiders(view: View, key: ServiceKey) -> bool:
     if any(each.uuid is None for each in backing(view, key)):
         return True
     addresses = (address for found in slices_by_service(view).found(key) for address, _ in found.healths)
+    # An address in a slice without any workload there is a place outside the mesh, for example a database.
     return any(not by_address(view).get(IpAddress(address), ()) for address in addresses)
 
 

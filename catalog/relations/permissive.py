@@ -31,6 +31,7 @@ def permissive_namespaces(view: View) -> PermissiveNamespaces:
     """Return the permissive namespaces; for a single namespace use `is_permissive`."""
     everywhere = mesh_wide.permissive(view).value()
     said = _said(view).items()
+    # Only exceptions are part of the value, so an annotation that repeats the default changes nothing.
     return PermissiveNamespaces(everywhere, tuple(name for name, open_ in said if open_ is (not everywhere)))
 
 

@@ -30,6 +30,7 @@ def _sliced_addresses(_: EndpointSlice, found: EndpointSlice) -> tuple[tuple[Nam
 
 
 def _addresses(_: WorkloadKey, workload: Workload) -> tuple[IpAddress, ...]:
+    # A shared address, as with hostNetwork, does not identify a workload.
     return () if workload.shares_address else workload.addresses
 
 

@@ -18,4 +18,5 @@ def health_rank(health: Health) -> int:
 
 def age(created: str) -> tuple[bool, str]:
     """Return a sort key for `metadata.creationTimestamp`: oldest first, missing ones last."""
+    # Timestamps are RFC 3339 in UTC with whole seconds, so their texts sort by time.
     return (not created, created)

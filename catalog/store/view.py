@@ -183,6 +183,7 @@ def _config_key(view: View) -> ObjectKey | None:
     return min(configs(view), key=order, default=None)
 
 
+# Most edits of MeshConfigs do not change which of them is in force, so readers of the key are not run.
 _key_in_force: Final = IN_VIEW.firewall(_config_key)
 
 

@@ -1,4 +1,4 @@
-"""Steps about a call from outside the mesh, which IngressBackends and MutualTLS admit."""
+"""Steps about a call from outside the mesh, admitted by IngressBackends and MutualTLS."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -16,7 +16,7 @@ from meshwright.mesh.service import ServicePort
 
 
 def from_outside(view: View, request: Request, client: Outsider, port: ServicePort) -> Iterator[Step]:
-    """Yield the places that would answer, with the verdicts on the request there."""
+    """Yield the possible places for an answer, with the verdicts on the request there."""
     deciding = "IngressBackends" if client.is_encrypted else "IngressBackends and MutualTLS"
     yield Step(f"{client} is outside the mesh, so {deciding} decide, also in permissive mode.")
     found, origin = oracle.places(view, request.service, port), origin_of(view, SERVICE, request.service)
@@ -52,7 +52,7 @@ def _said(view: View, request: Request, place: tuple[Place, bool]) -> Iterator[S
 
 
 def lacking(view: View, request: Request, client: Outsider) -> tuple[Manifest, ...]:
-    """Return the IngressBackend that would admit a client; empty where one decides already."""
+    """Return an IngressBackend to admit a client; empty if one decides already."""
     service = view.services.get(request.service)
     port = service.port(request.port) if service is not None else None
     if port is None or oracle.decide(view, request).allowed:

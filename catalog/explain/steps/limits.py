@@ -22,7 +22,7 @@ _AT_ONCE = (
 
 
 def of_caller(view: View, key: ServiceKey) -> Iterator[Step]:
-    """Yield the step about the concurrent calls that the client's sidecar admits to a Service."""
+    """Yield the step about the limit of concurrent calls from the client's sidecar to a Service."""
     setting = setting_for_callers(view, key)
     if setting is None or setting.connections == ConnectionLimits():
         return
@@ -34,7 +34,7 @@ def of_caller(view: View, key: ServiceKey) -> Iterator[Step]:
 
 
 def of_server(view: View, request: Request, place: tuple[Place, bool]) -> Iterator[Step]:
-    """Yield the steps about the rates that the server's sidecar admits, and about rate limit services."""
+    """Yield the steps about the rates admitted by the server's sidecar, and about rate limit services."""
     where, is_http = place
     setting = setting_at_place(view, where)
     if setting is None:

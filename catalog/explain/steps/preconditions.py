@@ -24,7 +24,7 @@ from meshwright.mesh.workload import Explicit, Health
 
 
 def scope(view: View, key: ServiceKey, told: Iterable[Visibility]) -> Iterator[Step]:
-    """Yield a step for each object that limits the Services that a client sidecar knows."""
+    """Yield a step for each object that limits the Services known to a client sidecar."""
     for each in told:
         if each.by is not None:
             services = ", ".join(map(str, each.scope or ())) or "none"
@@ -54,7 +54,7 @@ def permissive(view: View, namespace: Namespace) -> Iterator[Step]:
 
 
 def authorized(view: View, place: tuple[Place, bool]) -> Iterator[Step]:
-    """Yield the step about the authorizer of a request that policy admits; its answer is not known here."""
+    """Yield the step about the authorizer of an admitted request, with the answer unknown here."""
     asked, by = oracle.asked(view, place), oracle.counting(view, place)
     origin = mesh_configs(view) if by is None else origin_of(view, EXTERNAL_AUTHORIZATION, by.key)
     if asked is not None:
@@ -95,7 +95,7 @@ def upstreams(view: View, request: Request, client: ServiceIdentity) -> Iterator
 def waiting(
     view: View, request: Request, key: ServiceKey, port: ServicePort, split: TrafficSplit | None
 ) -> Iterator[Step]:
-    """Yield a step for each endpoint of a port that gets no traffic yet, with the reason."""
+    """Yield a step for each endpoint of a port still waiting for traffic, with the reason."""
     if split is None and oracle.chooses_endpoint(view, request):
         return
     for each in endpoints(view, key, port):
@@ -106,13 +106,13 @@ def waiting(
 
 
 def _lacking(view: View, key: ServiceKey) -> str:
-    """Return the state that no workload of a Service has reached: `ready` or `admitted yet`."""
+    """Return the state not reached by any workload of a Service: `ready` or `admitted yet`."""
     found = (each for port in view.services[key].ports for each in endpoints(view, key, port))
     return "admitted yet" if any(each.health is not Health.UNREADY for each in found) else "ready"
 
 
 def besides(view: View, request: Request) -> Iterator[str]:
-    """Yield the obstacles of a request apart from policy, as clauses; none for an unknown Service."""
+    """Yield the obstacles of a request apart from policy, as clauses, without any for an unknown Service."""
     arrived = oracle.arriving(view, request)
     if request.identity is None or isinstance(arrived, LocalReply) or not (found := answering(view, arrived)):
         return

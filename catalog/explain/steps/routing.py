@@ -12,7 +12,7 @@ from meshwright.mesh.service import ServicePort
 
 
 def of_request(view: View, request: Request, port: ServicePort) -> Iterator[Step]:
-    """Yield a step for each action of the RoutePolicy rule that applies to a request."""
+    """Yield a step for each action of the applicable RoutePolicy rule."""
     found = rule_for(view, request, port)
     if found is None:
         return

@@ -1,4 +1,4 @@
-"""A step of an explanation: a sentence, and its objects with their origins."""
+"""A step of an explanation: a sentence, and the objects with their origins."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ Objects = tuple[tuple[ObjectKey, Origin], ...]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A sentence with its objects and their origins; `depth` is the level of indentation, from 0.
+    """A sentence with objects and their origins; `depth` is the level of indentation, from 0.
 
     `aside` marks a step about other clients, whose objects have no part in the answer.
     """

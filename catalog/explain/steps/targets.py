@@ -1,4 +1,4 @@
-"""Steps about TrafficTargets: the verdict of each for one place, and the rules that do not fit."""
+"""Steps about TrafficTargets: the verdict of each for one place, and the rules without a fit."""
 
 from collections.abc import Iterator
 
@@ -49,7 +49,7 @@ def _words(verdict: Verdict, request: Request, target: TrafficTarget, place: Pla
 def _rule(
     view: View, request: Request, target: TrafficTarget, rule: Rule, place: tuple[Place, bool]
 ) -> Iterator[Step]:
-    """Yield the steps of one rule; an HTTPRouteGroup has none at a TCP port."""
+    """Yield the steps of one rule; an HTTPRouteGroup is left out at a TCP port."""
     key = PolicyKey(target.key.namespace, rule.name)
     if rule.kind is RouteKind.TCP:
         yield _tcp_route(view, key)

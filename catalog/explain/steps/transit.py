@@ -1,4 +1,4 @@
-"""Steps about changes of a request by sidecars, and about requests that they refuse themselves."""
+"""Steps about changes of a request by sidecars, and about requests refused by the sidecars themselves."""
 
 from collections.abc import Iterator
 
@@ -25,7 +25,7 @@ def of_client(request: Request, arrived: Request | LocalReply) -> Iterator[Step]
 
 
 def of_upgrade(view: View, request: Request, port: ServicePort) -> Iterator[Step]:
-    """Yield a step about the protocols in the Upgrade header that sidecars ignore."""
+    """Yield a step about the ignored protocols in the Upgrade header."""
     if not spoken(port, backing(view, request.service)).is_http:
         return
     passing = view.settings.long_lived.upgrades

@@ -113,6 +113,7 @@ def _addresses_of_the_mesh(view: View, key: ObjectKey, egress: Egress) -> Iterat
     numbers = {port.number for port in egress.ports}
     for each in egress.networks:
         network = ip_network(each)
+        # Only ranges of a single address are left out of the policy (`catalog.policy.objects.egress`).
         if network.num_addresses == 1:
             address = str(network.network_address)
             called = service_called(view, address, key.namespace)
@@ -162,7 +163,7 @@ def _sources(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class _PortClaim:
-    """TCP ports of an Egress by number; `meets` is whether its ranges meet those of the checked Egress."""
+    """TCP ports of an Egress by number; `meets` is True if the ranges overlap with the checked Egress."""
 
     by: str
     where: str
@@ -171,19 +172,21 @@ class _PortClaim:
 
 
 _Beyond = tuple[tuple[ServiceIdentity, tuple[_PortClaim, ...]], ...]
-"""The sources of an Egress, each with its Egresses that no earlier source has."""
+"""The sources of an Egress, each with its Egresses not counted for an earlier source."""
 
 
 def _beside(
     view: View, egress: Egress, budget: Budget
 ) -> Iterator[tuple[ServiceIdentity, tuple[_PortClaim, ...]]]:
-    """Yield the sources, each with its Egresses that no earlier source has."""
+    """Yield the sources, each with its Egresses not counted for an earlier source."""
     known: set[PolicyKey] = set()
     ranges = NetworkSet(map(ip_network, egress.networks))
     for source in egress.sources:
         found: list[_PortClaim] = []
         for other in egresses_by_source(view).found(source):
             budget.spend()
+            # Each Egress once, although it may have many of the sources: otherwise the work would be their
+            # product.
             if other.key not in known:
                 known.add(other.key)
                 budget.spend(len(other.ports))

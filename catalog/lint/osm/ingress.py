@@ -75,7 +75,7 @@ def _of_backend(
 
 
 def _wrong_port(view: View, service: Service, port: Port) -> str:
-    """Return the problem of a number that is surely not a target port of a Service, or an empty text."""
+    """Return the problem of a number other than any target port of a Service, or an empty text."""
     has = _target_ports(view, service.key)
     if has is None or port in has:
         return ""
@@ -90,7 +90,7 @@ def _wrong_port(view: View, service: Service, port: Port) -> str:
 
 @derived
 def _target_ports(view: View, key: ServiceKey) -> frozenset[Port] | None:
-    """Return the target ports of a Service as numbers, or None if a name has no workload yet."""
+    """Return the target ports of a Service as numbers, or None if a name still lacks a workload."""
     workloads, has = backing(view, key), set[Port]()
     for each in view.services[key].ports:
         if isinstance(each.target_port, int):

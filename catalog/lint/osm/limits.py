@@ -106,14 +106,14 @@ def _of_rates(place: Place, setting: UpstreamTrafficSetting, service: Service) -
 
 
 def _of_requests(rates: RateLimits) -> str:
-    """Return the first field that limits requests."""
+    """Return the first field with a limit of requests."""
     if rates.requests is not None:
         return "spec.rateLimit.local.http"
     return "spec.httpRoutes" if rates.routes else "spec.rateLimit.global.http"
 
 
 def _beside(view: View, service: Service) -> tuple[ServiceKey, ...]:
-    """Return the other Services that share a target port of a workload with this one; sorted."""
+    """Return the other Services with a common target port of a workload; sorted."""
     found: set[ServiceKey] = set()
     for workload in backing(view, service.key):
         for _, _, there in served_by(view, workload):

@@ -61,7 +61,7 @@ def _of_connections(place: Place, found: ExternalAuthorization, its: Subjects) -
 
 
 def _overruling(view: View, found: ExternalAuthorization) -> ExternalAuthorization | None:
-    """Return the equally specific object that takes precedence for a common subject, if any."""
+    """Return an equally specific object with precedence for a common subject, if any."""
     there = external_authorizations_in(view).found(found.key.namespace)
     first = min((*(each for each in there if are_alike(each, found)), found), key=precedence)
     return None if first.key == found.key else first

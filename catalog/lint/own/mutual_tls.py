@@ -107,7 +107,7 @@ def _of_matches(place: Place, said: PlainText) -> Iterator[Problem]:
 
 
 def _overruling(view: View, found: MutualTLS) -> MutualTLS | None:
-    """Return the equally specific object that takes precedence for a common subject, if any."""
+    """Return an equally specific object with precedence for a common subject, if any."""
     others = (each for each in mutual_tls_in(view).found(found.key.namespace) if are_alike(each, found))
     first = min((*others, found), key=precedence)
     return None if first.key == found.key else first

@@ -1,4 +1,4 @@
-"""Workloads that a MutualTLS or ExternalAuthorization selects, and its names that select none."""
+"""Workloads selected by a MutualTLS or ExternalAuthorization, and names without a workload."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ Selecting = MutualTLS | ExternalAuthorization
 
 @dataclass(frozen=True, slots=True)
 class Subjects:
-    """The workloads of a namespace, and the target ports of the workloads that a policy selects."""
+    """The workloads of a namespace, and the target ports of the workloads selected by a policy."""
 
     there: tuple[Workload, ...]
     serving: tuple[tuple[ServiceIdentity, Port, Protocol], ...]
@@ -39,7 +39,7 @@ class Subjects:
         return cls(there, tuple(serving))
 
     def unknown_accounts(self, place: Place, found: Selecting, code: Code) -> Iterator[Problem]:
-        """Yield the ServiceAccounts that no workload has."""
+        """Yield the ServiceAccounts without a workload."""
         names = {_account(each) for each in self.there}
         meant = Suggestions(lambda: names)
         for index, name in enumerate(found.accounts):
@@ -51,7 +51,7 @@ class Subjects:
                 yield place.warning(code, f"spec.serviceAccounts[{index}]", name, wanted)
 
     def unknown_ports(self, place: Place, found: Selecting, code: Code) -> Iterator[Problem]:
-        """Yield the ports that are not target ports, if the selected workloads have any target port."""
+        """Yield the ports other than target ports, if the selected workloads have any target port."""
         numbers = {number for _, number, _ in self.serving}
         has = [str(each) for each in sorted(numbers)]
         for port in found.ports:

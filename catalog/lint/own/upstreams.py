@@ -1,4 +1,4 @@
-"""Problems of UpstreamPolicies: a missing Service, or a Service to which a part cannot apply."""
+"""Problems of UpstreamPolicies: a missing Service, or a Service unfit for a part."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -21,7 +21,7 @@ from meshwright.mesh.problems.problem import Problem
 from meshwright.mesh.service import Protocol, Service, ServiceKey, ServicePort
 
 _NAMED: Final = 3
-"""Most callers that a problem names."""
+"""Maximum number of callers named in a problem."""
 _SPOKEN: Final = {Protocol.HTTP: "HTTP", Protocol.GRPC: "gRPC"}
 
 
@@ -72,7 +72,7 @@ def _of_key(place: Place, policy: UpstreamPolicy, service: Service) -> Iterator[
 
 
 def _of_check(place: Place, policy: UpstreamPolicy, service: Service) -> Iterator[Problem]:
-    """Yield the problems of a health check that is a request; policy applies to it as to other requests."""
+    """Yield the problems of a health check by requests, which are subject to policy like other requests."""
     check = policy.checking
     if check is None or check.request is None or service.headless:
         return
@@ -98,7 +98,7 @@ def _of_check(place: Place, policy: UpstreamPolicy, service: Service) -> Iterato
 
 
 def _denied(view: View, key: ServiceKey, port: ServicePort, check: HealthCheck) -> Iterator[ServiceIdentity]:
-    """Yield the callers in the rules of a port that may not send this health check."""
+    """Yield the callers in the rules of a port for which this health check is denied."""
     method, path = check.request or ("", "")
     host = (("host", key.fqdn(view.settings.cluster_domain)),)
     for where in places(view, key, port):

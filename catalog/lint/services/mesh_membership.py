@@ -1,8 +1,8 @@
-"""Services outside the mesh, which have no problems.
+"""Services outside the mesh, which are free of problems.
 
-A server that reads a whole cluster sees Services that have nothing to do with the mesh. As in OSM and Istio,
-the Pods of a Service decide: without sidecars the Service is outside. A policy that names the Service, or one
-Pod with a sidecar, makes it a Service of the mesh.
+A server reading a whole cluster sees many Services without relation to the mesh. As in OSM and Istio, the
+Pods of a Service decide: without sidecars the Service is outside. A policy for the Service, or one Pod with a
+sidecar, makes it a Service of the mesh.
 """
 
 from typing import Final
@@ -29,8 +29,8 @@ _sidecars_in: Final = IN_LINT.index("sidecars by namespace", lambda lint: lint.v
 def is_unmeshed(lint: Lint, key: ServiceKey) -> bool:
     """Return whether a Service is outside the mesh.
 
-    Such a Service has no policy, no annotation with DNS names and no workload with a sidecar. It has other
-    workloads or endpoints, or it has none and all workloads of its namespace are without sidecars.
+    Such a Service is without policy, annotation with DNS names, and workload with a sidecar. It has other
+    workloads or endpoints, or neither if all workloads of the namespace are without sidecars.
     """
     view, there, service = lint.view, backing(lint.view, key), lint.view.services[key]
     if service.dns_names or any(each.uuid is not None for each in there) or behind(lint, key):
@@ -45,5 +45,5 @@ def is_unmeshed(lint: Lint, key: ServiceKey) -> bool:
 
 @derived
 def _has_no_sidecar(lint: Lint, namespace: Namespace) -> bool:
-    """Return whether a namespace has workloads, but none with a sidecar."""
+    """Return whether a namespace has only workloads without sidecars, and at least one."""
     return namespace in workloads_in(lint) and namespace not in _sidecars_in(lint)

@@ -1,4 +1,4 @@
-"""Problems of the annotation `egress-services`: names of Services that do not exist."""
+"""Problems of the annotation `egress-services`: names of missing Services."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -24,7 +24,7 @@ _by_name: Final = IN_LINT.index("services by name", lambda lint: lint.view.servi
 
 
 def problems(lint: Lint, key: ObjectKey, scope: Scope) -> Iterator[Problem]:
-    """Yield the patterns of an object that fit no Service; `none` and `*/*` are never a problem."""
+    """Yield the patterns of an object without any fitting Service; `none` and `*/*` are never a problem."""
     for pattern in scope or ():
         if not fits_any(lint, pattern):
             wanted = (

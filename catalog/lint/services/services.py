@@ -43,7 +43,7 @@ _INSTEAD: Final = {
     ),
     _NEARNESS: ". Use an UpstreamPolicy to prefer near endpoints.",
 }
-"""By field: the end of the sentence about sidecars, with the object that has the same purpose."""
+"""By field: the end of the sentence about sidecars, with the object of the same purpose."""
 
 
 def of_service(lint: Lint, service: Service) -> Iterator[Problem]:
@@ -57,7 +57,7 @@ def of_service(lint: Lint, service: Service) -> Iterator[Problem]:
 
 
 def of_workload(view: View, workload: Workload) -> Iterator[Problem]:
-    """Yield the problems of the services that a workload names."""
+    """Yield the problems of the services named by a workload."""
     yield from _names(view, workload)
     yield from _protocols(view, workload)
 
@@ -67,7 +67,7 @@ def _object(key: ServiceKey) -> ObjectKey:
 
 
 def _without_effect(view: View, service: Service) -> Iterator[Problem]:
-    """Yield the fields that only kube-proxy uses to choose an endpoint."""
+    """Yield the fields used only by kube-proxy for the choice of an endpoint."""
     code = Code.SERVICE_FIELD_WITHOUT_EFFECT
     for name, value in service.without_effect:
         is_annotation = name.startswith("metadata.")
@@ -96,7 +96,7 @@ def _behind(lint: Lint, service: Service) -> Iterator[Problem]:
 
 
 def _to_come(lint: Lint, service: Service) -> Iterator[Problem]:
-    """Yield the problem of a Service without endpoints, with the controllers whose Pods it selects."""
+    """Yield the problem of a Service without endpoints, with the controllers of selected Pods."""
     view, key, selector = lint.view, _object(service.key), _selector(service)
     if len(named_in_vain(backing(view, service.key), service)) == len(service.ports):
         return  # there are workloads; `_named_in_vain` reports their missing ports
@@ -120,7 +120,7 @@ def _to_come(lint: Lint, service: Service) -> Iterator[Problem]:
 
 
 def _named_in_vain(view: View, service: Service) -> Iterator[Problem]:
-    """Yield the ports whose target name neither a workload nor an EndpointSlice of the Service has."""
+    """Yield the ports with a target name missing in all workloads and EndpointSlices of the Service."""
     there = backing(view, service.key)
     vain = (each for each in named_in_vain(there, service) if not endpoints(view, service.key, each))
     yield from _misnamed(view, service, vain, "the workloads behind it", there)
@@ -133,7 +133,7 @@ def _misnamed(
     whose: str,
     there: Iterable[Workload | PodTemplate],
 ) -> Iterator[Problem]:
-    """Yield a problem for each port with an unknown target name, with the names that exist."""
+    """Yield a problem for each port with an unknown target name, with the existing names."""
     names = sorted({each.name for one in there for each in one.ports if each.name})
     use = (
         f"Use one of {', '.join(names[:_NAMED])}"
@@ -151,7 +151,7 @@ def _misnamed(
 
 
 def _guessed(view: View, service: Service) -> Iterator[Problem]:
-    """Yield the ports whose protocol neither the Service nor a workload declares."""
+    """Yield the ports without a protocol declared by the Service or a workload."""
     for port in service.ports:
         said = (
             declared_protocol(target, workload.ports)
@@ -198,6 +198,7 @@ _by_called_address: Final = IN_LINT.derived_index(
 def _shared_addresses(lint: Lint, service: Service) -> Iterator[Problem]:
     for port in service.ports:
         for where in _called_at(lint.view, service, port):
+            # The same order as in `catalog.policy.reachable`, which decides who gets the calls.
             holder = min(_by_called_address(lint)[where], key=partial(_by_health, lint.view, where))
             if holder != service.key:
                 wanted = (
@@ -216,11 +217,12 @@ def _shared_addresses(lint: Lint, service: Service) -> Iterator[Problem]:
 
 
 def _overruled(view: View, service: Service) -> Iterator[Problem]:
-    """Yield the ports whose calls fail because another declaration of the protocol takes precedence."""
+    """Yield the ports with failing calls, because another declaration of the protocol takes precedence."""
     seen: set[object] = set()
     said: dict[Port, tuple[Port, Protocol, Protocol, tuple[ServiceKey, ...]]] = {}
     for workload in backing(view, service.key):
         alike = (services_of(view, workload.key), workload.ports, given_ports(view, workload.key))
+        # Pods of one Deployment are equal here, so one of them is enough.
         if workload.uuid is None or alike in seen:
             continue
         seen.add(alike)

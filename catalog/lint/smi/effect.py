@@ -1,4 +1,4 @@
-"""TrafficTargets without effect: rules that fit no port, or another TrafficTarget that admits the same."""
+"""TrafficTargets without effect: rules without a port, or another TrafficTarget that admits the same."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial

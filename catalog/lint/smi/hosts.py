@@ -1,4 +1,4 @@
-"""Host expressions that no usual client can fit."""
+"""Host expressions that never fit a usual client."""
 
 import re
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ _SENT: Final = re.compile(rf"(?:{_NAME}|\[[0-9A-Fa-f:.]+\])(?::{_PORT})?")
 """A host as clients send it: a name or an address, optionally with a port."""
 
 _IN_NO_HOST: Final = frozenset("/\\@?#*,;|<>\"'` ^{}()")
-"""Characters that clients never send in a host."""
+"""Characters never sent by clients in a host."""
 
 _PIECE: Final = re.compile(r"\\[^A-Za-z0-9]|\\.|\[(?:\\.|[^\]\\])+\]|\(\?[a-zA-Z]+\)|[\s\S]")
 """The pieces of an expression: escaped characters, classes, flags, single characters."""
 
 _ESCAPED: Final = re.compile(r"\\[^A-Za-z0-9]")
 _OPTIONAL: Final = re.compile(r"[*?]|\{0")
-"""The quantifiers that follow an optional piece."""
+"""The quantifiers after an optional piece."""
 
 _HTTP_PORT: Final = ":80"
 NO_HOST: Final = (
@@ -33,7 +33,7 @@ OWN_PORT: Final = (
 
 
 def never_sent(regex: str) -> str:
-    """Return why no usual client sends a host that fits an expression, or an empty text.
+    """Return why usual clients never send a fitting host for an expression, or an empty text.
 
     An expression without operators is checked as a whole, and any other by its required characters.
     """
@@ -49,7 +49,7 @@ def never_sent(regex: str) -> str:
 
 
 def _needed(regex: str) -> list[str]:
-    r"""Return the characters that every fitting text has, in order; "" replaces anything else.
+    r"""Return the characters of every fitting text, in order; "" replaces anything else.
 
     For example `shop\.[a-z]+/books` has `shop.`, "" for the class, and `/books`. An expression with
     alternatives, groups or literals (`\Q`) has an empty list.

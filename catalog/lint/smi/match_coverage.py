@@ -1,4 +1,4 @@
-"""Matches that cover others: every request that fits the covered one fits. Expressions compare as text."""
+"""Coverage of matches: every request for the covered match fits the other. Expressions compare as text."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from catalog.lint.budget import Budget
 from meshwright.mesh.policies.smi import HeaderMatch, HTTPMatch
 
 _ANY = (None, ".*")
-"""Path expressions that fit every path."""
+"""Path expressions for every path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Shape:
         return cls(path, frozenset(match.methods), frozenset(match.headers))
 
     def covers(self, other: "Shape") -> bool:
-        """Return whether every request that fits `other` also fits this shape."""
+        """Return whether every request fitting `other` also fits this shape."""
         return (
             self.path in (None, other.path)
             and (not self.methods or (bool(other.methods) and other.methods <= self.methods))
@@ -34,10 +34,10 @@ class Shape:
 
 
 class MatchIndex:
-    """Index of named matches for the search of a match that covers another one.
+    """Index of named matches for the search of a covering match.
 
     Only a match with the same path or with every path can cover a match. Therefore the index is by path and
-    keeps the first match of each shape, so that matches of different paths are never compared.
+    keeps the first match of each shape, so matches of different paths are never compared.
     """
 
     def __init__(self, named: Iterable[tuple[str, HTTPMatch]]) -> None:
@@ -47,7 +47,7 @@ class MatchIndex:
             self._by_path.setdefault(shape.path, {}).setdefault(shape, (place, name))
 
     def first(self, match: HTTPMatch, budget: Budget, *, wider: bool = False) -> str | None:
-        """Return the name of the first match that covers `match`, or None.
+        """Return the name of the first match covering `match`, or None.
 
         With `wider` a match of the same shape does not count. Each comparison takes a step of the budget.
         """

@@ -1,4 +1,4 @@
-"""Problems of HTTP matches: duplicates, matches without effect, and headers that sidecars change."""
+"""Problems of HTTP matches: duplicates, matches without effect, and headers changed by sidecars."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -41,7 +41,7 @@ def of_group(view: View, group: HTTPRouteGroup) -> Iterator[Problem]:
 
 
 def _useless(view: View, key: ObjectKey, group: HTTPRouteGroup, budget: Budget) -> Iterator[Problem]:
-    """Yield the matches that never fit, or fit other requests than intended."""
+    """Yield the matches without any fitting request, or with other requests than intended."""
     for number, match in enumerate(group.matches):
         budget.spend(_READ + len(match.headers))
         if match.path_regex is not None and (wanted := _never_fits(match.path_regex)):
@@ -57,7 +57,7 @@ def _useless(view: View, key: ObjectKey, group: HTTPRouteGroup, budget: Budget) 
 
 
 def _unseen(header: HeaderMatch, upgrades: Iterable[str]) -> str:
-    """Return why the server's sidecar does not see a header as the client sent it, or an empty text."""
+    """Return why the server's sidecar does not see a header as sent by the client, or an empty text."""
     name = header.name.lower()
     if name in SET:
         return (
@@ -80,7 +80,7 @@ def _unseen(header: HeaderMatch, upgrades: Iterable[str]) -> str:
 
 
 def _never_fits(regex: str) -> str:
-    """Return why an expression fits no path, or an empty text if it may fit one."""
+    """Return why an expression never fits a path, or an empty text."""
     if fits_no_path(regex):
         return "Every path begins with /, so this match never fits. Begin the expression with /."
     text = text_of(regex)
@@ -100,7 +100,7 @@ def _never_fits(regex: str) -> str:
 
 
 def of_target(view: View, target: TrafficTarget) -> Iterator[Problem]:
-    """Yield the matches of a TrafficTarget that a wider match of it covers; equal matches do not count."""
+    """Yield the matches of a TrafficTarget covered by a wider match; equal matches do not count."""
     if not in_force(target):
         return
     place = Place(view, ObjectKey.of(TRAFFIC_TARGET, target.key))

@@ -1,7 +1,8 @@
-"""TrafficTargets with only TCPRoutes that admit every request at an HTTP port.
+"""TrafficTargets with only TCPRoutes, which admit every request at an HTTP port.
 
 TrafficTargets add up, so the HTTPRouteGroups of another TrafficTarget with the same sources do not limit
-these requests. In Open Service Mesh a TCPRoute admitted no HTTP request, so its users need this warning.
+these requests. In Open Service Mesh a TCPRoute did not admit HTTP requests, so former users of OSM need this
+warning.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +30,7 @@ _Narrowed = tuple[PolicyKey, ServiceIdentity]
 
 
 def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
-    """Yield the HTTP ports that a TrafficTarget opens although another one limits its source."""
+    """Yield the HTTP ports opened by a TrafficTarget although another one limits the same source."""
     view, destination = lint.view, target.destination
     if not in_force(target) or not _is_tcp(target):
         return
@@ -48,7 +49,7 @@ def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
 
 @derived
 def narrowed(view: View, destination: ServiceIdentity, port: Port) -> Mapping[PolicyKey, _Narrowed]:
-    """Return the TrafficTargets that open an HTTP port, each with a limiting TrafficTarget and its source."""
+    """Return the TrafficTargets that open an HTTP port, each with a limiting one and the common source."""
     targets = [each for each in targets_by_destination(view).found(destination) if in_force(each)]
     matching: dict[ServiceIdentity, PolicyKey] = {}
     for target in targets:

@@ -22,14 +22,14 @@ from meshwright.mesh.workload import PodTemplate, Workload, WorkloadKey
 
 _CONTROLLERS: Final = (DEPLOYMENT, STATEFUL_SET, DAEMON_SET)
 _FEW = 2
-"""With so few other ServiceAccounts in the mesh, it is no problem to admit all of them."""
+"""Maximum number of other ServiceAccounts in the mesh for which admitting all of them is no problem."""
 
 _FEW_ACCOUNTS: Final = 500
 """Most ServiceAccounts of a namespace among which a similar name is searched for, because each
 TrafficTarget depends on the whole list."""
 
 MANY: Final = -1
-"""Replaces a number of identities that is larger than the longest list of sources."""
+"""Replaces a number of identities larger than the longest list of sources."""
 
 
 def _account(_: WorkloadKey, workload: Workload) -> tuple[ServiceAccountName, ...]:
@@ -59,8 +59,10 @@ _widths: Final = IN_LINT.index("TrafficTargets by number of sources", lambda lin
 
 @derived
 def crowd(lint: Lint) -> int:
-    """Return the number of identities of the mesh, or MANY if no TrafficTarget names that many sources."""
+    """Return the number of identities of the mesh, or MANY if every TrafficTarget names fewer sources."""
     running, to_come = by_identity(lint.view), by_identity_to_come(lint)
+    # A larger mesh cannot be covered by any list of sources. Without this limit each new identity would have
+    # all TrafficTargets checked again.
     count, most = len(running), max(_widths(lint), default=0) + 1
     if count <= most and len(to_come) <= most:
         count += sum(each not in running for each in to_come)
@@ -157,11 +159,12 @@ def accounts(lint: Lint, namespace: Namespace) -> tuple[ServiceAccountName, ...]
     """Return the ServiceAccounts of the workloads of a namespace, sorted; empty above `_FEW_ACCOUNTS`."""
     found = {each.identity.service_account for each in workloads_in(lint).found(namespace)}
     found.update(each.identity.service_account for each in _templates_in_namespace(lint).found(namespace))
+    # The search for similar names compares each pair, so it is left out in large namespaces.
     return tuple(sorted(found)) if len(found) <= _FEW_ACCOUNTS else ()
 
 
 def _of_workload(view: View, identity: ServiceIdentity) -> str:
-    """Return a clause for a ServiceAccount name that is really the name of a workload or controller."""
+    """Return a clause for a ServiceAccount name equal to the name of a workload or controller."""
     namespace, name = identity.namespace, identity.service_account
     found = view.workloads.get(WorkloadKey(namespace, name))
     if found is not None and found.identity != identity:

@@ -24,7 +24,7 @@ from meshwright.mesh.problems.problem import Problem
 from meshwright.mesh.service import Protocol, ServiceKey
 
 _NAMED: Final = 5
-"""Most clients that a problem names; the number of the others follows."""
+"""Maximum number of clients named in a problem; the number of the others follows."""
 
 
 def problems(lint: Lint, split: TrafficSplit) -> Iterator[Problem]:
@@ -139,9 +139,9 @@ def _shadowed(place: Place, split: TrafficSplit) -> Iterator[Problem]:
 
 
 def _not_allowed(lint: Lint, place: Place, split: TrafficSplit, budget: Budget) -> Iterator[Problem]:
-    """Yield the backends that some clients of the apex or of other backends may not call.
+    """Yield the backends refused for some clients of the apex or of other backends.
 
-    Such a backend gets no share of these calls. If a client may call no backend, its calls fail.
+    Such a backend is without a share of these calls. Calls of a client without any backend fail.
     """
     view = place.view
     if is_permissive(view, split.key.namespace):
@@ -174,7 +174,7 @@ def _with_share(view: View, split: TrafficSplit) -> tuple[ServiceKey, ...]:
 
 
 def _callers(lint: Lint, key: ServiceKey, budget: Budget) -> frozenset[ServiceIdentity]:
-    """Return the clients that may call any port of a Service; future Pods of the Service count as well."""
+    """Return the clients with access to any port of a Service; future Pods of the Service count as well."""
     view = lint.view
     places = {
         (identity, number, protocol_of(view, key, port))

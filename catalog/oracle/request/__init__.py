@@ -1,4 +1,4 @@
-"""A request as a server sees it: path, headers, method, upgrades, and the match with an expression.
+"""A request as seen by a server: path, headers, method, upgrades, and the match with an expression.
 
-It never reads a policy object.
+The package never reads a policy object.
 """

@@ -13,7 +13,9 @@ import re2
 
 _KEPT: Final = 512
 _OPTIONS: Final = re2.Options()
+# Each byte is one character, because Envoy matches bytes, and a path may have any.
 _OPTIONS.encoding = re2.Options.Encoding.LATIN1
+# RE2 would print each rejected expression to standard error.
 _OPTIONS.log_errors = False
 _SPECIAL: Final = re.compile(r"[\\.+*?()|\[\]{}^$]")
 _ESCAPED: Final = re.compile(r"\\([^A-Za-z0-9])")
@@ -27,7 +29,7 @@ class _CompiledExpression(Protocol):
         """Return a match, or `None`."""
 
     def possiblematchrange(self, maxlen: int) -> tuple[bytes, bytes]:
-        """Return the bounds of matching texts, up to `maxlen` bytes long; raise if there are none."""
+        """Return the bounds of matching texts, up to `maxlen` bytes long; raise without bounds."""
 
 
 def fits_in_full(expression: str, value: bytes) -> bool:
@@ -37,7 +39,7 @@ def fits_in_full(expression: str, value: bytes) -> bool:
 
 
 def fits_no_path(expression: str) -> bool:
-    """Return whether an expression certainly matches nothing that begins with a slash."""
+    """Return whether an expression certainly never matches a text with a leading slash."""
     compiled = _compile(expression)  # not cached: an expression takes 4 KiB, and is checked once
     if compiled is None:
         return True
@@ -49,12 +51,12 @@ def fits_no_path(expression: str) -> bool:
 
 
 def literal(text: str) -> str:
-    """Return an expression that matches exactly this text."""
+    """Return an expression for exactly this text."""
     return _SPECIAL.sub(r"\\\g<0>", text)
 
 
 def text_of(expression: str) -> str | None:
-    """Return the text that a literal expression matches, or `None` for any other expression."""
+    """Return the text matched by a literal expression, or `None` for any other expression."""
     return _ESCAPED.sub(r"\1", expression) if _LITERAL.fullmatch(expression) else None
 
 

@@ -31,7 +31,7 @@ SINGLE: Final = frozenset(
         "x-request-id",
     }
 )
-"""Headers that a sidecar keeps as one value: repeated ones are joined by commas (RFC 9110, section 5.3)."""
+"""Headers kept by a sidecar as one value: repeated ones are joined by commas (RFC 9110, section 5.3)."""
 
 UNSEEN: Final = frozenset(
     {
@@ -56,10 +56,10 @@ UNSEEN: Final = frozenset(
         "x-forwarded-client-cert",
     }
 )
-"""Headers that end at a sidecar: a rule sees another value than the application sent."""
+"""Headers that end at a sidecar: a rule sees another value than sent by the application."""
 
 TE: Final = "te"
 """Header of which a sidecar only forwards the token `trailers`, as sent by gRPC clients."""
 
 SET: Final = frozenset({"x-forwarded-proto", "x-request-id"})
-"""Headers that a sidecar adds if the application has not set them, so rules may see unsent ones."""
+"""Headers added by a sidecar if the application has not set them, so rules may see unsent ones."""

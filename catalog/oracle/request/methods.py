@@ -1,11 +1,11 @@
-"""HTTP methods that sidecars forward.
+"""HTTP methods forwarded by sidecars.
 
 Envoy's parser of HTTP/1 has a fixed list, and answers any other method with 400 before routes and rules.
-HTTP/2 has no such list. Envoy 1.40 also forwards QUERY (RFC 10008), and answers 400 in both protocols to a
-QUERY without Content-Type.
+HTTP/2 is without such a list. Envoy 1.40 also forwards QUERY (RFC 10008), and answers 400 in both protocols
+to a QUERY without Content-Type.
 
 Envoy's field `allow_custom_methods` would remove the list, but Envoy marks the field as work in progress and
-outside its threat model, so sidecars do not set it.
+outside the threat model, so sidecars do not set the field.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ IN_HTTP1: Final = frozenset(
 
 
 def turned_down(method: str, headers: Iterable[tuple[str, str]], *, http2: bool) -> LocalReply | None:
-    """Return a sidecar's own answer to a method that is not forwarded, for example BAN in HTTP/1.1."""
+    """Return a sidecar's own answer to a refused method, for example BAN in HTTP/1.1."""
     if method == "CONNECT":
         return LocalReply(404, "sidecars do not open tunnels (CONNECT)")
     if not http2 and method not in IN_HTTP1:

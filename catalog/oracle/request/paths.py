@@ -1,13 +1,13 @@
-r"""Normalisation of a request target by a sidecar, before splits and rules see its path, as in Envoy.
+r"""Normalisation of a request target by a sidecar, before splits and rules see the path, as in Envoy.
 
 Every connection manager on the way, the client's and the server's, does this in this order (Envoy's
 HttpConnectionManager with `normalize_path`; `meshwright.sidecars.envoy.listeners.chains`):
 
-- A target that the codec considers malformed is rejected. HTTP/1.1 allows printable ASCII and the absolute
-  form, whose authority then replaces `host`; HTTP/2 also allows bytes from 0x80, and no absolute form.
+- A malformed target is rejected. HTTP/1.1 allows printable ASCII and the absolute form, in which the
+  authority replaces `host`; HTTP/2 also allows bytes from 0x80, but not the absolute form.
 - A fragment is rejected, in the path or in the query.
 - An escaped slash or backslash in the path is rejected, or kept unchanged (`EscapedSlashes`).
-- `.;` or `..;` at the start of a segment loses its parameters; segments end only at `/` in this step.
+- `.;` or `..;` at the start of a segment loses the parameters; segments end only at `/` in this step.
 - `\` becomes `/`. Dot segments are resolved (RFC 3986, section 5.2.4), with escaped dots as well. Escaped
   letters, digits and `-_~.` are unescaped, unless this makes a new escape. Characters outside URLs are
   escaped. Double slashes stay, and so does a `%` without an escape. A NUL, escaped or not, is rejected.
@@ -25,7 +25,7 @@ from meshwright.mesh.service import EscapedSlashes
 
 @dataclass(frozen=True, slots=True)
 class ForwardedTarget:
-    """A target in origin form as a sidecar forwards it, with the authority if the target had one."""
+    """A target in origin form as forwarded by a sidecar, with any authority in the target."""
 
     target: bytes
     authority: bytes | None = None
@@ -65,7 +65,7 @@ _HIDDEN: Final = LocalReply(400, "some applications read a segment of its path a
 def passed_on(
     target: bytes, slashes: EscapedSlashes, *, method: str = "GET", http2: bool = False
 ) -> ForwardedTarget | LocalReply:
-    """Return the target that one sidecar forwards, or its own answer."""
+    """Return the target forwarded by one sidecar, or the sidecar's own answer."""
     found = _http2(target) if http2 else _http1(target, method)
     if isinstance(found, LocalReply):
         return found
@@ -81,11 +81,11 @@ def passed_on(
 
 
 def hidden_dots(path: bytes) -> LocalReply | None:
-    """Return the rejection of a normalised path with a hidden dot segment by a server's sidecar.
+    """Return a server's sidecar's rejection of a normalised path with a hidden dot segment, or `None`.
 
-    A segment is hidden if unescaping its slashes, or removing its parameters (`;`), makes it a dot segment,
-    as in some applications: a rule for `/books/.*` must not admit a path that they read as `/admin`. The
-    check comes after the rules, so a denied client gets 403.
+    A segment is hidden if unescaping slashes, or removing parameters (`;`), makes a dot segment, as in some
+    applications. For example, `/books/..;/admin` must not pass a rule for `/books/.*`, because such an
+    application reads `/admin`. The check comes after the rules, so a denied client gets 403.
     """
     segments = _SLASH.split(_ESCAPED_SLASH.sub(b"/", path))
     return _HIDDEN if any(segment.partition(b";")[0] in (b".", b"..") for segment in segments) else None
@@ -110,6 +110,7 @@ def _http1(target: bytes, method: str) -> ForwardedTarget | LocalReply:
 
 def _http2(target: bytes) -> ForwardedTarget | LocalReply:
     if not target.startswith(b"/") or any(byte <= 0x20 or byte == 0x7F for byte in target):
+        # Status 0: the connection ends without a response.
         return LocalReply(0, "a path in HTTP/2 begins with /, without spaces and control characters")
     return ForwardedTarget(target)
 
@@ -159,6 +160,6 @@ def _segment(segment: bytes) -> bytes | None:
 
 
 def _guard(written: bytearray, bare: int, following: bytes) -> None:
-    """Escape a bare % if the unescaped characters after it would now make it look like an escape."""
+    """Escape a bare % if the unescaped characters behind would now complete an escape."""
     if _ESCAPE.match(bytes(written[bare:]) + following):
         written[bare : bare + 1] = b"%25"

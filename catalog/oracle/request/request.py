@@ -1,4 +1,4 @@
-"""A request, its form after each sidecar, and its match with an HTTPMatch as in a server."""
+"""A request, the form after each sidecar, and the match with an HTTPMatch as in a server."""
 
 import re
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ class Request:
     """A call: the client (`None`: unknown), the service and port, and for HTTP the request.
 
     Header names are in any case. `path` is the request target as sent (`catalog.oracle.request.paths`), in
-    UTF-8, with surrogates for other bytes. With `http2` the client speaks HTTP/2 to its sidecar, which
+    UTF-8, with surrogates for other bytes. With `http2` the client speaks HTTP/2 to the sidecar, which then
     accepts other targets.
     """
 
@@ -38,14 +38,14 @@ class Request:
 
     @property
     def identity(self) -> ServiceIdentity | None:
-        """The client's identity in the mesh; `None` for a client outside, which has no sidecar."""
+        """The client's identity in the mesh; `None` for a client outside, without a sidecar."""
         return self.client if isinstance(self.client, ServiceIdentity) else None
 
 
 def passed(request: Request, slashes: EscapedSlashes, upgrades: Iterable[str] = ()) -> Request | LocalReply:
-    """Return a request as one sidecar forwards it; its path is then in origin form and normalised.
+    """Return a request as forwarded by one sidecar, with the path in origin form and normalised.
 
-    `upgrades` are the protocols, in lower case, whose offer in the header Upgrade is forwarded.
+    `upgrades` are the forwarded protocols in the header Upgrade, in lower case, for example `websocket`.
     """
     refused = turned_down(request.method, request.headers, http2=request.http2)
     if refused is not None:
@@ -86,7 +86,7 @@ def method_fits(match: HTTPMatch, request: Request) -> bool:
 
 
 def headers_missed(match: HTTPMatch, request: Request) -> tuple[str, ...]:
-    """Return the names of the match's headers for which the request has no fitting value.
+    """Return the names of the match's headers without a fitting value in the request.
 
     For example, a match with `x-user: alice.*` misses `x-user` in a request without this header.
     """
@@ -103,6 +103,7 @@ def _values(request: Request, name: str) -> Iterable[str]:
     # The server's rules never see the application's value, so no expression can match.
     if name.lower() in UNSEEN:
         return ()
+    # Of TE only `trailers` may be forwarded (RFC 9113, section 8.2.2).
     if name.lower() == TE:
         return ("trailers",) if "trailers" in _tokens(request.headers, TE) else ()
     if name.lower() in _HOST:
@@ -117,11 +118,12 @@ def _expression(wanted: HeaderMatch) -> str:
 
     Hosts are compared without case (RFC 9110, section 4.2.3).
     """
+    # Host names ignore case, as in DNS. Values of other headers are compared as they are.
     return f"(?i){wanted.regex}" if wanted.name.lower() in _HOST else wanted.regex
 
 
 def _spellings(host: str) -> tuple[str, ...]:
-    """Return a host as written and without its port, each also without a final dot (DNS root)."""
+    """Return a host as written and without the port, each also without a final dot (DNS root)."""
     name, colon, port = host.rpartition(":")
     found = [host, name] if colon and port.isascii() and port.isdigit() else [host]
     return (*found, *(each.removesuffix(".") for each in found))
@@ -139,7 +141,7 @@ def _headers(request: Request, found: ForwardedTarget) -> tuple[tuple[str, str],
 
 
 def _forwarded(headers: tuple[tuple[str, str], ...], upgrades: frozenset[str]) -> tuple[tuple[str, str], ...]:
-    """Return the headers without those named in Connection.
+    """Return the headers, except the ones named in Connection.
 
     Connection and Upgrade stay if an offer is forwarded; Upgrade then only has the forwarded protocols.
     """

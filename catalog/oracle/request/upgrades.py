@@ -1,4 +1,4 @@
-"""Requests that offer a change of protocol (RFC 9110, section 7.8).
+"""Requests with an offer to change the protocol (RFC 9110, section 7.8).
 
 A part of the oracle; see `catalog.oracle.decide`.
 """

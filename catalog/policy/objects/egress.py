@@ -1,22 +1,20 @@
-"""Traffic out of the mesh that Egress objects allow a group of proxies.
+"""Traffic out of the mesh, as allowed by Egress objects for a group of proxies.
 
-For one port and one identity Egresses unite, each with its own hosts, ranges and matches.
+For one port and one identity Egresses unite, each with separate hosts, ranges and matches.
 
-| protocol | allowed | target |
-|---|---|---|
-| tcp, tcp-server-first | every connection to its ranges | original destination |
-| https | TLS for one of its hosts, in its ranges | original destination |
-| http without ranges | requests for its hosts | the host, by DNS |
-| http with ranges | requests for its hosts, in its ranges | original destination |
+| protocol | allowed | target | |---|---|---| | tcp, tcp-server-first | every connection to the ranges |
+original destination | | https | TLS for one of the hosts, in the ranges | original destination | | http
+without ranges | requests for the hosts | the host, by DNS | | http with ranges | requests for the hosts, in
+the ranges | original destination |
 
-Without hosts, https allows every name, and http every host in its ranges. A Host header can name any host,
-whatever the called address is. A request therefore goes to the address in DNS, or to ranges of the Egress
-itself, and nowhere else. In a range of tcp all data passes unread.
+Without hosts, https allows every name, and http every host in the ranges. A Host header can name any host,
+whatever the called address is. A request therefore goes only to the address in DNS, or to ranges of the
+Egress itself. In a range of tcp all data passes unread.
 
-An Egress never covers the mesh itself (`catalog.relations.membership`): hosts that are services of the mesh,
+An Egress never covers the mesh itself (`catalog.relations.membership`): services of the mesh among the hosts,
 and ranges of a single address of such a service, are left out. On a port where servers speak first, the proxy
-cannot wait for the client. There https is not in force, because its names cannot be read; neither is http if
-all else passes as well (`enableEgress`).
+cannot wait for the client. There https is not in force, because names cannot be read; and http is not in
+force if all other traffic passes (`enableEgress`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -109,6 +107,7 @@ def said(view: View, client: ServiceIdentity) -> tuple[OutsidePort, ...]:
         hosts = tuple(
             host for host in egress.hosts if service_of_the_mesh(view, host, client.namespace) is None
         )
+        # An Egress without hosts is for all hosts, but one whose hosts all belong to the mesh is for none.
         hosts = hosts if egress.hosts else (ANY_HOST,)
         networks = tuple(map(ip_network, egress.networks))
         whole = _EgressPortRule(
@@ -153,10 +152,12 @@ def _of_part(view: View, part: ReachableServices, numbers: frozenset[Port]) -> _
 def _port_beside(port: OutsidePort, ours: Iterable[_MeshAddresses], *, passthrough: bool) -> OutsidePort:
     """Return the allowed traffic at a port without the mesh's own addresses."""
     taken = {address for part in ours for address in part.addresses}
+    # If the server speaks first, proxy and client would wait for each other.
     waits = not port.server_first and not any(port.port in part.server_first for part in ours)
     ranges: list[OutsideRange] = []
     for each in port.ranges:
         networks = tuple(network for network in each.networks if (port.port, network) not in taken)
+        # Without this check a range of mesh addresses only would turn into a range of all addresses.
         if each.networks and not networks:
             continue
         names, hosts = (each.server_names, each.hosts) if waits else ((), each.hosts)
@@ -205,6 +206,7 @@ def _port(number: Port, found: list[_EgressPortRule]) -> OutsidePort:
 
 def _outcome(holding: list[_EgressPortRule]) -> OutsideRange:
     """Return the traffic allowed where all these rules hold, without the networks."""
+    # A rule for TCP admits the bytes of every request as well, so the rules for hosts have no effect.
     if any(each.protocol.is_tcp for each in holding):
         return OutsideRange(connections=True)
     https = {host for each in holding if each.protocol is EgressProtocol.HTTPS for host in each.hosts}

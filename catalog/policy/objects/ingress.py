@@ -111,6 +111,7 @@ def _sorted(callers: set[Caller]) -> tuple[Caller, ...]:
 def _order(caller: Caller) -> tuple[str, str, tuple[IpRange, ...], tuple[str, ...]]:
     match caller:
         case AuthenticatedName(name, networks, server_names):
+            # The type comes first, because callers of different types have no order of their own.
             return (type(caller).__name__, name, networks, server_names)
         case EncryptedRange(network, server_names):
             return (type(caller).__name__, network.network, (), server_names)

@@ -28,6 +28,7 @@ def in_force(view: View, client: ServiceIdentity) -> Mapping[ServiceKey, Retry]:
     found: dict[ServiceKey, Retry] = {}
     for retry in sorted(retries_by_source(view).found(client), key=precedence):
         for key in retry.destinations:
+            # The first by precedence stays, if several name the same service.
             found.setdefault(key, retry)
     return found
 

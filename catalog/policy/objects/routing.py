@@ -48,6 +48,7 @@ def rules(
             copied = place is not None and reached(place)
             to = WeightedBackend(place[0], str(place[1].target_port), 1) if place and copied else None
             found.append(RequestRule(policy.key, matches, rule.actions, to))
+        # The rule is for all requests, so later rules can never apply.
         if matches is None:
             break
     return tuple(found)

@@ -29,6 +29,7 @@ def known_weights(view: View, split: TrafficSplit) -> dict[ServiceKey, int]:
     for backend in split.backends:
         key = ServiceKey(split.key.namespace, backend.service)
         if key in view.services:
+            # A Service that is named twice gets the sum, because routes have one share per Service.
             weights[key] = weights.get(key, 0) + backend.weight
     return dict(sorted(weights.items()))
 

@@ -18,6 +18,7 @@ def logging(view: View, group: ProxyGroup) -> AccessLogPolicy:
         return AccessLogPolicy()
     log = found.access_log
     collector = None if log.export is None else extension_services(view).get(log.export.service)
+    # A missing ExtensionService must not stop the access log itself.
     if collector is None:
         log = replace(log, export=None)
     return AccessLogPolicy(found.key, log, collector)

@@ -56,6 +56,7 @@ def nearby(view: View, part: ReachableServices, locality: str) -> ReachableServi
     A destination without a preference, or for callers with an unknown locality, is unchanged.
     """
     found = tuple(_near(view, destination, locality) for destination in part.destinations)
+    # The same object, so localities without a difference share the part and everything made from it.
     if all(mine is its for mine, its in zip(found, part.destinations, strict=True)):
         return part
     return ReachableServices(part.services, SharedTuple(found), part.common)

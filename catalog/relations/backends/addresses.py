@@ -26,6 +26,7 @@ def called_addresses(view: View, service: Service) -> tuple[IpAddress, ...]:
     found = own_addresses(view, service)
     if service.cluster_ip is not None or not found:
         return found
+    # Only a virtual address has a twin in IPv6; addresses of a Service are called as configured.
     return (*found, in_ipv6(found[0], view.settings.virtual_addresses_ipv6))
 
 
@@ -59,10 +60,10 @@ by_own_address: Final = IN_VIEW.derived_index("services by own address", service
 def virtual_address(view: View, key: ServiceKey) -> IpAddress | None:
     """Return a service's virtual address, or `None` if none is needed; raise ValueError if none is left.
 
-    The address is a hash of the name (its home), or the next free address, so equal services have equal
-    addresses in every process. If two services have one home, the older keeps it, then the first by key;
-    therefore only such a pair can move when a third service appears or disappears. The network's own and
-    broadcast address and configured addresses are never used.
+    The address is a hash of the name (the home), or the next free address, so equal services have equal
+    addresses in every process. For example, `shop/cart` may have `240.183.20.7`. If two services have one
+    home, the older keeps it, then the first by key; therefore only such a pair can move when a third service
+    appears or disappears. The network's own and broadcast address and configured addresses are never used.
     """
     service = view.services.get(key)
     if service is None or not _is_virtual(service):
@@ -97,6 +98,7 @@ def _placed(view: View, network: IPv4Network) -> Iterator[tuple[ServiceKey, IpAd
     while waiting:
         _, _, key = heapq.heappop(waiting)
         address = there = home(key, network)
+        # Oldest service first, so the result does not depend on the order of changes.
         while there in placed or any(_holds(view, each, key) for each in at.get(there, ())):
             there = _next(there, network)
         placed.add(there)
@@ -143,6 +145,7 @@ def _next(address: IpAddress, network: IPv4Network) -> IpAddress:
 
 
 def _size(network: IPv4Network) -> int:
+    # Without the network's own address and the broadcast address.
     return network.num_addresses - 2
 
 
@@ -152,6 +155,7 @@ def _is_virtual(service: Service) -> bool:
 
 @functools.lru_cache(maxsize=65536)
 def _hash(key: ServiceKey) -> int:
+    # Python's own hash of a text differs in each process, but equal services must have equal addresses.
     return int.from_bytes(hashlib.sha256(str(key).encode()).digest()[:8], "big")
 
 

@@ -58,6 +58,7 @@ def endpoints(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endpoint,
                 place, rank = (made.address, number), (health_rank(health), *age(workload.created))
                 if place not in ranks or rank < ranks[place]:
                     found[place], ranks[place] = made, rank
+    # Places found only in slices, for example the machines behind a Service without a selector.
     by_itself = [
         _of_slice(view, key, port, (address, number), zones.get(address, ""), health)
         for (address, number), health in sliced.items()
@@ -135,12 +136,14 @@ def _sliced(
         for number in slice_numbers(each, service, port):
             for address, health in each.healths:
                 place = (IpAddress(address), number)
+                # Kubernetes may list an endpoint in several slices for a moment; the best health counts.
                 if (had := found.get(place)) is None or health_rank(health) < health_rank(had):
                     found[place] = health
     return found, zones_of(slices)
 
 
 def _own_health(service: Service, workload: Workload) -> Health:
+    # With publishNotReadyAddresses Pods are called from their start, for example to find other members.
     return Health.READY if service.publish_not_ready else workload.health
 
 

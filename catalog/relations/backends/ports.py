@@ -71,6 +71,7 @@ def served(
 
 def slice_numbers(found: EndpointSlice, service: Service, port: ServicePort) -> Iterator[Port]:
     """Yield the port numbers of a slice for a service's port, matched by name as in Kubernetes."""
+    # A single port needs no name, and names may then differ.
     alone = len(service.ports) == 1 and len(found.ports) == 1
     for name, number in found.ports:
         if name == port.name or alone:

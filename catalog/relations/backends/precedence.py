@@ -32,6 +32,7 @@ def is_superseded(view: View, workload: Workload) -> bool:
 def _holder(rivals: list[Workload]) -> Workload:
     """Return the healthiest workload; of several the youngest, then the first by name."""
     by_name = sorted(rivals, key=lambda each: each.key)
+    # `sorted` and `min` are stable, so among workloads of equal age and health the first by name wins.
     youngest_first = sorted(by_name, key=lambda each: age(each.created), reverse=True)
     return min(youngest_first, key=lambda each: health_rank(each.health))
 

@@ -1,8 +1,7 @@
-"""Selection of endpoints that get traffic: ready ones, once their sidecar can take it.
+"""Selection of the endpoints for traffic: ready ones, after admission of the sidecar.
 
-Only addresses are decided here. Identities, routes and admission do not change, so an endpoint that is not
-admitted or not ready leaves a service with fewer addresses, or with none (503), and never removes the service
-from a configuration.
+Only addresses are decided here. Identities, routes and admission do not change, so an unready endpoint leaves
+a service with fewer addresses, or without any (503), and never removes the service from a configuration.
 """
 
 from typing import Final
