@@ -5,9 +5,9 @@ puts a `Snapshot` for each group of nodes into a `SnapshotCache` and starts an `
 each change, in both variants of the protocol (state of the world and incremental).
 
 The protocol itself (`xds.protocol`) is pure: requests and snapshots go in, responses come out. Therefore
-every rule of docs/xds-rules.md can be tested without a socket. Only `xds.server` and `xds.connections` use
+every rule of docs/xds-rules.md is tested without a socket. Only `xds.server` and `xds.connections` use
 asyncio and gRPC.
 
-The library never knows a mesh, a policy or an issuer. An `Authenticator` (`xds.hooks`) decides which
-node a client is, and a snapshot decides the configuration of that node. Read `xds.protocol.stream` next.
+The library never knows a mesh, a policy or an issuer. An `Authenticator` (`xds.hooks`) identifies the node of
+a client, and a snapshot decides the configuration of the node. Read `xds.protocol.stream` next.
 """

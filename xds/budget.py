@@ -1,12 +1,12 @@
 """Budget of one client certificate: bytes kept, names, types, streams, and time of the event loop.
 
-All decisions are pure; the caller passes the time. Everything that a client sends and that the server keeps
-is charged here before the next request is read, and released when the call ends.
+All decisions are pure; the caller passes the time. All content from a client that stays in the server's
+memory is charged here before the next request is read, and released when the call ends.
 
 One `Account` exists for each certificate, and one `Bill` for each call. A bill charges items, for example the
-subscription of one type, to the account of its certificate. The account refuses a charge that would exceed
-`Limits`, and the call ends. The `Share` of an account bounds the time on the event loop: a call whose account
-has used up its time waits, because ending the call would only make the client reconnect.
+subscription of one type, to the account of the certificate. The account refuses a charge beyond `Limits`, and
+the call ends. The `Share` of an account bounds the time on the event loop: a call without remaining time
+waits, because ending the call would only make the client reconnect.
 """
 
 import enum
@@ -19,10 +19,10 @@ from xds.protocol.type_state import Channel
 from xds.protocol.wire import WireError
 
 ENTRY_BYTES: Final = 128
-"""Bytes that a name takes in the sets and mappings that hold it, without its text (CPython 3.11 to 3.13)."""
+"""Bytes per name in sets and mappings, without the text (CPython 3.11 to 3.13)."""
 
 TYPE_BYTES: Final = 8 * 1024
-"""Bytes that a type takes on a stream without its names: sets, last responses, the message of a rejection."""
+"""Bytes per type on a stream without the names: sets, last responses, the message of a rejection."""
 
 
 SHARED: Final = 4096
@@ -30,7 +30,7 @@ SHARED: Final = 4096
 
 
 class LimitKind(enum.StrEnum):
-    """The kinds of quantity that are bounded for a client."""
+    """The bounded kinds of quantity of a client."""
 
     STREAMS = "streams"
     TYPES = "types"
@@ -69,7 +69,7 @@ class Excess(WireError):
 
 
 class Cost(NamedTuple):
-    """The part of a budget that one item takes."""
+    """The part of a budget taken by one item."""
 
     types: int = 0
     names: int = 0
@@ -82,8 +82,8 @@ NOTHING: Final = Cost()
 def cost(channel: Channel) -> Cost:
     """Return the cost of one type on one stream, in constant time.
 
-    The cost counts the names in the subscription, the resources that the client listed when it reconnected,
-    and the names in removals that the client has not acknowledged.
+    The cost counts the names in the subscription, the resources listed by a reconnecting client, and the
+    names in unacknowledged removals.
     """
     subscription = channel.subscription
     names = len(subscription.names) + channel.resumed
@@ -98,7 +98,7 @@ def _of_type(names: int, text: int) -> Cost:
 
 
 def check(bound: LimitKind, value: int, limit: int | None) -> None:
-    """Raise Excess for a value above the limit. None means no limit."""
+    """Raise Excess for a value above the limit. With None any value is allowed."""
     if limit is not None and value > limit:
         raise Excess(bound, value, limit)
 
@@ -106,7 +106,8 @@ def check(bound: LimitKind, value: int, limit: int | None) -> None:
 class Share:
     """A certificate's share of the event loop: a token bucket of seconds, refilled at `rate` s per second.
 
-    With a `rate` of None the bucket is never empty. `now` is any clock in seconds that only goes forward.
+    With a `rate` of None the bucket is never empty. `now` is any monotonic clock in seconds. For example,
+    with a rate of 0.2 and 1 s used, the bucket needs 5 s to refill.
     """
 
     __slots__ = ("_at", "_burst", "_left", "_rate")
@@ -123,20 +124,20 @@ class Share:
         return self._rate is not None and self._left <= 0
 
     def spend(self, seconds: float, now: float) -> None:
-        """Take the seconds that were just used, even if the bucket has fewer left."""
+        """Take the seconds just used, even if the bucket has fewer left."""
         if self._rate is not None:
             self._refill(self._rate, now)
             self._left -= seconds
 
     def wait(self, now: float) -> float:
-        """Return the seconds to wait until the bucket has time again; 0 if it has some now."""
+        """Return the seconds to wait until the bucket has time again; 0 if some is left now."""
         if self._rate is None or not self.is_spent:
             return 0.0
         self._refill(self._rate, now)
         return max(0.0, -self._left / self._rate)
 
     def is_full(self, now: float) -> bool:
-        """Return whether the bucket is full, so that a new one would be equal."""
+        """Return whether the bucket is full, and thus equal to a new one."""
         return self._rate is None or self._left + (now - self._at) * self._rate >= self._burst
 
     def _refill(self, rate: float, now: float) -> None:
@@ -156,9 +157,9 @@ class Account:
         self.share = Share(limits.loop_share, limits.loop_burst_seconds)
 
     def change(self, old: Cost, new: Cost) -> None:
-        """Charge `new` in place of `old`; raise Excess, and charge nothing, if the sum would exceed a limit.
+        """Charge `new` in place of `old`; raise Excess, without a charge, if the sum would exceed a limit.
 
-        Only the call that raised the charge ends; other calls of the same certificate continue.
+        Only the charged call ends; other calls of the same certificate continue.
         """
         types, names, size = self.taken
         taken = Cost(
@@ -172,7 +173,7 @@ class Account:
 
 
 class Bill:
-    """The items that one call has charged to the account of its certificate."""
+    """The items charged by one call to the account of the certificate."""
 
     __slots__ = ("_items", "account")
 
@@ -181,7 +182,7 @@ class Bill:
         self._items: dict[Hashable, Cost] = {}
 
     def charge(self, item: Hashable, cost: Cost) -> None:
-        """Set the cost of an item; raise Excess if the account cannot take it."""
+        """Set the cost of an item; raise Excess if the cost exceeds the account's limits."""
         old = self._items.get(item, NOTHING)
         if cost != old:
             self.account.change(old, cost)
@@ -202,21 +203,21 @@ class Bill:
 
 
 class Accounts:
-    """The accounts of all certificates that have calls, or whose share has not been refilled since."""
+    """The accounts of all certificates with calls, or with a share not refilled since."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._accounts: dict[bytes | None, Account] = {}
 
     def of(self, certificate: bytes | None) -> Account:
-        """Return the account of a certificate, and create it at first use."""
+        """Return the account of a certificate, created at first use."""
         found = self._accounts.get(certificate)
         if found is None:
             found = self._accounts[certificate] = Account(self._limits)
         return found
 
     def forget(self, now: float) -> None:
-        """Drop accounts without calls whose share is full, because a new account would be equal."""
+        """Drop accounts without calls and with a full share, because a new account would be equal."""
         for certificate, account in tuple(self._accounts.items()):
             if not account.streams and account.share.is_full(now):
                 del self._accounts[certificate]

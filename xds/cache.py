@@ -1,11 +1,12 @@
 """Cache of the snapshot of each node; all nodes of a group share one snapshot.
 
-A node key names one client, for example one proxy, and a group key names a set of clients that get the same
-configuration. Sharing keeps memory and encoding cost proportional to groups instead of proxies.
+A node key names one client, for example one proxy, and a group key names a set of clients with the same
+configuration. For example: node `a1.cart.shop`, group `shop/cart|cart|1f3a9c02`. Sharing keeps memory and
+encoding cost proportional to groups instead of proxies.
 
-Streams do not poll: each watches its node, and `publish` or `publish_changes` wakes the watches of exactly
-those nodes whose snapshot object is another one. Every publication is checked first, so an inconsistent
-snapshot changes nothing.
+Streams do not poll: each watches a node, and `publish` or `publish_changes` wakes exactly the watches of
+nodes with another snapshot object. Every publication is checked first, so an inconsistent snapshot leaves the
+cache unchanged.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +24,7 @@ GroupKey = NewType("GroupKey", str)
 class Watch:
     """The interest of a stream in one node.
 
-    `wake` is called when the node gets another snapshot, or loses it.
+    `wake` is called when the node gets another snapshot, or loses the present one.
     """
 
     node: NodeKey
@@ -51,13 +52,13 @@ class Snapshots(Protocol):
 
 
 class WatchListener(Protocol):
-    """Callback for a node's first watch and for the end of its last one.
+    """Callback for a node's first watch and for the end of the last one.
 
-    It must return quickly and not raise.
+    The callback must return quickly and must not raise.
     """
 
     def __call__(self, node: NodeKey, *, here: bool) -> None:
-        """Handle the first watch of a node (`here`), or the end of its last watch (not `here`)."""
+        """Handle the first watch of a node (`here`), or the end of the last watch (not `here`)."""
 
 
 def unattended(node: NodeKey, *, here: bool) -> None:
@@ -70,14 +71,14 @@ def _without(watches: tuple[Watch, ...], ended: Watch) -> tuple[Watch, ...]:
 
 
 def _is_seen(before: Snapshot | None, now: Snapshot) -> bool:
-    """Return whether clients see a difference; cached, so that a group pays for one comparison."""
+    """Return whether clients see a difference; cached, so a group pays for one comparison."""
     return before is None or bool(now.changed_since(before))
 
 
 class SnapshotCache:
     """The snapshots in force, by group and node. All methods must be called on one event loop.
 
-    `attended` is called when the first watch of a node begins, and when its last watch has ended.
+    `attended` is called when the first watch of a node begins, and when the last watch has ended.
     """
 
     def __init__(self, attended: WatchListener = unattended) -> None:
@@ -91,9 +92,9 @@ class SnapshotCache:
     def publish(self, groups: Mapping[GroupKey, Snapshot], members: Mapping[NodeKey, GroupKey]) -> int:
         """Replace all snapshots and memberships; return the number of watched nodes with a visible change.
 
-        A node that is no longer in any group does not get an empty configuration: its client keeps the last
-        one, and its streams stay silent, as new streams do. Where a snapshot equals the one before, the
-        earlier object stays in the cache and the nodes of its group do not count.
+        A node without a group does not get an empty configuration: the client keeps the last one, and the
+        streams stay silent, as new streams do. For a snapshot equal to the one before, the earlier object
+        stays in the cache and the nodes of the group do not count.
 
         Raises InconsistentError for a snapshot with a reference to a missing resource, and KeyError if the
         group of a member is missing. After an error the cache is unchanged.
@@ -122,9 +123,8 @@ class SnapshotCache:
     ) -> int:
         """Replace the named snapshots and memberships (None removes one); return the number of changed nodes.
 
-        The cost depends on the groups and nodes that are named, and on the watched nodes of these groups;
-        other groups are not visited. Errors are those of `publish`; in addition, removing a group that still
-        has members raises KeyError.
+        The cost depends on the named groups and nodes, and on the watched nodes of these groups; other groups
+        are not visited. Errors as for `publish`; in addition, removing a group with members raises KeyError.
         """
         settled = {
             key: None if snapshot is None else self._settled(key, snapshot)
@@ -171,7 +171,7 @@ class SnapshotCache:
         return self._groups
 
     def group(self, node: NodeKey) -> GroupKey | None:
-        """Return the group of a node; None while it has none."""
+        """Return the group of a node, or None."""
         return self._members.get(node)
 
     def members(self, group: GroupKey) -> frozenset[NodeKey]:
@@ -205,9 +205,9 @@ class SnapshotCache:
             self._nodes.setdefault(group, set()).add(node)
 
     def _wake(self, before: Mapping[NodeKey, Snapshot | None]) -> int:
-        """Wake the watches of nodes whose snapshot object is another one, or gone.
+        """Wake the watches of nodes with another snapshot object, or none any more.
 
-        Return the number of nodes whose clients can see a difference. The streams of the other nodes are
+        Return the number of nodes with a difference visible to clients. The streams of the other nodes are
         woken as well, because they must compare the next snapshot with this one.
         """
         other = {node: new for node, old in before.items() if (new := self.snapshot(node)) is not old}

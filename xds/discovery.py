@@ -11,7 +11,7 @@ CLIENT_STATUS: Final = "envoy.service.status.v3.ClientStatusDiscoveryService"
 HEALTH: Final = "grpc.health.v1.Health"
 
 REASON: Final = "meshwright-reason"
-"""Trailer with one word that explains a refusal, or an empty configuration.
+"""Trailer with one word as the reason of a refusal, or of an empty configuration.
 
 Example: `meshwright-reason: held`.
 """
@@ -47,7 +47,7 @@ DISCOVERY: Final = (
     *_pair(f"{_PACKAGE.replace('discovery', 'route')}.RouteDiscoveryService", "Routes", ROUTE),
     *_pair(f"{_PACKAGE.replace('discovery', 'secret')}.SecretDiscoveryService", "Secrets", SECRET),
 )
-"""Every streaming method that is served (xDS protocol, "RPC services").
+"""Every served streaming method (xDS protocol, "RPC services").
 
 Fetch methods are REST and not served.
 """

@@ -1,12 +1,12 @@
-"""The errors of this package, by the side that caused them.
+"""The errors of this package, by the causing side.
 
 XdsError
- ├── WireError               the client: a request that breaks the protocol (xds.protocol.wire)
+ ├── WireError               the client: a request against the protocol (xds.protocol.wire)
  │   └── Excess                  the client: more than a limit allows one certificate (xds.budget)
  ├── StreamRefused           the client: not entitled to a configuration (xds.hooks)
- ├── SnapshotError           the caller: resources that do not fit together (xds.protocol.resources.resources)
+ ├── SnapshotError           the caller: conflicting resources (xds.protocol.resources.resources)
  │   └── InconsistentError       the caller: a missing resource (xds.protocol.resources.snapshot)
- └── ListenError             the machine: an address that cannot be listened on (xds.server.listener)
+ └── ListenError             the machine: an unavailable address (xds.server.listener)
 """
 
 

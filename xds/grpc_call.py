@@ -1,4 +1,4 @@
-"""One gRPC call: its messages, its peer, and the status with which it ends."""
+"""One gRPC call: the messages, the peer, and the status at the end."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -30,8 +30,7 @@ _STATUS: Final = {
 A detail of "" means the ending's own; other endings close with OK.
 """
 _EXPLAINED: Final = (StreamEnd.REFUSED, StreamEnd.HELD)
-"""Endings whose one-word detail is sent in the trailer REASON, so that the client's operator sees it.
-"""
+"""Endings with a one-word detail in the trailer REASON, for the client's operator."""
 
 
 class GrpcTransport:
@@ -68,8 +67,8 @@ class GrpcTransport:
 async def say(context: grpc.aio.ServicerContext, ending: StreamEnd, detail: str) -> None:
     """Set the status and trailers of a call. The handler must call this last.
 
-    `context.abort` is not used, because it raises an exception that the context keeps, together with
-    everything that the frames of its traceback hold.
+    `context.abort` is not used, because the context would keep the raised exception, and with it all content
+    of the traceback's frames.
     """
     if ending is StreamEnd.SLOW and (task := asyncio.current_task()) is not None:
         # A status would queue behind the data that the client does not read. Cancelling resets the stream.
@@ -84,6 +83,9 @@ async def say(context: grpc.aio.ServicerContext, ending: StreamEnd, detail: str)
 
 
 def peer_of(context: grpc.aio.ServicerContext) -> Peer:
-    """Return the peer of a call: the verified client certificate of its connection, and its address."""
+    """Return the peer of a call: the verified client certificate of the connection, and the address.
+
+    For example, an address is `ipv4:10.0.3.7:41522`.
+    """
     shown = context.auth_context().get("x509_pem_cert", ())
     return Peer(shown[0] if shown else None, context.peer())

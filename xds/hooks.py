@@ -16,7 +16,7 @@ LARGE: Final = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Peer:
-    """The other end of a connection: the client certificate that TLS verified, as PEM, and the address."""
+    """The other end of a connection: the client certificate verified by TLS, as PEM, and the address."""
 
     certificate: bytes | None = field(repr=False)
     address: str = ""
@@ -25,8 +25,8 @@ class Peer:
 class StreamRefused(XdsError):
     """A refusal to serve a client. `reason` is one word for the log, the metric and the client.
 
-    The client may read the word, because it has shown a certificate of the mesh. Everything else is for the
-    log alone.
+    The client may read the word, because the client has shown a certificate of the mesh. Everything else is
+    for the log alone.
     """
 
     def __init__(self, reason: str) -> None:
@@ -41,14 +41,14 @@ class Authenticator(Protocol):
     """
 
     def authenticate(self, peer: Peer) -> NodeKey:
-        """Return the node whose configuration the peer gets; raise StreamRefused if there is none."""
+        """Return the node of the peer's configuration; raise StreamRefused for an unknown peer."""
 
     def accept_node(self, node_key: NodeKey, node: Node) -> None:
-        """Check the node that a client sends in its first request; raise StreamRefused if it is wrong."""
+        """Check the node in a client's first request; raise StreamRefused for a wrong one."""
 
 
 class AnyNode:
-    """An Authenticator that maps every client that passed TLS to one node key."""
+    """An Authenticator with one node key for every client accepted by TLS."""
 
     def __init__(self, node_key: NodeKey) -> None:
         self._node_key = node_key
@@ -95,7 +95,7 @@ class Observer(Protocol):
         """A client began a TLS handshake."""
 
     def ended(self, peer: Peer, cause: Cause) -> None:
-        """A connection was ended because of its cost.
+        """A connection was ended because of the cost.
 
         The certificate is known if the connection carried a call.
         """
@@ -123,45 +123,45 @@ class Observer(Protocol):
     ) -> None:
         """A response was accepted or rejected (see `blame.blamed` for the resources of a rejection).
 
-        `stream` is the number of the stream; 0 means that there is none.
+        `stream` is the number of the stream, or 0.
 
-        A snapshot that the observer publishes for the node because of a rejection is taken before the stream
-        continues. Otherwise the stream could remove a resource that the client needs in place of the rejected
+        A snapshot published by the observer for the node because of a rejection is taken before the stream
+        continues. Otherwise the stream could remove a resource needed by the client in place of the rejected
         one.
         """
 
     def closed(self, node_key: NodeKey, peer: Peer, ending: StreamEnd, detail: str, stream: int = 0) -> None:
-        """A stream ended. `stream` is its number, as for `answered`."""
+        """A stream ended, with the number `stream`, as for `answered`."""
 
 
 class NoObserver:
-    """An observer that ignores every event."""
+    """An observer without any effect."""
 
     def handshake(self) -> None:
-        """Do nothing."""
+        """Ignore the event."""
 
     def ended(self, peer: Peer, cause: Cause) -> None:
-        """Do nothing."""
+        """Ignore the event."""
 
     def opened(self, node_key: NodeKey, peer: Peer, variant: Variant) -> None:
-        """Do nothing."""
+        """Ignore the event."""
 
     def refused(self, peer: Peer, reason: str) -> None:
-        """Do nothing."""
+        """Ignore the event."""
 
     def exceeded(self, node_key: NodeKey | None, peer: Peer, excess: Excess) -> None:
-        """Do nothing."""
+        """Ignore the event."""
 
     def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
-        """Do nothing."""
+        """Ignore the event."""
 
     def large(self, node_key: NodeKey, node: Node | None, response: Response, size: int) -> None:
-        """Do nothing."""
+        """Ignore the event."""
 
     def answered(
         self, node_key: NodeKey, response: Response, rejection: Rejection | None, stream: int = 0
     ) -> None:
-        """Do nothing."""
+        """Ignore the event."""
 
     def closed(self, node_key: NodeKey, peer: Peer, ending: StreamEnd, detail: str, stream: int = 0) -> None:
-        """Do nothing."""
+        """Ignore the event."""

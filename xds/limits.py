@@ -1,4 +1,4 @@
-"""Limits on the cost of clients, and the decisions that follow from them."""
+"""Limits on the cost of clients, and the decisions based on them."""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -6,23 +6,23 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits in seconds, bytes and numbers. None means no limit.
+    """Limits in seconds, bytes and numbers; None turns a limit off.
 
-    `streams_per_second` spreads new streams; a stream that would wait longer than `admission_seconds` is
-    turned away and must retry. `age_seconds` is the longest life of a stream, varied by up to the fraction
-    `age_jitter` in both directions, so that streams that began together do not end together.
+    `streams_per_second` spreads new streams; a stream with a wait longer than `admission_seconds` is turned
+    away and must retry. `age_seconds` is the longest life of a stream, varied by up to the fraction
+    `age_jitter` in both directions, so streams begun together do not end together.
 
     `connections` is capped by the descriptors of the process. A connection without a call is idle. Idle
-    connections beyond `idle_connections` are ended, oldest first; handshakes count as idle. A quarter of that
-    number is the limit for connections that never sent a byte. `calls_at_once` is the burst of new calls of
-    one certificate, refilled at `calls_per_second`. The burst of received bytes per connection is eight
+    connections beyond `idle_connections` are ended, oldest first; handshakes count as idle. A quarter of this
+    number is the limit for connections without any received byte. `calls_at_once` is the burst of new calls
+    of one certificate, refilled at `calls_per_second`. The burst of received bytes per connection is eight
     `request_bytes`, refilled at `received_bytes_per_second`; while idle a connection may receive
     `idle_bytes`.
 
     The limits with `per_certificate` are one budget for all calls of a certificate, whatever the service.
-    `bytes_per_certificate` limits the memory that is kept for these calls, as counted by `xds.budget`.
-    `loop_share` is their long-term fraction of the event loop's time, for example 0.2 for 20 %, and
-    `loop_burst_seconds` the burst.
+    `bytes_per_certificate` limits the memory kept for these calls, as counted by `xds.budget`. `loop_share`
+    is their long-term fraction of the event loop's time, for example 0.2 for 20 %, and `loop_burst_seconds`
+    the burst.
     """
 
     request_bytes: int = 4 * 1024 * 1024
@@ -56,7 +56,7 @@ class Limits:
     received_bytes_per_second: float = 1024 * 1024
 
     def without_budgets(self) -> Self:
-        """Return these limits without those per certificate, for clients that share one certificate."""
+        """Return these limits without the ones per certificate, for clients with a common certificate."""
         return replace(
             self,
             streams_per_certificate=None,
@@ -73,16 +73,18 @@ class Limits:
 
 
 class StreamQuota:
-    """The delay of new streams. `now` is any clock in seconds that only goes forward."""
+    """The delay of new streams. `now` is any monotonic clock in seconds."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._next = 0.0
 
     def wait(self, now: float, streams: int) -> float | None:
-        """Return the seconds until a new stream may begin, or None if it must be turned away.
+        """Return the seconds until a new stream may begin, or None to turn the stream away.
 
-        `streams` is the number of open streams. A stream that is turned away takes no turn from others.
+        `streams` is the number of open streams. A stream turned away does not delay others. For example, at
+        100 streams per second, the first ten of simultaneous streams begin at once, and the twentieth waits
+        0.09 s.
         """
         limits = self._limits
         if limits.streams is not None and streams >= limits.streams:

@@ -1,10 +1,10 @@
-"""Connections of clients: which exist, what each may cost, and how one is ended.
+"""Connections of clients: their list, their permitted cost, and their end.
 
 A client can cost the server something without any call, for example by leaving thousands of handshakes open.
-gRPC has no interface to list or end connections. Therefore `sockets` finds the sockets of the listening port
-in /proc and can end one, `table` decides which connections exceed the limits (pure values, time as an
-argument), and `guard` connects both to gRPC: it counts the calls on each connection and looks at the sockets
-about once a second.
+gRPC lacks an interface to list or end connections. Therefore `sockets` finds the sockets of the listening
+port in /proc and can end one, `table` decides which connections exceed the limits (pure values, time as an
+argument), and `guard` connects both to gRPC: the guard counts the calls on each connection and looks at the
+sockets about once a second.
 
 The package never reads a request.
 """

@@ -1,4 +1,4 @@
-"""Guard over a server's connections: it counts the calls on each, and ends connections that cost too much."""
+"""Guard over a server's connections: counts the calls on each, and ends too costly connections."""
 
 import asyncio
 import contextlib
@@ -18,19 +18,19 @@ from xds.limits import Limits
 LOOK_SECONDS: Final = 1.0
 """Seconds between two looks at the sockets; fewer after many new connections or a client beyond its limit."""
 LOOKING_PART: Final = 0.005
-"""Greatest fraction of one CPU that looking may take. After a long look the next one comes later."""
+"""Greatest fraction of one CPU for looking. After a long look the next one follows later."""
 LONGEST_SECONDS: Final = 4.0
 """Upper bound on the seconds between two looks."""
 PAUSE_SECONDS: Final = 0.05
 """Least seconds between two looks."""
 AT_ONCE: Final = 100
-"""Connections that are ended in one batch. Before the next batch each verdict is checked again."""
+"""Connections ended in one batch. Before the next batch each verdict is checked again."""
 
 
 class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc has no types
-    """A gRPC interceptor that bounds the cost of a server's connections.
+    """A gRPC interceptor to bound the cost of a server's connections.
 
-    `ended` is called for each one it ends.
+    `ended` is called for each ended connection.
     """
 
     def __init__(self, limits: Limits, ended: Callable[[Peer, Cause], None]) -> None:
@@ -46,7 +46,7 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc 
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler | None]],
         details: grpc.HandlerCallDetails,
     ) -> grpc.RpcMethodHandler:
-        """Count every call of any method, including methods that do not exist."""
+        """Count every call of any method, including unknown methods."""
         return self._counted(await continuation(details))
 
     def accepted(self) -> None:
@@ -56,7 +56,7 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc 
             self._wake.set()
 
     async def watch(self, port: int) -> None:
-        """End connections on the port that cost too much, until cancelled."""
+        """End too costly connections on the port, until cancelled."""
         sockets, spent = AcceptedSockets(port), 0.0
         while True:
             await asyncio.sleep(PAUSE_SECONDS)
@@ -83,11 +83,11 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc 
                 self._observed(ended.peer, ended.cause)
 
     def _counted(self, handler: grpc.RpcMethodHandler | None) -> grpc.RpcMethodHandler:
-        """Wrap a handler so that the call is counted.
+        """Wrap a handler with counting of the call.
 
         Every method is served as a stream of bytes (see AdsServer).
 
-        The handler gets the Peer in place of the request iterator, because it reads requests from the
+        The handler gets the Peer in place of the request iterator, because requests are read from the
         context.
         """
 
@@ -110,10 +110,12 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc 
 
 
 def until_next(spent: float, crowded: bool = False) -> float:
-    """Return the seconds until the next regular look, from the CPU seconds that the last one cost.
+    """Return the seconds until the next regular look, from the CPU seconds of the last one.
 
-    If the last look left too many silent connections, the next one comes before gRPC's own timeout for
-    handshakes, because that timeout does not limit their number.
+    For example, a look of 0.01 s is followed by a pause of 2 s.
+
+    After too many silent connections in the last look, the next one precedes gRPC's own timeout for
+    handshakes, because the timeout does not limit their number.
     """
     if crowded:
         return LOOK_SECONDS
@@ -121,7 +123,7 @@ def until_next(spent: float, crowded: bool = False) -> float:
 
 
 def _look(sockets: AcceptedSockets, due: Iterable[int]) -> tuple[tuple[Socket, ...], float]:
-    """Look at due and new sockets; return them and the CPU seconds that the look took."""
+    """Look at due and new sockets; return them and the CPU seconds of the look."""
     began = time.thread_time()
     seen = sockets.look(due)
     return seen, time.thread_time() - began

@@ -1,8 +1,8 @@
-"""The sockets that this process has accepted on a port: listed and ended from outside of gRPC.
+"""The sockets accepted by this process on a port: listed and ended from outside of gRPC.
 
 gRPC neither lists its connections nor ends one. But its sockets are descriptors of this process, and gRPC
-treats a socket that was shut down like a connection that the client has closed. Without /proc, as on macOS,
-no sockets are listed.
+treats a socket after its shutdown like a connection closed by the client. Without /proc, as on macOS, the
+list of sockets is empty.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ _INFO: Final = struct.Struct("B51xI72xQ")
 
 
 def descriptors_for_clients() -> int:
-    """Return the number of this process's descriptors that clients may use.
+    """Return the number of this process's descriptors available for clients.
 
     RESERVED descriptors are kept for the server, but at most a quarter of a low RLIMIT_NOFILE.
     """
@@ -59,10 +59,10 @@ class AcceptedSockets:
         self._seen: dict[int, Socket] = {}
 
     def look(self, due: Iterable[int]) -> tuple[Socket, ...]:
-        """Return the sockets that are new since the last look, and those in `due` that still exist.
+        """Return the new sockets since the last look, and the existing ones of `due`.
 
-        Other known sockets are not examined. A socket that has received nothing since its last examination is
-        returned as the same object. Raises OSError if the process has no descriptor left to list /proc.
+        Other known sockets are not examined. A socket without received bytes since the last examination is
+        returned as the same object. Raises OSError without a free descriptor to list /proc.
         """
         try:
             names = os.listdir(_DESCRIPTORS)  # noqa: PTH208 - thousands, each second: no objects for names
@@ -97,7 +97,7 @@ class AcceptedSockets:
         return tuple(found)
 
     def end(self, ended: Socket) -> bool:
-        """Reset a connection from the last look; return whether it still existed."""
+        """Reset a connection from the last look; return whether the connection still existed."""
         try:
             descriptor = os.dup(self._descriptors[ended.number])
         except OSError:
@@ -126,9 +126,9 @@ class AcceptedSockets:
 
 
 def _heard(descriptor: int) -> tuple[int, float] | None:
-    """Return the bytes received, and the seconds since the last of them (without any: since the start).
+    """Return the received bytes, and the seconds since the last of them (without any: since the start).
 
-    None means that the client has closed the connection, so that gRPC is about to close it too.
+    None for a connection closed by the client, which gRPC is about to close too.
     """
     same = _borrowed(descriptor)
     try:
@@ -142,18 +142,18 @@ def _heard(descriptor: int) -> tuple[int, float] | None:
 
 
 def _borrowed(descriptor: int) -> socket.socket:
-    """Wrap a descriptor that gRPC owns in a socket.
+    """Wrap a descriptor of gRPC in a socket.
 
-    The caller must detach it, or gRPC's socket would be closed.
+    The caller must detach the descriptor, or gRPC's socket would be closed.
 
-    Family and type are given explicitly, so that Python makes no system call to detect them. AF_INET6 works
-    for IPv4 sockets too.
+    Family and type are given explicitly, which saves Python a system call to detect them. AF_INET6 works for
+    IPv4 sockets too.
     """
     return socket.socket(socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, descriptor)
 
 
 def _plain(host: str) -> str:
-    """Return an IP address in its canonical form. Example: `::ffff:10.0.0.1` becomes `10.0.0.1`."""
+    """Return an IP address in canonical form. Example: `::ffff:10.0.0.1` becomes `10.0.0.1`."""
     if ":" not in host:
         return host
     try:

@@ -1,8 +1,8 @@
-"""Table of client connections, with the decision which of them to end.
+"""Table of client connections, with the decision to end some of them.
 
 A connection either carries calls or is idle (during the handshake, after it, or between two calls). The table
-knows two things about a connection: the calls that began and finished on its address, and the looks at the
-system's sockets. Time is an argument, in seconds of any clock that only goes forward.
+knows two facts about a connection: the begun and finished calls on the address, and the looks at the system's
+sockets. Time is an argument, in seconds of any monotonic clock.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -14,17 +14,16 @@ from xds.hooks import Cause, Peer
 from xds.limits import Limits
 
 BURST: Final = 8
-"""Burst of received bytes, in largest requests: a sidecar answers each push with all its names.
-"""
+"""Burst of received bytes, in largest requests: a sidecar answers each push with all names."""
 SILENT_PART: Final = 4
-"""One idle connection in this many may be silent, which means that it never sent a byte."""
+"""One idle connection in this many may be silent, that is, without any received byte."""
 SPEAK_SECONDS: Final = 1.0
 """Seconds before a connection without a byte counts as silent: after a restart many clients start slowly."""
 
 IN_TURN: Final = 8
-"""Fraction of the calm connections that each look examines: one in this many."""
+"""Fraction of the calm connections examined by each look: one in this many."""
 AT_LEAST: Final = 256
-"""Least number of calm connections that each look examines, if there are as many."""
+"""Least number of calm connections examined by each look, if there are as many."""
 
 Address = tuple[str, int]
 """A client's IP address and port."""
@@ -32,7 +31,7 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Socket:
-    """A connection as the system shows it. `number` is unique over time (the inode); `received` counts bytes.
+    """A connection as shown by the system. `number` is unique over time (the inode); `received` counts bytes.
 
     `quiet` is the seconds since the last byte, or since the start of a connection without any.
     """
@@ -54,7 +53,7 @@ class Verdict:
 
 @dataclass(slots=True)
 class Bucket:
-    """A leaky bucket that drains `rate` per second.
+    """A leaky bucket with a drain of `rate` per second.
 
     A level above `size` is too much; the level is capped at 2 * `size`.
     """
@@ -77,7 +76,7 @@ class Bucket:
 
 @dataclass(slots=True)
 class _Use:
-    """The calls from one address. `over` means that one call exceeded the rate limit."""
+    """The calls from one address. `over` is True after one call beyond the rate limit."""
 
     peer: Peer
     at: float
@@ -90,8 +89,8 @@ class _Use:
 class _KnownConnection:
     """A connection between two looks.
 
-    `idle` is the time since which it has carried no call (None: it carries one), and `before` its received
-    bytes at that time.
+    `idle` is the time of the end of the last call (None during a call), and `before` the received bytes at
+    `idle`.
     """
 
     socket: Socket
@@ -102,10 +101,10 @@ class _KnownConnection:
 
 
 class Connections:
-    """The connections of one server's clients, of which at most `idle` may be idle.
+    """The connections of one server's clients, with at most `idle` idle ones.
 
-    A connection with an open call is calm: until the call ends, or one exceeds the rate limit, only its
-    received bytes can put it beyond a limit. Therefore calm connections are examined in turn, and a look
+    A connection with an open call is calm: until the call ends, or one exceeds the rate limit, only received
+    bytes can put the connection beyond a limit. Therefore calm connections are examined in turn, and a look
     costs little when thousands are connected.
     """
 
@@ -123,7 +122,7 @@ class Connections:
         """True if the last look left too many silent connections, because they were too new to count."""
 
     def begun(self, now: float, address: Address, peer: Peer) -> bool:
-        """Record a call; return whether it may continue. If not, the next look ends its connection.
+        """Record a call; return whether the call may continue. If not, the next look ends the connection.
 
         The rate limit applies to all connections of one certificate together.
         """
@@ -156,9 +155,8 @@ class Connections:
     def look(self, now: float, sockets: Iterable[Socket], due: Iterable[int]) -> tuple[Verdict, ...]:
         """Return the connections to end, each with one cause, given the sockets seen at `now`.
 
-        `sockets` are those of `due` that still exist, and new ones. A number in `due` without a socket is
-        gone. A calm connection whose socket is the same object as in the last look has received nothing, and
-        is skipped.
+        `sockets` are the existing ones of `due`, and new ones. A number in `due` without a socket is gone. A
+        calm connection with the same socket object as in the last look is without news, and is skipped.
         """
         restless, gone = [], set(due)
         for socket in sockets:
@@ -177,7 +175,7 @@ class Connections:
         return tuple(ended.values())
 
     def stands(self, verdict: Verdict) -> bool:
-        """Return whether a verdict is still valid: a connection that was idle may carry a call by now."""
+        """Return whether a verdict is still valid: an idle connection may carry a call by now."""
         use = self._uses.get(verdict.socket.address)
         return verdict.cause not in (Cause.IDLE, Cause.CROWD) or not use or not use.open
 
@@ -188,7 +186,7 @@ class Connections:
             self._restless[number] = None
 
     def _place(self, known: _KnownConnection) -> None:
-        """Store a connection that was just examined. A calm one moves to the end of the queue."""
+        """Store a just examined connection. A calm one moves to the end of the queue."""
         number = known.socket.number
         self._known[number] = known
         self._numbers[known.socket.address] = number
@@ -197,7 +195,7 @@ class Connections:
         (self._calm if self._is_calm(known.socket, known) else self._restless)[number] = None
 
     def _is_calm(self, socket: Socket, known: _KnownConnection) -> bool:
-        """Return whether nothing about a connection can have reached a limit since the last look."""
+        """Return whether a connection is certainly within all limits since the last look."""
         if known.socket is not socket or known.idle is not None or known.bytes.level > known.bytes.size:
             return False
         use = self._uses.get(socket.address)
@@ -238,11 +236,11 @@ class Connections:
                 yield known, Cause.IDLE
 
     def _crowd(self, now: float, known: Collection[_KnownConnection]) -> list[_KnownConnection]:
-        """Return the idle connections beyond the limits: silent ones first, then those idle longest.
+        """Return the idle connections beyond the limits: silent ones first, then the longest idle ones.
 
-        An honest client sends its first bytes soon and then begins a call, so it is among the last to be
-        ended. After a restart many honest clients connect at once. Therefore a connection counts as silent
-        only after SPEAK_SECONDS.
+        An honest client soon sends the first bytes and then begins a call, so is among the last to be ended.
+        After a restart many honest clients connect at once. Therefore a connection counts as silent only
+        after SPEAK_SECONDS.
         """
         idle = [(bool(each.socket.received), each.idle, each) for each in known if each.idle is not None]
         idle.sort(key=lambda each: each[:2])
@@ -259,7 +257,7 @@ class Connections:
         return Verdict(known.socket, use.peer if use else Peer(None, where), cause)
 
     def _forget(self, now: float, gone: Iterable[int]) -> None:
-        """Drop connections that are gone, and the counters of addresses without a connection."""
+        """Drop ended connections, and the counters of addresses without a connection."""
         for number in gone:
             address = self._known.pop(number).socket.address
             self._calm.pop(number, None)

@@ -1,4 +1,4 @@
-"""The resources of one type that a client has rejected, and those that it may have lost with them."""
+"""The resources of one type rejected by a client, and resources possibly lost with them."""
 
 import re
 from collections.abc import Set as AbstractSet
@@ -14,12 +14,13 @@ APPLIED_OTHERS = ("Error adding/updating cluster(s)", "Error adding/updating lis
 
 
 def blamed(response: Response, rejection: Rejection) -> tuple[dict[ResourceName, Version], set[ResourceName]]:
-    """Return the rejected resources of a response with their versions, and names that may be lost.
+    """Return the rejected resources of a response with their versions, and possibly lost names.
 
-    A message with a prefix of APPLIED_OTHERS means that Envoy applied the good clusters and listeners, and
-    names the bad ones (rule N3). In any other case Envoy applied none or some of the response, so resources
-    that are not at fault may be missing too. A message that names no resource, was cut at ERROR_LIMIT, or is
-    about another type than those with full lists blames every resource.
+    After a message with a prefix of APPLIED_OTHERS Envoy has applied the good clusters and listeners, and
+    names the bad ones (rule N3). In any other case Envoy has applied some of the response or nothing, so good
+    resources may be missing too. A message without a resource's name, cut at ERROR_LIMIT, or about a type
+    without full lists blames every resource. For example, `Error adding/updating listener(s) a: no filters`
+    blames `a` alone.
     """
     versions = {resource.name: resource.version for resource in response.resources}
     if response.type_url not in FULL_STATE or len(rejection.message) >= ERROR_LIMIT:
@@ -37,9 +38,9 @@ def blamed(response: Response, rejection: Rejection) -> tuple[dict[ResourceName,
 
 
 def said_of(rejection: Rejection, name: ResourceName, named: AbstractSet[ResourceName]) -> str:
-    """Return the part of an error message that is about one of the `named` resources, or the whole message.
+    """Return the part of an error message about one of the `named` resources, or the whole message.
 
-    With a prefix of APPLIED_OTHERS Envoy writes one or more lines for each resource, beginning with its name.
+    With a prefix of APPLIED_OTHERS Envoy writes one or more lines for each resource, beginning with the name.
     """
     words = rejection.message
     start = next((each for each in APPLIED_OTHERS if words.startswith(each)), "")
@@ -54,10 +55,10 @@ def said_of(rejection: Rejection, name: ResourceName, named: AbstractSet[Resourc
 
 @dataclass(slots=True)
 class Blame:
-    """The rejection in force, if any, with the versions that it is about.
+    """The rejection in force, if any, with the rejected versions.
 
-    `suspected` are resources of a rejected response that may be good: the client may have none of them. With
-    `retry` they are sent once more, after the next response that the client accepts.
+    `suspected` are possibly good resources of a rejected response: the client may lack them. With `retry`
+    they are sent once more, after the next accepted response.
     """
 
     rejection: Rejection | None = None
@@ -73,7 +74,7 @@ class Blame:
         return not (names.isdisjoint(self.suspected) and names.isdisjoint(self.rejected))
 
     def accept(self, names: AbstractSet[ResourceName]) -> None:
-        """Remove names that the client has accepted or no longer wants.
+        """Remove names accepted by the client, or not wanted any more.
 
         The last removal ends the rejection.
         """
@@ -84,5 +85,5 @@ class Blame:
             self.rejection = None
 
     def suspect(self, names: AbstractSet[ResourceName]) -> None:
-        """Record names that the client may lack because of a bad resource in the same response."""
+        """Record names possibly missing at the client because of a bad resource in the same response."""
         self.suspected = joined(self.suspected, names)

@@ -1,9 +1,9 @@
-"""Cache of the step that many streams take alike when a table of resources changes.
+"""Cache of the common step of many streams when a table of resources changes.
 
 Streams of one group are nearly always in equal states: they hold the same versions, want the same names, and
-wait for nothing. The first stream computes the step to a new table, and stores it with the table; every other
-stream in the same state takes it over. A state is recognised by the identity of its shared values, not by the
-client.
+have all answers. The first stream computes the step to a new table, and stores the step with the table; every
+other stream in the same state takes over the result. A state is recognised by the identity of the shared
+values, not by the client.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ STEPS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The held versions and wanted names of a channel with nothing pending.
+    """The held versions and wanted names of a channel without pending work.
 
     The next response depends only on the new table, on this state, and on the variant of the protocol,
     because only incremental streams, and types with full lists, announce removals.
@@ -37,9 +37,9 @@ class State:
 
 @dataclass(slots=True)
 class CommonStep:
-    """A step from one state to the next, with the newest response for it, or None if the step needs none.
+    """A step from one state to the next, with the newest response for it, or None without a response.
 
-    `before` is kept alive because the cache identifies a state by the `id` of its parts.
+    `before` is kept alive because the cache identifies a state by the `id` of the parts.
     """
 
     before: State
@@ -61,7 +61,7 @@ class CommonStep:
 
 
 def state(channel: Channel) -> State | None:
-    """Return the state of a channel, or None if something besides it influences the next step."""
+    """Return the state of a channel, or None if more than the state influences the next step."""
     if channel.blame is not None or channel.retired or channel.mortal:
         return None
     return State(channel.held, channel.subscription.names, channel.subscription.wildcard)
@@ -80,9 +80,9 @@ def find(variant: type[object], channel: Channel, snapshot: Snapshot) -> CommonS
 def remember(
     variant: type[object], channel: Channel, before: State, snapshot: Snapshot, responses: Sequence[Response]
 ) -> None:
-    """Cache the step that a channel has just taken.
+    """Cache the latest step of a channel.
 
-    The caller guarantees that nothing is pending after it.
+    The caller guarantees a channel without pending work after the step.
     """
     table, after = snapshot.resources(channel.type_url), state(channel)
     if not table or after is None or len(responses) > 1 or any(each.removed for each in responses):

@@ -68,7 +68,7 @@ class DeltaStream(Stream):
         return responses
 
     def _resume(self, channel: Channel, request: DeltaRequest, asked: frozenset[ResourceName]) -> None:
-        """Skip resources that the client already holds (D13), but always send endpoints again (O4)."""
+        """Skip resources already held by the client (D13), but always send endpoints again (O4)."""
         wants = channel.subscription.wants
         channel.resume({name: version for name, version in request.initial_versions.items() if wants(name)})
         if channel.type_url == ENDPOINT:
@@ -96,10 +96,9 @@ class DeltaStream(Stream):
         self._look_for_absent(channel)
 
     def _renew_unknown(self, channel: Channel, snapshot: Snapshot) -> None:
-        """Renew listeners for routes that the client held in another version (O11).
+        """Renew listeners for routes held by the client in another version (O11).
 
-        The server does not know the permissions of a version from an earlier stream, so it assumes that they
-        were wider.
+        The server does not know the permissions of a version from an earlier stream, so assumes wider ones.
         """
         if channel.type_url == ROUTE and channel.held is not channel.in_force:
             now = snapshot.resources(ROUTE)
@@ -120,10 +119,10 @@ class DeltaStream(Stream):
             channel.gone = joined(channel.gone, held)
 
     def _look_for_absent(self, channel: Channel) -> None:
-        """Answer names that do not exist at once (D4), except routes (O6).
+        """Answer missing names at once (D4), except routes (O6).
 
-        Envoy would wait for ever after such an answer for a route. The exception is a route that is in a
-        response on its way to the client.
+        Envoy would wait for ever after such an answer for a route. The exception is a route in a response on
+        its way to the client.
         """
         if self._snapshot is None or not channel.must:
             return

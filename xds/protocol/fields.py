@@ -1,7 +1,7 @@
 """Scanner for the fields of a message, without parsing their content.
 
-In the Protocol Buffers encoding a message is a sequence of fields, so it can be split between any two of
-them.
+In the Protocol Buffers encoding a message is a sequence of fields, so a message can be split between any two
+fields.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]
 
 
 def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Return a varint and the position after it."""
+    """Return a varint and the next position. For example, the bytes `ac 02` give 300."""
     value = shift = 0
     while at < end and shift < _LONGEST_VARINT:
         byte = data[at]

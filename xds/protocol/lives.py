@@ -1,4 +1,4 @@
-"""Times to live of the resources that a client holds (N5: `Resource.ttl`, incremental variant only)."""
+"""Times to live of the resources held by a client (N5: `Resource.ttl`, incremental variant only)."""
 
 from collections.abc import Mapping
 
@@ -8,13 +8,13 @@ from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import NO_VERSION, Response
 
 Lives = Mapping[ResourceName, float]
-"""Time to live of each resource in seconds, as last sent. A name without an entry has no time to live."""
+"""Time to live of each resource in seconds, as last sent. Names without a time to live are missing."""
 
 
 def lives_after(lives: Lives, held: Mapping[ResourceName, Version], response: Response) -> Lives:
     """Return the times to live after a response.
 
-    A resource that is sent without one loses the earlier one.
+    A resource sent without a time loses the earlier one.
     """
     if not lives and response.table is not None and not response.table.special:
         return NOTHING
@@ -28,9 +28,9 @@ def lives_after(lives: Lives, held: Mapping[ResourceName, Version], response: Re
 def kept_alive(
     type_url: TypeUrl, lives: Lives, held: Mapping[ResourceName, Version], snapshot: Snapshot
 ) -> list[Resource]:
-    """Return the resources that need a heartbeat, by name, each in the version that the client holds.
+    """Return the resources in need of a heartbeat, by name, each in the held version.
 
-    A replacement or a removal may have to wait for other responses. Until then the earlier version needs its
+    A replacement or a removal may have to wait for other responses. Until then the earlier version needs a
     heartbeat, and is represented by a resource without a body.
     """
     resources, found = snapshot.resources(type_url), []

@@ -1,10 +1,10 @@
-"""Renewal of listeners, so that clients close connections that narrower rules no longer permit.
+"""Renewal of listeners, so clients close connections not permitted by narrower rules.
 
-A client that accepts a new route configuration applies it to the next request. Open requests continue, and an
-upgraded connection (such as a WebSocket) continues as long as both ends want. Only a changed listener makes
-Envoy drain what it has opened. Therefore a listener that refers to a route configuration with fewer
-permissions than before is sent twice: first in an interim form, and after the ACK in its real form. In the
-end every client of a group holds the same listener, and wider rules close nothing.
+A client applies a new route configuration to the next request. Open requests continue, and an upgraded
+connection (for example a WebSocket) continues as long as both ends want. Only a changed listener makes Envoy
+drain its connections. Therefore a listener with a reference to a route configuration with fewer permissions
+than before is sent twice: first in an interim form, and after the ACK in the real form. In the end every
+client of a group holds the same listener, and wider rules do not close connections.
 """
 
 from bisect import bisect_left
@@ -18,7 +18,7 @@ from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.type_urls import LISTENER, ROUTE, ResourceName
 
 Renewing = Mapping[ResourceName, frozenset[ResourceName]]
-"""Listeners to renew, each with the route configurations that cause it."""
+"""Listeners to renew, each with the causing route configurations."""
 
 SHARED: Final = 64
 """Number of cached results, for the other streams of a group."""
@@ -27,7 +27,7 @@ NOTHING: Final[Renewing] = MappingProxyType({})
 
 
 def narrowed(before: Snapshot, after: Snapshot) -> frozenset[ResourceName]:
-    """Return the names of the route configurations that permit less in `after` than in `before`."""
+    """Return the names of the route configurations with fewer permissions in `after` than in `before`."""
     old, new = before.resources(ROUTE), after.resources(ROUTE)
     changed = after.changed_since(before).get(ROUTE, frozenset())
     pairs = ((old.get(name), new.get(name)) for name in changed)
@@ -37,7 +37,7 @@ def narrowed(before: Snapshot, after: Snapshot) -> frozenset[ResourceName]:
 
 
 def referring(snapshot: Snapshot, routes: frozenset[ResourceName], held: Iterable[ResourceName]) -> Renewing:
-    """Return the held listeners that refer to any of these route configurations."""
+    """Return the held listeners with a reference to any of these route configurations."""
     listeners = snapshot.resources(LISTENER)
     found = {name: _referred(listeners[name], routes) for name in held if name in listeners}
     return {name: reasons for name, reasons in found.items() if reasons}
@@ -63,7 +63,7 @@ def _narrows(before: Resource, after: Resource) -> bool:
 
 @lru_cache(maxsize=SHARED)
 def _interim(renewal: Renewal, listener: Resource, routes: frozenset[ResourceName]) -> Resource:
-    """Return the interim form of a listener; cached, so that all streams share one encoding."""
+    """Return the interim form of a listener; cached, so all streams share one encoding."""
     return renewal.interim(listener, routes)
 
 

@@ -1,16 +1,17 @@
-"""The state machine of one stream, as far as both variants are alike.
+"""The common part of both variants of a stream's state machine.
 
 Requests and snapshots in, responses out.
 
-A stream uses no await, no clock and no transport. The rules of docs/xds-rules.md decide what is sent and
-when; their numbers are cited at the lines that implement them.
+A stream works without await, clock and transport. The rules of docs/xds-rules.md decide about the content and
+time of responses; the rule numbers are cited at the implementing lines.
 
-A push has three steps, so that traffic never refers to a resource that the client lacks (make before break,
-O2). First come clusters, endpoints and secrets. When the client has acknowledged the clusters, listeners and
+A push has three steps, so traffic never refers to a resource missing at the client (make before break, O2).
+First come clusters, endpoints and secrets. When the client has acknowledged the clusters, listeners and
 routes follow. When those are acknowledged too, resources are removed. `_flush` runs the steps, and
-`_is_closed` is the gate between them; `on_deadline` opens the gate for a client that takes too long.
+`_is_closed` is the gate between them; `on_deadline` opens the gate for a slow client. For example, for a
+route to a new cluster: the cluster with its endpoints, the ACK, then the route.
 
-Read `xds.protocol.type_state` next: it holds the state of one type.
+Read `xds.protocol.type_state` next: the state of one type.
 """
 
 import abc
@@ -42,12 +43,12 @@ from xds.protocol.wire import DeltaRequest, Nonce, Request, Response
 _MAKE: Final = (CLUSTER, ENDPOINT, SECRET)
 _SWITCH: Final = (LISTENER, ROUTE)
 _WAITING: Final = frozenset((CLUSTER, LISTENER, ROUTE))
-"""Types that wait for each other's acknowledgements."""
+"""Types with a wait for each other's acknowledgements."""
 _NONE: Final[frozenset[Nonce]] = frozenset()  # one for all streams: each of its own would be 216 bytes
 
 
 Accepted = Callable[[TypeUrl, ResourceName], Version | None]
-"""A function from type and name to the version that a client has accepted.
+"""A function from type and name to the version accepted by a client.
 
 None if it never requested the type.
 """
@@ -94,7 +95,7 @@ class Stream(abc.ABC):
         )
 
     def accepted(self, type_url: TypeUrl, name: ResourceName) -> Version | None:
-        """Return the version of a resource that the client has accepted.
+        """Return the version of a resource accepted by the client.
 
         None if it never requested the type.
         """
@@ -104,7 +105,7 @@ class Stream(abc.ABC):
     def channel(self, type_url: TypeUrl) -> Channel:
         """Return the channel of a requested type.
 
-        It must not be changed; raises KeyError for any other type.
+        The channel must not be changed; raises KeyError for any other type.
         """
         return self._channels[type_url]
 
@@ -120,16 +121,16 @@ class Stream(abc.ABC):
         )
 
     def awaiting(self, type_url: TypeUrl, nonce: Nonce) -> Response | None:
-        """Return the response that a request with this nonce would answer; None if there is none."""
+        """Return the response answered by a request with this nonce, or None."""
         channel = self._channels.get(type_url)
         if channel is None:
             return None
         return channel.awaiting(nonce)
 
     def acknowledged(self, request: Request | DeltaRequest) -> Response | None:
-        """Process a plain ACK: one that changes no subscription and causes no response.
+        """Process a plain ACK, without a change of subscription and without a response to send.
 
-        Return the response that it accepts. For any other request return None, and change nothing.
+        Return the accepted response. For any other request return None, without a change.
         """
         channel = self._channels.get(request.type_url)
         if channel is None or request.rejection is not None or self._asks(channel, request):
@@ -137,7 +138,7 @@ class Stream(abc.ABC):
         return None if self._is_pending() else channel.acknowledged(request.nonce)
 
     def on_snapshot(self, snapshot: Snapshot) -> list[Response]:
-        """Process a new snapshot; return the responses that can be sent at once (O8)."""
+        """Process a new snapshot; return the responses to send at once (O8)."""
         old, self._snapshot = self._snapshot, snapshot
         if old is None:
             return self._take(old, snapshot)
@@ -167,7 +168,7 @@ class Stream(abc.ABC):
         return [response]
 
     def _take(self, old: Snapshot | None, snapshot: Snapshot) -> list[Response]:
-        """Replace the snapshot and mark every name that differs."""
+        """Replace the snapshot and mark every differing name."""
         # Names are only marked here. Their resources are taken from the newest snapshot when they are due,
         # so that any number of snapshots between two sends result in one response per type.
         if old is None:
@@ -199,18 +200,18 @@ class Stream(abc.ABC):
 
     @abc.abstractmethod
     def _begin(self, channel: Channel) -> None:
-        """Mark what a channel needs when the first snapshot arrives after its request."""
+        """Mark the names needed by a channel when the first snapshot arrives after the request."""
 
     @abc.abstractmethod
     def _news(self, channel: Channel, snapshot: Snapshot) -> tuple[Response | None, Sequence[Resource]]:
         """Build the response with additions and changes.
 
-        Return it with the resources that are new to the client.
+        Return the response, and the resources new to the client.
         """
 
     @abc.abstractmethod
     def _removals(self, channel: Channel, snapshot: Snapshot) -> Response | None:
-        """Build the response that removes resources; None if this variant has none for the type."""
+        """Build the response with removals; None if this variant does not announce removals for the type."""
 
     def _channel(self, type_url: TypeUrl) -> tuple[Channel, bool]:
         """Return the channel of a type, and whether this is the first request for it on the stream."""
@@ -232,7 +233,7 @@ class Stream(abc.ABC):
         heartbeat: bool = False,
         of: Resources = NO_RESOURCES,
     ) -> Response:
-        """Build and record a response. `of` is the table that contains all its resources unchanged."""
+        """Build and record a response. `of` is the table with all of these resources, unchanged."""
         self._responses += 1
         nonce = Nonce(sys.intern(str(self._responses)))  # W3, D15: unique on the stream
         held = tuple(resources)
@@ -253,7 +254,7 @@ class Stream(abc.ABC):
         return responses
 
     def _is_pending(self) -> bool:
-        """Return whether anything may have to be sent. After most requests, which are ACKs, nothing has."""
+        """Return whether anything may be due. After most requests, which are ACKs, the answer is False."""
         for c in self._channels.values():
             if c.dirty or c.must or c.gone or c.owed or c.absent or c.all_dirty or c.all_must:
                 return True
@@ -297,7 +298,7 @@ class Stream(abc.ABC):
     def _follow_with_endpoints(self, clusters: Iterable[Resource]) -> None:
         """Send endpoints again after their changed cluster (O3).
 
-        Envoy needs them to warm it, and may not request them.
+        Envoy needs the endpoints to warm the cluster, and may not request them.
         """
         if (endpoints := self._channels.get(ENDPOINT)) is None:
             return
@@ -343,7 +344,7 @@ class Stream(abc.ABC):
     def _is_refused(self) -> bool:
         """Return whether the client still uses earlier listeners or routes after a rejection (O2).
 
-        The earlier ones may refer to resources that the snapshot lacks. These stay until the rejected
+        The earlier versions may refer to resources missing in the snapshot. These stay until the rejected
         resource is repaired or removed.
         """
         return any(channel.blame for channel in self._present(_SWITCH))

@@ -1,7 +1,7 @@
 """The subscription of a client to one type, in each variant of the protocol.
 
-It implements the rules W12, W13, D1, D7 and D8 of docs/xds-rules.md. The source is "How the client specifies
-what resources to return" in Envoy's xDS protocol page.
+The module implements the rules W12, W13, D1, D7 and D8 of docs/xds-rules.md. The source is "How the client
+specifies what resources to return" in Envoy's xDS protocol page.
 """
 
 from dataclasses import dataclass
@@ -31,9 +31,9 @@ NO_CHANGE = Change()
 
 @dataclass(slots=True)
 class Subscription:
-    """The names of one type that a client wants. With `wildcard` the client wants all others as well.
+    """The wanted names of one type. With `wildcard` the client wants all others as well.
 
-    `text` is the memory in bytes that the text of the names takes.
+    `text` is the memory of the text of the names in bytes.
     """
 
     type_url: TypeUrl
@@ -60,7 +60,7 @@ class Subscription:
         return hash(names) == self._last
 
     def lacking(self, names: tuple[ResourceName, ...]) -> frozenset[ResourceName]:
-        """Return the wanted names that a state-of-the-world request does not list."""
+        """Return the wanted names missing in a state-of-the-world request."""
         if self.is_last(names):
             return NO_NAMES
         listed = frozenset(names)
@@ -101,9 +101,9 @@ class Subscription:
 
         `there` are the existing resources.
 
-        A name that is requested again counts as added, because the client may have forgotten its resource
-        (D3). A first request without names is a wildcard for LDS and CDS only (D7, D8). Unlike in state of
-        the world, the wildcard lasts until `*` is unsubscribed.
+        A name requested again counts as added, because the client may have forgotten the resource (D3). A
+        first request without names is a wildcard for LDS and CDS only (D7, D8). Unlike in state of the world,
+        the wildcard lasts until `*` is unsubscribed.
         """
         first, self._asked = not self._asked, True
         if not first and not subscribe and not unsubscribe:
@@ -126,7 +126,7 @@ class Subscription:
         return change
 
     def settle(self, there: Layers[ResourceName, Any]) -> None:
-        """Share the object `there` if the client wants exactly its names, as most clients do.
+        """Share the object `there` if the client wants exactly these names, as most clients do.
 
         This saves memory.
         """
@@ -151,5 +151,5 @@ class Subscription:
 
 
 def _but_wildcard(names: frozenset[ResourceName]) -> frozenset[ResourceName]:
-    """Return the names without `*`; the same object if it is not among them."""
+    """Return the names without `*`; the same object without `*`."""
     return names - {WILDCARD} if WILDCARD in names else names

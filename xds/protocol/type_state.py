@@ -1,8 +1,8 @@
 """State of one type on one stream: subscription, held versions, outstanding answers.
 
-Thousands of streams exist, each with several types, and most of them are in equal states. Therefore values
-that may be equal are immutable and shared between streams, and rare state (such as a rejection) is None
-unless needed.
+Thousands of streams exist, each with several types, and most of them are in equal states. Therefore possibly
+equal values are immutable and shared between streams, and rare state (such as a rejection) is None unless
+needed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,29 +21,29 @@ from xds.protocol.subscription import Subscription
 from xds.protocol.wire import NO_NONCE, NO_VERSION, Nonce, Rejection, Response
 
 UNANSWERED_LIMIT = 64
-"""Responses remembered per type for a client that reads but does not answer."""
+"""Responses remembered per type for a reading but unresponsive client."""
 
 TOLD_AT_ONCE = 64 * 1024
-"""Memory in bytes of the names that one incremental response removes; more follow after its answer."""
+"""Memory in bytes of the names removed by one incremental response; more follow after the answer."""
 
 OVERTAKEN_LIMIT = 8
-"""Responses remembered per type that a newer one superseded before their answer (state of the world)."""
+"""Responses remembered per type after a newer one superseded them before an answer (state of the world)."""
 
 
 @dataclass(slots=True)
 class Channel:
     """The conversation about one type (rule S5: types on a stream are independent).
 
-    - `held` are the versions that the client was sent and has not been asked to drop; `in_force` are the
-      current versions. They are one object when the client has everything.
-    - `dirty` are names whose resource may differ from the held version. `must` are names to send whatever the
-      client holds. `all_dirty` and `all_must` mean the same for every wanted name.
-    - `gone` are names to remove when nothing refers to them any more. `retired` are their last resources,
-      which complete lists must contain until then.
-    - `absent` are requested names without a resource. `owed` means that an answer is due even if it is empty.
-    - `passed_over` are names that stale requests dropped (W4, W8).
-    - `resumed` is the number of resources that the client listed when it reconnected, and `resumed_text` the
-      memory of their text in bytes. `told_text` is that of the names in unanswered removals.
+    - `held` are the versions sent to the client and not removed; `in_force` are the current versions. Both
+      are one object when the client has everything.
+    - `dirty` are names with a possible difference from the held version. `must` are names to send whatever
+      the client holds. `all_dirty` and `all_must` mean the same for every wanted name.
+    - `gone` are names to remove after the last reference. `retired` are their last resources, contained in
+      complete lists until the removal.
+    - `absent` are requested names without a resource. `owed` is True for a due answer, even an empty one.
+    - `passed_over` are names dropped by stale requests (W4, W8).
+    - `resumed` is the number of resources listed by a reconnecting client, and `resumed_text` the memory of
+      their text in bytes. `told_text` is the memory of the names in unanswered removals.
     """
 
     type_url: TypeUrl
@@ -87,32 +87,32 @@ class Channel:
 
     @property
     def rejected(self) -> Mapping[ResourceName, Version]:
-        """Return the versions that the rejection is about."""
+        """Return the rejected versions."""
         return NOTHING if self.blame is None else self.blame.rejected
 
     def on_the_way(self) -> set[ResourceName]:
         """Return the names in unanswered responses.
 
-        Heartbeats do not count, because they bring nothing new.
+        Heartbeats do not count, because their content is known.
         """
         sent = (response for response in self.unanswered if not response.heartbeat)
         return {each.name for response in sent for each in response.resources}
 
     def accepted(self, name: ResourceName) -> Version:
-        """Return the version that the client holds and has not rejected; NO_VERSION if there is none.
+        """Return the held and not rejected version, or NO_VERSION.
 
-        A resource that the client listed when it reconnected counts as accepted.
+        A resource listed by a reconnecting client counts as accepted.
         """
         if name in self.rejected or name in self.on_the_way():
             return NO_VERSION
         return self.held.get(name, NO_VERSION)
 
     def awaiting(self, nonce: Nonce) -> Response | None:
-        """Return the response that a request with this nonce would answer; None if there is none."""
+        """Return the response answered by a request with this nonce, or None."""
         return _with(nonce, self.unanswered) or _with(nonce, self.overtaken)
 
     def acknowledged(self, nonce: Nonce) -> Response | None:
-        """Process an ACK if it has no further effect; return its response, or None."""
+        """Process an ACK without further effect; return its response, or None."""
         if self.blame is not None:
             return None
         if (response := _with(nonce, self.unanswered)) is None:
@@ -126,10 +126,10 @@ class Channel:
         return response
 
     def answered(self, nonce: Nonce, rejection: Rejection | None) -> None:
-        """Process an ACK or NACK. An answer to a response that is not remembered has no effect (W5, W6, D12).
+        """Process an ACK or NACK. An answer to a forgotten response is ignored (W5, W6, D12).
 
-        A rejection stays in force until the rejected resource is accepted in another version, or no longer
-        wanted.
+        A rejection stays in force until the rejected resource is accepted in another version, or not wanted
+        any more.
         """
         if (response := _with(nonce, self.unanswered)) is None:
             return
@@ -155,9 +155,9 @@ class Channel:
                 self._reject(response, rejection)
 
     def sent(self, response: Response, *, supersedes: bool) -> None:
-        """Record a response that is sent now.
+        """Record a response sent now.
 
-        With `supersedes` answers to earlier ones are no longer awaited.
+        With `supersedes` answers to earlier ones are not awaited any more.
         """
         if supersedes:
             self.overtaken = (*self.overtaken, *self.unanswered)[-OVERTAKEN_LIMIT:]
@@ -173,7 +173,7 @@ class Channel:
         self.sent_nonce, self.sent_version = response.nonce, response.version
 
     def touch(self, names: frozenset[ResourceName], old: Snapshot | None, new: Snapshot) -> None:
-        """Mark the names that differ between two snapshots, as far as the client wants them."""
+        """Mark the names with a difference between two snapshots, as far as the client wants them."""
         resources = new.resources(self.type_url)
         before, self.in_force = self.in_force, resources.versions
         if self.subscription.names is before and all(n in before and n in resources for n in names):
@@ -204,7 +204,7 @@ class Channel:
             self._lose(names - there, old)
 
     def ask(self, names: Names) -> None:
-        """Mark names that a request asks for, perhaps again: existing ones are sent and not removed."""
+        """Mark names in a request, perhaps again: existing ones are sent and not removed."""
         self.must = joined(self.must, names)
         if self.gone:
             there = names - self.in_force.absent(names)
@@ -212,7 +212,7 @@ class Channel:
             self._forget_retired(there)
 
     def _lose(self, names: Names, old: Snapshot | None) -> None:
-        """Mark names without a resource; those that the client holds must be removed."""
+        """Mark names without a resource; the held ones must be removed."""
         lost = {name for name in names if name in self.held}
         self.dirty = without(self.dirty, names)
         self.gone = joined(self.gone, lost)
@@ -224,7 +224,7 @@ class Channel:
             )
 
     def drop(self, names: AbstractSet[ResourceName]) -> None:
-        """Forget names that the client no longer wants."""
+        """Forget names not wanted by the client any more."""
         self.hold(dict.fromkeys(name for name in names if name in self.held))
         self._forget_retired(names)
         self.dirty, self.must = without(self.dirty, names), without(self.must, names)
@@ -235,19 +235,20 @@ class Channel:
             self.blame = self.blame or None
 
     def drop_unwanted(self) -> None:
-        """Forget names that only a wildcard covered, after it has ended."""
+        """Forget names covered only by a former wildcard."""
         known = {*self.held, *self.dirty, *self.must, *self.gone, *self.absent}
         self.drop({name for name in known if not self.subscription.wants(name)})
 
     def hold(self, changes: Mapping[ResourceName, Version | None]) -> None:
-        """Record that the client now holds these versions (None: nothing under that name)."""
+        """Record that the client now holds these versions (None for a dropped name)."""
         if changes:
             self.held = self.held.towards(self.in_force, changes)
 
     def take_news(self, snapshot: Snapshot) -> tuple[Sequence[Resource], Sequence[Resource]]:
-        """Return the resources to send, and those of them that are new to the client; mark all as held.
+        """Return the resources to send, and the new ones among them; mark all as held.
 
-        Afterwards nothing is pending. A rejected version is not sent again, unless it is requested by name.
+        Afterwards the channel is without pending work. A rejected version is not sent again, unless requested
+        by name.
         """
         must, all_must = self.must, self.all_must
         if all_must or self.all_dirty:
@@ -301,7 +302,7 @@ class Channel:
         return [r for r in snapshot.ordered(self.type_url) if r.name in names or not r.on_demand]
 
     def resume(self, held: Mapping[ResourceName, Version]) -> None:
-        """Record the versions that a reconnecting client lists as held."""
+        """Record the versions listed by a reconnecting client."""
         self.hold(held)
         self.resumed, self.resumed_text = len(held), text_bytes(held.values())
         self.resumed_text += text_bytes(held.keys() - self.subscription.names.keys())

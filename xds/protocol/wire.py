@@ -1,7 +1,7 @@
 """Codec of envoy.service.discovery.v3: requests from bytes, responses to bytes.
 
-Responses are assembled from bodies that are already encoded, without parsing them again. The nonce is
-appended as the last field, so that all streams can share the bytes before it.
+Responses are assembled from encoded bodies, without parsing them again. The nonce is appended as the last
+field, so all streams can share the bytes before the nonce.
 """
 
 import re
@@ -25,12 +25,12 @@ NO_VERSION = Version("")
 NO_NONCE = Nonce("")
 
 ERROR_LIMIT = 1024
-"""Characters kept of an error message. Envoy may put a dump of the whole response into it (rule N2)."""
+"""Characters kept of an error message. Envoy may add a dump of the whole response (rule N2)."""
 
 WITHHELD = "(withheld: the client's words hold a dump of the response, and a secret may be in it)"
 
 _DUMP = re.compile(r"-----BEGIN|inline_(?:bytes|string)|private_key|goo\.gle/debug|\[type\.googleapis\.com")
-"""Pattern for a message that contains more than a reason: a protobuf message as text, or PEM."""
+"""Pattern for a message with more than a reason: a protobuf message as text, or PEM."""
 
 _VERSION, _RESOURCES, _TYPE_URL, _NONCE, _REMOVED = 1, 2, 4, 5, 6
 _SOTW_CONTROL_PLANE, _DELTA_CONTROL_PLANE = 6, 7
@@ -38,7 +38,7 @@ _RESOURCE_VERSION, _RESOURCE_BODY, _RESOURCE_NAME, _RESOURCE_TTL = 1, 2, 3, 6
 
 
 class WireError(XdsError, ValueError):
-    """Bytes that are not a valid request."""
+    """Error for bytes other than a valid request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Rejection:
 class Node:
     """The node of a stream's first request, as sent by the client; none of it is verified.
 
-    `size` is its encoded size in bytes.
+    `size` is the encoded size in bytes. For example, `id` is `a1.cart.shop`.
     """
 
     id: str
@@ -92,8 +92,7 @@ class Response:
     """A response of either variant. In state of the world `removed` is empty.
 
     A `heartbeat` names resources with a time to live, without their bodies (N5). `table` is set if the
-    resources are exactly those of a table, in order, so that an encoder can identify them without looking at
-    each.
+    resources are exactly those of a table, in order, so an encoder can identify them without a look at each.
     """
 
     type_url: TypeUrl

@@ -1,11 +1,11 @@
 """The discovery server: every method of every service on one port, over mutual TLS.
 
-Each call takes the same path (`_handler`): it is counted by the guard, waits for its turn, is authenticated,
-and then runs inside a `Call`, which charges its cost and ends it when a limit is reached. A discovery stream
-runs a `Conversation` in its call; health and status methods are plain functions.
+Each call takes the same path (`_handler`): the guard counts the call, the call waits for a turn, is
+authenticated, and then runs inside a `Call`, which charges the cost and ends the call at a limit. A discovery
+stream runs a `Conversation` in its call; health and status methods are plain functions.
 
 Two background tasks visit all calls instead of one timer per call, because timers of thousands of calls cost
-more: one authenticates clients again, and one ends calls that are too old or whose client does not read.
+more: one authenticates clients again, and one ends too old calls and calls of clients that do not read.
 """
 
 import asyncio
@@ -70,16 +70,17 @@ class AdsServer:
         held: Callable[[NodeKey], str] | None = None,
         further: Mapping[tuple[str, str], Serve] = NOTHING_FURTHER,
     ) -> None:
-        """Make a server that does not listen yet.
+        """Make a server, not yet listening.
 
-        - `tls` is called at each handshake, so that certificates rotate without a restart. Plaintext is for
-          tests, and for clients without TLS.
-        - `held` returns one word that explains an empty configuration of a node, or "" if it has one. A
-          client gets the word from the health check of the discovery service.
+        - `tls` is called at each handshake, so certificates rotate without a restart. Plaintext is for tests,
+          and for clients without TLS.
+        - `held` returns one word as the reason for an empty configuration of a node (for example
+          `workload-unknown`), or "" for a node with a configuration. A client gets the word from the health
+          check of the discovery service.
         - `further` are methods of other services, by service and method name. They pass the same
           authentication and limits.
-        - `control_plane` is the identifier in every response (rule N4). It must be the same on all replicas,
-          because otherwise equal content would not be equal bytes.
+        - `control_plane` is the identifier in every response (rule N4). The identifier must be the same on
+          all replicas, because otherwise equal content would not be equal bytes.
         """
         self._cache = cache
         self._authenticator = authenticator
@@ -105,9 +106,9 @@ class AdsServer:
         self._sweeps: asyncio.Task[None] | None = None
 
     async def start(self, address: str) -> int:
-        """Listen on `host:port` and return the port.
+        """Listen on `host:port`, for example `[::]:15128`, and return the port.
 
-        Raise ListenError, with the address, if that is impossible.
+        Raise ListenError, with the address, on failure.
         """
         self._guard = guard = ConnectionGuard(self._limits, self._observer.ended)
         bounds = [*options(self._limits), ("grpc.max_allowed_incoming_connections", guard.allowed)]
@@ -180,10 +181,10 @@ class AdsServer:
         )
 
     def _handler(self, serve: Serve) -> grpc.RpcMethodHandler:
-        """Return the handler that serves the calls of a method.
+        """Return the handler for the calls of a method.
 
-        A method with a single request is served as a stream too. The bytes are the same, but the server reads
-        nothing before it has identified the client.
+        A method with a single request is served as a stream too. The bytes are the same, but the server
+        identifies the client before reading.
         """
 
         async def handle(peer: Peer, context: grpc.aio.ServicerContext) -> None:
@@ -209,7 +210,7 @@ class AdsServer:
     async def _let_in(
         self, serve: Serve, peer: Peer, account: Account, wait: float, context: grpc.aio.ServicerContext
     ) -> Result:
-        """Authenticate a call, wait for its turn, and serve it until it ends."""
+        """Authenticate a call, wait for its turn, and serve the call until the end."""
         try:
             node_key = self._authenticator.authenticate(peer)
         except StreamRefused as refused:
@@ -228,7 +229,7 @@ class AdsServer:
                 self._observer.exceeded(call.node_key, call.peer, call.excess)
 
     def _admitted(self, peer: Peer, account: Account) -> float | None:
-        """Return the seconds that a call must wait for its turn, or None if it is turned away."""
+        """Return the seconds until a call's turn, or None to turn the call away."""
         most = self._limits.streams_per_certificate
         if most is not None and account.streams >= most:
             self._observer.refused(peer, StreamEnd.TOO_MANY)
@@ -285,7 +286,7 @@ class AdsServer:
             self._guard.accepted()
 
     async def _keep_rechecking(self) -> None:
-        """Authenticate each client again every `recheck_seconds`, spread over that time."""
+        """Authenticate each client again every `recheck_seconds`, spread over this time."""
         seconds = self._limits.recheck_seconds
         rounds = max(1, round(seconds / RECHECK_PAUSE))
         for turn in itertools.cycle(range(rounds)):
@@ -294,7 +295,7 @@ class AdsServer:
                 self._calls[number].recheck(self._authenticator)
 
     async def _sweep(self) -> None:
-        """End calls that are too old or whose client does not read; drop state that is not needed."""
+        """End too old calls and calls of clients that do not read; drop unneeded state."""
         loop = asyncio.get_running_loop()
         aged = loop.time()
         while True:

@@ -26,7 +26,7 @@ _STATES: Final = {
 }
 
 AT_ONCE: Final = 256
-"""Resources that are described before other tasks get a turn."""
+"""Resources described before other tasks get a turn."""
 
 COPIES: Final = 3
 """Copies of a description in memory: the message, its bytes, and gRPC's bytes."""
@@ -37,8 +37,8 @@ async def client_status(
 ) -> csds_pb2.ClientStatusResponse:
     """Describe a client's own streams: state and version of each resource and, with `contents`, its body.
 
-    Bodies of secrets are never included. The work is done in small steps, and its memory is charged to the
-    call; the caller must release it. Raises Excess for a description that is too large.
+    Bodies of secrets are never included. The work is done in small steps, and the memory is charged to the
+    call; the caller must release the charge. Raises Excess for a too large description.
     """
     response, size = csds_pb2.ClientStatusResponse(), 0
     for stream in streams:

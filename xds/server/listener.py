@@ -1,4 +1,4 @@
-"""The port that clients connect to: options of gRPC, and TLS that is read again at each handshake."""
+"""The port for clients: options of gRPC, and TLS files read again at each handshake."""
 
 import asyncio
 import ipaddress

@@ -11,10 +11,9 @@ Matches = Callable[[str], bool]
 
 
 def asked_about(matchers: Iterable[node_pb2.NodeMatcher]) -> Callable[[Node | None], bool]:
-    """Return a predicate for nodes that match one of the matchers; without matchers every node matches.
+    """Return a predicate for nodes with one matching matcher; without matchers every node matches.
 
-    A node without an identifier matches as the empty one. Raises WireError for a matcher that is not
-    supported.
+    A node without an identifier matches as the empty one. Raises WireError for an unsupported matcher.
     """
     each_of = [_id_matches(each) for each in matchers]
     return lambda node: not each_of or any(each(node.id if node else "") for each in each_of)

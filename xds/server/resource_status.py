@@ -15,7 +15,7 @@ class ResourceState(enum.StrEnum):
     """The state of one resource on one stream."""
 
     MISSING = "missing"
-    """The client requested it, and it does not exist."""
+    """The client requested a missing resource."""
     NOT_SENT = "not-sent"
     SENT = "sent"
     """Sent and not answered, or in a response rejected for another resource, so perhaps applied.
@@ -26,10 +26,10 @@ class ResourceState(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResourceStatus:
-    """The newest version of a resource that was sent, with the client's answer to exactly this version.
+    """The newest sent version of a resource, with the client's answer to exactly this version.
 
-    `version` is empty if none was sent, or if the held version is unknown. `resource` is None if its content
-    is no longer in memory. `said` is the client's error message for a rejected resource.
+    `version` is empty before the first sending, or if the held version is unknown. `resource` is None if the
+    content is not in memory any more. `said` is the client's error message for a rejected resource.
     """
 
     name: ResourceName
@@ -52,7 +52,7 @@ class TypeResources:
 class StreamDescription:
     """One stream.
 
-    Its node, a scope that distinguishes it from the client's other streams, and each type in push order.
+    The node, a scope to distinguish the client's streams, and each type in push order.
     """
 
     node: Node | None

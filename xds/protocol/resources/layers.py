@@ -1,6 +1,6 @@
-"""Immutable mappings that share common entries.
+"""Immutable mappings with shared common entries.
 
-A change costs as much as it changes, not the size of the whole.
+The cost of a change is the number of changed entries, not the size of the whole.
 """
 
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
@@ -14,16 +14,18 @@ V = TypeVar("V")
 T = TypeVar("T")
 
 FLAT: Final = 64
-"""Entries up to which a mapping is copied on a change, and has a dictionary of its own."""
+"""Entries up to which a mapping is copied on a change, into a separate dictionary."""
 
 NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
 class Layers(Mapping[K, V]):
-    """An immutable mapping: a few entries laid over a larger mapping that others may share.
+    """An immutable mapping: a few entries laid over a larger mapping, possibly shared.
+
+    For example, `{"b": 3}` over `{"a": 1, "b": 2}` is `{"a": 1, "b": 3}`.
 
     Keys are ordered, and iteration keeps the order. A value is never None, because None in the upper layer
-    hides an entry of the lower one.
+    hides an entry of the lower layer.
     """
 
     __slots__ = ("_size", "base", "over")
@@ -31,7 +33,7 @@ class Layers(Mapping[K, V]):
     def __init__(
         self, base: Mapping[K, V] = NOTHING, over: Mapping[K, V | None] = NOTHING, size: int | None = None
     ) -> None:
-        """Lay `over` over `base`, whose keys must be in order.
+        """Lay `over` over `base`; the keys of `base` must be in order.
 
         `size` is the number of entries of both together.
         """
@@ -95,7 +97,7 @@ class Layers(Mapping[K, V]):
         return super().items() if self.over else self.base.items()
 
     def absent(self, keys: frozenset[K]) -> frozenset[K]:
-        """Return the keys that the mapping lacks; faster than a test of each."""
+        """Return the keys missing in the mapping; faster than a test of each."""
         if not self._size:
             return keys
         base = self.base
@@ -106,7 +108,7 @@ class Layers(Mapping[K, V]):
         return left.difference(there) | keys.intersection(self.over).difference(there)
 
     def has_keys_of(self, other: "Layers[K, Any]") -> bool:
-        """Return whether both mappings have the same keys; a base that both share is not examined."""
+        """Return whether both mappings have the same keys, without a look at a common base."""
         if self is other or len(self) != len(other):
             return self is other
         base, over = self.merged()
@@ -146,10 +148,10 @@ class Layers(Mapping[K, V]):
         return type(self)(*self.laid_over(changes)) if changes else self
 
     def differing(self, other: "Layers[K, V]", unlike: Callable[[V | None, V | None], bool]) -> Iterator[K]:
-        """Yield the keys whose values are `unlike`; a missing value is None.
+        """Yield the keys with `unlike` values; a missing value is None.
 
-        Mappings with the same base are compared by their upper layers only. With equal keys, values that are
-        the same object are skipped.
+        Mappings with the same base are compared by their upper layers only. With equal keys, identical values
+        are skipped.
         """
         base, over = self.merged()
         other_base, other_over = other.merged()
@@ -167,7 +169,7 @@ class Layers(Mapping[K, V]):
 
 
 def _merged(base: Mapping[K, V], *layers: Mapping[K, V | None]) -> dict[K, V]:
-    """Merge layers into a dictionary sorted by key; sorting is skipped if no key was added."""
+    """Merge layers into a dictionary sorted by key; sorting is skipped without a new key."""
     merged = dict(base)
     came = False
     for layer in layers:

@@ -1,6 +1,6 @@
-"""Immutable sets of names that are nearly always empty; all empty ones are one object.
+"""Immutable sets of names, nearly always empty; all empty ones are one object.
 
-A stream has about thirty of them, and an empty set of its own would take 216 bytes.
+A stream has about thirty of them, and each separate empty set would take 216 bytes.
 """
 
 from bisect import bisect_right
@@ -18,7 +18,7 @@ NO_NAMES: Final[Names] = frozenset()
 
 
 class NameList(tuple[ResourceName, ...]):  # noqa: SLOT001 - it remembers
-    """Names in a client's order, shared by streams that request the same.
+    """Names in a client's order, shared by streams with the same request.
 
     Derived values are computed once.
     """
@@ -30,7 +30,7 @@ class NameList(tuple[ResourceName, ...]):  # noqa: SLOT001 - it remembers
 
     @cached_property
     def text(self) -> int:
-        """Return the memory in bytes that the text of `names` takes."""
+        """Return the memory of the text of `names` in bytes."""
         return text_bytes(self.names)
 
     @cached_property
@@ -45,7 +45,7 @@ def names_of(listed: tuple[ResourceName, ...]) -> Names:
 
 
 def text_of(names: Names, listed: tuple[ResourceName, ...]) -> int:
-    """Return the memory in bytes that the text of `names` takes; `listed` is the list that contains them."""
+    """Return the memory of the text of `names` in bytes; `listed` is the list with these names."""
     return listed.text if isinstance(listed, NameList) and names is listed.names else text_bytes(names)
 
 
@@ -71,7 +71,7 @@ def text_bytes(texts: Iterable[str]) -> int:
 
 
 def first_of(names: Collection[ResourceName], room: int) -> list[ResourceName]:
-    """Return the first names in sorted order that fit into `room` bytes of memory, but at least one."""
+    """Return the first names in sorted order within `room` bytes of memory, but at least one."""
     ordered = sorted(names)
     sizes = list(accumulate(map(str.__sizeof__, ordered)))
     return ordered[: max(1, bisect_right(sizes, room))]

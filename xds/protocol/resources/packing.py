@@ -1,7 +1,7 @@
-"""Compression of resource bodies that stay in memory but are rarely read; it saves about 90 %.
+"""Compression of rarely read resource bodies in memory, with a gain of about 90 %.
 
-A listener is sent once to each proxy of a group, and again to a proxy that reconnects. Between these moments
-only its version is needed. A body is compressed against the first body of the same type, which stays in
+A listener is sent once to each proxy of a group, and again to a reconnecting proxy. Between these moments
+only the version is needed. A body is compressed against the first body of the same type, which stays in
 memory for the life of the process, because listeners of different groups are very similar.
 """
 
@@ -9,10 +9,10 @@ import zlib
 from typing import Final
 
 LEAST: Final = 1024
-"""Bodies with fewer bytes stay as they are, because little would be saved.
+"""Bodies with fewer bytes stay uncompressed, because the gain would be small.
 
 Clusters and routes for calls are mostly such bodies, and many proxies receive each. By calculation packing
-them would save 1 kB per service, and cost a dozen decompressions for each group that connects.
+them would save 1 kB per service, and cost a dozen decompressions for each newly connected group.
 """
 
 MOST: Final = 64 * 1024
@@ -37,7 +37,7 @@ class DeflatedBytes(bytes):
 
 
 class _PackingMethod:
-    """Compression of the bodies of one type. Threads may share it."""
+    """Compression of the bodies of one type, shareable by threads."""
 
     def __init__(self, like: bytes) -> None:
         self._like = like
@@ -66,5 +66,5 @@ def packed(plain: bytes, kind: str) -> bytes:
 
 
 def unpacked(kept: bytes, kind: str) -> bytes:
-    """Return the original bytes; `kind` must be the one that they were packed with."""
+    """Return the original bytes; `kind` must be the kind at the packing."""
     return _BY_KIND[kind].unpacked(kept) if isinstance(kept, DeflatedBytes) else kept

@@ -1,4 +1,4 @@
-"""Finder of the references in a resource: names of other resources that it needs."""
+"""Finder of the references in a resource: names of other necessary resources."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any as Anything
@@ -28,14 +28,15 @@ _UNPACKED: Final = {
         tls_pb2.UpstreamTlsContext,
     )
 }
-"""Extensions that are searched for references."""
+"""Extensions searched for references."""
 
 
 def references(message: Message) -> frozenset[Reference]:
-    """Return the (type, name) pairs that a resource takes from discovery.
+    """Return the (type, name) pairs needed by a resource from discovery.
 
-    These are endpoints of a cluster, secrets of TLS contexts, route configurations of listeners, and clusters
-    of routes and TCP proxies. References inside other extensions than the four of `_UNPACKED` are not found.
+    For example, a listener with RDS gives `(ROUTE, "inbound|80")`. References are endpoints of a cluster,
+    secrets of TLS contexts, route configurations of listeners, and clusters of routes and TCP proxies.
+    References inside other extensions than the four of `_UNPACKED` are not found.
     """
     return frozenset(_walk(message))
 

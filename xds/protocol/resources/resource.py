@@ -1,4 +1,4 @@
-"""Encoded resources: encoded once, and shared by every stream that sends them."""
+"""Encoded resources: encoded once, and shared by all sending streams."""
 
 import hashlib
 import sys
@@ -53,7 +53,7 @@ class Renewal:
     """Functions of a route configuration's maker for renewal; both are pure.
 
     `narrows(before, after)` returns whether `after` permits less. `interim(listener, routes)` returns the
-    listener in a form that differs wherever it refers to one of these route configurations.
+    listener with a difference at each reference to one of these route configurations.
     """
 
     narrows: Callable[["Resource", "Resource"], bool]
@@ -65,18 +65,19 @@ class Resource:
     """One resource, ready to send.
 
     - `kept` is the serialised `google.protobuf.Any`, perhaps packed (see `xds.protocol.resources.packing`);
-      `body` returns it unpacked.
-    - `version` is a hash of the body, so that equal content has the same version in every process.
-    - `references` are the (type, name) pairs that this resource needs, sorted.
-    - An `on_demand` resource is sent only to clients that request its name, and is not part of a wildcard
+      `body` returns the unpacked bytes.
+    - `version` is a hash of the body, for example `3f2a9c41d07be856`, so equal content has the same version
+      in every process.
+    - `references` are the (type, name) pairs of needed resources, sorted.
+    - An `on_demand` resource is sent only to clients requesting the name, and is not part of a wildcard
       (Envoy's on-demand discovery of clusters).
     - `ttl_seconds` is the time for which an incremental client may keep the resource without a heartbeat.
     - The body of a `secret` resource is never shown, and never packed.
-    - `recipe` is for the maker of the resource, who may use it to make a variant.
+    - `recipe` is for the maker of the resource, and may be used to make a variant.
     - `renewal`: see `xds.protocol.renewal`.
 
-    The last six do not enter the version, but they count for equality, so that equal resources can replace
-    each other for every user. `is_seen_otherwise` compares only the part that clients can see.
+    The last six do not enter the version, but they count for equality, so equal resources can replace each
+    other for every user. `is_seen_otherwise` compares only the part visible to clients.
     """
 
     type_url: TypeUrl
@@ -106,9 +107,9 @@ def encode(
 ) -> Resource:
     """Encode a resource message (for example a Listener) deterministically.
 
-    The version is the first 16 hexadecimal digits of the body's SHA-256. A caller that knows the references
+    The version is the first 16 hexadecimal digits of the body's SHA-256. A caller with known references
     passes them as `refers_to`, which saves the search. Raises ValueError for a message without a name,
-    because it could be neither requested nor removed.
+    because requests and removals need a name.
     """
     type_url = TypeUrl(sys.intern(PREFIX + message.DESCRIPTOR.full_name))
     name = getattr(message, _NAME_FIELDS.get(type_url, "name"))
@@ -130,7 +131,10 @@ def encode(
 
 
 def is_another_version(one: Resource | None, other: Resource | None) -> bool:
-    """Return whether two resources of one type and name differ in content. None means no resource."""
+    """Return whether two resources of one type and name differ in content.
+
+    None stands for a missing resource.
+    """
     if one is None or other is None:
         return one is not other
     return one.version != other.version

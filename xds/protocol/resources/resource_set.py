@@ -1,4 +1,4 @@
-"""Immutable sets of resources, which any number of snapshots can share."""
+"""Immutable sets of resources, shareable by any number of snapshots."""
 
 import weakref
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from xds.protocol.resources.resource import Reference, Resource, ResourceName, T
 from xds.protocol.resources.resources import NO_RESOURCES, Resources, SnapshotError
 
 Step = Mapping[TypeUrl, Names]
-"""By type, the names whose resource was added, changed or removed."""
+"""By type, the names of added, changed or removed resources."""
 
 NO_STEP: Final[Step] = MappingProxyType({})
 
@@ -31,10 +31,10 @@ NO_DIFFERENCE: Final = Difference(NO_STEP, NO_STEP)
 
 
 class ResourceSet:
-    """An immutable set of resources by type and name, which any number of snapshots can share.
+    """An immutable set of resources by type and name, shareable by any number of snapshots.
 
-    A change costs as much as it changes. Derived values are kept: the step from the set before, and the
-    references without a target in the set.
+    The cost of a change is the number of changed resources. Derived values are kept: the step from the set
+    before, and the references without a target in the set.
     """
 
     __slots__ = ("__weakref__", "_counts", "_exchange", "_needs", "_step", "tables")
@@ -90,7 +90,7 @@ class ResourceSet:
     def refers_alike(self, type_url: TypeUrl, named: Mapping[ResourceName, Resource | None]) -> bool:
         """Return whether each resource replaces one with equal references.
 
-        Endpoints do, since they have none.
+        Endpoints always do, because they are without references.
         """
         there = self.resources(type_url)
         return all(
@@ -113,17 +113,17 @@ class ResourceSet:
         return Difference(every if seen == every else seen, every)
 
     def resources(self, type_url: TypeUrl) -> Resources:
-        """Return the resources of a type; an empty table if there are none."""
+        """Return the resources of a type; possibly an empty table."""
         return self.tables.get(type_url, NO_RESOURCES)
 
     def changed_since(self, old: "ResourceSet") -> Step:
-        """Return the names that clients see as different from another set; see `difference`."""
+        """Return the names with a difference from another set visible to clients; see `difference`."""
         return self.difference(old).seen
 
     def difference(self, old: "ResourceSet") -> Difference:
         """Return the difference to another set.
 
-        The last result, and the step that made this set, are cached.
+        The last result, and the step from the set before, are cached.
         """
         if self is old:
             return NO_DIFFERENCE
@@ -137,10 +137,10 @@ class ResourceSet:
         return self._step[1]
 
     def exchange_for(self, old: "ResourceSet") -> Difference | None:
-        """Return the difference to a set that this one can replace with equal references, else None.
+        """Return the difference to a set replaceable by this one with equal references, else None.
 
         Both sets have the same names, and changed resources have equal references, as with moved endpoints.
-        The last result is cached for all snapshots that contain the set.
+        The last result is cached for all snapshots with the set.
         """
         found = self.difference(old)
         if self._exchange is None or self._exchange[0] is not found:
@@ -150,7 +150,7 @@ class ResourceSet:
         return found if self._exchange[1] else None
 
     def needs(self) -> References:
-        """Return the references of the set's resources that have no target in it."""
+        """Return the references of the set's resources without a target in the set."""
         if self._needs is None:
             self._needs, counts = needs_of(self.tables)
             if sum(map(len, self.tables.values())) > FLAT:  # fewer are counted again when they change

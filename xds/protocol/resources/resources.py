@@ -18,7 +18,7 @@ _name: Final = attrgetter("name")
 
 
 class SnapshotError(XdsError, ValueError):
-    """Resources that cannot be in one snapshot."""
+    """Error for resources in conflict within one snapshot."""
 
 
 def identity(held: "Resources | tuple[Resource, ...]") -> Hashable:
@@ -27,7 +27,7 @@ def identity(held: "Resources | tuple[Resource, ...]") -> Hashable:
 
 
 def digest(resources: Iterable[Resource | None]) -> int:
-    """Return the digest of resources: a sum, so that their order does not matter."""
+    """Return the digest of resources: a sum, so the order of resources does not matter."""
     return sum(digest_of(each.name, each.version) for each in resources if each is not None) % SUM
 
 
@@ -42,7 +42,7 @@ def _special(resources: Iterable[Resource | None]) -> Names:
 class Resources(Layers[ResourceName, Resource]):
     """The resources of one type, in the order of their names. Immutable.
 
-    `special` are the names that are on-demand or have a time to live, usually none.
+    `special` are the on-demand names, and names with a time to live; usually empty.
     """
 
     __slots__ = ("_digest", "_ordered", "_version", "_versions", "special", "steps")
@@ -100,8 +100,8 @@ class Resources(Layers[ResourceName, Resource]):
     def ordered(self) -> tuple[Resource, ...]:
         """Return the resources in the order of their names.
 
-        The tuple is cached, except for a table that joins several sets: one cached tuple for each group would
-        be one copy of the shared resources for each group.
+        The tuple is cached, except for a table over several sets: one cached tuple per group would be one
+        copy of the shared resources per group.
         """
         if self._ordered is not None:
             return self._ordered
@@ -145,9 +145,9 @@ NO_RESOURCES: Final = Resources()
 
 
 def together(tables: Iterable[Resources]) -> Resources:
-    """Join tables of one type; raise SnapshotError if a name has different content in two of them.
+    """Join tables of one type; raise SnapshotError for a name with different content in two of them.
 
-    The largest table is shared, and small ones are merged, so that a lookup costs the same for any number of
+    The largest table is shared, and small ones are merged, so a lookup costs the same for any number of
     tables.
     """
     found, *others = sorted(tables, key=len, reverse=True)

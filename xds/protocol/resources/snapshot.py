@@ -21,7 +21,10 @@ from xds.protocol.resources.versions import Versions
 
 
 class InconsistentError(SnapshotError):
-    """A snapshot refers to resources that it lacks. `missing` has (referring resource, type, name)."""
+    """Error for a snapshot with references to missing resources.
+
+    `missing` has (referring resource, type, name).
+    """
 
     def __init__(self, group: str, missing: tuple[tuple[Resource, TypeUrl, ResourceName], ...]) -> None:
         named = "; ".join(
@@ -34,9 +37,9 @@ class InconsistentError(SnapshotError):
 
 
 class Snapshot:
-    """An immutable set of resources by type and name, joined from parts that snapshots can share.
+    """An immutable set of resources by type and name, joined from shareable parts.
 
-    All streams of a group share one object and its derived values: the version of each type (a hash of
+    All streams of a group share one object with its derived values: the version of each type (a hash of
     content, equal in every process) and the step from the snapshot before. Values of a shared part are
     computed once for all groups.
     """
@@ -71,12 +74,12 @@ class Snapshot:
 
     @classmethod
     def joined(cls, parts: Sequence[ResourceSet], before: "Snapshot | None" = None) -> Self:
-        """Make a snapshot that shares its parts.
+        """Make a snapshot with shared parts.
 
-        The cost is the number of parts and the size of the small ones.
+        The cost is the number of parts and the size of the small parts.
 
-        An equal resource may be in several parts. Raises SnapshotError for two that differ under one type and
-        name. Tables that are unchanged since the snapshot `before` are shared with it.
+        An equal resource may be in several parts. Raises SnapshotError for two different ones under one type
+        and name. Tables unchanged since the snapshot `before` are shared with `before`.
         """
         return cls(tuple(parts) or (ResourceSet({}),), before)
 
@@ -97,7 +100,7 @@ class Snapshot:
         return {**self._tables, **others}
 
     def resources(self, type_url: TypeUrl) -> Resources:
-        """Return the resources of a type, in the order of their names; an empty table if there are none."""
+        """Return the resources of a type, in the order of their names; possibly an empty table."""
         return self._tables.get(type_url, NO_RESOURCES)
 
     def ordered(self, type_url: TypeUrl) -> tuple[Resource, ...]:
@@ -107,18 +110,19 @@ class Snapshot:
     def version(self, type_url: TypeUrl) -> Version:
         """Return the version of a type.
 
-        16 hexadecimal digits that change exactly when its content changes.
+        The version has 16 hexadecimal digits, for example `9c41d07be8563f2a`, and changes exactly with the
+        content.
         """
         return self.resources(type_url).version
 
     def types(self) -> tuple[TypeUrl, ...]:
-        """Return the types that have resources, sorted."""
+        """Return the types with resources, sorted."""
         return tuple(sorted(self._tables))
 
     def changed_since(self, old: "Snapshot | None") -> Step:
-        """Return, by type, the names that clients see as added, changed or removed since `old`.
+        """Return, by type, the names added, changed or removed since `old`, as visible to clients.
 
-        Changes that only the server or a resource's maker can see do not count (see `is_seen_otherwise`), so
+        Changes visible only to the server or a resource's maker do not count (see `is_seen_otherwise`), so
         the step to an unequal snapshot may be empty. The last result is cached, because all streams of a
         group take the same step.
         """
@@ -140,21 +144,21 @@ class Snapshot:
         return self.resources(type_url).versions
 
     def on_demand(self, type_url: TypeUrl) -> frozenset[ResourceName]:
-        """Return the names of a type that a wildcard does not cover."""
+        """Return the names of a type outside a wildcard."""
         table = self.resources(type_url)
         if not table.special:
             return NO_NAMES
         return Names(name for name in table.special if table[name].on_demand)
 
     def visible(self, type_url: TypeUrl) -> tuple[Resource, ...]:
-        """Return the resources of a type that a wildcard covers, in the order of their names."""
+        """Return the resources of a type covered by a wildcard, in the order of their names."""
         everything = self.ordered(type_url)
         if not self.on_demand(type_url):
             return everything
         return tuple(resource for resource in everything if not resource.on_demand)
 
     def living(self, type_url: TypeUrl) -> tuple[Resource, ...]:
-        """Return the resources of a type that have a time to live, in order of names."""
+        """Return the resources of a type with a time to live, in order of names."""
         table = self.resources(type_url)
         return tuple(table[name] for name in sorted(table.special) if table[name].ttl_seconds is not None)
 
@@ -170,8 +174,8 @@ class Snapshot:
         """Return the references without a target, as (referring resource, type, name); empty if consistent.
 
         Resources without a reference are not a fault, because clients drop references before the server does.
-        The result is cached: the maker of a snapshot needs it, and its publisher. The references that a part
-        cannot resolve itself are cached by the part.
+        The result is cached for the maker of a snapshot and the publisher. Unresolved references within a
+        part are cached by the part.
         """
         if self._missing is None:
             before = None if self._before is None else self._before()
@@ -193,13 +197,13 @@ class Snapshot:
         return self._missing == ()
 
     def _needs(self) -> Iterator[Reference]:
-        """Yield the references that parts cannot resolve themselves."""
+        """Yield the references unresolved within their own parts."""
         return (reference for part in self.parts for reference in part.needs())
 
     def _lost_since(self, before: "Snapshot") -> Iterator[Reference]:
-        """Yield the references that may be missing now, given a consistent snapshot.
+        """Yield the possibly missing references, after a consistent snapshot.
 
-        Removed targets, new references.
+        These are references to removed targets, and new references.
         """
         needs = [part.needs() for part in self.parts]
         known = [part.needs() for part in before.parts]
@@ -219,10 +223,10 @@ class Snapshot:
 
 
 def _exchanged(parts: tuple[ResourceSet, ...], before: Snapshot) -> tuple[ResourceSet, Difference] | None:
-    """Return the only part that was replaced, with its difference; None if the result is more complicated.
+    """Return the only replaced part, with its difference; None in more complicated cases.
 
-    It is the fast path for groups that share a part: the difference of the part is computed once, and is the
-    difference of every group's snapshot, provided that no other part has resources of its types.
+    This is the fast path for groups with a common part: the difference of the part is computed once, and is
+    the difference of every group's snapshot, provided that other parts do not have resources of these types.
     """
     if len(parts) != len(before.parts):
         return None
@@ -276,7 +280,7 @@ def _by_type(parts: tuple[ResourceSet, ...]) -> dict[TypeUrl, list[Resources]]:
 
 
 def _changed(old: Snapshot, new: Snapshot) -> Step:
-    """Return the difference that clients can see; parts of both snapshots are skipped."""
+    """Return the difference visible to clients; parts of both snapshots are skipped."""
     shared = {*old.parts} & {*new.parts}
     before = [part for part in old.parts if part not in shared]
     after = [part for part in new.parts if part not in shared]
@@ -300,6 +304,6 @@ def _is_divided(snapshot: Snapshot, type_url: TypeUrl) -> bool:
 
 
 def _unlike(names: Names, before: Resources, after: Resources) -> Names:
-    """Return the names with a visible difference; a resource that moved between parts is unchanged."""
+    """Return the names with a visible difference; a resource moved between parts counts as unchanged."""
     same = [name for name in names if not is_seen_otherwise(before.get(name), after.get(name))]
     return names.difference(same) if same else names

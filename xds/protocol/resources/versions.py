@@ -17,7 +17,7 @@ A sum does not depend on order, and a change is one addition and one subtraction
 
 @lru_cache(maxsize=2048)
 def digest_of(name: ResourceName, version: Version) -> int:
-    """Return the contribution of a resource to the digest of its table; equal in every process."""
+    """Return the contribution of a resource to the digest of the table; equal in every process."""
     return int.from_bytes(hashlib.sha256(f"{name}\0{version}".encode()).digest()[:16])
 
 
@@ -27,7 +27,7 @@ def version_of(digest: int) -> Version:
 
 
 class Versions(Layers[ResourceName, Version]):
-    """The versions of the resources of one type, by name. Immutable, so that streams can share equal ones."""
+    """The versions of the resources of one type, by name. Immutable, so streams can share equal ones."""
 
     __slots__ = ("_digest",)
 
@@ -54,7 +54,7 @@ class Versions(Layers[ResourceName, Version]):
         return Versions(*self.laid_over(changes), known)
 
     def towards(self, likely: "Versions", changes: Mapping[ResourceName, Version | None]) -> "Versions":
-        """Return a mapping with changed versions; the object `likely` itself if the result is equal to it."""
+        """Return a mapping with changed versions; the object `likely` itself if the result is equal."""
         if changes is likely and not self:
             return likely
         size = len(self) + sum((now is not None) - (name in self) for name, now in changes.items())

@@ -1,8 +1,8 @@
-"""One call of any method, from its admission to its end: its client, its cost, the reason for its end.
+"""One call of any method, from admission to end: the client, the cost, the reason for the end.
 
-Every method runs inside a Call. Therefore each call is authenticated again while it lives, pays for its cost,
-and ends for the same reasons in the same way. An ended call is in no reference cycle, so its memory is freed
-at once, without waiting for the garbage collector.
+Every method runs inside a Call. Therefore each call is authenticated again from time to time, pays for the
+cost, and ends for the same reasons in the same way. An ended call is free of reference cycles, so the memory
+is freed at once, without waiting for the garbage collector.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ Result = tuple[StreamEnd, str]
 
 
 Serve = Callable[["Call", Transport], Coroutine[object, object, Result]]
-"""The work of a method for an admitted call; it reads and writes bytes."""
+"""The work of a method for an admitted call, reading and writing bytes."""
 
 
 def alone(work: Serve) -> Serve:
@@ -37,7 +37,7 @@ def alone(work: Serve) -> Serve:
 
 
 class Call:
-    """One authenticated call. Its work is done by `run`, and the call has ended when that returns.
+    """One authenticated call. `run` does the work, and returns after the end of the call.
 
     `until` is the time of its scheduled end, on the loop's clock; the owner must call `check` from time to
     time. A reader of a long request must hold the lock `long`, which all calls of an account share, because a
@@ -172,9 +172,9 @@ class Call:
     def check(self, limits: Limits, now: float) -> None:
         """End the call if a write takes too long at `now` (the loop's clock), or at its maximum age.
 
-        A write that is too slow cannot be continued after its cancellation, so the stream is lost. The owner
-        calls this for all calls from time to time, because a timer for each write would cost more than the
-        write itself.
+        A too slow write cannot be continued after a cancellation, so the stream is lost. The owner calls this
+        method for all calls from time to time, because a timer for each write would cost more than the write
+        itself.
         """
         if now >= self._until and self.leaving is None:
             self.leave(StreamEnd.AGED)
@@ -196,7 +196,7 @@ class Call:
 
     @property
     def must_rest(self) -> bool:
-        """Return whether the account had no time left when it was last charged."""
+        """Return whether the account was without time after the last charge."""
         return self.bill.account.share.is_spent
 
     async def rest(self) -> None:

@@ -1,8 +1,8 @@
-"""One discovery stream: the state machine between a transport that reads and one that writes.
+"""One discovery stream: the state machine between a reading and a writing transport.
 
 The reader takes one request at a time, and pauses while too many responses are unsent. Due responses are made
-and written wherever they become known, one at a time; the next snapshot is taken only when nothing else is
-left to write. Therefore a slow client delays no other client, and holds at most one pending state.
+and written wherever they become known, one at a time; the next snapshot is taken only after all due
+responses. Therefore a slow client does not delay others, and has at most one pending state.
 """
 
 import asyncio
@@ -167,11 +167,11 @@ class Conversation:
         return StreamEnd.CLIENT, ""
 
     def _acknowledge(self, message: bytes) -> bool:
-        """Process a plain ACK that other streams have sent too, the most frequent request.
+        """Process a plain ACK already sent by other streams, the most frequent request.
 
         Return whether it was one.
 
-        Plain ACKs are not charged, because there are no more of them than responses.
+        Plain ACKs are not charged, because their number is limited by the number of responses.
         """
         request = self._decoder.known(self._variant, message)
         if request is None or (response := self._stream.acknowledged(request)) is None:
@@ -344,7 +344,8 @@ class Conversation:
     def _keep_alive(self) -> None:
         """Schedule the next heartbeat, at a third of the shortest time to live (N5).
 
-        A heartbeat that is already scheduled is never postponed, however often snapshots change.
+        A scheduled heartbeat is never postponed, however often snapshots change. For example: with 30 s and
+        90 s, every 10 s.
         """
         ttl = self._stream.shortest_ttl if isinstance(self._stream, DeltaStream) else None
         due = None if ttl is None else asyncio.get_running_loop().time() + ttl / 3
@@ -375,7 +376,7 @@ class Conversation:
         return len(message)
 
     def _hold(self) -> None:
-        """Start the timer that ends a stream whose node has had no snapshot for `unserved_seconds`."""
+        """Start the timer to end a stream after `unserved_seconds` without a snapshot of the node."""
         if self._unserved is None:
             loop = asyncio.get_running_loop()
             self._unserved = loop.call_later(self._limits.unserved_seconds, self._end_unserved)
