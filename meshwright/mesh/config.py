@@ -51,7 +51,7 @@ class SidecarSettings:
 
 @dataclass(frozen=True, slots=True)
 class Exclusions:
-    """Traffic of a pod that bypasses its proxy; ranges are CIDRs.
+    """Traffic of a pod past the proxy; ranges are CIDRs, for example `10.0.0.0/8`.
 
     If `ranges_included` is not None, only these destinations are proxied. Traffic on `interfaces` bypasses
     the proxy in both directions.
@@ -65,9 +65,9 @@ class Exclusions:
 
 
 class TracingProtocol(enum.StrEnum):
-    """Protocol of spans, and with it the request headers that link them.
+    """Protocol of spans, and of the request headers linking them.
 
-    The values are those of manifests.
+    The values are as in manifests.
     """
 
     ZIPKIN = "Zipkin"
@@ -81,7 +81,7 @@ class Tracing:
     """Destination of the sidecars' spans: a collector of `protocol`, in plain text.
 
     The host of `collector` is a DNS name or an IP address; `endpoint` is a path there (Zipkin only).
-    `percent` of the requests that begin in the mesh are sampled; a request with a sampling decision keeps it.
+    `percent` of the requests beginning in the mesh are sampled; an earlier sampling decision is kept.
     """
 
     collector: HostPort
@@ -92,7 +92,7 @@ class Tracing:
 
 @dataclass(frozen=True, slots=True)
 class GatewayCertificate:
-    """Certificate for a gateway in front of the mesh: its sorted DNS names, and the Secret to write it to."""
+    """Certificate for a gateway in front of the mesh: the sorted DNS names, and the Secret to be written."""
 
     secret: SecretName
     dns_names: tuple[str, ...]
@@ -103,7 +103,7 @@ class GatewayCertificate:
 class MeshConfig:
     """The mesh-wide configuration; the defaults are Meshwright's (everything closed).
 
-    `created` is `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
+    `created` is `metadata.creationTimestamp` as written, or empty; the age decides precedence.
     """
 
     permissive: bool = False
@@ -111,7 +111,7 @@ class MeshConfig:
     service_certificate_validity: timedelta = VALIDITY
     sidecar: SidecarSettings = field(default_factory=SidecarSettings)
     exclusions: Exclusions = field(default_factory=Exclusions)
-    """For every pod that is given a sidecar from then on; nothing that runs already changes."""
+    """For every pod with a sidecar injected from then on; running pods stay unchanged."""
     authorization: Authorizer | None = None
     tracing: Tracing | None = None
     ingress_gateway: GatewayCertificate | None = None

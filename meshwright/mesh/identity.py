@@ -31,11 +31,12 @@ class ServiceIdentity:
 
 
 class ProxyNameError(ValueError):
-    """Error for a common name that is not `<uuid>.<service>.<namespace>`."""
+    """Error for a common name of another form than `<uuid>.<service>.<namespace>`."""
 
 
 def is_proxy_name(common_name: str) -> bool:
     """Return whether a common name is exactly three DNS-1123 labels."""
+    # No name can be read in two ways, because none of the three labels may contain a dot.
     labels = common_name.split(".")
     return len(labels) == 3 and all(map(is_dns_label, labels))
 
@@ -50,7 +51,10 @@ class SidecarKey:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ProxyName:
-    """Name of a sidecar, the common name of its proxy certificate: `<uuid>.<service>.<namespace>`."""
+    """Name of a sidecar, the common name of the proxy certificate: `<uuid>.<service>.<namespace>`.
+
+    For example: `5f2c8a1b-e0d9-4437-9c41-d07be8563f2a.cart.shop`.
+    """
 
     uuid: ProxyUuid
     service: ServiceName
@@ -58,7 +62,7 @@ class ProxyName:
 
     @classmethod
     def parse(cls, common_name: str) -> Self:
-        """Parse a common name. Raises ProxyNameError unless it is exactly three DNS-1123 labels."""
+        """Parse a common name. Raises ProxyNameError for anything but three DNS-1123 labels."""
         if not is_proxy_name(common_name):
             raise ProxyNameError(
                 f"common name {common_name[:200]!r} is not <uuid>.<service>.<namespace> in DNS-1123 labels"

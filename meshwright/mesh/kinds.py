@@ -1,7 +1,6 @@
-"""Kinds of objects, and the kinds that are read as another.
+"""Kinds of objects, and kinds read as another.
 
-A kind is a name with its API group: others may have a Service or a TCPRoute of their own, which is never
-ours.
+A kind is a name with its API group: other projects may define another Service or TCPRoute.
 """
 
 from collections.abc import Mapping
@@ -9,10 +8,10 @@ from typing import Final, NamedTuple
 
 
 class Kind(NamedTuple):
-    """A kind of objects: its name, and its API group, empty for the core group of Kubernetes.
+    """A kind of objects: the name, and the API group, empty for the core group of Kubernetes.
 
-    Kinds are sorted by name. `str()` is the name alone, or, if that means another kind, the name with the
-    group as in kubectl: `TCPRoute.gateway.networking.k8s.io`.
+    Kinds are sorted by name. `str()` is the name alone, or, for a name in use by another kind, the name with
+    the group as in kubectl: `TCPRoute.gateway.networking.k8s.io`.
     """
 
     name: str
@@ -28,7 +27,7 @@ class Kind(NamedTuple):
 
 
 _KNOWN: Final[dict[str, Kind]] = {}
-"""Kind that a name without a group means: the first with that name."""
+"""Kind for a name without a group: the first kind with this name."""
 
 
 def _known(name: str, group: str = "") -> Kind:
@@ -72,6 +71,7 @@ UPSTREAM_POLICY: Final = _known("UpstreamPolicy", "policy.meshwright.dev")
 MUTUAL_TLS: Final = _known("MutualTLS", "policy.meshwright.dev")
 EXTERNAL_AUTHORIZATION: Final = _known("ExternalAuthorization", "policy.meshwright.dev")
 
+# Kinds of inputs that are not objects. They are not in `_KNOWN`, so a manifest can never name one.
 ADMISSION: Final = Kind("admission")
 CERTIFICATE: Final = Kind("certificate")
 REJECTION: Final = Kind("rejection")
@@ -81,7 +81,7 @@ TRUST_BUNDLE: Final = Kind("trust bundle")
 """Pseudo-kind without objects: the roots, on which configurations depend too."""
 
 READ_AS: Final[Mapping[Kind, Kind]] = {POD: WORKLOAD, ENDPOINTS: ENDPOINT_SLICE}
-"""Kinds that are read as another: a Pod is a workload, Endpoints are a slice."""
+"""Kinds read as another: a Pod is a workload, Endpoints are a slice."""
 
 FORMS: Final[Mapping[Kind, tuple[Kind, ...]]] = {main: (other, main) for other, main in READ_AS.items()}
 """Kinds in which objects of a kind may be written."""

@@ -11,8 +11,9 @@ WEBSOCKET: Final = "websocket"
 class LongLived:
     """Operator's settings for long-lived traffic.
 
-    - `upgrades`: HTTP/1.1 upgrades (values of the header Upgrade) that proxies allow, in lower case and
-      sorted. Others are ignored, and the request continues without them (RFC 9110, section 7.8).
+    - `upgrades`: HTTP/1.1 upgrades (values of the header Upgrade) allowed by proxies, in lower case and
+      sorted, for example `websocket`. Others are ignored, and the request continues without them (RFC 9110,
+      section 7.8).
     - `tcp_idle`: time after which a TCP connection without traffic is closed; None for never.
     """
 

@@ -1,4 +1,4 @@
-"""Types for names that are plain strings but must not be confused with each other."""
+"""Types for names: plain strings, distinguished from each other by the type checker."""
 
 import re
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ InterfaceName = NewType("InterfaceName", str)
 
 @dataclass(frozen=True, slots=True, order=True)
 class SecretName:
-    """Namespace and name of a Kubernetes Secret, or of a folder that stands for one."""
+    """Namespace and name of a Kubernetes Secret, or of a folder in place of one."""
 
     namespace: Namespace
     name: str
@@ -29,6 +29,7 @@ class SecretName:
 DNS_LABEL: Final = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 DNS_SUBDOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 LONGEST_NAME: Final = 253
+# Linux limits names to 15 characters (IFNAMSIZ is 16, with the final NUL); `+` is the wildcard of iptables.
 INTERFACE: Final = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,14}|[A-Za-z0-9_.-]{0,13}[+])"
 INTERFACE_RULE: Final = (
     "must be the name of a network interface other than lo, such as eth1, of 15 characters at most; "

@@ -58,12 +58,15 @@ class ObjectKey:
 
     @property
     def claim(self) -> "ObjectKey":
-        """Key of the object in a source, common to all kinds that are read as the same one."""
+        """Key of the object in a source, common to all kinds read as the same one.
+
+        For example, a Pod and a Workload `shop/cart-1` have the same claim.
+        """
         kind = READ_AS.get(self.kind)
         return self if kind is None else ObjectKey.of(kind, self)
 
     def forms(self) -> tuple["ObjectKey", ...]:
-        """Return the keys under which the object of a claim may be written; its own key is the last."""
+        """Return the possible keys of the object of a claim; the claim itself is the last."""
         kinds = FORMS.get(self.kind)
         return (self,) if kinds is None else tuple([ObjectKey.of(kind, self) for kind in kinds])
 
@@ -95,7 +98,7 @@ class EndpointSlice:
 
     @property
     def healths(self) -> Iterator[tuple[str, Health]]:
-        """Yield all addresses, each with its health."""
+        """Yield all addresses, each with the health."""
         for health, found in (
             (Health.READY, self.addresses),
             (Health.DRAINING, self.draining),
@@ -108,8 +111,8 @@ class EndpointSlice:
 class NamespaceObject:
     """core Namespace with its labels and annotations, as sorted pairs.
 
-    `permissive` is whether its workloads accept every client of the mesh; None leaves that to the MeshConfig.
-    `scope` narrows the services in their configuration.
+    `permissive` is True if the workloads accept every client of the mesh; None leaves the decision to the
+    MeshConfig. `scope` narrows the services in their configuration.
     """
 
     name: Namespace
@@ -148,13 +151,14 @@ MeshObject = (
 def created_of(value: MeshObject) -> str:
     """Return a value's `metadata.creationTimestamp`.
 
-    Empty if there is none or it is not read for its kind.
+    Empty if missing, or not read for this kind. For example: `2026-03-01T12:00:00Z`.
     """
     return str(getattr(value, "created", ""))
 
 
 def created_at(value: MeshObject, created: str) -> MeshObject:
-    """Return a value with another `metadata.creationTimestamp`; unchanged if its kind has none."""
+    """Return a value with another `metadata.creationTimestamp`; unchanged for kinds without one."""
+    # The same object if nothing changes, so comparisons by identity still find it equal.
     if getattr(value, "created", created) == created:
         return value
     changed: MeshObject = replace(cast("Any", value), created=created)
@@ -163,9 +167,9 @@ def created_at(value: MeshObject, created: str) -> MeshObject:
 
 @dataclass(frozen=True, slots=True)
 class SourcedObject:
-    """An object in force, with its origin.
+    """An object in force, with the origin.
 
-    `stale` if its newest form is bad and this is the last good one.
+    `stale` is True if the newest form is bad, and this is the last good one.
     """
 
     key: ObjectKey

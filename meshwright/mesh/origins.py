@@ -8,7 +8,10 @@ Order = tuple[str, int, int, str]
 
 @dataclass(frozen=True, slots=True)
 class InFile:
-    """Place in a file (path relative to its source): the document, from 1, and its first line."""
+    """Place in a file (path relative to the source): the document, from 1, and its first line.
+
+    For example: `split.yaml:3 (document 2)`.
+    """
 
     path: str
     document: int = 1
@@ -27,7 +30,7 @@ class InFile:
 class InCluster:
     """An object at the API server of a cluster: the cluster's name, and the object's resourceVersion.
 
-    `generation` counts the changes that its owner has made; 0 if its kind has none.
+    `generation` counts the changes by the owner; 0 for kinds without a generation.
     """
 
     cluster: str
@@ -45,7 +48,7 @@ class InCluster:
 
 @dataclass(frozen=True, slots=True)
 class FromSource:
-    """A source by its name, with its evidence: a DNS name, and the server that answered."""
+    """A source by name, with evidence: a DNS name, and the answering server."""
 
     source: str
     detail: str = ""

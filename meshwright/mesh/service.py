@@ -22,12 +22,12 @@ class Protocol(enum.StrEnum):
 
 
 class EscapedSlashes(enum.StrEnum):
-    """Treatment of requests whose path has an escaped slash or backslash (`%2f`, `%5c`, in any case).
+    """Treatment of requests with an escaped slash or backslash in the path (`%2f`, `%5c`, in any case).
 
     - REJECT: the request is answered with 400.
-    - KEEP: policies match the path as written, and the application gets it unchanged. A path that has a dot
-      segment after unescaping (`/books/..%2fadmin`) is still answered with 400. At a workload's port KEEP
-      applies if any Service of that port has it.
+    - KEEP: policies match the path as written, and the application gets the path unchanged. A path with a dot
+      segment after unescaping (for example `/books/..%2fadmin`) is still answered with 400. At a workload's
+      port KEEP applies if any Service of the port has KEEP.
     """
 
     REJECT = "reject"
@@ -46,7 +46,7 @@ class ServiceKey:
         return f"{self.name}.{self.namespace}.svc.{cluster_domain}"
 
     def host_names(self, cluster_domain: str = "cluster.local") -> tuple[str, ...]:
-        """Return the names by which clients in any namespace may call it, shortest first."""
+        """Return the names of the service valid in all namespaces, shortest first."""
         return (
             f"{self.name}.{self.namespace}",
             f"{self.name}.{self.namespace}.svc",
@@ -59,7 +59,7 @@ class ServiceKey:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ExternalHost:
-    """A host outside the mesh: its DNS name or its address."""
+    """A host outside the mesh: a DNS name or an address."""
 
     name: str
 
@@ -94,8 +94,8 @@ Scope = tuple[ServicePattern, ...] | None
 class ServicePort:
     """One port of a service.
 
-    `target_port` is a number, or the name of a port of the workloads behind it. `protocol_source` is where
-    `protocol` comes from (`appProtocol`, `name`, `port`, `default`), for explanations.
+    `target_port` is a number, or the name of a port of the workloads. `protocol_source` is the origin of
+    `protocol` (`appProtocol`, `name`, `port`, `default`), for explanations.
     """
 
     port: Port
@@ -107,10 +107,10 @@ class ServicePort:
 
 @dataclass(frozen=True, slots=True)
 class DnsName:
-    """A DNS name at which a service is reached: lower case, without a final dot.
+    """A DNS name of a service's endpoints: lower case, without a final dot.
 
     With `srv`, SRV records give hosts and ports. Otherwise A and AAAA records give addresses, reached at
-    `port`, or at the service's target ports if that is None.
+    `port`, or, if None, at the service's target ports.
     """
 
     name: str
@@ -120,17 +120,17 @@ class DnsName:
 
 @dataclass(frozen=True, slots=True)
 class Service(CachedIndex):
-    """A named set of workloads and the ports at which they are called.
+    """A named set of workloads, and the ports for calling them.
 
     - `selector`: sorted label pairs; empty if endpoints come from elsewhere.
     - `cluster_ip`: None for a headless service, or outside Kubernetes; `other_addresses` are further ones,
       for example of the other family.
     - `dns_names`: names of further endpoints.
-    - `escaped_slashes`: applies to its HTTP ports.
-    - `publish_not_ready`: calls go also to workloads that are not ready.
-    - `created`: `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
+    - `escaped_slashes`: applies to the HTTP ports.
+    - `publish_not_ready`: calls go also to unready workloads.
+    - `created`: `metadata.creationTimestamp` as written, or empty; the age decides precedence.
     - `without_effect`: fields of `spec`, and annotations as `metadata.annotations[NAME]`, each with its
-      value, that kube-proxy obeys and sidecars do not.
+      value, with an effect in kube-proxy but not in sidecars.
     """
 
     key: ServiceKey
@@ -146,17 +146,17 @@ class Service(CachedIndex):
     without_effect: tuple[tuple[str, str], ...] = ()
 
     def port(self, number: int) -> ServicePort | None:
-        """Return the port with that number, or None."""
+        """Return the port with this number, or None."""
         found: ServicePort | None = self.index[0].get(number)
         return found
 
     def port_named(self, name: str) -> ServicePort | None:
-        """Return the first port with that name, or None."""
+        """Return the first port with this name, or None."""
         found: ServicePort | None = self.index[1].get(name)
         return found
 
     def ports_leading_to(self, target_port: str) -> tuple[ServicePort, ...]:
-        """Return the ports with that target port, a name or a number as text, in order."""
+        """Return the ports with this target port, a name or a number as text, in order."""
         return tuple(self.index[2].get(target_port, ()))
 
     def _indexed(

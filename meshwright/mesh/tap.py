@@ -1,4 +1,4 @@
-"""Taps: filters of requests that a user watches live, and the record of a watched request."""
+"""Taps: filters of requests for a live view, and the record of a watched request."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,19 +28,19 @@ class TapChoice:
 
 
 Tapped = tuple[TapChoice, ...]
-"""Filters that are watched together; a request must match one. Sorted, without duplicates; may be empty."""
+"""Filters watched together; a request must match one. Sorted, without duplicates; may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class TappedRequest:
-    """One finished request, without headers and body, and without the query of its path.
+    """One finished request, without headers and body, and without the query of the path.
 
-    - `caller`: identity in the client's certificate of the mesh; None for others, which have an `address`.
-    - `port`: port that was called, 0 if unknown.
-    - `status`: HTTP status, 0 without an answer; `grpc_status` is None unless it was a gRPC call.
-    - `flags`: Envoy's response flags, by the names of its access log service.
-    - `policy`: object that admitted the request, empty if none did.
-    Sizes are those of bodies, in bytes.
+    - `caller`: identity in the client's certificate of the mesh; None for other clients, with an `address`.
+    - `port`: called port, 0 if unknown.
+    - `status`: HTTP status, 0 without an answer; `grpc_status` is None unless the call was gRPC.
+    - `flags`: Envoy's response flags, by the names in the access log service, for example
+      `NO_HEALTHY_UPSTREAM`.
+    - `policy`: admitting object, or empty. Sizes are sizes of bodies, in bytes.
     """
 
     at: datetime

@@ -1,8 +1,8 @@
-"""Cipher suites and curves of TLS 1.2 that can be used with the key of a certificate.
+"""Cipher suites and curves of TLS 1.2 usable with the key of a certificate.
 
 In TLS 1.2 a cipher suite determines the kind of the server's key, and a certificate with an elliptic-curve
-key needs a peer that offers the key's curve. A handshake without a match fails, with every request behind it.
-In TLS 1.3 neither depends on the key (RFC 8446, section 4.2.3).
+key needs a peer with an offer of the key's curve. A handshake without a match fails, and every request with
+it. In TLS 1.3 neither depends on the key (RFC 8446, section 4.2.3).
 """
 
 import enum
@@ -26,12 +26,13 @@ _WITHOUT_ECDSA: Final = {"AES128-SHA256": "AES128-GCM-SHA256"}
 
 
 def fitting_suites(suites: tuple[str, ...], keys: ServiceKeys, minimum: TlsVersion) -> tuple[str, ...]:
-    """Return cipher suites of which at least one can be used with the keys.
+    """Return cipher suites with at least one usable for the keys.
 
-    Suites are returned unchanged if one of them can be used, or if there are none (the proxy's defaults).
-    Otherwise the same ciphers are appended for the kind of the keys, with forward secrecy: `("AES128-SHA",)`
-    becomes `("AES128-SHA", "ECDHE-ECDSA-AES128-SHA")` for ECDSA keys.
+    Suites are returned unchanged if one of them is usable, or if empty (the proxy's defaults). Otherwise the
+    same ciphers are appended for the kind of the keys, with forward secrecy: `("AES128-SHA",)` becomes
+    `("AES128-SHA", "ECDHE-ECDSA-AES128-SHA")` for ECDSA keys.
     """
+    # Envoy (BoringSSL) groups equally preferred suites as `[A|B]`.
     named = [each for entry in suites for each in entry.strip("[]").split("|")]
     if minimum is not TlsVersion.V1_2 or not named or any(_fits(each, keys) for each in named):
         return suites
@@ -39,9 +40,9 @@ def fitting_suites(suites: tuple[str, ...], keys: ServiceKeys, minimum: TlsVersi
 
 
 def fitting_curves(curves: tuple[str, ...], keys: ServiceKeys, maximum: TlsVersion) -> tuple[str, ...]:
-    """Return curves that can be used with the keys, in order of preference.
+    """Return curves usable with the keys, in order of preference.
 
-    If TLS 1.2 is the newest version, P-256 is appended for ECDSA keys if it is missing.
+    If TLS 1.2 is the newest version, a missing P-256 is appended for ECDSA keys.
     """
     if maximum is not TlsVersion.V1_2 or keys is ServiceKeys.RSA or not curves or _CURVE in curves:
         return curves

@@ -10,7 +10,7 @@ from meshwright.mesh.names import IpAddress, Namespace, Port, ProxyUuid, Service
 from meshwright.mesh.service import Protocol, Scope, ServiceKey
 
 DRIVER_ANNOTATION: Final = "meshwright.dev/sidecar-driver"
-"""Annotation of a Workload, Pod or Namespace that selects another sidecar driver than the mesh's."""
+"""Annotation of a Workload, Pod or Namespace to select another sidecar driver than the mesh's."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -46,8 +46,8 @@ class Capture(enum.StrEnum):
 class Health(enum.StrEnum):
     """Health of a workload, or of an address in a slice, as far as it is known.
 
-    DRAINING will end soon and still answers: it is called only if no endpoint is ready. UNREADY is not
-    called.
+    DRAINING will end soon and still answers: such an endpoint is called only without a ready one. UNREADY is
+    never called.
     """
 
     READY = "ready"
@@ -96,17 +96,17 @@ class WorkloadKey:
 class Workload:
     """One running instance, with or without a sidecar, on whatever platform.
 
-    - `uuid`: UUID of its sidecar, None without one.
-    - `service`: primary service, the middle part of the proxy's common name. Unless `names_service`, it is
+    - `uuid`: UUID of the sidecar, None without one.
+    - `service`: primary service, the middle part of the proxy's common name. Without `names_service` this is
       only the name of the ServiceAccount, as for a Pod.
     - `labels`: sorted pairs. `weight`: relative to its peers.
     - `driver`: sidecar driver of its own choice, or empty.
-    - `scope`: narrows the services in its configuration; None leaves that to its namespace.
-    - `node`: machine on which it runs, empty if unknown.
+    - `scope`: narrows the services in the configuration; None leaves the decision to the namespace.
+    - `node`: machine of the workload, empty if unknown.
     - `other_addresses`: further addresses, for example of the other family.
-    - `shares_address`: the address is that of its machine, so it does not identify the workload.
-    - `uid`: UID of a Pod, which a later Pod of the same name does not have; empty for others.
-    - `created`: `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
+    - `shares_address`: True for the address of the machine, which does not identify the workload.
+    - `uid`: UID of a Pod, different for a later Pod of the same name; empty for others.
+    - `created`: `metadata.creationTimestamp` as written, or empty; the age decides precedence.
     """
 
     key: WorkloadKey
@@ -131,15 +131,15 @@ class Workload:
 
     @property
     def addresses(self) -> tuple[IpAddress, ...]:
-        """Return all its addresses; see `called_at` for those at which it is called."""
+        """Return all addresses; see `called_at` for the called ones."""
         return (self.address, *self.other_addresses)
 
     @property
     def called_at(self) -> tuple[IpAddress, ...]:
-        """Return the addresses at which its sidecar takes calls; all addresses without a sidecar.
+        """Return the addresses for calls through the sidecar; all addresses without a sidecar.
 
         In explicit interception the sidecar binds only the first one. Iptables rules for IPv4 do not catch
-        calls by IPv6. If there is no other address, IPv6 is still returned, and calls to it fail.
+        calls by IPv6. Without another address, IPv6 is still returned, and calls fail.
         """
         match self.interception:
             case Explicit():
@@ -151,27 +151,27 @@ class Workload:
 
     @property
     def sidecar(self) -> SidecarKey | None:
-        """Return the key of the sidecar that it claims, or None without one."""
+        """Return the key of the claimed sidecar, or None without one."""
         return None if self.uuid is None else SidecarKey(self.key.namespace, self.uuid)
 
     @property
     def proxy_name(self) -> ProxyName | None:
-        """Return the common name that its sidecar's certificate must carry, or None without a sidecar."""
+        """Return the necessary common name of the sidecar's certificate, or None without a sidecar."""
         if self.uuid is None:
             return None
         return ProxyName(self.uuid, self.service, self.key.namespace)
 
     def has_labels(self, selector: tuple[tuple[str, str], ...]) -> bool:
-        """Return whether it has every label of a non-empty selector."""
+        """Return whether the workload has every label of a non-empty selector."""
         return bool(selector) and set(selector) <= set(self.labels)
 
 
 @dataclass(frozen=True, slots=True)
 class PodTemplate:
-    """Pods that a controller (`kind`: a Deployment, a Job) will create, or a Pod without an address yet.
+    """Future Pods of a controller (`kind`: a Deployment, a Job), or a Pod still without an address.
 
-    It shows which workloads will be behind Services and have an identity. It has no address, so it is not
-    called, and no sidecar is configured for it.
+    A template shows the future workloads and identities behind Services. Without an address it is never
+    called, and a sidecar is never configured for it.
     """
 
     kind: Kind
@@ -181,7 +181,7 @@ class PodTemplate:
     ports: tuple[WorkloadPort, ...] = ()
 
     def has_labels(self, selector: tuple[tuple[str, str], ...]) -> bool:
-        """Return whether its pods have every label of a non-empty selector."""
+        """Return whether the pods have every label of a non-empty selector."""
         return bool(selector) and set(selector) <= set(self.labels)
 
     def __str__(self) -> str:
@@ -190,11 +190,11 @@ class PodTemplate:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Endpoint:
-    """An address at which one port of a service is reached.
+    """An address of one port of a service.
 
-    - `identity`: identity of the workload at the address; None if it is not in the mesh.
-    - `proxies`: sidecars that may listen there: one, unless several workloads claim the address.
-    - `other_addresses`: further addresses of the same endpoint, which is called at whichever is reached.
+    - `identity`: identity of the workload at the address; None outside the mesh.
+    - `proxies`: possible sidecars there: one, unless several workloads claim the address.
+    - `other_addresses`: further addresses of the same endpoint; a caller uses any reachable one.
     """
 
     service: ServiceKey
@@ -210,5 +210,5 @@ class Endpoint:
 
     @property
     def addresses(self) -> tuple[IpAddress, ...]:
-        """Return all its addresses, the primary one first."""
+        """Return all addresses, the primary one first."""
         return (self.address, *self.other_addresses)

@@ -11,10 +11,10 @@ from meshwright.mesh.policies.smi import PolicyKey
 
 @dataclass(frozen=True, slots=True)
 class Authorizer:
-    """A gRPC service (`envoy.service.auth.v3`) that is asked about every HTTP request that policy admits.
+    """A gRPC service (`envoy.service.auth.v3`) to be asked about every HTTP request admitted by policy.
 
-    Sidecars call it in plain text at `server`, whose host is a DNS name or an IP address. A request without
-    an answer within `timeout` is refused, or admitted if `fails_open`.
+    Sidecars call the service in plain text at `server` (the host is a DNS name or an IP address). A request
+    without an answer within `timeout` is refused, or admitted if `fails_open`.
     """
 
     server: HostPort
@@ -24,19 +24,19 @@ class Authorizer:
 
 
 NOWHERE: Final = HostPort("extension-service.invalid", 1)
-"""A name that never resolves (RFC 6761, section 6.4): an authorizer there never answers."""
+"""An unresolvable name (RFC 6761, section 6.4): an authorizer there never answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExternalAuthorization:
-    """policy.meshwright.dev ExternalAuthorization: the authorizer for ports of workloads of its namespace.
+    """policy.meshwright.dev ExternalAuthorization: the authorizer for ports of workloads of the namespace.
 
-    - `authorizer`: None if none is asked, not even the mesh's own.
+    - `authorizer`: None to ask no authorizer, not even the mesh's own.
     - `service`: the ExtensionService with the authorizer's address; the authorizer's server is `NOWHERE`
       then.
     - `accounts`: ServiceAccounts of the workloads; empty for all of the namespace.
     - `ports`: target ports; empty for all.
-    - `created`: `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
+    - `created`: `metadata.creationTimestamp` as written, or empty; the age decides precedence.
     """
 
     key: PolicyKey
@@ -47,7 +47,7 @@ class ExternalAuthorization:
     service: PolicyKey | None = None
 
     def at(self, server: HostPort | None) -> Authorizer | None:
-        """Return the object with the server of its ExtensionService; `server` is None if that is missing."""
+        """Return the authorizer with the server of the ExtensionService; `server` is None if missing."""
         if self.authorizer is None or self.service is None or server is None:
             return self.authorizer
         return replace(self.authorizer, server=server)

@@ -1,4 +1,4 @@
-"""Callers that policies admit: an identity of the mesh, or a client outside it by address or name."""
+"""Callers in policies: an identity of the mesh, or a client outside by address or name."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,14 +14,15 @@ _LISTED: Final = 8
 
 @dataclass(frozen=True, slots=True, order=True)
 class IpRange:
-    """Clients in plain text from a network (`10.0.0.0/8`). Raises ValueError if it is not a network.
+    """Clients in plain text from a network (`10.0.0.0/8`). Raises ValueError for anything else.
 
-    A client with a certificate is judged by that, wherever it is.
+    A client with a certificate is judged by the certificate, at any address.
     """
 
     network: str
 
     def __post_init__(self) -> None:
+        # One spelling per network, because ranges are compared and sorted as texts.
         if str(ip_network(self.network)) != self.network:
             raise ValueError(f"{self.network!r} is not written as a network is: {ip_network(self.network)}")
 
@@ -31,9 +32,9 @@ class IpRange:
 
 @dataclass(frozen=True, slots=True, order=True)
 class EncryptedRange:
-    """Clients in TLS from a network that are not in the mesh, whatever certificate they show.
+    """Clients in TLS from a network outside the mesh, whatever certificate they show.
 
-    `server_names` are the names (`a.example.org`, `*.example.org`) of which the client must request one;
+    `server_names` are the names (`a.example.org`, `*.example.org`) one of which the client must request;
     empty for any.
     """
 
@@ -67,15 +68,16 @@ class AuthenticatedName:
 
 
 Caller = ServiceIdentity | IpRange | EncryptedRange | AuthenticatedName
-"""Callers that a rule may admit."""
+"""Possible callers in a rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outsider:
     """A client outside the mesh, at an address.
 
-    `name` is the name in its certificate of the mesh's roots, empty without one. `tls` is whether it uses
-    TLS; with a name it always does. `server_name` is the name that it requests in TLS, in lower case.
+    `name` is the name in a certificate of the mesh's roots, empty without one, for example
+    `spiffe://cluster.local/ns/shop/sa/cart`. `tls` is True for a client in TLS, always so with a name.
+    `server_name` is the requested name in TLS, in lower case.
     """
 
     address: IpAddress
@@ -85,7 +87,7 @@ class Outsider:
 
     @property
     def is_encrypted(self) -> bool:
-        """Return whether it uses TLS."""
+        """Return whether the client uses TLS."""
         return self.tls or bool(self.name)
 
     def __str__(self) -> str:

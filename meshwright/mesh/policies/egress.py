@@ -1,4 +1,4 @@
-"""Traffic that leaves the mesh: OSM's Egress as a value, and the matching of host patterns."""
+"""Traffic out of the mesh: OSM's Egress as a value, and the matching of host patterns."""
 
 import enum
 from collections.abc import Iterator
@@ -14,10 +14,10 @@ _BELOW: Final = "*."
 
 
 class EgressProtocol(enum.StrEnum):
-    """Protocol of a host outside the mesh, as far as it decides how calls are matched.
+    """Protocol of a host outside the mesh, as far as relevant for matching calls.
 
     - HTTP: by the host of each request.
-    - HTTPS: by the name that the client requests in TLS, which is not decrypted.
+    - HTTPS: by the requested name in TLS, which is not decrypted.
     - TCP, TCP_SERVER_FIRST: by address and port alone.
     """
 
@@ -34,7 +34,7 @@ class EgressProtocol(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class EgressPort:
-    """A port outside the mesh, and its protocol."""
+    """A port outside the mesh, and the protocol."""
 
     number: Port
     protocol: EgressProtocol
@@ -44,12 +44,12 @@ class EgressPort:
 class Egress:
     """policy.openservicemesh.io Egress: these identities may call these hosts and networks outside the mesh.
 
-    - `hosts`: DNS names in lower case, addresses, or `*.` with a name: all names below it.
-    - `networks`: networks of either family; if there are any, the destination must be in one.
-    - `route_groups`: HTTPRouteGroups of its namespace; a request must match any of their matches. Empty for
+    - `hosts`: DNS names in lower case, addresses, or `*.` with a name, for all names below.
+    - `networks`: networks of either family; unless empty, the destination must be in one.
+    - `route_groups`: HTTPRouteGroups of the namespace; a request must match any of their matches. Empty for
       all.
-    - `limits`: UpstreamTrafficSetting of its namespace, for calls to that object's host.
-    All sequences are sorted.
+    - `limits`: UpstreamTrafficSetting of the namespace, for calls to the host of this setting. All sequences
+      are sorted.
     """
 
     key: PolicyKey
@@ -64,8 +64,7 @@ class Egress:
 def covers(pattern: str, name: str) -> bool:
     """Return whether a pattern (`example.com`, `*.example.com`, `*`) covers a name or a whole pattern.
 
-    As in Envoy, for hosts and in TLS, `*.example.com` covers names below it at any depth, but not
-    `example.com`.
+    As in Envoy, for hosts and in TLS, `*.example.com` covers names below at any depth, but not `example.com`.
     """
     if pattern in (ANY_HOST, name):
         return True
@@ -74,11 +73,15 @@ def covers(pattern: str, name: str) -> bool:
 
 
 def patterns(name: str) -> Iterator[str]:
-    """Yield every pattern that covers a name (see `covers`): itself, those above it, and `*`."""
+    """Yield every pattern that covers a name (see `covers`): the name, wildcards above, and `*`.
+
+    For example, `a.b.org` gives `*`, `a.b.org`, `*.b.org` and `*.org`.
+    """
     yield ANY_HOST
     yield name
     bare = name.removeprefix(_BELOW)
     labels = bare.split(".")
+    # A wildcard is among its own patterns, a name is not below itself.
     for at in range(1 if bare == name else 0, len(labels)):
         yield _BELOW + ".".join(labels[at:])
 

@@ -1,4 +1,4 @@
-"""Clients outside the mesh that may call workloads: OSM's IngressBackend as a value."""
+"""Clients outside the mesh with access to workloads: OSM's IngressBackend as a value."""
 
 import enum
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from meshwright.mesh.values.cached_index import CachedIndex
 
 
 class Proof(enum.StrEnum):
-    """Proof that a client needs besides its address.
+    """Necessary proof of a client besides the address.
 
     - NOTHING: it uses plain text.
     - CERTIFICATE: it uses TLS with a certificate of the mesh's roots.
@@ -27,7 +27,7 @@ class Proof(enum.StrEnum):
 class IngressPort:
     """A port at which workloads of a service are called: the service's target port, as a number.
 
-    `server_names` are the names of which a client must request one in TLS; empty for any or none.
+    A client must request one of `server_names` in TLS; empty for any request.
     """
 
     service: ServiceKey
@@ -41,10 +41,10 @@ class IngressBackend(CachedIndex):
     """policy.openservicemesh.io IngressBackend: these sources may call these ports from outside the mesh.
 
     - `services` (their endpoints) and `ranges`: places of clients.
-    - `principals`: names in their certificates. If a certificate is required, the name must match, and the
-      place too if any is given.
+    - `principals`: names in their certificates. With a required certificate, the name must match, and the
+      place too unless both are empty.
     - `matches`: HTTPRouteGroups of the namespace; empty for every request.
-    - `created`: `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
+    - `created`: `metadata.creationTimestamp` as written, or empty; the age decides precedence.
     """
 
     key: PolicyKey

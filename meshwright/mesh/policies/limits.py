@@ -43,10 +43,10 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True)
 class RouteRate:
-    """Rate of requests whose path without the query matches `path_regex` (RE2) in full.
+    """Rate of requests with a path, without the query, fully matching `path_regex` (RE2).
 
-    `limit` is counted by each workload; None counts them with all other requests. `descriptors` replace those
-    of the port for these requests; empty for no replacement.
+    `limit` is counted by each workload; None counts them with all other requests. `descriptors` replace the
+    port's descriptors for these requests, unless empty.
     """
 
     path_regex: str
@@ -80,19 +80,19 @@ class RateLimits:
 
     @property
     def of_connections(self) -> Self:
-        """The limits that apply to ports without visible requests."""
+        """The limits for ports without visible requests."""
         return type(self)(self.connections, counted_connections=self.counted_connections)
 
     @property
     def services(self) -> tuple[RateLimitService, ...]:
-        """The rate limit services that are asked."""
+        """The used rate limit services."""
         found = (self.counted_connections, self.counted_requests)
         return tuple(each.asked for each in found if each is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Limits of each caller's proxy for a host; None for no limit, or for the mesh's own.
+    """Limits of each caller's proxy for a host; None for the mesh's own limit, if any.
 
     `pending_requests` wait for a connection, `retries` run concurrently. A connection serves
     `requests_per_connection` (0: any number), and must be established within `connect_timeout`.
@@ -111,7 +111,7 @@ class UpstreamTrafficSetting:
     """policy.openservicemesh.io UpstreamTrafficSetting: limits of calls to a host.
 
     `host` is the name of a service, or of a host outside the mesh, in lower case. `created` is
-    `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
+    `metadata.creationTimestamp` as written, or empty; the age decides precedence.
     """
 
     key: PolicyKey

@@ -18,7 +18,7 @@ class TlsMode(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlainText:
-    """Clients that may call in plain text, and the requests that they may send.
+    """Clients admitted in plain text, and their permitted requests.
 
     The places of clients are `ranges` and the endpoints of `services`; without both, everywhere. `matches`
     names HTTPRouteGroups of the object's namespace; empty for every request and every connection.
@@ -36,13 +36,13 @@ class PlainText:
 
 @dataclass(frozen=True, slots=True)
 class MutualTLS:
-    """policy.meshwright.dev MutualTLS: TLS for calls to ports of workloads of its namespace.
+    """policy.meshwright.dev MutualTLS: TLS for calls to ports of workloads of the namespace.
 
     - `accounts`: ServiceAccounts of the workloads; empty for all of the namespace.
     - `ports`: target ports; empty for all.
-    - `plaintext`: None if the object does not say: then all callers in a namespace that admits every
-      caller of the mesh, and no caller elsewhere.
-    - `created`: `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
+    - `plaintext`: None if missing in the object: then a namespace that admits every caller of the mesh admits
+      all callers, and any other refuses them.
+    - `created`: `metadata.creationTimestamp` as written, or empty; the age decides precedence.
     """
 
     key: PolicyKey

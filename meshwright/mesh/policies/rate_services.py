@@ -1,6 +1,6 @@
-"""Rates that a service counts for all workloads together, and the descriptors by which it counts.
+"""Rates counted by a service for all workloads together, and the descriptors for counting.
 
-The service implements `envoy.service.ratelimit.v3`, and knows the limits by itself.
+The service implements `envoy.service.ratelimit.v3`, and has the limits in its own settings.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from meshwright.mesh.host_port import HostPort
 
 @dataclass(frozen=True, slots=True)
 class GenericKey:
-    """Entry that is the same for all requests."""
+    """Entry common to all requests."""
 
     key: str
     value: str
@@ -24,7 +24,7 @@ class RemoteAddress:
 
 @dataclass(frozen=True, slots=True)
 class RequestHeader:
-    """Entry with the value of a header; a request without it has no descriptor."""
+    """Entry with the value of a header; a request without the header is without the descriptor."""
 
     key: str
     name: str
@@ -95,7 +95,10 @@ class HeaderValueMatch:
 
 Entry = GenericKey | RemoteAddress | RequestHeader | HeaderValueMatch
 Descriptor = tuple[Entry, ...]
-"""Entries by which requests are counted together. A request that lacks one is not counted by it."""
+"""Entries for counting requests together. A request without one of the entries is not counted.
+
+For example: `generic_key` is `shop`, and `user` is `alice`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ class RateLimitService:
 
 @dataclass(frozen=True, slots=True)
 class CountedConnections:
-    """Descriptors, keys with values, that are sent to the service for each connection."""
+    """Descriptors, keys with values, sent to the service for each connection."""
 
     asked: RateLimitService
     descriptors: tuple[tuple[tuple[str, str], ...], ...]
@@ -122,9 +125,9 @@ class CountedConnections:
 
 @dataclass(frozen=True, slots=True)
 class CountedRequests:
-    """Descriptors that are sent to the service for each request.
+    """Descriptors sent to the service for each request.
 
-    Above the limit it is answered with `status`.
+    A request above the limit is answered with `status`.
 
     With `shows_limits` answers have X-RateLimit headers with the remaining amount.
     """

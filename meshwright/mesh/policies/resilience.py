@@ -7,13 +7,13 @@ from typing import Final, Self
 
 
 class RetryOn(enum.StrEnum):
-    """Failure of an attempt that is retried.
+    """Failure of an attempt, to be retried.
 
-    - CONNECT_FAILURE: no connection was made.
-    - REFUSED_STREAM: HTTP/2 error for a request that was not processed (RFC 9113, section 8.7).
-    - RESET_BEFORE_REQUEST: the connection ended before any of the request was sent.
-    - UNDELIVERED: the callee's proxy could not connect to its application.
-    In none of them an application has seen the request.
+    - CONNECT_FAILURE: the connection failed.
+    - REFUSED_STREAM: HTTP/2 error for an unprocessed request (RFC 9113, section 8.7).
+    - RESET_BEFORE_REQUEST: the connection ended before the first byte of the request.
+    - UNDELIVERED: the callee's proxy could not connect to the application. An application never sees the
+      request in these cases.
     """
 
     CONNECT_FAILURE = "connect-failure"
@@ -23,12 +23,12 @@ class RetryOn(enum.StrEnum):
 
 
 UNSEEN: Final = tuple(RetryOn)
-"""Failures in which no application can have seen the request, so that any request may be retried."""
+"""Failures before an application has seen the request, so any request may be retried."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Retries, at most `retries`, of a request that failed with one of `on`, on another endpoint if possible.
+    """Retries, at most `retries`, of a request after a failure in `on`, on another endpoint if possible.
 
     For a TCP service the connection is retried.
     """
@@ -39,14 +39,15 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class OutlierDetection:
-    """Ejection of an endpoint after consecutive failures, as each caller sees them.
+    """Ejection of an endpoint after consecutive failures, as seen by each caller.
 
     - `failures`: number of failed connections, or of answers 502, 503 and 504; each kind is counted
       separately.
     - `server_errors`: number of answers with status 500 or higher; None if errors of the application do not
       count.
-    - `ejected_for`: time of the first ejection; each further one is longer by it.
-    - `most_percent`: limit of a service's endpoints that are ejected at once; a single one is never ejected.
+    - `ejected_for`: time of the first ejection; each further ejection is longer by this time, for example 30
+      s, 60 s, 90 s.
+    - `most_percent`: limit of a service's endpoints ejected at once; a single endpoint is never ejected.
     """
 
     failures: int = 5
@@ -56,12 +57,12 @@ class OutlierDetection:
 
 
 LEAST_SILENCE: Final = 4
-"""Shortest `silence` in seconds: two probes are sent within it, and Linux counts whole seconds."""
+"""Shortest `silence` in seconds: two probes must fit in, and Linux counts whole seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keepalive:
-    """Limit of the time in which a peer's machine acknowledges neither data nor probes.
+    """Limit of the time without an acknowledgement of data or probes by a peer's machine.
 
     `silence` is in whole seconds, at least LEAST_SILENCE. Peers with HTTP/2 are probed in HTTP/2 too.
     """
@@ -73,7 +74,7 @@ class Keepalive:
 class Resilience:
     """Settings for all calls in the mesh; None turns a feature off.
 
-    `connect_timeout` limits the connection to a peer, including its TLS handshake. `reuse` is the time for
+    `connect_timeout` limits the connection to a peer, including the TLS handshake. `reuse` is the time for
     which an idle connection to an application, or to a host outside the mesh, is kept for another HTTP
     request.
     """
@@ -101,6 +102,7 @@ class Resilience:
 
         Server errors are counted only if failures are.
         """
+        # In the settings 0 turns a feature off; the values have None instead.
         outliers = OutlierDetection(
             failures, server_errors or None, timedelta(seconds=ejected_seconds), ejected_percent
         )

@@ -10,7 +10,7 @@ from meshwright.mesh.service import ServiceKey
 
 
 class RetryCondition(enum.StrEnum):
-    """Failure of a request that may be retried, in Envoy's terms; the last five are those of gRPC."""
+    """Retriable failure of a request, in Envoy's terms; the last five are for gRPC."""
 
     SERVER_ERROR = "5xx"
     GATEWAY_ERROR = "gateway-error"
@@ -29,10 +29,11 @@ class RetryCondition(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """Retries, at most `attempts`, of a request that failed with one of `on`.
+    """Retries, at most `attempts`, of a request after a failure in `on`.
 
     Before the first retry there is a random delay up to `base`; the limit about doubles each time, up to ten
-    times `base`. An attempt that takes longer than `per_try` has failed; None for no limit.
+    times `base`. An attempt longer than `per_try` counts as failed; None turns this limit off. For example,
+    with a base of 25 ms: up to 25, 50, 100 ms.
     """
 
     on: tuple[RetryCondition, ...]
@@ -45,7 +46,7 @@ class Retries:
 class Retry:
     """policy.openservicemesh.io Retry: retries of a source's calls to these services.
 
-    `created` is `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
+    `created` is `metadata.creationTimestamp` as written, or empty; the age decides precedence.
     """
 
     key: PolicyKey

@@ -1,4 +1,4 @@
-"""Roots that objects declare: the Secret of each, and whether it signs."""
+"""Roots declared by objects: the Secret and the role of each."""
 
 import enum
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _MESHS_OWN: Final = TrustDomain("")
 class Role(enum.StrEnum):
     """Role of a root.
 
-    ACTIVE: it signs, or may sign. PASSIVE: it is trusted and does not sign. INACTIVE: neither.
+    ACTIVE: signs, or may sign. PASSIVE: trusted only. INACTIVE: ignored.
     """
 
     ACTIVE = "active"
@@ -25,8 +25,8 @@ class Role(enum.StrEnum):
 class MeshRootCertificate:
     """config.openservicemesh.io MeshRootCertificate: a CA of the mesh, with its key in `secret`.
 
-    `trust_domain` is empty if the object names none; it is the mesh's then. `created` is
-    `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
+    An empty `trust_domain` stands for the mesh's own. `created` is `metadata.creationTimestamp` as written,
+    or empty; the age decides precedence.
     """
 
     key: PolicyKey

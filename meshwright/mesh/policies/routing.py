@@ -51,8 +51,8 @@ class Mirror:
 class RouteActions:
     """Actions of callers' proxies on a request; none by default.
 
-    `timeout` is the limit until the end of the answer, including all attempts; None for no limit. Delays and
-    aborts happen before the request is sent, and a delay does not count.
+    `timeout` is the limit until the end of the answer, including all attempts; None turns the limit off.
+    Delays and aborts happen before the request is sent, and a delay does not count.
     """
 
     timeout: timedelta | None = None
@@ -64,13 +64,13 @@ class RouteActions:
 
     @property
     def faulty(self) -> bool:
-        """Return whether it injects faults."""
+        """Return whether the actions inject faults."""
         return self.delay is not None or self.abort is not None
 
 
 @dataclass(frozen=True, slots=True)
 class RouteRule:
-    """Requests that match any of `matches`, references to HTTPRouteGroups of the namespace; empty for all."""
+    """Requests for any of `matches`, references to HTTPRouteGroups of the namespace; empty for all."""
 
     matches: tuple[Rule, ...] = ()
     actions: RouteActions = field(default_factory=RouteActions)
@@ -78,9 +78,9 @@ class RouteRule:
 
 @dataclass(frozen=True, slots=True)
 class RoutePolicy:
-    """policy.meshwright.dev RoutePolicy: the first of `rules` that matches a request to `service` applies.
+    """policy.meshwright.dev RoutePolicy: the first matching one of `rules` applies to a request to `service`.
 
-    `created` is `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
+    `created` is `metadata.creationTimestamp` as written, or empty; the age decides precedence.
     """
 
     key: PolicyKey

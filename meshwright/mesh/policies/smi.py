@@ -12,7 +12,7 @@ from meshwright.mesh.values.cached_hash import CachedHash, hashed_once
 
 @dataclass(frozen=True, slots=True, order=True)
 class PolicyKey:
-    """A policy object's namespace and name; its kind is its type."""
+    """A policy object's namespace and name; the kind follows from the type of the value."""
 
     namespace: Namespace
     name: str
@@ -23,7 +23,7 @@ class PolicyKey:
 
 @dataclass(frozen=True, slots=True)
 class HeaderMatch:
-    """Header whose value must match `regex` in full; `name` is lower case (`host` means `:authority`)."""
+    """Header with a value fully matching `regex`; `name` is lower case (`host` means `:authority`)."""
 
     name: str
     regex: str
@@ -33,7 +33,8 @@ class HeaderMatch:
 class HTTPMatch:
     """One named match of an HTTPRouteGroup.
 
-    `path_regex` must match the path without its query in full; None for any. Empty `methods` match any.
+    `path_regex` must match the path without the query in full, for example `/books/.*`; None for any. Empty
+    `methods` match any.
     """
 
     name: str
@@ -59,7 +60,7 @@ class TCPRoute:
 
 
 class RouteKind(enum.StrEnum):
-    """Kind of object that a TrafficTarget's rule references."""
+    """Kind of object referenced by a TrafficTarget's rule."""
 
     HTTP = HTTP_ROUTE_GROUP.name
     TCP = TCP_ROUTE.name
@@ -67,7 +68,7 @@ class RouteKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A TrafficTarget's reference to a route object of its namespace; empty `matches` mean all of them."""
+    """A TrafficTarget's reference to a route object of the namespace; empty `matches` stand for all."""
 
     kind: RouteKind
     name: str
@@ -80,7 +81,7 @@ class TrafficTarget(CachedHash):
     """access.smi-spec.io TrafficTarget: these sources may call this destination by these rules.
 
     `port` restricts the destination (in v1alpha1 and v1alpha2); None for every port. The hash is computed
-    once, because the target is a key in look-ups for each of its sources.
+    once, because the target is a key in look-ups for each source.
     """
 
     key: PolicyKey
@@ -103,7 +104,7 @@ class TrafficSplit:
     """split.smi-spec.io TrafficSplit: calls to `apex` go to the backends by weight.
 
     `matches` names HTTPRouteGroups of the namespace (v1alpha3, v1alpha4); empty for every request. `created`
-    is `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
+    is `metadata.creationTimestamp` as written, or empty; the age decides precedence.
     """
 
     key: PolicyKey

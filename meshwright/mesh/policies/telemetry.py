@@ -16,9 +16,9 @@ class TextFormat:
 
 @dataclass(frozen=True, slots=True)
 class JsonFormat:
-    """A JSON object, as text with sorted keys, whose strings contain Envoy's operators.
+    """A JSON object, as text with sorted keys; strings contain Envoy's operators.
 
-    Values are escaped.
+    Values are escaped. For example: `{"code": "%RESPONSE_CODE%"}`.
     """
 
     text: str
@@ -61,8 +61,7 @@ class LogExport:
 class AccessLog:
     """Destinations and format of access logs; a format of None is the proxy's own.
 
-    `file` is a path on the proxy's machine, empty for none. Without any of the three destinations nothing is
-    logged.
+    `file` is a path on the proxy's machine, or empty. Without any of the three destinations logs are off.
     """
 
     format: LogFormat | None = None
@@ -77,8 +76,8 @@ class Telemetry:
     """policy.openservicemesh.io Telemetry: telemetry of the proxies of a namespace, or of some workloads.
 
     `selector` are the labels of these workloads, empty for the whole namespace. `access_log` and `sampling`,
-    a percentage of traced requests, are None if the object does not set them. `created` is
-    `metadata.creationTimestamp` as written, empty if there is none; it decides precedence.
+    a percentage of traced requests, are None if missing in the object. `created` is
+    `metadata.creationTimestamp` as written, or empty; the age decides precedence.
     """
 
     key: PolicyKey

@@ -14,7 +14,7 @@ from meshwright.mesh.service import ServiceKey
 class OutlierDetectionOverride:
     """Settings of OutlierDetection for one service; None keeps the mesh's setting.
 
-    Without failures no endpoint is ejected.
+    Zero `failures` turn the ejection off.
     """
 
     failures: int | None = None
@@ -27,6 +27,7 @@ class OutlierDetectionOverride:
 
         Without settings of the mesh, missing ones have their defaults.
         """
+        # An override can also turn the ejection on, with the defaults for its other settings.
         base = mesh or OutlierDetection()
         found = replace(
             base,
@@ -39,12 +40,12 @@ class OutlierDetectionOverride:
 
 
 class BalancingAlgorithm(enum.StrEnum):
-    """Algorithm that selects one of the available endpoints; all respect weights.
+    """Algorithm to select one of the available endpoints; all respect weights.
 
     - ROUND_ROBIN: one after the other.
     - LEAST_REQUEST: of two random ones, the one with fewer active requests.
     - RANDOM: any.
-    - CONSISTENT_HASH: the same one for the same key; few keys move when endpoints come and go.
+    - CONSISTENT_HASH: the same one for the same key; few keys move when endpoints change.
     """
 
     ROUND_ROBIN = "RoundRobin"
@@ -54,7 +55,7 @@ class BalancingAlgorithm(enum.StrEnum):
 
 
 class KeyKind(enum.StrEnum):
-    """Part of a request that contains the key."""
+    """Part of a request with the key."""
 
     HEADER = "header"
     COOKIE = "cookie"
@@ -65,8 +66,8 @@ class KeyKind(enum.StrEnum):
 class HashKey:
     """Key in a request: a header, a cookie or a query parameter, by name.
 
-    A missing cookie is set at the client for `ttl`, zero for a session cookie, with `path`; None does not set
-    it. Without a key any endpoint is selected.
+    A missing cookie is set at the client for `ttl`, zero for a session cookie, with `path`; with None the
+    cookie is never set. Without a key any endpoint is selected.
     """
 
     kind: KeyKind
@@ -93,8 +94,8 @@ class HealthCheck:
 
     - `grpc`: service name in the gRPC check, empty for the whole server.
     - `well`: ranges (first and last) of the status of a good answer, which must arrive within `timeout`.
-    - `unhealthy`: number of bad checks in a row after which a good endpoint is not called any more.
-    - `healthy`: number of good checks after which it is called again.
+    - `unhealthy`: number of bad checks in a row until a good endpoint gets no calls.
+    - `healthy`: number of good checks until the endpoint gets calls again.
     """
 
     path: str | None
@@ -129,7 +130,10 @@ class LocalityPreference:
 
 
 def prefix(locality: str, within: LocalityScope) -> str:
-    """Return the common part of near localities: `region`, or `region/zone`; empty if it is not known."""
+    """Return the common part of near localities: `region`, or `region/zone`; empty if unknown.
+
+    For example, `eu/eu-1` for `eu/eu-1/rack-7` within a zone.
+    """
     region, _, rest = locality.partition("/")
     zone = rest.partition("/")[0]
     match within:
@@ -143,9 +147,9 @@ def prefix(locality: str, within: LocalityScope) -> str:
 class UpstreamPolicy:
     """policy.meshwright.dev UpstreamPolicy: calls to the endpoints of `service`.
 
-    `ejecting` is None if the object does not set it; without `checking` there are no health checks; without
-    `nearest` the locality does not matter. `created` is `metadata.creationTimestamp` as written, empty if
-    there is none; it decides precedence.
+    `ejecting` is None if missing in the object; without `checking` health checks are off; without `nearest`
+    the locality does not matter. `created` is `metadata.creationTimestamp` as written, or empty; the age
+    decides precedence.
     """
 
     key: PolicyKey

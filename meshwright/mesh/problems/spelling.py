@@ -15,17 +15,21 @@ COMPARED: Final = 200
 
 
 def nearest(word: str, known: Iterable[str], least: float = LIKE) -> str | None:
-    """Return the known word that is most similar, or None if none is similar enough (see `alike`)."""
+    """Return the most similar known word, or None without a similar one (see `alike`).
+
+    For example, `cart` for `crat`.
+    """
     return next(iter(alike(word, known, 1, least)), None)
 
 
 def alike(word: str, known: Iterable[str], most: int, least: float = LIKE) -> tuple[str, ...]:
     """Return at most `most` known words with a similarity of `least`, ignoring case; the best first.
 
-    Words of equal similarity are in alphabetical order. If there are more than COMPARED, only those with the
+    Words of equal similarity are in alphabetical order. Of more than COMPARED words only the ones with the
     most similar beginning are compared.
     """
     asked = word[:LONGEST_NAME].lower()  # longer texts are not typing errors, and cost time
+    # Backwards, so of names that differ in case only the first in order remains.
     by_folded = {each.lower(): each for each in sorted(known, reverse=True)}
     near = _beginning_like(asked, sorted(by_folded))
     return tuple(by_folded[each] for each in get_close_matches(asked, near, most, least))

@@ -16,7 +16,7 @@ MOST: Final = 200
 
 
 class Tally:
-    """Counter of problems by kind; it admits the first MOST of each kind."""
+    """Counter of problems by kind, for keeping the first MOST of each kind."""
 
     __slots__ = ("_counts", "_kept")
 
@@ -25,7 +25,7 @@ class Tally:
         self._kept: Counter[tuple[str, Severity]] = Counter()
 
     def admits(self, code: str, severity: Severity, more: int = 0) -> bool:
-        """Count a problem, and `more` of its kind that were not even created; return whether to keep it."""
+        """Count a problem, and `more` of the kind without a value; return whether to keep the problem."""
         kind = (code, severity)
         self._counts[kind] += 1 + more
         if self._kept[kind] == MOST:
@@ -34,9 +34,9 @@ class Tally:
         return True
 
     def rest(self, origin: Origin, key: ObjectKey | None, where: str) -> Problems:
-        """Return a problem for each kind with dropped problems, which says how many were dropped.
+        """Return a problem with the number of dropped ones for each kind.
 
-        `where` is the place that they have in common, such as `in this document`.
+        `where` is their common place, for example `in this document`.
         """
         left = {kind: count - self._kept[kind] for kind, count in self._counts.items()}
         return tuple(
@@ -62,5 +62,6 @@ def bounded(problems: Problems, where: str) -> Problems:
     tally = Tally()
     kept = tuple(each for each in problems if tally.admits(each.code, each.severity))
     first = problems[0]
+    # The count of dropped problems belongs to an object only if all of them do.
     key = first.key if all(each.key == first.key for each in problems) else None
     return (*kept, *tally.rest(first.origin, key, where))

@@ -1,4 +1,4 @@
-r"""Text of others as a terminal may show it: nothing in it moves the cursor, or looks like another line.
+r"""Foreign text in a form safe for a terminal, without moving the cursor or faking another line.
 
 Names of files and objects, messages of proxies, paths of requests and answers of servers can hold any
 character. A terminal takes some of them for commands (ESC, and the C1 controls such as U+009B), and shows
@@ -8,14 +8,14 @@ text in another order after others (U+202E). Each of these is shown as an escape
 
 
 def printable(text: str) -> str:
-    """Return text in which every character that is not printable is escaped, but for newlines."""
+    """Return text with every unprintable character escaped, except newlines."""
     if text.replace("\n", "").isprintable():
         return text
     return "\n".join(map(on_one_line, text.split("\n")))
 
 
 def on_one_line(text: str) -> str:
-    """Return text in which every character that is not printable is escaped, newlines among them."""
+    """Return text with every unprintable character escaped, including newlines."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else _escaped(each) for each in text)

@@ -7,16 +7,16 @@ from typing import Final, TypeVar
 from meshwright.mesh.terminal.printable import printable
 
 _STYLE: Final = re.compile(r"(\x1b\[[?\d;]*[A-Za-z]|\r)")
-"""Control sequences that rich writes: colours, and cursor movements for tables that are redrawn."""
+"""Control sequences written by rich: colours, and cursor movements for redrawing tables."""
 
 _Stream = TypeVar("_Stream")
 
 
 class ScreenedStream(io.TextIOWrapper):
-    """A text stream that escapes all control characters except newlines."""
+    """A text stream with all control characters escaped, except newlines."""
 
     def write(self, text: str, /) -> int:
-        """Write text; return the number of its characters."""
+        """Write text; return the number of characters."""
         super().write(printable(text))
         return len(text)
 
@@ -28,7 +28,7 @@ class ScreenedStream(io.TextIOWrapper):
 
     @property
     def rich_proxied_file(self) -> "_StyledStream":
-        """The same stream, under the name by which rich looks for it."""
+        """The same stream, under the name expected by rich."""
         return _StyledStream(self)
 
 
@@ -44,11 +44,11 @@ class _StyledStream:
         return self._stream.write_styled(text)
 
     def flush(self) -> None:
-        """Write what is buffered."""
+        """Write the buffered text."""
         self._stream.flush()
 
     def isatty(self) -> bool:
-        """Return whether it is a terminal."""
+        """Return whether the stream is a terminal."""
         return self._stream.isatty()
 
     def fileno(self) -> int:
@@ -57,6 +57,6 @@ class _StyledStream:
 
 
 def styled(stream: _Stream) -> _Stream:
-    """Return a stream that accepts colours, if the given one escapes them; otherwise the same stream."""
+    """Return a stream for colours, if the given one escapes them; otherwise the same stream."""
     found: _Stream = getattr(stream, "rich_proxied_file", stream)
     return found

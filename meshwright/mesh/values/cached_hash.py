@@ -34,6 +34,7 @@ H = TypeVar("H", bound=CachedHash)
 
 def hashed_once(of: type[H]) -> type[H]:
     """Make the instances of a frozen dataclass compute their hash only once."""
+    # The generated method of the dataclass, which hashes all fields.
     computed: Callable[[Any], int] = of.__hash__
 
     def __hash__(self: H) -> int:  # noqa: N807 - it becomes that method

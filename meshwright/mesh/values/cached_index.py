@@ -1,4 +1,4 @@
-"""Values that are often searched by a key: their index is built only once."""
+"""Values often searched by a key, with an index built only once."""
 
 from typing import Any
 

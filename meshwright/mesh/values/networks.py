@@ -20,6 +20,7 @@ class NetworkSet:
         self._first: dict[int, list[int]] = {4: [], 6: []}
         self._last: dict[int, list[int]] = {4: [], 6: []}
         for version, first, last in sorted(map(_bounds, set(networks)), key=_widest_first):
+            # Widest first at each begin, so a network inside an earlier one ends before it, and is dropped.
             if not self._last[version] or first > self._last[version][-1]:
                 self._first[version].append(first)
                 self._last[version].append(last)

@@ -35,6 +35,8 @@ class Picture(Mapping[K, V], Generic[K, V]):
         self._above: dict[K, V] = {}
         self._length = len(self._table)
         self._steps: tuple[tuple[object, tuple[K, ...]], ...] = ()
+        # Steps name a picture by this mark and not by the picture itself, which would keep every predecessor
+        # alive.
         self._mark = object()
         self._sorted: tuple[K, ...] | None = None
 
@@ -46,7 +48,8 @@ class Picture(Mapping[K, V], Generic[K, V]):
     def changed(self, edits: Mapping[K, V | None]) -> Self:
         """Return the picture with these edits, None for a deletion; itself if nothing changes.
 
-        A value that equals the existing one does not replace it.
+        A value equal to the existing one does not replace the existing one. For example, `Picture({"a":
+        1}).changed({"a": None, "b": 2})` is `{"b": 2}`.
         """
         if not self._length:  # a first picture has no predecessor to share
             first = type(self)({key: value for key, value in edits.items() if value is not None})
@@ -57,6 +60,8 @@ class Picture(Mapping[K, V], Generic[K, V]):
         after = type(self)()
         layer = {key: _ABSENT if value is None else value for key, value in edits.items()}
         after._above, after._table = {**self._above, **layer}, self._table
+        # A larger layer costs each change more, a smaller one makes copies of the table more frequent: the
+        # square root balances both.
         if len(after._above) ** 2 > len(self._table):
             after._table, after._above = _flat(self._table, after._above), {}
         # A change of most keys is not remembered, because comparing everything costs no more.
@@ -76,6 +81,7 @@ class Picture(Mapping[K, V], Generic[K, V]):
         keys = self._keys_since(before)
         found: dict[K, V | None] = {}
         for key in dict.fromkeys(itertools.chain(self._held(), before._held())) if keys is None else keys:
+            # A key may have been changed and changed back, so the values are compared once more.
             value, was = self.get(key), before.get(key)
             if value is not was and value != was:
                 found[key] = value
