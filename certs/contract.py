@@ -86,8 +86,8 @@ class CertificateRequest:
     """A certificate to sign.
 
     The applicant is entitled to `names` and `usage`, and they take precedence. The names in the PKCS#10
-    request of `possession` are only for issuers with a CSR as their only input. Times are whole seconds with
-    a time zone.
+    request of `possession` are only for issuers that read nothing but a CSR. Times are whole seconds with a
+    time zone.
     """
 
     usage: Usage
@@ -139,14 +139,14 @@ class Authority(Issuer, Protocol):
 
     @property
     def leaving(self) -> str:
-        """Return the fingerprint of the root to be replaced next; without a change, of the signing one."""
+        """Return the fingerprint of the root to be replaced next; without a change, the signing root."""
 
     @property
     def not_after(self) -> datetime:
         """Return the end of the signing CA, which limits every certificate."""
 
     def trusts(self, signer: str) -> bool:
-        """Return whether certificates of a signer are valid now; after its retirement a root's are not."""
+        """Return whether certificates of a signer are valid now; False for a retired root."""
 
     def signer_of(self, chain_pem: bytes) -> str:
         """Return the fingerprint of the signer of a certificate; empty for foreign certificates."""

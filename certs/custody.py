@@ -55,7 +55,7 @@ _log = structlog.get_logger("certs.opening")
 class FirstProxy:
     """The serial of the first proxy certificate of a CA, stored beside the CA to identify the ledger.
 
-    If the storing fails now, the next issuance or the next start tries again.
+    If it cannot be stored now, the next issuance or the next start tries again.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -82,7 +82,7 @@ class FirstProxy:
 
 @dataclass(frozen=True, slots=True)
 class AuthorityWithLedger:
-    """A CA with the ledger and the mark connecting both; `made` is True for a new CA.
+    """A CA with its ledger, and the mark that connects both; `made` is True for a new CA.
 
     `seal` encrypts stored private keys. `rebuilding` is set while a lost ledger is being rebuilt; then all
     proxies are refused.
@@ -186,8 +186,8 @@ def rebuilt(state: Path) -> int:
     """Make the confirmed certificates the ledger; return their number.
 
     The server must be stopped, and the caller must hold the lock. The rest of the lost ledger is moved aside.
-    At every moment the directory has a ledger matching the CA, or a ledger known to be lost. Raises
-    RequestError without any confirmed certificate, and StateError.
+    At every moment the directory has a ledger that matches the CA, or a ledger known to be lost. Raises
+    RequestError if no certificate is confirmed, and StateError.
     """
     ledger_path, kept_path = state / LEDGER_FILE, state / REBUILDING_FILE
     if not _has_content(kept_path):
@@ -213,7 +213,7 @@ def rebuilt(state: Path) -> int:
 def _lost(
     state: Path, ledger_path: Path, first: FirstProxy, whose: OpenedAuthority | None, seal: Seal
 ) -> Loss | None:
-    """Return the loss, from existing files only; creates nothing."""
+    """Return the loss, judged by the existing files; creates no file."""
     signer = None if whose is None else whose.authority.fingerprint
     marked, shown = first.read(), _shown(state, seal)
     if not _has_content(ledger_path):

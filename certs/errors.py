@@ -1,4 +1,4 @@
-"""Errors of certificates, by the side able to repair them.
+"""Errors of certificates, by the side that can repair them.
 
     CertificateError
     ├── StateError          this machine: the state directory, a file in it, the ledger

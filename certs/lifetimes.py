@@ -46,8 +46,8 @@ class ProxyTerms:
 def term_shown(not_before: datetime, not_after: datetime, usual: timedelta) -> timedelta | None:
     """Return the probably requested validity of a certificate without a record.
 
-    Only a life of whole days other than `usual` is returned, because the signer has shortened any other life.
-    For example: 30 days and 60 s of back-dating give 30 days.
+    The result is a life of whole days other than `usual`, else None, because any other life was shortened by
+    the signer. For example: 30 days and 60 s of back-dating give 30 days.
     """
     life = not_after - not_before
     days = timedelta(days=life // timedelta(days=1))

@@ -1,8 +1,11 @@
 """Access by one TrafficTarget on one port: the table of rules and protocols.
 
-| rules of the target | HTTP port | TCP port | |---|---|---| | HTTPRouteGroup only | matching requests |
-nothing | | TCPRoute only | every request, on the TCPRoute's ports | the TCPRoute's ports | | both | matching
-requests, on the TCPRoute's ports | the TCPRoute's ports | | none | nothing | nothing |
+| rules of the target | HTTP port | TCP port |
+|---|---|---|
+| HTTPRouteGroup only | matching requests | nothing |
+| TCPRoute only | every request, on the TCPRoute's ports | the TCPRoute's ports |
+| both | matching requests, on the TCPRoute's ports | the TCPRoute's ports |
+| none | nothing | nothing |
 
 A TCPRoute without ports covers all ports. Ports are those of the workload (target ports of a service). A rule
 with a missing object is refused but keeps the place in the table, so a target with HTTP rules never becomes

@@ -58,9 +58,9 @@ def above(
 
     Raises ValueError, with a sentence about the faulty certificate, if verifiers would not accept the chain.
     Checked are signatures, names, validity, key types, the CA flag and path lengths (RFC 5280, 6.1),
-    unsupported critical extensions (4.2), and an extended key usage excluding TLS clients or servers below.
-    With `signs_proxies` the chain must not have name constraints, because proxy certificates do not have
-    alternative names.
+    unsupported critical extensions (4.2), and an extended key usage that would exclude TLS clients or servers
+    below. With `signs_proxies` the chain must not have name constraints, because proxy certificates do not
+    have alternative names.
     """
     _check(signer, 0, now)
     path, between = [signer], list(others)
@@ -94,7 +94,7 @@ def above(
 
 
 def _check(certificate: x509.Certificate, below: int, now: datetime) -> None:
-    """Raise ValueError unless the certificate is of a valid CA, with room for this many CAs below."""
+    """Raise ValueError unless the certificate is a valid CA that may have `below` CAs below it."""
     try:
         constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
         usage = certificate.extensions.get_extension_for_class(x509.KeyUsage).value

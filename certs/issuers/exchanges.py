@@ -1,4 +1,4 @@
-"""HTTP requests with a certain end: an answer, the time limit, or the stop of the server.
+"""HTTP requests that always end: with an answer, at the time limit, or when the server stops.
 
 A socket timeout applies to each read separately, and not to name resolution. Therefore each request runs in a
 separate thread, and the caller waits up to the limit. An abandoned connection is cut, and the daemon thread

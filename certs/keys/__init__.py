@@ -6,5 +6,6 @@ Every other part of `certs` uses these values. The package never writes a file, 
 - `bundle`: sets of roots, comparable by their bytes.
 - `material`: certificates and `PrivateKey`, with bytes hidden from printing.
 - `profile`, `serial`: names, usages and serials of our certificates.
-- `signing_request`, `proof_of_possession`: proofs of possession of the private key. Continue with `pair`.
+- `signing_request`, `proof_of_possession`: proofs of possession of the private key.
+Continue with `pair`.
 """

@@ -1,4 +1,4 @@
-"""Certificates as values, with private keys hidden from printing."""
+"""Certificates as values; private keys are hidden from everything that prints."""
 
 import hmac
 from dataclasses import dataclass, field
@@ -82,7 +82,7 @@ class ProxyCertificate:
 
 @dataclass(frozen=True, slots=True)
 class SignedProxy:
-    """Certificate of a proxy with a key made by the agent, where the key stays."""
+    """Certificate of a proxy; the key was made by the proxy's agent, and never leaves the agent."""
 
     name: ProxyName
     serial: str

@@ -1,4 +1,4 @@
-"""Certificates in texts from others, parsed completely so later code is safe from parsing errors."""
+"""Certificates in texts from others, parsed completely, so later code meets no parsing errors."""
 
 from collections.abc import Iterable
 from typing import Final

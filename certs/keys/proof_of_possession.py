@@ -1,4 +1,4 @@
-"""Proofs of the requester's possession of the private key."""
+"""Proofs that a requester has the private key."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -36,7 +36,7 @@ class SignedRequest:
 
 
 class OwnKey:
-    """A key made in this process, without need of a proof for an issuer in the same process.
+    """A key made in this process; an issuer in the same process needs no proof.
 
     Signing and verifying a request would add half of the cost of a certificate.
     """

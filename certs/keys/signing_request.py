@@ -1,4 +1,4 @@
-"""Signing requests (PKCS#10) of strangers: a public key, and the proof of possession of the private one.
+"""Signing requests (PKCS#10) of strangers: a public key, and the proof that they have the private one.
 
 Names, extensions and attributes of a request are ignored, because the identity is decided elsewhere. Our own
 requests, for keys made by an agent, are without names.

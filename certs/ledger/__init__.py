@@ -8,7 +8,7 @@ stream is checked against the ledger. The package never stores a private key.
 - `entry`, `progress`: one certificate as a value, and the progress of a proxy by all its certificates.
 - `sqlite`: the ledger in one file, with `file` (schema), `rows` (SQL), `cache` (entries read before),
   `pending_entries` (stamps not written yet) and `mark` (detects an older ledger put back).
-- `rebuilding`: the stand-in for a lost ledger. The look-up runs on the event loop, so waiting for a disk or
-  for the lock of another process is not allowed. Stamps are therefore remembered first and written later.
-  Continue with `contract`.
+- `rebuilding`: the stand-in for a lost ledger.
+The look-up runs on the event loop, so waiting for a disk or for the lock of another process is not allowed.
+Stamps are therefore remembered first and written later. Continue with `contract`.
 """

@@ -1,6 +1,6 @@
 """Cache of the ledger's entries, checked against SQLite's file change counter.
 
-SQLite counts in the file's header every transaction with a change of the file, of any process (file format,
+SQLite counts in the file's header every transaction that changed the file, of any process (file format,
 section 1.3.8). The counter is read without a lock and shows whether another process has written since.
 Unchanged entries are therefore returned without an SQL statement. For example, after a command has revoked a
 certificate, the server notices the higher counter at the next look-up.

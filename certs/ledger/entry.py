@@ -1,4 +1,4 @@
-"""One proxy certificate in a ledger with the possible stamps. A pure module."""
+"""One proxy certificate in a ledger, and the stamps that it can get. A pure module."""
 
 import enum
 import hashlib
@@ -55,7 +55,7 @@ def one_line(words: str) -> str:
 
 
 def proof_line(shown: str) -> str:
-    """Return a joining proof's id in stored form: one line, still unique.
+    """Return the id of a proof in its stored form: one line that is still unique.
 
     A changed or cut text ends with a digest of the original.
     """
@@ -142,14 +142,14 @@ class LedgerEntry:
     def in_force(self, now: datetime) -> bool:
         """Return whether the holder is admitted.
 
-        Refused are revoked, expired and too long unclaimed certificates.
+        Certificates that are revoked, expired, or unclaimed for too long are refused.
         """
         return self.revoked_at is None and now <= self.not_after and not self.unclaimed_too_long(now)
 
     def takes(self, stamp: Stamp, now: datetime) -> bool:
         """Return whether a stamp must be set now.
 
-        SEEN is set again and again, others only once, and all only before the revocation.
+        SEEN may be set again, any other stamp only once, and none after the revocation.
         """
         if self.revoked_at is not None:
             return False

@@ -1,4 +1,4 @@
-"""High-water mark of revocations, in a file beside the ledger: detects an older ledger put back.
+"""High-water mark of revocations, in a file beside the ledger, to detect an older ledger that was put back.
 
 The number of revoked certificates in the ledger never falls, because rows are kept for good. The mark is the
 highest number ever. The mark is not part of a backup: a ledger with fewer revocations than the mark has lost

@@ -1,4 +1,4 @@
-"""Stamps with effect before they are written, and their way into the ledger's file."""
+"""Stamps that count before they are written, and their way into the ledger's file."""
 
 import sqlite3
 import threading

@@ -52,7 +52,7 @@ def _is_revoked(entries: Iterable[LedgerEntry]) -> bool:
 
 
 def _lasts(entries: Iterable[LedgerEntry], reached: Callable[[LedgerEntry], bool]) -> bool:
-    """Return whether there was always a certificate in force since one with `reached` state."""
+    """Return whether there was always a certificate in force since one that `reached` the state."""
     known = list(entries)
     until = max((_end(entry) for entry in known if reached(entry)), default=None)
     if until is None:

@@ -1,7 +1,7 @@
 """Replacement of a lost ledger: refuses every proxy, and collects the certificates shown by proxies.
 
-Such a certificate is signed by our root, so belongs to a proxy. A revocation would be lost, so an
-administrator confirms each certificate.
+Such a certificate is signed by our root, so it belongs to a proxy. Whether it was revoked is not known any
+more, so an administrator confirms each certificate.
 """
 
 import threading
@@ -43,7 +43,7 @@ class Candidate:
 
 
 class RebuildingLedger:
-    """Ledger during the rebuild, without entries and without recording any. Thread-safe.
+    """Ledger during the rebuild: it has no entries, and records none. Thread-safe.
 
     Confirmed entries are written to `kept`, which becomes the ledger afterwards. `signer_of` returns the
     fingerprint of a certificate's signing root. A certificate with another lifetime than `usual` keeps the

@@ -8,6 +8,7 @@ ready.
   parties that block the next stage.
 - `rotation_file`: the folders and `rotation.json`, recovered after a crash.
 - `authority`, `succeeding_authority`: the Authority during the change.
-- `declared_roots`, `secrets`: roots declared by MeshRootCertificate objects. The package never asks a proxy:
-  the roots trusted by proxies and the certificates presented by them are arguments.
+- `declared_roots`, `secrets`: roots declared by MeshRootCertificate objects.
+The package never asks a proxy: the roots trusted by proxies and the certificates presented by them are
+arguments.
 """

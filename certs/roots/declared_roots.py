@@ -95,7 +95,7 @@ def state_of(root: Fingerprint | None, rotation: Rotation | None, signer: Finger
 
 
 def _begun(signer: Fingerprint, declared: Declared) -> DeclaredRoot | None:
-    """Return the root to change to; with a signing root that may not sign, another one that may."""
+    """Return the root to change to; if the signing root may not sign, one that may."""
     others = [root for root in declared if root.fingerprint != signer]
     if not _signs(declared, signer):
         others = [root for root in others if root.signs]

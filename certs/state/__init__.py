@@ -7,6 +7,6 @@ must survive a crash at any moment, a full disk and other users of the machine.
 - `privacy`: checks for access of other users to the files.
 - `sealing`, `sealed_state`: encryption of the private keys with a passphrase.
 - `stored_pair`, `pair_files`: certificates with keys, kept across restarts, for example in
-  `services/shop/cart/certificate.pem`. The content of certificates is decided elsewhere. Continue with
-  `files`.
+  `services/shop/cart/certificate.pem`.
+The package never decides what a certificate contains. Continue with `files`.
 """

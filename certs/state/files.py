@@ -38,8 +38,8 @@ def make_private(path: Path) -> None:
     """Do what `private_directory` does, but raise OSError unchanged.
 
     The mode does not depend on the umask, because a umask with fewer rights for the owner would make the
-    directory unusable. An existing empty directory of ours becomes 0700 too, because only private content
-    follows. Symbolic links of other users are not followed (`certs.state.links`).
+    directory unusable. An existing empty directory of ours becomes 0700 too, because nothing in it can be
+    read yet. Symbolic links of other users are not followed (`certs.state.links`).
     """
     try:
         _make(path)

@@ -1,7 +1,8 @@
 """Open files and directories without following symbolic links of other users.
 
-Below another user's folder, a process of root would otherwise open, empty or chmod any target of this user's
-links. A link of root or of the caller is followed, because an administrator has made the link.
+Otherwise a process of root that opens a path below another user's folder would open, empty or chmod whatever
+this user's links lead to. A link of root or of the caller is followed, because an administrator has made the
+link.
 
 Every path is resolved one name at a time, from a descriptor of the folder before, so names cannot be
 exchanged between the check and the use. Every function raises OSError.
@@ -84,9 +85,9 @@ def listed(at: int) -> Iterator[int]:
 def open_file(name: str, at: int, mode: int = 0o600, *, any_owner: bool = False) -> int:
     """Open a regular file in the directory `at` for reading and writing; return its descriptor.
 
-    A missing file is made with `mode`, whatever the umask. An existing file is not truncated. Allowed owners
-    are the caller, root and the directory's owner, or all with `any_owner`. A file with a second name is
-    refused too, unless only the owner can have made the second name.
+    A missing file is made with `mode`, whatever the umask. An existing file is not truncated. The file must
+    belong to the caller, root or the directory's owner, unless `any_owner`. A file with a second name is
+    refused, unless only the owner can have made the second name.
     """
     try:
         # O_EXCL shows for certain who made the file: fchmod must never change the mode of an existing file.

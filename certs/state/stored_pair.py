@@ -158,7 +158,7 @@ def kept_pair(
 
 
 def misfit(pair: Pair, usage: Usage, names: Names, bundle_pem: bytes) -> str:
-    """Return why a pair is unfit for this purpose, whatever the time; empty if fit.
+    """Return why a pair cannot be used for this purpose, whatever the time; empty if it can.
 
     The common name is not compared, because verifiers of the stored kinds ignore this name. The kind of key
     is not compared either: a new setting applies only to the next pair.

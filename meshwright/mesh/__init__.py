@@ -8,7 +8,7 @@ comparable and hashable, so changes are found by comparison, and threads share v
 - `config`, `long_lived`: settings for the whole mesh.
 - `kinds`, `objects`, `origins`: the objects behind the values, and the places where they were read.
 - `problems`: mistakes in objects, for the people able to correct them.
-- `values`, `terminal`: containers with fast comparison, and text made safe for a terminal. The package
-  depends on the standard library alone, and never reads a file, knows a proxy or a protocol, or imports
-  another package of ours. Continue with `service` and `workload`.
+- `values`, `terminal`: containers with fast comparison, and text made safe for a terminal.
+The package depends on the standard library alone, and never reads a file, knows a proxy or a protocol, or
+imports another package of ours. Continue with `service` and `workload`.
 """

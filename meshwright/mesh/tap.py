@@ -40,7 +40,8 @@ class TappedRequest:
     - `status`: HTTP status, 0 without an answer; `grpc_status` is None unless the call was gRPC.
     - `flags`: Envoy's response flags, by the names in the access log service, for example
       `NO_HEALTHY_UPSTREAM`.
-    - `policy`: admitting object, or empty. Sizes are sizes of bodies, in bytes.
+    - `policy`: admitting object, or empty.
+    Sizes are sizes of bodies, in bytes.
     """
 
     at: datetime

@@ -2,10 +2,12 @@
 
 For one port and one identity Egresses unite, each with separate hosts, ranges and matches.
 
-| protocol | allowed | target | |---|---|---| | tcp, tcp-server-first | every connection to the ranges |
-original destination | | https | TLS for one of the hosts, in the ranges | original destination | | http
-without ranges | requests for the hosts | the host, by DNS | | http with ranges | requests for the hosts, in
-the ranges | original destination |
+| protocol | allowed | target |
+|---|---|---|
+| tcp, tcp-server-first | every connection to the ranges | original destination |
+| https | TLS for one of the hosts, in the ranges | original destination |
+| http without ranges | requests for the hosts | the host, by DNS |
+| http with ranges | requests for the hosts, in the ranges | original destination |
 
 Without hosts, https allows every name, and http every host in the ranges. A Host header can name any host,
 whatever the called address is. A request therefore goes only to the address in DNS, or to ranges of the

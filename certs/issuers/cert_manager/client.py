@@ -164,7 +164,7 @@ class CertificateRequestClient:
                             raise Nonsense(f"a watch of {REQUESTS} sent an event of another type")
 
     async def _remove_unheard(self, document: Raw) -> None:
-        """Remove a request after an unconfirmed creation; found by the CSR."""
+        """Remove a request whose creation was not confirmed; the request is found by its CSR."""
         for _ in range(_LOOKS):
             try:
                 async with asyncio.timeout(_REMOVING_SECONDS):
@@ -220,7 +220,7 @@ def _unasked(error: KubeError) -> IssuerError:
 def _name(raw: Raw) -> str:
     """Return an object's name.
 
-    Raises IssuerError without a name, because the removal would remove all objects.
+    Raises IssuerError without a name, because a removal without a name would remove all objects.
     """
     if not isinstance(found := _metadata(raw).get("name"), str) or not found:
         raise IssuerError(f"unexpected response of the API server: an object of {REQUESTS} has no name")

@@ -101,8 +101,7 @@ def unfit(issuer: Raw) -> str:
 def ends(signed: SignedCertificate, roots: TrustBundle, now: datetime) -> datetime:
     """Return the end of the path from a certificate to a root: the earliest end of all CAs on the path.
 
-    Raises ValueError without a path, or for a path through an expired certificate or a certificate of another
-    kind than a CA.
+    Raises ValueError if there is no path, or if a certificate on the path has expired or is not a CA.
     """
     trusted = sorted(certificates_in(roots.pem), key=lambda each: each.not_valid_after_utc, reverse=True)
     signers = [*signed.chain[1:], *(each for each in trusted if signed_by(signed.leaf, each))]

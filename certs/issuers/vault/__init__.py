@@ -5,6 +5,7 @@ unreachable, and tokens end; the modules separate these concerns.
 - `http`: calls to the HTTP API, with errors free of secrets.
 - `login`: a token, an AppRole or a Kubernetes ServiceAccount, renewed before the token ends.
 - `responses`: parsing of answers.
-- `issuer`: the Issuer itself. Start here. The package never sends a private key. Calls block, so callers run
-  them in threads and never on the event loop.
+- `issuer`: the Issuer itself. Start here.
+The package never sends a private key. Calls block, so callers run them in threads and never on the event
+loop.
 """

@@ -4,5 +4,5 @@ A change recomputes only the resources concerned, and the result does not depend
 next: `group_snapshots` (which groups are computed), `rendering` (how the resources of a group are made),
 `consistency` (how they become a snapshot).
 
-The loop (`meshwright.delivery.loop`) decides when to compute.
+The package never decides when to compute: the loop (`meshwright.delivery.loop`) does.
 """

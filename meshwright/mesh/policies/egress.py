@@ -48,8 +48,8 @@ class Egress:
     - `networks`: networks of either family; unless empty, the destination must be in one.
     - `route_groups`: HTTPRouteGroups of the namespace; a request must match any of their matches. Empty for
       all.
-    - `limits`: UpstreamTrafficSetting of the namespace, for calls to the host of this setting. All sequences
-      are sorted.
+    - `limits`: UpstreamTrafficSetting of the namespace, for calls to the host of this setting.
+    All sequences are sorted.
     """
 
     key: PolicyKey

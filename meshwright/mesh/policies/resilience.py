@@ -12,8 +12,8 @@ class RetryOn(enum.StrEnum):
     - CONNECT_FAILURE: the connection failed.
     - REFUSED_STREAM: HTTP/2 error for an unprocessed request (RFC 9113, section 8.7).
     - RESET_BEFORE_REQUEST: the connection ended before the first byte of the request.
-    - UNDELIVERED: the callee's proxy could not connect to the application. An application never sees the
-      request in these cases.
+    - UNDELIVERED: the callee's proxy could not connect to the application.
+    An application never sees the request in these cases.
     """
 
     CONNECT_FAILURE = "connect-failure"

@@ -1,4 +1,4 @@
 """Foreign text made safe for a terminal.
 
-`printable` escapes strings, `screened_stream` whole streams. Callers decide about the content.
+`printable` escapes strings, `screened_stream` whole streams. The package never decides what is shown.
 """

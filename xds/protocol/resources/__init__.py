@@ -2,7 +2,6 @@
 
 A `Resource` is encoded once. A `ResourceSet` holds resources shared by several snapshots, and a `Snapshot`
 joins sets: for example one common to all groups, and one of the group alone. All are immutable and built on
-`Layers`, so the cost of a change depends on the changed entries alone. A snapshot knows the names with a
-difference from the snapshot before, and the references without a resource. The package does not know the
-meaning of a resource.
+`Layers`, so the cost of a change depends on the changed entries alone. A snapshot knows which names differ
+from the snapshot before, and which references lack a resource. The package never interprets a resource.
 """
