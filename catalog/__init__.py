@@ -27,6 +27,6 @@ the right module imports the left one:
     addresses -> unreachable
     inbound, reachable, unreachable -> group_policy
 
-Every result is a function of the view. The package never reads a manifest, keeps a key, waits, or reads a
-clock, and does not know the enforcing kind of proxy.
+Every result is a function of the view. The package never reads a manifest, keeps a key, waits, reads a clock,
+or knows which kind of proxy enforces the policy.
 """

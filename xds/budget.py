@@ -137,7 +137,7 @@ class Share:
         return max(0.0, -self._left / self._rate)
 
     def is_full(self, now: float) -> bool:
-        """Return whether the bucket is full, and thus equal to a new one."""
+        """Return whether the bucket is full, so that a new one would be equal."""
         return self._rate is None or self._left + (now - self._at) * self._rate >= self._burst
 
     def _refill(self, rate: float, now: float) -> None:

@@ -1,4 +1,4 @@
-"""The errors of this package, by the causing side.
+"""The errors of this package, by the side that caused them.
 
 XdsError
  ├── WireError               the client: a request against the protocol (xds.protocol.wire)

@@ -41,14 +41,14 @@ class Authenticator(Protocol):
     """
 
     def authenticate(self, peer: Peer) -> NodeKey:
-        """Return the node of the peer's configuration; raise StreamRefused for an unknown peer."""
+        """Return the node of which the peer gets the configuration; raise StreamRefused if there is none."""
 
     def accept_node(self, node_key: NodeKey, node: Node) -> None:
         """Check the node in a client's first request; raise StreamRefused for a wrong one."""
 
 
 class AnyNode:
-    """An Authenticator with one node key for every client accepted by TLS."""
+    """An Authenticator that maps every client accepted by TLS to one node key."""
 
     def __init__(self, node_key: NodeKey) -> None:
         self._node_key = node_key
@@ -135,7 +135,7 @@ class Observer(Protocol):
 
 
 class NoObserver:
-    """An observer without any effect."""
+    """An observer that ignores every event."""
 
     def handshake(self) -> None:
         """Ignore the event."""

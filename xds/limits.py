@@ -83,8 +83,7 @@ class StreamQuota:
         """Return the seconds until a new stream may begin, or None to turn the stream away.
 
         `streams` is the number of open streams. A stream turned away does not delay others. For example, at
-        100 streams per second, the first ten of simultaneous streams begin at once, and the twentieth waits
-        0.09 s.
+        100 streams per second, ten simultaneous streams begin at once, and a twentieth would wait 0.09 s.
         """
         limits = self._limits
         if limits.streams is not None and streams >= limits.streams:

@@ -1,4 +1,4 @@
-"""Explanations: why a request is allowed or denied, step by step, with the object missing for an admission.
+"""Explanations: why a request is allowed or denied, step by step, and which object would allow it.
 
 The package asks only the oracle and never decides itself, so the explanation always agrees with the decision.
 

@@ -1,4 +1,4 @@
-"""Possible places for the answer to a request, for the search of missing policy and other obstacles."""
+"""Places that would answer a request, for the search of missing policy and other obstacles."""
 
 from dataclasses import dataclass
 
@@ -24,9 +24,9 @@ class BackendReadiness:
 
 
 def answering(view: View, request: Request) -> tuple[BackendReadiness, ...]:
-    """Return the places for the answer: the places callable by the client, or else all possible places.
+    """Return the places that would answer: the places that the client may call, or else all possible places.
 
-    `request` must have the form forwarded by the client's sidecar. Backends without a share and Services
+    `request` must be in the form that the client's sidecar forwards. Backends without a share and Services
     without places are left out.
     """
     service = view.services.get(request.service)

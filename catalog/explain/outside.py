@@ -36,7 +36,7 @@ _MOST: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class OutsideExplanation:
-    """The answer to a call out of the mesh; `missing` are manifests to admit the call."""
+    """The answer to a call out of the mesh; `missing` are manifests that would admit the call."""
 
     client: ServiceIdentity
     where: HostPort

@@ -1,4 +1,4 @@
-"""The least policy for the admission of a request, as manifests."""
+"""The least policy that would allow a request, as manifests."""
 
 from collections.abc import Iterator
 from typing import Final

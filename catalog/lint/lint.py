@@ -1,4 +1,4 @@
-"""A view with the indexes needed only by lint. A server without lint does not pay for these indexes."""
+"""A view with the indexes that only lint needs. A server without lint has no cost for them."""
 
 from typing import Any, Final, Protocol
 

@@ -127,7 +127,7 @@ class Answer(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A possible service for the answer, with the weight and the identities for and against the request.
+    """A service that may answer, with its weight and the identities that admit or refuse the request.
 
     Without identities all are unready, and calls to the service fail.
     """
@@ -205,8 +205,8 @@ def decide(view: View, request: Request, admits: Admits | None = None) -> Decisi
 def places(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple[Place, bool], ...]:
     """Return the possible identities and ports behind a service's port, each with True for HTTP; sorted.
 
-    Endpoints outside the mesh are missing, because mTLS is impossible there. For example: `((Place(shop/cart,
-    8080), True),)`.
+    Endpoints outside the mesh are missing, because mTLS is impossible there. For example: the ServiceAccount
+    `shop/cart` at port 8080, with True.
     """
     is_http = spoken(port, backing(view, key)).is_http
     found = {

@@ -51,7 +51,7 @@ class SidecarSettings:
 
 @dataclass(frozen=True, slots=True)
 class Exclusions:
-    """Traffic of a pod past the proxy; ranges are CIDRs, for example `10.0.0.0/8`.
+    """Traffic of a pod that bypasses its proxy; ranges are CIDRs, for example `10.0.0.0/8`.
 
     If `ranges_included` is not None, only these destinations are proxied. Traffic on `interfaces` bypasses
     the proxy in both directions.
@@ -111,7 +111,7 @@ class MeshConfig:
     service_certificate_validity: timedelta = VALIDITY
     sidecar: SidecarSettings = field(default_factory=SidecarSettings)
     exclusions: Exclusions = field(default_factory=Exclusions)
-    """For every pod with a sidecar injected from then on; running pods stay unchanged."""
+    """For every pod that gets a sidecar from then on; running pods are not changed."""
     authorization: Authorizer | None = None
     tracing: Tracing | None = None
     ingress_gateway: GatewayCertificate | None = None

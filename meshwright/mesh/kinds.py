@@ -1,4 +1,4 @@
-"""Kinds of objects, and kinds read as another.
+"""Kinds of objects, and the kinds that are read as another.
 
 A kind is a name with its API group: other projects may define another Service or TCPRoute.
 """
@@ -71,7 +71,7 @@ UPSTREAM_POLICY: Final = _known("UpstreamPolicy", "policy.meshwright.dev")
 MUTUAL_TLS: Final = _known("MutualTLS", "policy.meshwright.dev")
 EXTERNAL_AUTHORIZATION: Final = _known("ExternalAuthorization", "policy.meshwright.dev")
 
-# Kinds of inputs that are not objects. They are not in `_KNOWN`, so a manifest can never name one.
+# Inputs that are not objects have kinds too, because a wave names each of its causes by a kind.
 ADMISSION: Final = Kind("admission")
 CERTIFICATE: Final = Kind("certificate")
 REJECTION: Final = Kind("rejection")
@@ -81,7 +81,7 @@ TRUST_BUNDLE: Final = Kind("trust bundle")
 """Pseudo-kind without objects: the roots, on which configurations depend too."""
 
 READ_AS: Final[Mapping[Kind, Kind]] = {POD: WORKLOAD, ENDPOINTS: ENDPOINT_SLICE}
-"""Kinds read as another: a Pod is a workload, Endpoints are a slice."""
+"""Kinds that are read as another: a Pod is a workload, Endpoints are a slice."""
 
 FORMS: Final[Mapping[Kind, tuple[Kind, ...]]] = {main: (other, main) for other, main in READ_AS.items()}
 """Kinds in which objects of a kind may be written."""

@@ -1,8 +1,8 @@
 """Cipher suites and curves of TLS 1.2 usable with the key of a certificate.
 
 In TLS 1.2 a cipher suite determines the kind of the server's key, and a certificate with an elliptic-curve
-key needs a peer with an offer of the key's curve. A handshake without a match fails, and every request with
-it. In TLS 1.3 neither depends on the key (RFC 8446, section 4.2.3).
+key needs a peer that offers the key's curve. A handshake without a match fails, and every request with it. In
+TLS 1.3 neither depends on the key (RFC 8446, section 4.2.3).
 """
 
 import enum
@@ -26,7 +26,7 @@ _WITHOUT_ECDSA: Final = {"AES128-SHA256": "AES128-GCM-SHA256"}
 
 
 def fitting_suites(suites: tuple[str, ...], keys: ServiceKeys, minimum: TlsVersion) -> tuple[str, ...]:
-    """Return cipher suites with at least one usable for the keys.
+    """Return cipher suites of which at least one can be used with the keys.
 
     Suites are returned unchanged if one of them is usable, or if empty (the proxy's defaults). Otherwise the
     same ciphers are appended for the kind of the keys, with forward secrecy: `("AES128-SHA",)` becomes

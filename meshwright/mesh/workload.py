@@ -46,7 +46,7 @@ class Capture(enum.StrEnum):
 class Health(enum.StrEnum):
     """Health of a workload, or of an address in a slice, as far as it is known.
 
-    DRAINING will end soon and still answers: such an endpoint is called only without a ready one. UNREADY is
+    DRAINING will end soon and still answers: such an endpoint is called only if no other is ready. UNREADY is
     never called.
     """
 
@@ -131,12 +131,12 @@ class Workload:
 
     @property
     def addresses(self) -> tuple[IpAddress, ...]:
-        """Return all addresses; see `called_at` for the called ones."""
+        """Return all addresses; see `called_at` for the addresses at which the workload is called."""
         return (self.address, *self.other_addresses)
 
     @property
     def called_at(self) -> tuple[IpAddress, ...]:
-        """Return the addresses for calls through the sidecar; all addresses without a sidecar.
+        """Return the addresses at which the sidecar takes calls; all addresses without a sidecar.
 
         In explicit interception the sidecar binds only the first one. Iptables rules for IPv4 do not catch
         calls by IPv6. Without another address, IPv6 is still returned, and calls fail.
@@ -151,12 +151,12 @@ class Workload:
 
     @property
     def sidecar(self) -> SidecarKey | None:
-        """Return the key of the claimed sidecar, or None without one."""
+        """Return the key of the sidecar that the workload claims, or None without one."""
         return None if self.uuid is None else SidecarKey(self.key.namespace, self.uuid)
 
     @property
     def proxy_name(self) -> ProxyName | None:
-        """Return the necessary common name of the sidecar's certificate, or None without a sidecar."""
+        """Return the common name that the sidecar's certificate must have, or None without a sidecar."""
         if self.uuid is None:
             return None
         return ProxyName(self.uuid, self.service, self.key.namespace)
@@ -190,10 +190,10 @@ class PodTemplate:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Endpoint:
-    """An address of one port of a service.
+    """An address at which one port of a service is reached.
 
     - `identity`: identity of the workload at the address; None outside the mesh.
-    - `proxies`: possible sidecars there: one, unless several workloads claim the address.
+    - `proxies`: sidecars that may listen there: one, unless several workloads claim the address.
     - `other_addresses`: further addresses of the same endpoint; a caller uses any reachable one.
     """
 

@@ -1,4 +1,4 @@
-"""Connections of clients: their list, their permitted cost, and their end.
+"""Connections of clients: which exist, how much each may cost, and how to end one.
 
 A client can cost the server something without any call, for example by leaving thousands of handshakes open.
 gRPC lacks an interface to list or end connections. Therefore `sockets` finds the sockets of the listening

@@ -1,4 +1,4 @@
-"""Guard over a server's connections: counts the calls on each, and ends too costly connections."""
+"""Guard over a server's connections: counts the calls on each, and ends connections that cost too much."""
 
 import asyncio
 import contextlib
@@ -56,7 +56,7 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc 
             self._wake.set()
 
     async def watch(self, port: int) -> None:
-        """End too costly connections on the port, until cancelled."""
+        """End connections on the port that cost too much, until cancelled."""
         sockets, spent = AcceptedSockets(port), 0.0
         while True:
             await asyncio.sleep(PAUSE_SECONDS)

@@ -186,7 +186,7 @@ class Connections:
             self._restless[number] = None
 
     def _place(self, known: _KnownConnection) -> None:
-        """Store a just examined connection. A calm one moves to the end of the queue."""
+        """Store a connection after its examination. A calm one moves to the end of the queue."""
         number = known.socket.number
         self._known[number] = known
         self._numbers[known.socket.address] = number
@@ -195,7 +195,7 @@ class Connections:
         (self._calm if self._is_calm(known.socket, known) else self._restless)[number] = None
 
     def _is_calm(self, socket: Socket, known: _KnownConnection) -> bool:
-        """Return whether a connection is certainly within all limits since the last look."""
+        """Return whether a connection cannot have reached a limit since the last look."""
         if known.socket is not socket or known.idle is not None or known.bytes.level > known.bytes.size:
             return False
         use = self._uses.get(socket.address)

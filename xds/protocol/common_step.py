@@ -1,9 +1,9 @@
 """Cache of the common step of many streams when a table of resources changes.
 
 Streams of one group are nearly always in equal states: they hold the same versions, want the same names, and
-have all answers. The first stream computes the step to a new table, and stores the step with the table; every
-other stream in the same state takes over the result. A state is recognised by the identity of the shared
-values, not by the client.
+wait for no answer. The first stream computes the step to a new table, and stores the step with the table;
+every other stream in the same state takes over the result. A state is recognised by the identity of the
+shared values, not by the client.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Renewal of listeners, so clients close connections not permitted by narrower rules.
+"""Renewal of listeners, so that clients close connections that narrower rules no longer permit.
 
 A client applies a new route configuration to the next request. Open requests continue, and an upgraded
 connection (for example a WebSocket) continues as long as both ends want. Only a changed listener makes Envoy
@@ -18,7 +18,7 @@ from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.type_urls import LISTENER, ROUTE, ResourceName
 
 Renewing = Mapping[ResourceName, frozenset[ResourceName]]
-"""Listeners to renew, each with the causing route configurations."""
+"""Listeners to renew, each with the route configurations that cause it."""
 
 SHARED: Final = 64
 """Number of cached results, for the other streams of a group."""

@@ -2,8 +2,8 @@
 
 Requests and snapshots in, responses out.
 
-A stream works without await, clock and transport. The rules of docs/xds-rules.md decide about the content and
-time of responses; the rule numbers are cited at the implementing lines.
+A stream works without await, clock and transport. The rules of docs/xds-rules.md decide what is sent and
+when; their numbers are cited at the lines that implement them.
 
 A push has three steps, so traffic never refers to a resource missing at the client (make before break, O2).
 First come clusters, endpoints and secrets. When the client has acknowledged the clusters, listeners and
@@ -43,7 +43,7 @@ from xds.protocol.wire import DeltaRequest, Nonce, Request, Response
 _MAKE: Final = (CLUSTER, ENDPOINT, SECRET)
 _SWITCH: Final = (LISTENER, ROUTE)
 _WAITING: Final = frozenset((CLUSTER, LISTENER, ROUTE))
-"""Types with a wait for each other's acknowledgements."""
+"""Types that wait for each other's acknowledgements."""
 _NONE: Final[frozenset[Nonce]] = frozenset()  # one for all streams: each of its own would be 216 bytes
 
 
@@ -254,7 +254,7 @@ class Stream(abc.ABC):
         return responses
 
     def _is_pending(self) -> bool:
-        """Return whether anything may be due. After most requests, which are ACKs, the answer is False."""
+        """Return whether anything may have to be sent; False after most requests, which are ACKs."""
         for c in self._channels.values():
             if c.dirty or c.must or c.gone or c.owed or c.absent or c.all_dirty or c.all_must:
                 return True

@@ -151,5 +151,5 @@ class Subscription:
 
 
 def _but_wildcard(names: frozenset[ResourceName]) -> frozenset[ResourceName]:
-    """Return the names without `*`; the same object without `*`."""
+    """Return the names without `*`; the same object if `*` is not among them."""
     return names - {WILDCARD} if WILDCARD in names else names

@@ -21,7 +21,7 @@ from xds.protocol.subscription import Subscription
 from xds.protocol.wire import NO_NONCE, NO_VERSION, Nonce, Rejection, Response
 
 UNANSWERED_LIMIT = 64
-"""Responses remembered per type for a reading but unresponsive client."""
+"""Responses remembered per type for a client that reads but does not answer."""
 
 TOLD_AT_ONCE = 64 * 1024
 """Memory in bytes of the names removed by one incremental response; more follow after the answer."""
@@ -38,9 +38,9 @@ class Channel:
       are one object when the client has everything.
     - `dirty` are names with a possible difference from the held version. `must` are names to send whatever
       the client holds. `all_dirty` and `all_must` mean the same for every wanted name.
-    - `gone` are names to remove after the last reference. `retired` are their last resources, contained in
-      complete lists until the removal.
-    - `absent` are requested names without a resource. `owed` is True for a due answer, even an empty one.
+    - `gone` are names to remove when the last reference is gone. `retired` are their last resources, which
+      complete lists must contain until then.
+    - `absent` are requested names without a resource. `owed` is True if an answer is due, even an empty one.
     - `passed_over` are names dropped by stale requests (W4, W8).
     - `resumed` is the number of resources listed by a reconnecting client, and `resumed_text` the memory of
       their text in bytes. `told_text` is the memory of the names in unanswered removals.
@@ -93,13 +93,13 @@ class Channel:
     def on_the_way(self) -> set[ResourceName]:
         """Return the names in unanswered responses.
 
-        Heartbeats do not count, because their content is known.
+        Heartbeats do not count, because they bring no news.
         """
         sent = (response for response in self.unanswered if not response.heartbeat)
         return {each.name for response in sent for each in response.resources}
 
     def accepted(self, name: ResourceName) -> Version:
-        """Return the held and not rejected version, or NO_VERSION.
+        """Return the version that the client holds and has not rejected, or NO_VERSION.
 
         A resource listed by a reconnecting client counts as accepted.
         """
@@ -112,7 +112,7 @@ class Channel:
         return _with(nonce, self.unanswered) or _with(nonce, self.overtaken)
 
     def acknowledged(self, nonce: Nonce) -> Response | None:
-        """Process an ACK without further effect; return its response, or None."""
+        """Process an ACK if it has no further effect; return its response, or None."""
         if self.blame is not None:
             return None
         if (response := _with(nonce, self.unanswered)) is None:

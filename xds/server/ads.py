@@ -5,7 +5,8 @@ authenticated, and then runs inside a `Call`, which charges the cost and ends th
 stream runs a `Conversation` in its call; health and status methods are plain functions.
 
 Two background tasks visit all calls instead of one timer per call, because timers of thousands of calls cost
-more: one authenticates clients again, and one ends too old calls and calls of clients that do not read.
+more: one authenticates clients again, and one ends calls that are too old or have a client that does not
+read.
 """
 
 import asyncio
@@ -295,7 +296,7 @@ class AdsServer:
                 self._calls[number].recheck(self._authenticator)
 
     async def _sweep(self) -> None:
-        """End too old calls and calls of clients that do not read; drop unneeded state."""
+        """End calls that are too old or have a client that does not read; drop state that is not needed."""
         loop = asyncio.get_running_loop()
         aged = loop.time()
         while True:

@@ -112,7 +112,7 @@ def _lacking(view: View, key: ServiceKey) -> str:
 
 
 def besides(view: View, request: Request) -> Iterator[str]:
-    """Yield the obstacles of a request apart from policy, as clauses, without any for an unknown Service."""
+    """Yield the obstacles of a request apart from policy, as clauses; none for an unknown Service."""
     arrived = oracle.arriving(view, request)
     if request.identity is None or isinstance(arrived, LocalReply) or not (found := answering(view, arrived)):
         return

@@ -1,4 +1,4 @@
-"""Steps about TrafficTargets: the verdict of each for one place, and the rules without a fit."""
+"""Steps about TrafficTargets: the verdict of each for one place, and the rules that do not fit."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Problems of TLS settings of a MeshConfig unfit for the keys of service certificates."""
+"""Problems of TLS settings of a MeshConfig that do not work with the keys of service certificates."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Problems of UpstreamPolicies: a missing Service, or a Service unfit for a part."""
+"""Problems of UpstreamPolicies: a missing Service, or a Service to which a part cannot apply."""
 
 from collections.abc import Iterator
 from typing import Final

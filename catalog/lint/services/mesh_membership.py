@@ -1,4 +1,4 @@
-"""Services outside the mesh, which are free of problems.
+"""Services outside the mesh, for which lint reports no problems.
 
 A server reading a whole cluster sees many Services without relation to the mesh. As in OSM and Istio, the
 Pods of a Service decide: without sidecars the Service is outside. A policy for the Service, or one Pod with a

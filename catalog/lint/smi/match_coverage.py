@@ -1,4 +1,4 @@
-"""Coverage of matches: every request for the covered match fits the other. Expressions compare as text."""
+"""Matches that cover others: a request that fits the covered match fits both. Expressions compare as text."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

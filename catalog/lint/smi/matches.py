@@ -41,7 +41,7 @@ def of_group(view: View, group: HTTPRouteGroup) -> Iterator[Problem]:
 
 
 def _useless(view: View, key: ObjectKey, group: HTTPRouteGroup, budget: Budget) -> Iterator[Problem]:
-    """Yield the matches without any fitting request, or with other requests than intended."""
+    """Yield the matches that never fit, or fit other requests than intended."""
     for number, match in enumerate(group.matches):
         budget.spend(_READ + len(match.headers))
         if match.path_regex is not None and (wanted := _never_fits(match.path_regex)):

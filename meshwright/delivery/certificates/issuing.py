@@ -14,7 +14,7 @@ from meshwright.mesh.identity import ServiceIdentity
 
 AT_ONCE: Final = 8
 PATIENCE_SECONDS: Final = 1.0
-"""Maximum seconds of a wave's wait for a remote issuer. Later answers are served by a later wave."""
+"""Maximum seconds that a wave waits for a remote issuer. Later answers are served by a later wave."""
 
 Need = tuple[ServiceIdentity, tuple[str, ...]]
 """An identity, and the DNS names in the certificate, for example `("cart.shop.svc.cluster.local",)`."""

@@ -156,7 +156,7 @@ class MeshObserver:
         self._metrics.connection_used()
 
     def exceeded(self, node_key: NodeKey | None, peer: Peer, excess: Excess) -> None:
-        """Count and log a client beyond a limit."""
+        """Count and log a client that exceeded a limit."""
         self._metrics.exceeded(excess.bound.value)
         _log.warning(
             "client exceeded a limit",

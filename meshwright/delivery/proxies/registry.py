@@ -15,7 +15,7 @@ from xds.cache import NodeKey
 from xds.stream_status import Variant
 
 SHARED_AFTER: Final = timedelta(minutes=2)
-"""Minimum duration of several connections of one identity until several proxies are proved.
+"""Minimum duration of several connections of one identity that proves several proxies.
 
 A hot restart of Envoy runs two processes for 60 seconds. The connection of a vanished machine is closed after
 80.

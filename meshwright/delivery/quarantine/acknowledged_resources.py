@@ -181,8 +181,8 @@ class AcknowledgedResources:
     resources of a proxy are remembered for a while, because a route in an older version needs the old
     clusters.
 
-    If no proxy of a group has acknowledged a resource, the version before the newest one counts as good.
-    Reason: proxies reconnecting with the current versions get no response to acknowledge.
+    If no proxy of a group has acknowledged a resource, the version before the newest one counts as good. The
+    reason is that a proxy that reconnects with the current versions gets no response to acknowledge.
     """
 
     def __init__(self, of: Callable[[NodeKey], Acknowledged]) -> None:

@@ -15,7 +15,7 @@ def likeliest(
     accepts: Callable[[Resource], bool],
     tried: Collection[Suspect],
 ) -> list[Resource]:
-    """Return the most likely resources if the proxy's message does not name one.
+    """Return the resources that a proxy most likely rejected, if its message names none.
 
     Excluded are resources accepted before, and fallbacks served instead of the group's own version, unless a
     fallback contains units of policy or a suspect on trial. If the rule excludes all, the result is all new

@@ -194,7 +194,7 @@ class Quarantine:
             self._accepted.note(node, group, response, published.snapshots[group])
 
     def opened(self, node: NodeKey) -> Step | None:
-        """Handle a new stream: offer the resources again, except excluded units of policy."""
+        """Handle a new stream: offer the rejected resources again, but not excluded units of policy."""
         record = self._records.by_node.get(node)
         return self._offered(node, [e for e in record.certain if not isinstance(e, str)] if record else ())
 

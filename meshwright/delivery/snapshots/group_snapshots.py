@@ -264,7 +264,7 @@ class GroupSnapshots:
             self.refused.pop(key, None)
 
     def _share(self, key: ProxyGroup, group: "_Group", shared: tuple[Pieces, ...]) -> None:
-        """Record the shared pieces of a group; pieces without any group are not kept current."""
+        """Record the shared pieces of a group; pieces that no group has any more are not kept current."""
         before, group.shared = group.shared, shared
         # New pieces are added before old ones are removed, so pieces in both are kept current throughout.
         if shared == before:

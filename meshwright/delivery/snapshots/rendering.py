@@ -61,7 +61,7 @@ class PieceWithoutEndpoints(CachedHash):
 
 
 SortedOut = tuple[FittingResources, tuple[PieceWithoutEndpoints, ...]]
-"""Resources independent of endpoints, and pieces in need of endpoints."""
+"""Resources that do not depend on endpoints, and pieces that need endpoints."""
 
 
 class RenderInputs:
@@ -180,7 +180,7 @@ def _completed(rendering: RenderInputs, wants: PieceWithoutEndpoints) -> Fitting
     """Return the resources of a piece with the present endpoints.
 
     A value of its own for two reasons: when one endpoint changes, the other pieces of a group are not read
-    again, and groups in need of the same piece share one value.
+    again, and groups that need the same piece share one value.
     """
     return made(rendering, _with_endpoints(rendering, wants))
 
@@ -210,7 +210,7 @@ def _once(rendering: RenderInputs, pieces: Pieces) -> tuple[Piece | Pieces, ...]
 
 
 def _sorted_out(rendering: RenderInputs, pieces: Iterable[Piece]) -> SortedOut:
-    """Return the resources independent of endpoints, and the pieces in need of endpoints."""
+    """Return the resources that do not depend on endpoints, and the pieces that do."""
     every = tuple(pieces)
     lasting = (made(rendering, piece) for piece in every if not piece.destinations)
     return joined(lasting), tuple(wanting(rendering, piece) for piece in every if piece.destinations)

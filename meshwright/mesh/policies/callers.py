@@ -34,7 +34,7 @@ class IpRange:
 class EncryptedRange:
     """Clients in TLS from a network outside the mesh, whatever certificate they show.
 
-    `server_names` are the names (`a.example.org`, `*.example.org`) one of which the client must request;
+    `server_names` are the names (`a.example.org`, `*.example.org`) of which the client must request one;
     empty for any.
     """
 
@@ -68,7 +68,7 @@ class AuthenticatedName:
 
 
 Caller = ServiceIdentity | IpRange | EncryptedRange | AuthenticatedName
-"""Possible callers in a rule."""
+"""Callers that a rule may admit."""
 
 
 @dataclass(frozen=True, slots=True)

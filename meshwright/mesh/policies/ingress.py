@@ -41,8 +41,8 @@ class IngressBackend(CachedIndex):
     """policy.openservicemesh.io IngressBackend: these sources may call these ports from outside the mesh.
 
     - `services` (their endpoints) and `ranges`: places of clients.
-    - `principals`: names in their certificates. With a required certificate, the name must match, and the
-      place too unless both are empty.
+    - `principals`: names in their certificates. If a certificate is required, the name must match, and also
+      the place if the object names any.
     - `matches`: HTTPRouteGroups of the namespace; empty for every request.
     - `created`: `metadata.creationTimestamp` as written, or empty; the age decides precedence.
     """

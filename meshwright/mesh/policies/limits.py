@@ -85,7 +85,7 @@ class RateLimits:
 
     @property
     def services(self) -> tuple[RateLimitService, ...]:
-        """The used rate limit services."""
+        """The rate limit services that are asked."""
         found = (self.counted_connections, self.counted_requests)
         return tuple(each.asked for each in found if each is not None)
 

@@ -55,7 +55,7 @@ class BalancingAlgorithm(enum.StrEnum):
 
 
 class KeyKind(enum.StrEnum):
-    """Part of a request with the key."""
+    """Part of a request that contains the key."""
 
     HEADER = "header"
     COOKIE = "cookie"

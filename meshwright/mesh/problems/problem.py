@@ -23,7 +23,7 @@ class Severity(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A problem of an object, or of the content at `origin` without a nameable object.
+    """A problem of an object, or of the content at `origin` if there is no object to name.
 
     `code` is stable. `field` is a path such as `spec.rules[0].kind`; `value` is the content, shortened and
     never secret; `expected` is a correct content.
@@ -67,15 +67,15 @@ class Log(Protocol):
     """Logger for problems: the part of a structlog logger that is used."""
 
     def error(self, event: str, **fields: str) -> object:
-        """Log an object out of force."""
+        """Log an object that is not in force."""
         ...
 
     def warning(self, event: str, **fields: str) -> object:
-        """Log an object in force, but in need of a check."""
+        """Log an object that is in force, but must be checked."""
         ...
 
     def info(self, event: str, **fields: str) -> object:
-        """Log content without an effect."""
+        """Log content that is read, but not used."""
         ...
 
 
@@ -88,7 +88,7 @@ def log_new(log: Log, event: str, problems: Problems, known: Iterable[Problem]) 
 
 
 def log_gone(log: Log, problems: Iterable[Problem], now: Iterable[Problem]) -> None:
-    """Log the end of problems missing in `now`, in the same words as their begin."""
+    """Log the end of problems that are not in `now` any more, in the same words as their begin."""
     standing = set(now)
     for problem in problems:
         if problem not in standing:

@@ -15,7 +15,7 @@ COMPARED: Final = 200
 
 
 def nearest(word: str, known: Iterable[str], least: float = LIKE) -> str | None:
-    """Return the most similar known word, or None without a similar one (see `alike`).
+    """Return the known word that is most similar, or None if none is similar enough (see `alike`).
 
     For example, `cart` for `crat`.
     """

@@ -25,7 +25,7 @@ class Tally:
         self._kept: Counter[tuple[str, Severity]] = Counter()
 
     def admits(self, code: str, severity: Severity, more: int = 0) -> bool:
-        """Count a problem, and `more` of the kind without a value; return whether to keep the problem."""
+        """Count a problem, and `more` of its kind that were never created; return whether to keep it."""
         kind = (code, severity)
         self._counts[kind] += 1 + more
         if self._kept[kind] == MOST:
@@ -34,7 +34,7 @@ class Tally:
         return True
 
     def rest(self, origin: Origin, key: ObjectKey | None, where: str) -> Problems:
-        """Return a problem with the number of dropped ones for each kind.
+        """Return a problem for each kind with dropped problems, with their number.
 
         `where` is their common place, for example `in this document`.
         """

@@ -1,4 +1,4 @@
-r"""Foreign text in a form safe for a terminal, without moving the cursor or faking another line.
+r"""Foreign text in a form that is safe for a terminal: it cannot move the cursor or look like another line.
 
 Names of files and objects, messages of proxies, paths of requests and answers of servers can hold any
 character. A terminal takes some of them for commands (ESC, and the C1 controls such as U+009B), and shows

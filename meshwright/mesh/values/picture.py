@@ -48,8 +48,8 @@ class Picture(Mapping[K, V], Generic[K, V]):
     def changed(self, edits: Mapping[K, V | None]) -> Self:
         """Return the picture with these edits, None for a deletion; itself if nothing changes.
 
-        A value equal to the existing one does not replace the existing one. For example, `Picture({"a":
-        1}).changed({"a": None, "b": 2})` is `{"b": 2}`.
+        A value equal to the existing one does not replace the existing one. For example, the edits `{"a":
+        None, "b": 2}` turn `{"a": 1}` into `{"b": 2}`.
         """
         if not self._length:  # a first picture has no predecessor to share
             first = type(self)({key: value for key, value in edits.items() if value is not None})

@@ -10,7 +10,7 @@ from xds.protocol.resources.resources import NO_RESOURCES, Resources
 References = frozenset[Reference]
 
 Counts = Layers[Reference, int]
-"""Number of resources with each reference, whether or not the target exists."""
+"""Number of resources that have each reference, whether or not the target exists."""
 
 Tables = Mapping[TypeUrl, Resources]
 

@@ -66,5 +66,5 @@ def packed(plain: bytes, kind: str) -> bytes:
 
 
 def unpacked(kept: bytes, kind: str) -> bytes:
-    """Return the original bytes; `kind` must be the kind at the packing."""
+    """Return the original bytes; `kind` must be the one used for packing."""
     return _BY_KIND[kind].unpacked(kept) if isinstance(kept, DeflatedBytes) else kept

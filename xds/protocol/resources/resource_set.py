@@ -137,7 +137,7 @@ class ResourceSet:
         return self._step[1]
 
     def exchange_for(self, old: "ResourceSet") -> Difference | None:
-        """Return the difference to a set replaceable by this one with equal references, else None.
+        """Return the difference to a set if this set can replace it with equal references, else None.
 
         Both sets have the same names, and changed resources have equal references, as with moved endpoints.
         The last result is cached for all snapshots with the set.

@@ -201,7 +201,7 @@ class Snapshot:
         return (reference for part in self.parts for reference in part.needs())
 
     def _lost_since(self, before: "Snapshot") -> Iterator[Reference]:
-        """Yield the possibly missing references, after a consistent snapshot.
+        """Yield the references that may be missing now, given that the snapshot `before` is consistent.
 
         These are references to removed targets, and new references.
         """

@@ -167,7 +167,7 @@ class Conversation:
         return StreamEnd.CLIENT, ""
 
     def _acknowledge(self, message: bytes) -> bool:
-        """Process a plain ACK already sent by other streams, the most frequent request.
+        """Process a plain ACK, the most frequent request, if other streams have sent the same bytes.
 
         Return whether it was one.
 
