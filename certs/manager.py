@@ -80,9 +80,9 @@ class CertificateManager:
         """Return a valid certificate for this identity with these DNS names; None if a new one is needed.
 
         The result is the certificate in force, or the stored one if names, key, root and remaining time fit.
-        A stored certificate is used even if due for renewal, until a new one is issued; with `patient` the
-        certificate in force too, unless about to expire. Raises RequestError for invalid names, and
-        StateError for unreadable files.
+        A stored certificate that is due for renewal is used until a new one is issued; with `patient` this
+        includes the certificate in force, unless it is about to expire. Raises RequestError for invalid
+        names, and StateError for unreadable files.
         """
         names = service_names(identity, dns_names, self._issuer.trust_domain)
         held = self._held.get(identity)

@@ -72,10 +72,10 @@ def alarm_at(certificate: Validity) -> datetime:
 def retry_after(failures: int, left: timedelta, chance: float) -> timedelta:
     """Return the pause after consecutive failures (from 1) for one certificate.
 
-    The pause doubles each time, and is reduced by up to half, by `chance` (from 0 to 1). The pause is never
-    longer than LONGEST_RETRY. For example, with 16 minutes left it is at most 2 minutes. It is at most an
-    eighth of the time that the certificate in force has `left`, so there are enough tries, and at most 30 s
-    for an expired or missing certificate.
+    The pause doubles each time, and is reduced by up to half, by `chance` (from 0 to 1). It is at most
+    LONGEST_RETRY, and at most an eighth of the time that the certificate in force has `left`, so that there
+    are enough tries: for example, 2 minutes with 16 minutes left. If the certificate has expired or there is
+    none, the pause is at most 30 s.
     """
     longest = min(LONGEST_RETRY, max(left / 8, _FIRST_RETRY)) if left > timedelta(0) else _WITHOUT
     doubled: timedelta = _FIRST_RETRY * 2.0 ** min(failures - 1, 16)

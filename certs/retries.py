@@ -34,8 +34,8 @@ class Retries:
     ) -> None:
         """Record a failure; `held` is the certificate in force meanwhile.
 
-        An error with only other numbers than before, for example another time, keeps the earlier text,
-        because each text is reported as a separate problem.
+        If an error differs from the one before only in numbers, for example in a time, the earlier text is
+        kept, because each text is reported as a separate problem.
         """
         before = self.failures.get(identity)
         if before is not None and _is_same(before.error, error):

@@ -1,4 +1,4 @@
-"""An issuer with its predecessors, recorded in a file over restarts."""
+"""An issuer with its predecessors, recorded in a file so that they survive a restart."""
 
 import threading
 from collections.abc import Callable
@@ -57,12 +57,12 @@ def known(state: Path, role: Role = SERVICES) -> Succession | None:
 
 
 class SucceedingIssuer:
-    """An Issuer with trust in certificates of its predecessors too.
+    """An Issuer that also trusts certificates of its predecessors.
 
     `name` is unique. `ends` returns the end of the last stored certificate, None without any. Certificates
     signed since the start count too, although never stored, or replaced by a certificate with an earlier end.
-    With `drops` the inner issuer decides when one of its own roots loses trust. `look` is for one caller at a
-    time; any thread may call the rest.
+    With `drops` the inner issuer decides when a root of its own is not trusted any more. `look` is for one
+    caller at a time; any thread may call the rest.
     """
 
     def __init__(
@@ -104,8 +104,8 @@ class SucceedingIssuer:
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
         """Have the current issuer sign.
 
-        Raises IssuerError also for a signature below a root newer than the last look, because proxies do not
-        trust this root yet, and the certificate would be used at once.
+        Raises IssuerError also if the issuer signed with a root that is new since the last look, because no
+        proxy trusts this root yet, and the certificate would be used at once.
         """
         chain_pem, noted = self._inner.issue(request, now), self._succession
         self._note_end(chain_pem)
@@ -197,7 +197,7 @@ class SucceedingIssuer:
 
 @lru_cache(maxsize=4)
 def _united(pems: tuple[bytes, ...]) -> bytes:
-    """Return the roots of all texts; cached, because of one call for each identity."""
+    """Return the roots of all texts; cached, because the function is called for each identity."""
     return TrustBundle.of(pems).pem
 
 

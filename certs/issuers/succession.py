@@ -73,9 +73,9 @@ def followed(
     """Return the succession after an issuer with this name and these roots took over.
 
     `ends` is the end of the last certificate issued until now, or None. With `drops` an issuer of the same
-    name decides when one of its own roots loses trust. `settling` is the time until every sidecar has a new
-    root. For example, a Vault replaces the built-in CA: the built-in root stays among `formers` until its
-    last service certificate has ended.
+    name decides when a root of its own is not trusted any more. `settling` is the time until every sidecar
+    has a new root. For example, a Vault replaces the built-in CA: the built-in root stays among `formers`
+    until its last service certificate has ended.
     """
     known = before.trusted
     gone = set(before.roots.fingerprints) - set(roots.fingerprints)

@@ -46,8 +46,8 @@ class RebuildingLedger:
     """Ledger during the rebuild: it has no entries, and records none. Thread-safe.
 
     Confirmed entries are written to `kept`, which becomes the ledger afterwards. `signer_of` returns the
-    fingerprint of a certificate's signing root. A certificate with another lifetime than `usual` keeps the
-    lifetime at renewals.
+    fingerprint of a certificate's signing root. A certificate whose lifetime differs from `usual` keeps this
+    lifetime when it is renewed.
     """
 
     def __init__(self, kept: Ledger, signer_of: Callable[[bytes], str], usual: timedelta) -> None:
@@ -163,7 +163,7 @@ class RebuildingLedger:
 
 
 def _refused(*asked: object) -> StateError:
-    """Return the error for calls in need of the issued certificates."""
+    """Return the error for calls that need to know the issued certificates."""
     del asked
     return StateError(REBUILT)
 

@@ -117,7 +117,7 @@ def behind(rotation: Rotation, ours: ServerEvidence) -> tuple[BlockingPart, ...]
 
 
 def holdouts(rotation: Rotation, proxies: Iterable[Evidence]) -> tuple[Holdout, ...]:
-    """Return the proxies blocking the next step, sorted by name, without given-up ones."""
+    """Return the proxies that block the next step, sorted by name, without the ones given up."""
     found = (
         Holdout(each.proxy, _missing(rotation, each), each.seen, max(each.seen or each.issued, each.issued))
         for each in proxies
@@ -150,7 +150,7 @@ def _missing(rotation: Rotation, known: Evidence) -> tuple[BlockReason, ...]:
 
 
 def _goes_on(rotation: Rotation, known: Evidence, roots: frozenset[Fingerprint] | None) -> bool:
-    """Return whether a proxy may still trust the retiring root; a proxy without any connection does not.
+    """Return whether a proxy may still trust the retiring root; a proxy that never connected does not.
 
     Without evidence since a restart the answer is True: the proxy followed to this stage, and will report. In
     an aborted change the answer is False: the proxy need never have followed, and a proxy without an agent

@@ -126,7 +126,7 @@ def _roots(folder: Path) -> bytes:
 def require_signer(
     state: Path, trust_domain: TrustDomain, rotation: Rotation, now: datetime, seal: Seal = PLAIN
 ) -> None:
-    """Raise StateError unless both roots can sign: the signing one, and the one of the end.
+    """Raise StateError if a root cannot sign that must sign now or after the change.
 
     Otherwise the server would not start, or an aborted change would never end.
     """
@@ -170,7 +170,7 @@ def _is(folder: Path, expected: Fingerprint) -> bool:
 
 
 def _leave(folder: Path) -> None:
-    """Clear a folder without a change; a CA inside is moved aside, because of possible later need."""
+    """Clear a folder without a change; a CA inside is moved aside, because it may still be needed."""
     if not (folder / _KEY).exists():
         _remove(folder)
         return

@@ -81,7 +81,7 @@ class Secrets:
     ) -> DeclaredRootSecrets:
         """Return the declared roots while `signer` signs beside the `other` root (empty without a change).
 
-        A Secret without a CA is matched with a root in force and without another Secret. Raises StateError.
+        A Secret without a CA is matched with a root in force that no other Secret has. Raises StateError.
         """
         before = self._noted()
         in_force = {each for each in (signer, other) if each}

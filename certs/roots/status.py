@@ -56,8 +56,8 @@ def given_up(
 ) -> tuple[str, ...]:
     """Return the names to give up, sorted: the given `names`, and proxies silent for `older_than`.
 
-    The server and the objects declaring roots cannot be given up. Raises RequestError for a name without
-    effect on the step, because the name may be mistyped.
+    The server and the objects declaring roots cannot be given up. Raises RequestError for a name that does
+    not block the step, because the name may be mistyped.
     """
     proxies = {str(each.proxy): each for each in status.holdouts}
     ours = [each.part.value for each in status.behind if each.part not in (Part.SERVER, Part.OBJECTS)]

@@ -36,7 +36,7 @@ _FORMER: Final = (
 
 
 class SucceedingAuthority(SucceedingIssuer):
-    """An Authority with trust in certificates of predecessors too."""
+    """An Authority that also trusts certificates of its predecessors."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ def open_authority(
 
 
 def _begun(state: Path, now: datetime) -> Succession:
-    """Return the succession without a recorded one: the CA of the state directory, if any."""
+    """Return the succession if none is recorded: the CA of the state directory, if there is one."""
     own = TrustBundle.of([kept.signing_roots(state)])
     return Succession(IssuerKind.BUILT_IN if own.fingerprints else "", own, now)
 

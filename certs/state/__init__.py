@@ -1,6 +1,6 @@
 """Files of the state directory: private to their owner, replaced atomically, and encrypted on request.
 
-The state directory holds the private keys of the CA and of services, the ledger and the tokens. The content
+The state directory holds the private keys of the CA and of services, the ledger and the tokens. The files
 must survive a crash at any moment, a full disk and other users of the machine.
 - `files`, `links`: atomic private files, opened without following links of other users.
 - `database`: SQLite files that stay readable, and take a revocation, on a full disk.

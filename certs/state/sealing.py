@@ -159,8 +159,7 @@ class WrappedKey:
     def written(self) -> bytes:
         """Return the JSON form for `read_wrapped`.
 
-        For example: `{"kdf": "scrypt", "n": 32768, "r": 8, "p": 3, "cipher": "aes-256-gcm", "salt":
-        "5f2c...", ...}`.
+        For example: `{"kdf": "scrypt", "n": 32768, "r": 8, "p": 3, ..., "data_key": "5f2c..."}`.
         """
         how = self.stretching
         document = {"kdf": "scrypt", "n": how.n, "r": how.r, "p": how.p, "cipher": "aes-256-gcm"}

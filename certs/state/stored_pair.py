@@ -44,8 +44,8 @@ class Pairs(Protocol):
     def load(self, holder: Holder) -> Pair | None:
         """Return a holder's pair, or None without one.
 
-        Raises CorruptPairError for any content but a certificate with its key, StateError for an unreadable
-        file.
+        Raises CorruptPairError if the content is not a certificate with its key, StateError if it cannot be
+        read.
         """
 
     def keep(self, holder: Holder, pair: Pair) -> None:
@@ -76,12 +76,12 @@ def kept(
     *,
     patient: bool = False,
 ) -> StoredPair:
-    """Return the stored pair if usable; otherwise the log has the reason.
+    """Return the stored pair if it can still be used; otherwise the log has the reason.
 
     A corrupt pair causes only a warning, because the certificate can be issued again. An unreadable file (for
     example by its permissions) raises StateError, because a new pair could not be stored either. A pair with
     the same URI and other DNS names is due, but used until a new one is issued: peers verify the URI. For a
-    `patient` caller every valid pair is good.
+    `patient` caller no valid pair is due.
     """
     try:
         pair = pairs.load(holder)
