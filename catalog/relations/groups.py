@@ -30,7 +30,7 @@ from meshwright.mesh.workload import (
 @hashed_once
 @dataclass(frozen=True, slots=True)
 class ProxyGroup(CachedHash):
-    """Properties of a proxy with an effect on the configuration.
+    """Properties of a proxy on which its configuration depends.
 
     - `workload` and `address` are only set in explicit interception, where each proxy binds its own
       addresses.

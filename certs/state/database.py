@@ -1,7 +1,7 @@
 """Private SQLite files of the state directory: opening, migration, transactions and errors.
 
 On a full disk they must still be readable, and the ledger must take a revocation. SQLite therefore uses a
-persistent rollback journal of sufficient length, and overwrites pages in place. A row in need of another page
+persistent rollback journal of sufficient length, and overwrites pages in place. A row that needs another page
 takes a reserved one. A write-ahead log would need new files even for reading.
 """
 

@@ -130,7 +130,7 @@ class Service(CachedIndex):
     - `publish_not_ready`: calls go also to unready workloads.
     - `created`: `metadata.creationTimestamp` as written, or empty; the age decides precedence.
     - `without_effect`: fields of `spec`, and annotations as `metadata.annotations[NAME]`, each with its
-      value, with an effect in kube-proxy but not in sidecars.
+      value, that kube-proxy obeys and sidecars do not.
     """
 
     key: ServiceKey

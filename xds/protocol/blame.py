@@ -1,4 +1,4 @@
-"""The resources of one type rejected by a client, and resources possibly lost with them."""
+"""The resources of one type that a client has rejected, and resources that it may have lost with them."""
 
 import re
 from collections.abc import Set as AbstractSet
@@ -14,7 +14,7 @@ APPLIED_OTHERS = ("Error adding/updating cluster(s)", "Error adding/updating lis
 
 
 def blamed(response: Response, rejection: Rejection) -> tuple[dict[ResourceName, Version], set[ResourceName]]:
-    """Return the rejected resources of a response with their versions, and possibly lost names.
+    """Return the rejected resources of a response with their versions, and names that may be lost.
 
     After a message with a prefix of APPLIED_OTHERS Envoy has applied the good clusters and listeners, and
     names the bad ones (rule N3). In any other case Envoy has applied some of the response or nothing, so good
@@ -57,7 +57,7 @@ def said_of(rejection: Rejection, name: ResourceName, named: AbstractSet[Resourc
 class Blame:
     """The rejection in force, if any, with the rejected versions.
 
-    `suspected` are possibly good resources of a rejected response: the client may lack them. With `retry`
+    `suspected` are resources of a rejected response that may be good: the client may lack them. With `retry`
     they are sent once more, after the next accepted response.
     """
 
@@ -85,5 +85,5 @@ class Blame:
             self.rejection = None
 
     def suspect(self, names: AbstractSet[ResourceName]) -> None:
-        """Record names possibly missing at the client because of a bad resource in the same response."""
+        """Record names that the client may lack because of a bad resource in the same response."""
         self.suspected = joined(self.suspected, names)

@@ -28,7 +28,7 @@ def lives_after(lives: Lives, held: Mapping[ResourceName, Version], response: Re
 def kept_alive(
     type_url: TypeUrl, lives: Lives, held: Mapping[ResourceName, Version], snapshot: Snapshot
 ) -> list[Resource]:
-    """Return the resources in need of a heartbeat, by name, each in the held version.
+    """Return the resources that need a heartbeat, by name, each in the version that the client holds.
 
     A replacement or a removal may have to wait for other responses. Until then the earlier version needs a
     heartbeat, and is represented by a resource without a body.

@@ -175,7 +175,7 @@ class Quarantine:
     def takes_calls(self, node: NodeKey, response: Response) -> bool:
         """Return whether a proxy with this ACK has accepted all inbound listeners.
 
-        Inbound listeners are the resources of the response's type with an effect on admission.
+        Inbound listeners are the resources of the response's type that decide about the admission of callers.
         """
         own = self._records.own(node)
         if own is None:
@@ -221,7 +221,7 @@ class Quarantine:
         return self._variants.redirected(Step(), due) if due or of_streams else None
 
     def _replacing(self, step: Step) -> Iterator[tuple[Snapshot, GroupKey]]:
-        """Yield each replaced snapshot, with the group of proxies to which a rejection may give it back.
+        """Yield each replaced snapshot, with the group whose proxies may have to go back to it.
 
         These are the old snapshots of changed groups, and the former snapshots of proxies moving into a
         group.

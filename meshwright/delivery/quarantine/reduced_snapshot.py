@@ -1,6 +1,6 @@
 """A group's snapshot, made again without units of policy rejected by a proxy.
 
-Resources with an effect on admission never go back to an older version, which may admit more callers: they
+Resources that decide about admission never go back to an older version, which may admit more callers: they
 have the current policy without the rejected units. Other resources may be served in the good version from
 before these units, as long as only the units have changed.
 """

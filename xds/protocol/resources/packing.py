@@ -37,7 +37,7 @@ class DeflatedBytes(bytes):
 
 
 class _PackingMethod:
-    """Compression of the bodies of one type, shareable by threads."""
+    """Compression of the bodies of one type. Threads may share it."""
 
     def __init__(self, like: bytes) -> None:
         self._like = like

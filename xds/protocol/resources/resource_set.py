@@ -1,4 +1,4 @@
-"""Immutable sets of resources, shareable by any number of snapshots."""
+"""Immutable sets of resources, which any number of snapshots can share."""
 
 import weakref
 from collections.abc import Iterable, Mapping
@@ -31,7 +31,7 @@ NO_DIFFERENCE: Final = Difference(NO_STEP, NO_STEP)
 
 
 class ResourceSet:
-    """An immutable set of resources by type and name, shareable by any number of snapshots.
+    """An immutable set of resources by type and name, which any number of snapshots can share.
 
     The cost of a change is the number of changed resources. Derived values are kept: the step from the set
     before, and the references without a target in the set.

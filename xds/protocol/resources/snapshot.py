@@ -37,7 +37,7 @@ class InconsistentError(SnapshotError):
 
 
 class Snapshot:
-    """An immutable set of resources by type and name, joined from shareable parts.
+    """An immutable set of resources by type and name, joined from parts that snapshots can share.
 
     All streams of a group share one object with its derived values: the version of each type (a hash of
     content, equal in every process) and the step from the snapshot before. Values of a shared part are
