@@ -59,7 +59,7 @@ def _inbound(port: InboundPort, trust_domain: TrustDomain) -> dict[str, Any]:
         "port": port.port,
         "application": {"address": port.application.address, "port": port.application.port},
         "protocol": port.protocol.value,
-        "everyone": isinstance(port.access, EveryoneInTheMesh),
+        "everyone": isinstance(port.access, EveryoneInTheMesh) and port.asked is None,
         "admitted": sorted(each.spiffe_id(trust_domain) for each in _admitted(port)),
     }
 
@@ -68,8 +68,11 @@ def _admitted(port: InboundPort) -> frozenset[ServiceIdentity]:
     """Return the identities that may connect, whatever they request.
 
     A rule with matches admits no caller here, because readers do not see requests. A rule for callers from
-    outside of the mesh admits none either, because readers check identities.
+    outside of the mesh admits none either, because readers check identities. A port with an external
+    authorizer admits no caller: the authorizer may refuse any request, and readers do not ask it.
     """
+    if port.asked is not None:
+        return frozenset()
     rules = (each for each in port.access.rules if each.matches is None)
     return frozenset(each for rule in rules for each in rule.callers if isinstance(each, ServiceIdentity))
 

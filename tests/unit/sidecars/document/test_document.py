@@ -43,6 +43,19 @@ NODE = NodeKey("one.store.shop")
 PEER = Peer(b"pem", "127.0.0.1:1")
 MOMENT = datetime(2026, 1, 2, tzinfo=UTC)
 DRIVER = DocumentDriver()
+PERMISSIVE = """
+apiVersion: config.openservicemesh.io/v1alpha2
+kind: MeshConfig
+metadata: {name: osm-mesh-config, namespace: osm-system}
+spec:
+  traffic: {enablePermissiveTrafficPolicyMode: true}
+"""
+AUTHORIZED = """
+apiVersion: policy.meshwright.dev/v1alpha1
+kind: ExternalAuthorization
+metadata: {name: opa, namespace: shop}
+spec: {host: opa.opa.svc.cluster.local, port: 9191}
+"""
 
 
 def _policy(*documents: str) -> ProxyPolicy:
@@ -75,6 +88,16 @@ def test_who_may_connect_stands_in_it() -> None:
         }
         for port, protocol in ((90, "tcp"), (8080, "http"))
     ]
+
+
+@pytest.mark.parametrize("config", ["", PERMISSIVE])
+def test_a_port_with_an_external_authorizer_admits_no_caller(config: str) -> None:
+    """The authorizer may refuse any request, and a program that reads the document does not ask it."""
+    open_ports = _document(_policy(*filter(None, (POLICY, workload("one"), config))))["inbound"]
+    document = _document(_policy(*filter(None, (POLICY, workload("one"), config, AUTHORIZED))))
+    assert {port["port"] for port in open_ports if port["everyone"] or port["admitted"]} == {90, 8080}
+    authorized = [port for port in document["inbound"] if port["port"] == 8080]
+    assert [(port["everyone"], port["admitted"]) for port in authorized] == [(False, [])]
 
 
 def test_without_an_address_of_its_own_there_is_none_to_bind() -> None:
