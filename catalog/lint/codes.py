@@ -6,22 +6,25 @@ from meshwright.mesh.problems.codes import ProblemCode
 class Code(ProblemCode):
     """Stable code of a problem with its meaning in one line, `doc`; the catalog has MW20xx and MW21xx."""
 
-    UNKNOWN_ROUTE = "MW2001", "A TrafficTarget's rule names a route object that does not exist or is invalid."
-    UNKNOWN_MATCH = "MW2002", "A TrafficTarget's rule names a match that its HTTPRouteGroup does not have."
-    NO_RULES = "MW2003", "A TrafficTarget without rules admits nothing."
-    ALL_REFUSED = "MW2004", "No rule of a TrafficTarget is in force, so it admits nothing."
+    UNKNOWN_ROUTE = "MW2001", "A TrafficTarget's rule names a missing or invalid route object."
+    UNKNOWN_MATCH = "MW2002", "A TrafficTarget's rule names a match that is missing in the HTTPRouteGroup."
+    NO_RULES = "MW2003", "A TrafficTarget without rules admits no requests."
+    ALL_REFUSED = (
+        "MW2004",
+        "A TrafficTarget without a rule in force admits no requests.",
+    )
     FOREIGN_DESTINATION = (
         "MW2005",
-        "A TrafficTarget is in another namespace than its destination; it is not in force.",
+        "A TrafficTarget in another namespace than its destination is not in force.",
     )
     NO_SOURCES = "MW2006", "A TrafficTarget without sources admits no caller."
     UNKNOWN_DESTINATION = (
         "MW2007",
-        "No workload has the ServiceAccount that is the destination of a TrafficTarget.",
+        "The destination of a TrafficTarget is a ServiceAccount without workloads.",
     )
     UNKNOWN_SOURCES = (
         "MW2008",
-        "No workload has any of the ServiceAccounts that are sources of a TrafficTarget.",
+        "All sources of a TrafficTarget are ServiceAccounts without workloads.",
     )
     SOURCE_NAMESPACE = (
         "MW2009",
@@ -34,23 +37,26 @@ class Code(ProblemCode):
         "MW2010",
         "A TrafficSplit's apex is not a Service of its namespace; the TrafficSplit is not in force.",
     )
-    UNKNOWN_BACKEND = "MW2011", "A TrafficSplit's backend does not exist; the backend gets no share."
+    UNKNOWN_BACKEND = (
+        "MW2011",
+        "A backend of a TrafficSplit does not exist and gets no share.",
+    )
     ZERO_WEIGHTS = (
         "MW2012",
         "All weights of a TrafficSplit's existing backends are 0; the TrafficSplit is not in force.",
     )
     EXCESSIVE_WEIGHTS = (
         "MW2013",
-        "The weights of a TrafficSplit add up to more than 2^32 - 1; it is not in force.",
+        "The weights of a TrafficSplit add up to more than 2^32 - 1; the TrafficSplit is not in force.",
     )
     UNKNOWN_SPLIT_MATCH = (
         "MW2014",
-        "A TrafficSplit names an HTTPRouteGroup that does not exist or has no matches.",
+        "A TrafficSplit names a missing HTTPRouteGroup, or one without matches.",
     )
     OVERRULED_SPLIT = "MW2015", "Another TrafficSplit on the same apex takes precedence."
     BACKEND_PORT = (
         "MW2016",
-        "A TrafficSplit's backend lacks a port of the apex; it gets no share of calls to that port.",
+        "A backend of a TrafficSplit lacks a port of the apex and gets no share of calls to that port.",
     )
     BACKEND_NOT_ALLOWED = (
         "MW2017",
@@ -63,7 +69,7 @@ class Code(ProblemCode):
     NO_ENDPOINTS = "MW2020", "A Service, or one of its ports, has no endpoint."
     OUTSIDE_MESH = (
         "MW2021",
-        "An endpoint has no known sidecar, so it cannot use mutual TLS and gets no calls.",
+        "An endpoint without a known sidecar cannot use mutual TLS, so the endpoint gets no calls.",
     )
     SHARED_ADDRESS = (
         "MW2022",
@@ -71,7 +77,7 @@ class Code(ProblemCode):
     )
     PROTOCOLS_DIFFER = "MW2023", "Services declare different protocols for one port of a workload."
     PROTOCOL_GUESSED = "MW2024", "The protocol of a port is not declared, so the port is treated as HTTP."
-    TEMPLATES_ONLY = "MW2025", "A Service selects Pods of a controller, but none of these Pods is known yet."
+    TEMPLATES_ONLY = "MW2025", "A Service selects Pods of a controller, but these Pods are not known yet."
     PROTOCOL_OVERRULED = (
         "MW2026",
         (
@@ -82,21 +88,18 @@ class Code(ProblemCode):
     SERVICE_FIELD_WITHOUT_EFFECT = "MW2027", "A Service has a field that kube-proxy uses and sidecars ignore."
     UNKNOWN_PRIMARY = (
         "MW2030",
-        (
-            "The primary Service that a workload names does not exist, and no other Service selects "
-            "the workload."
-        ),
+        "The primary Service of a workload does not exist, and no other Service selects the workload.",
     )
     UUID_TWICE = (
         "MW2031",
-        "Two workloads of a namespace claim one proxy UUID; the ready one has it, else the older one.",
+        "Two workloads of a namespace share a proxy UUID; the ready workload gets the proxy, else the older.",
     )
     LISTENER_CONFLICT = (
         "MW2032",
         "Two explicit listeners share an address and port; within a namespace the younger one is left out.",
     )
-    UNKNOWN_UPSTREAM = "MW2033", "A workload's upstream names a Service or port that does not exist."
-    UNKNOWN_EGRESS = "MW2034", "The list of Services that a proxy knows names a Service that does not exist."
+    UNKNOWN_UPSTREAM = "MW2033", "A workload's upstream names a missing Service or port."
+    UNKNOWN_EGRESS = "MW2034", "A proxy's list of known Services names a missing Service."
     SEVERAL_CONFIGS = "MW2040", "There is more than one MeshConfig; only one is in force."
     PLAIN_TEXT_SERVER = (
         "MW2041",
@@ -126,25 +129,25 @@ class Code(ProblemCode):
     UNSENT_HOST = "MW2059", "A match tests for a host that usual clients do not send."
     UNKNOWN_INGRESS_BACKEND = (
         "MW2060",
-        "An IngressBackend's backend is not a Service of its namespace; it admits no caller.",
+        "A backend of an IngressBackend is not a Service of the namespace; callers are not admitted there.",
     )
-    INGRESS_PORT = "MW2061", "An IngressBackend names a port that is not a target port of its Service."
+    INGRESS_PORT = "MW2061", "An IngressBackend names a port that its Service does not have as a target port."
     INGRESS_NOT_HTTP = (
         "MW2062",
-        "An IngressBackend is for a port that does not speak HTTP; it admits no caller there.",
+        "An IngressBackend names a port without HTTP; callers are not admitted there.",
     )
     UNKNOWN_INGRESS_SOURCE = (
         "MW2063",
-        "A Service that is a source of an IngressBackend does not exist or has no known address.",
+        "A source of an IngressBackend is a missing Service, or a Service without known addresses.",
     )
-    UNKNOWN_INGRESS_MATCH = "MW2064", "An IngressBackend names an HTTPRouteGroup that does not exist."
+    UNKNOWN_INGRESS_MATCH = "MW2064", "An IngressBackend names a missing HTTPRouteGroup."
     OVERRULED_INGRESS = "MW2065", "Another IngressBackend for the same Service and port takes precedence."
-    EGRESS_MATCH = "MW2070", "An Egress names an HTTPRouteGroup that does not exist or has no matches."
+    EGRESS_MATCH = "MW2070", "An Egress names a missing HTTPRouteGroup, or one without matches."
     EGRESS_TO_MESH = (
         "MW2071",
-        "An Egress names a host or an address of a Service of the mesh, which it cannot admit.",
+        "An Egress names a host or an address of a Service of the mesh; the entry is ignored.",
     )
-    EGRESS_SOURCES = "MW2072", "No workload has any of the ServiceAccounts that are sources of an Egress."
+    EGRESS_SOURCES = "MW2072", "All sources of an Egress are ServiceAccounts without workloads."
     EGRESS_OVERRULED = (
         "MW2073",
         (
@@ -158,12 +161,12 @@ class Code(ProblemCode):
     )
     EGRESS_LIMITS = (
         "MW2075",
-        "An Egress names an UpstreamTrafficSetting that does not exist, or has no effect on its hosts.",
+        "An Egress names an UpstreamTrafficSetting that is missing, or without effect on the hosts.",
     )
     UNKNOWN_HOST = "MW2080", "An UpstreamTrafficSetting's host is not a Service; the object has no effect."
     FOREIGN_HOST = (
         "MW2081",
-        "An UpstreamTrafficSetting is for a Service of another namespace; it is not in force.",
+        "An UpstreamTrafficSetting for a Service of another namespace is not in force.",
     )
     OVERRULED_SETTING = "MW2082", "Another UpstreamTrafficSetting for the same host takes precedence."
     RATE_OF_NO_REQUESTS = (
@@ -174,30 +177,33 @@ class Code(ProblemCode):
         "MW2084",
         "Two UpstreamTrafficSettings limit one port of a workload; one takes precedence there.",
     )
-    NO_LIMITS = "MW2085", "An UpstreamTrafficSetting contains no limit that Meshwright supports."
-    UNKNOWN_RETRY_SOURCE = "MW2086", "No workload has the ServiceAccount that is the source of a Retry."
+    NO_LIMITS = "MW2085", "An UpstreamTrafficSetting has no limits, or only unsupported ones."
+    UNKNOWN_RETRY_SOURCE = "MW2086", "The source of a Retry is a ServiceAccount without workloads."
     UNKNOWN_RETRY_DESTINATION = "MW2087", "A Retry's destination is not a Service."
     OVERRULED_RETRY = "MW2088", "Another Retry with the same source and destination takes precedence."
     RETRY_OF_NO_REQUESTS = "MW2089", "A Retry's destination has no HTTP port."
-    FOREIGN_TRUST_DOMAIN = "MW2095", "A MeshRootCertificate is for another trust domain; it is not in force."
+    FOREIGN_TRUST_DOMAIN = "MW2095", "A MeshRootCertificate for another trust domain is not in force."
     THIRD_ROOT = "MW2096", "Two other MeshRootCertificates are in use, so this one is not in force."
-    NO_ACTIVE_ROOT = "MW2097", "No MeshRootCertificate in use is active; the current CA stays in force."
+    NO_ACTIVE_ROOT = (
+        "MW2097",
+        "All MeshRootCertificates in use are passive or inactive; the current CA stays in force.",
+    )
     UNKNOWN_COLLECTOR = (
         "MW2100",
         "A Telemetry's ExtensionService does not exist or is invalid; access logs are not exported.",
     )
-    SELECTS_NOBODY = "MW2101", "No workload of its namespace has the labels of a Telemetry's selector."
+    SELECTS_NOBODY = "MW2101", "A Telemetry's selector matches no workload of the namespace."
     SHADOWED_TELEMETRY = (
         "MW2102",
-        "Other Telemetry objects with the same selector take precedence in everything that this one sets.",
+        "Other Telemetry objects with the same selector take precedence for all values of this one.",
     )
-    LOGS_CREDENTIALS = "MW2103", "A Telemetry logs headers that contain credentials of callers."
+    LOGS_CREDENTIALS = "MW2103", "A Telemetry logs headers with credentials of callers."
     UNKNOWN_ROUTED_SERVICE = "MW2110", "A RoutePolicy's service does not exist."
     OVERRULED_ROUTE_POLICY = "MW2111", "Another RoutePolicy for the same Service takes precedence."
     ROUTES_NO_REQUESTS = "MW2112", "A RoutePolicy's Service has no HTTP port."
     UNKNOWN_ROUTE_MATCH = (
         "MW2113",
-        "A RoutePolicy's rule names an HTTPRouteGroup or a match that does not exist.",
+        "A RoutePolicy's rule names a missing HTTPRouteGroup or match.",
     )
     ROUTE_RULE_NOT_ASKED = (
         "MW2114",
@@ -212,7 +218,7 @@ class Code(ProblemCode):
     )
     ASKS_NO_REQUESTS = (
         "MW2124",
-        "An UpstreamPolicy's health check is a request, but no port of the Service speaks its protocol.",
+        "An UpstreamPolicy's health check uses HTTP or gRPC, but the Service has no port with this protocol.",
     )
     HEALTH_NOT_ADMITTED = (
         "MW2125",
@@ -227,17 +233,17 @@ class Code(ProblemCode):
         "A MutualTLS admits callers without a certificate; the problem lists the callers and ports.",
     )
     OVERRULED_MUTUAL_TLS = "MW2131", "Another MutualTLS for the same workloads and ports takes precedence."
-    UNKNOWN_TLS_ACCOUNT = "MW2132", "No workload has a ServiceAccount that a MutualTLS selects."
-    UNKNOWN_TLS_PORT = "MW2133", "A MutualTLS names a port that is not a target port of its workloads."
+    UNKNOWN_TLS_ACCOUNT = "MW2132", "A MutualTLS selects a ServiceAccount without workloads."
+    UNKNOWN_TLS_PORT = "MW2133", "A MutualTLS names a port that its workloads do not have as a target port."
     NOBODY_IN_PLAIN_TEXT = (
         "MW2134",
-        "A MutualTLS is Permissive but lists no callers in plain text where policy decides; it admits none.",
+        "A Permissive MutualTLS without a list of plain-text callers admits none outside permissive mode.",
     )
     UNKNOWN_PLAIN_SOURCE = (
         "MW2135",
-        "A Service that is a source of a MutualTLS does not exist or has no known address.",
+        "A source of a MutualTLS is a missing Service, or a Service without known addresses.",
     )
-    UNKNOWN_PLAIN_MATCH = "MW2136", "A MutualTLS names an HTTPRouteGroup that does not exist."
+    UNKNOWN_PLAIN_MATCH = "MW2136", "A MutualTLS names a missing HTTPRouteGroup."
     PLAIN_SERVER_FIRST = "MW2137", "A MutualTLS admits plain text at a port whose servers speak first."
     NO_WAY_TO_SIDECAR = (
         "MW2140",
@@ -250,18 +256,15 @@ class Code(ProblemCode):
     )
     UNKNOWN_ASKING_ACCOUNT = (
         "MW2151",
-        "No workload has a ServiceAccount that an ExternalAuthorization selects.",
+        "An ExternalAuthorization selects a ServiceAccount without workloads.",
     )
     UNKNOWN_ASKING_PORT = (
         "MW2152",
-        "An ExternalAuthorization names a port that is not a target port of its workloads.",
+        "An ExternalAuthorization names a port that its workloads do not have as a target port.",
     )
     NOT_ASKED_ABOUT = (
         "MW2153",
-        (
-            "An ExternalAuthorization names a port that does not speak HTTP; sidecars do not ask the "
-            "authorizer there."
-        ),
+        "An ExternalAuthorization names a port without HTTP; sidecars do not ask the authorizer there.",
     )
     UNKNOWN_AUTHORIZER = (
         "MW2154",

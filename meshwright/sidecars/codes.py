@@ -8,7 +8,7 @@ class Code(ProblemCode):
 
     UNKNOWN_DRIVER = (
         "MW3001",
-        "An object names a sidecar driver that is not installed; its proxies get no new configuration.",
+        "The sidecar driver of an object is not installed; the driver's proxies keep their configuration.",
     )
     NOT_STARTED = "MW3002", "A workload's sidecar driver is installed, but its control plane was not started."
     INCAPABLE = (
@@ -17,9 +17,9 @@ class Code(ProblemCode):
     )
     DRIVER_TWICE = (
         "MW3004",
-        "MeshConfig has two entries for one sidecar driver; its proxies get no new configuration.",
+        "MeshConfig has two entries for one sidecar driver; the driver's proxies keep their configuration.",
     )
     NO_MTLS = (
         "MW3005",
-        "A sidecar driver's entry disables mutual TLS, which is not possible; its proxies keep using it.",
+        "A sidecar driver's entry disables mutual TLS, which is not possible; mutual TLS stays on.",
     )

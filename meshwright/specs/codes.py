@@ -10,7 +10,7 @@ class Code(ProblemCode):
     used again with another meaning.
     """
 
-    NOT_A_MAPPING = "MW1001", "The document is not a mapping, so it is not a manifest."
+    NOT_A_MAPPING = "MW1001", "The document is not a mapping, so the document is not a manifest."
     NO_KIND = "MW1002", "The field apiVersion or kind is missing, or is not text."
     UNKNOWN_KIND = "MW1003", "The API group does not have this kind, for example Deployment in v1."
     UNKNOWN_VERSION = "MW1004", "Meshwright reads this kind, but not in this apiVersion."
@@ -40,8 +40,8 @@ class Code(ProblemCode):
     UNKNOWN_PROTOCOL = "MW1019", "The value of appProtocol is unknown; the port is treated as plain TCP."
     NOT_USED = "MW1020", "The object is valid, but the mesh does not use it."
     FIELDS_NOT_USED = "MW1021", "The object has known fields that have no effect."
-    NO_ADDRESS = "MW1022", "The Pod has no IP address yet; it gets no requests until it has one."
-    NOT_TCP = "MW1023", "The protocol of a port is not TCP; sidecars carry only TCP."
+    NO_ADDRESS = "MW1022", "The Pod gets requests only after it has an IP address."
+    NOT_TCP = "MW1023", "A port has another protocol than TCP; sidecars carry only TCP."
     UDP_ROUTE = (
         "MW1024",
         "UDPRoute is refused, because sidecars do not carry UDP and there is no mTLS for it.",
@@ -51,14 +51,14 @@ class Code(ProblemCode):
         "An annotation or label of Meshwright or Open Service Mesh is unknown, or not read on this kind.",
     )
     EMPTY_PATH = "MW1026", "The pathRegex of a match is empty, so the match accepts any path."
-    UNKNOWN_METADATA = "MW1027", "A field of metadata does not exist in Kubernetes; it has no effect."
+    UNKNOWN_METADATA = "MW1027", "A field of metadata is unknown in Kubernetes and has no effect."
     LIKE_A_FIELD = (
         "MW1028",
         "The mesh does not read this field, but it looks like a misspelt field that the mesh reads.",
     )
     UNKNOWN_OWN_VALUE = (
         "MW1029",
-        "The value of an annotation or label is not one of the allowed values; it has no effect.",
+        "The value of an annotation or label is not allowed, so the value has no effect.",
     )
     NOT_ENFORCED = (
         "MW1030",
@@ -68,7 +68,7 @@ class Code(ProblemCode):
     PRUNED = "MW1032", "A MeshConfig has unknown fields; they have no effect."
     OTHER_VERSION = (
         "MW1033",
-        "The cluster returns the object in one version, but it has the fields of another version.",
+        "The cluster returns the object in one version, but with the fields of another version.",
     )
 
     BAD_SYNTAX = "MW1101", "The document is not valid YAML or JSON."
@@ -97,7 +97,7 @@ class Code(ProblemCode):
     )
     EMPTY_HELD = (
         "MW1110",
-        "A source has no objects any more; its last objects stay in force for empty_answer_hold_seconds.",
+        "A source is suddenly empty; its last objects stay in force for empty_answer_hold_seconds.",
     )
     UNRESOLVED = (
         "MW1111",
@@ -113,5 +113,5 @@ class Code(ProblemCode):
     )
     ROOT_ELSEWHERE = (
         "MW1114",
-        "A MeshRootCertificate is not in the namespace of the control plane, so it is not in force.",
+        "A MeshRootCertificate outside the control plane's namespace is not in force.",
     )

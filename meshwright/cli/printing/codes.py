@@ -35,22 +35,22 @@ Correct the field that the problem names, and run `meshwright lint` again.
 |---|---|
 | error | The object, or the named part of it, is not in force. |
 | warning | The object is in force, but probably not as intended. |
-| info | The object is read, but has no effect, or there is something worth knowing. |
+| info | The object is valid, but has no effect, or there is a remark about the object. |
 """
 
 _SERVER: Final = (
-    ("certificate-not-issued", "No service certificate can be issued for an identity."),
+    ("certificate-not-issued", "The issuer cannot issue a service certificate for an identity."),
     (
         "gateway-certificate-not-written",
-        "The Secret of the gateway that a MeshConfig names does not have the gateway's current certificate.",
+        "A gateway's Secret, which a MeshConfig names, lacks the gateway's current certificate.",
     ),
     (
         "identity-shared",
-        "Several connected proxies use one identity; each keeps the configuration that it has accepted.",
+        "Several connected proxies use one identity; each keeps its last accepted configuration.",
     ),
     (
         "policy-left-out",
-        "Proxies would reject a part of policy; it is not sent, and requests that only it allows are denied.",
+        "Proxies would reject a part of policy. The part is not sent; requests that need it are denied.",
     ),
     (
         "resource-rejected",
@@ -58,7 +58,7 @@ _SERVER: Final = (
     ),
     (
         "root-not-taken",
-        "The root that a MeshRootCertificate declares cannot be used; the current CA stays in force.",
+        "The root of a MeshRootCertificate cannot be used; the current CA stays in force.",
     ),
     (
         "translation-failed",
