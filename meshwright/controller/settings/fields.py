@@ -289,7 +289,7 @@ class Fields(BaseSettings):
     remove all other values, and the request stays plain HTTP."""
     dead_after_seconds: Annotated[float, Field(ge=0, le=86400)] = 60.0
     """Seconds without a stream after which a sidecar that its callers have ejected is shown as dead.
-    Affects only what is shown: the endpoint stays in its service."""
+    Affects only the output: the endpoint stays in its service."""
     empty_answer_hold_seconds: Annotated[float, Field(ge=0, le=86400)] = 30.0
     """Seconds to wait before an empty result is accepted from a source that had objects. The last known
     objects stay in force meanwhile. 0: accept an empty result at once."""
@@ -403,5 +403,5 @@ class Fields(BaseSettings):
     proxy_certificate_days: Annotated[int, Field(ge=1, le=MOST_DAYS)] = VALIDITY.days
     """Lifetime in days of proxy certificates that are issued without an explicit lifetime."""
     proxy_claim_days: Annotated[int, Field(ge=1, le=MOST_DAYS)] | None = None
-    """Days within which a new proxy certificate must be used for the first time. After this time it is
-    refused. If empty, there is no deadline."""
+    """Days within which a new proxy certificate must be used for the first time. After this
+    time the certificate is refused. If empty, there is no deadline."""

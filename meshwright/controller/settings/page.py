@@ -38,7 +38,8 @@ _WORDS: Final[Mapping[object, str]] = {
 }
 _HEAD: Final = """# Settings of the server
 
-This page lists all settings of `meshwright serve`. For example, these three lines set the same value:
+With this page you can look up and change each setting of `meshwright serve`. For example, these three lines
+set the same value:
 
 ```
 meshwright serve --set quiet_seconds=0.2 ...
@@ -46,7 +47,7 @@ MESHWRIGHT_QUIET_SECONDS=0.2 meshwright serve ...
 echo "quiet_seconds: 0.2" >> settings.yaml && meshwright serve --config settings.yaml ...
 ```
 
-A setting can be given in three places. A flag overrides the environment, and the environment overrides the
+You can write a setting in three places. A flag overrides the environment, and the environment overrides the
 file:
 
 1. a flag: `--set NAME=VALUE`, or `--NAME` for the settings that `meshwright serve --help` lists;
