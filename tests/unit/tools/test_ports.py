@@ -1,5 +1,6 @@
 """Ports for programs that are about to start are given once, whatever process asks."""
 
+import os
 import subprocess
 import sys
 
@@ -8,11 +9,12 @@ import pytest
 from tools import ports
 from tools.ports import free_port
 
-# Below the range that other tests are given ports of.
-_TAKE_ALL = """
+# Below the ports of other tests, and different in each process: the tests of two checkouts may run at once.
+_FIRST = 19_000 + os.getpid() % 190 * 5
+_TAKE_ALL = f"""
 import sys
 from tools import ports
-ports._ASKED_FOR_BY_NUMBER = range(19_900, 19_904)
+ports._ASKED_FOR_BY_NUMBER = range({_FIRST}, {_FIRST + 4})
 ports._TRIES = 4
 given = []
 try:
@@ -26,7 +28,7 @@ except OSError:
 
 def test_no_two_processes_are_given_the_same_port(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before any program listens there; when the first process has ended its ports are given again."""
-    monkeypatch.setattr(ports, "_ASKED_FOR_BY_NUMBER", range(19_900, 19_905))
+    monkeypatch.setattr(ports, "_ASKED_FOR_BY_NUMBER", range(_FIRST, _FIRST + 5))
     monkeypatch.setattr(ports, "_TRIES", 5)
     words = [sys.executable, "-c", _TAKE_ALL]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
