@@ -1,4 +1,4 @@
-"""Addresses of clients in the form that people write."""
+"""Addresses of clients in the form in which people write addresses."""
 
 from urllib.parse import unquote
 

@@ -44,9 +44,9 @@ class CertificateManager(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgedSecrets:
-    """The secrets that a connected proxy has accepted and uses, as PEM; empty if it has not accepted any.
+    """The secrets that a connected proxy has accepted and uses, as PEM; empty before the first accepted ones.
 
-    `trust_bundle` verifies its peers, and `chain` is its own certificate.
+    `trust_bundle` verifies the proxy's peers, and `chain` is the proxy's own certificate.
     """
 
     node: NodeKey
@@ -58,7 +58,7 @@ class DebugHandlers(Protocol):
     """Registration of a driver's own debug pages; a path is `/debug/` and a word."""
 
     def page(self, path: str, shows: str, answer: DebugAnswer) -> None:
-        """Add a page. `shows` describes its content in one line."""
+        """Add a page. `shows` describes the content in one line."""
 
     def streams(self, statuses: Callable[[], tuple[StreamStatus, ...]]) -> None:
         """Add the driver's streams to the common pages: `/debug/xds`, and `/debug/proxy` for each proxy."""
@@ -69,8 +69,8 @@ class Clients:
     """Authentication, observation and limits of clients, the same for every driver.
 
     `authenticator` uses the ledger and the mesh, and refuses proxies of other drivers. Calls of `observer`
-    appear in the list of proxies, the metrics and the log. `held` returns one word that explains why an
-    admitted proxy has no configuration, or "" if it has one.
+    appear in the list of proxies, the metrics and the log. `held` returns one word for the reason why an
+    admitted proxy still waits for configuration, or "" if the proxy has configuration.
     """
 
     authenticator: Authenticator
@@ -80,7 +80,7 @@ class Clients:
 
 
 TappedHere = Callable[[NodeKey, Sequence[TappedRequest]], bool]
-"""A function for requests that a proxy reports as tapped; it returns whether anyone watches them."""
+"""A function for requests that a proxy reports as tapped; the result is whether anyone watches them."""
 
 
 def _nobody_watches(node: NodeKey, requests: Sequence[TappedRequest]) -> bool:
@@ -101,12 +101,11 @@ class ControllerContext:
     - `server_certificate` and `config` are functions, and must be called whenever the value is needed,
       because both change.
     - `kubernetes` is None outside of a cluster.
-    - `catalog` has the snapshots that this driver's translation produced, by proxy; None for proxies of other
-      drivers.
-    - `secrets` receives a function that returns the secrets which the driver's proxies have accepted. A
-      change of the root waits for these. Without this function an operator must exclude the driver's proxies
-      by name. The caller consumes the result in small slices of time.
-    - `tapped` receives requests that proxies report because a person watches them
+    - `catalog` has the snapshots from this driver's translation, by proxy; None for proxies of other drivers.
+    - `secrets` receives a function for the secrets that the driver's proxies have accepted. A change of the
+      root waits for these. Without this function an operator must exclude the driver's proxies by name. The
+      caller consumes the result in small slices of time.
+    - `tapped` receives the requests of watched proxies, one by one
       (`catalog.policy.values.inbound.InboundPort.tapped`).
     """
 

@@ -1,9 +1,10 @@
-"""The interface of a sidecar driver: its name, its capabilities, its translation of a policy, its server.
+"""The interface of a sidecar driver: name, capabilities, translation of a policy, server.
 
 A driver is a class without constructor arguments, named by an entry point of the group `meshwright.sidecars`.
 Translation works in pieces: `pieces` returns pure functions with their arguments (`Piece`), and the engine
 calls each distinct piece once, however many proxies need its resources. Therefore the cost of a change is the
-number of pieces with changed arguments, and arguments should contain only values that the function uses.
+number of pieces with changed arguments, and arguments should contain only values for which the function has a
+use.
 
 Inputs are in `contexts` and `pod`, the end of a driver in `lifetime`. docs/drivers.md shows how to write one.
 """
@@ -70,18 +71,17 @@ def no_steps(*arguments: object) -> Iterator[None]:
 class Piece(CachedHash):
     """A pure function that makes resources, with all its arguments. Equal pieces make equal resources.
 
-    The configuration for a policy is made piece by piece. A piece that many policies share, or that is
-    unchanged, is made once. Arguments must be hashable, and should not contain anything that the function
-    does not use.
+    The configuration for a policy is made piece by piece. A piece is made once, even if many policies share
+    the piece, and again only after a change. Arguments must be hashable, and should contain only values that
+    the function uses.
 
     - `about` is the part of the policy from which the arguments are taken.
     - `destinations` are further arguments, whose endpoints the function uses. They are filled in when the
-      piece is made, restricted to the endpoints that the callers may call; the callers themselves are left
+      piece is made, restricted to endpoints within the callers' permissions; the callers themselves are left
       out.
-    - `faults` returns the reasons for which proxies would refuse a resource, as far as these are known in
-      advance.
-    - `ahead` is a generator with the same arguments for a piece that takes long: it makes parts in advance
-      and caches them for `make`.
+    - `faults` returns the reasons for which proxies would refuse a resource, as far as known in advance.
+    - `ahead` is a generator with the same arguments for a piece with a long computation: the generator makes
+      parts in advance and caches them for `make`.
     """
 
     make: Callable[..., "Resource | tuple[Resource, ...]"]
@@ -94,7 +94,7 @@ class Piece(CachedHash):
     def resources(self) -> tuple[Resource, ...]:
         """Make the resources.
 
-        A resource that could be made with less policy gets this piece as its `recipe`.
+        A resource that could be made with less policy gets this piece as `recipe`.
         """
         made = self.make(*self.arguments, *self.destinations)
         found = made if isinstance(made, tuple) else (made,)
@@ -117,7 +117,7 @@ class Piece(CachedHash):
         return replace(self, arguments=tuple(left_out.without(each, out) for each in self.arguments))
 
     def narrowed(self, to: "Piece | None") -> "Piece":
-        """Return the piece restricted to callers that `to`, a newer form of it, admits too."""
+        """Return the piece restricted to callers that `to`, a newer form of the piece, admits too."""
         others = self.arguments if to is None else to.arguments
         pairs = zip(self.arguments, others, strict=True)
         now = (left_out.narrowed(mine, None if to is None else its) for mine, its in pairs)
@@ -166,11 +166,11 @@ class Credentials:
 
 @runtime_checkable
 class SidecarDriver(Protocol):
-    """A kind of proxy, as far as the mesh must know it.
+    """A kind of proxy, as far as the mesh must know the kind.
 
     `capabilities` never change. `proxy_server_port` is the default port of the driver's control plane. A
-    driver translates a policy, delivers the snapshots of the shared catalog to its proxies, and declares its
-    capabilities. The policy, the proxies that it is for, and their admission are decided elsewhere.
+    driver translates a policy, delivers the snapshots of the shared catalog to proxies, and declares
+    capabilities. The policy, the choice of proxies, and their admission are decided elsewhere.
     """
 
     @property
@@ -190,18 +190,18 @@ class SidecarDriver(Protocol):
 
     @property
     def types(self) -> frozenset[TypeUrl]:
-        """Return the types of all its resources, which identify the snapshots of its proxies."""
+        """Return the types of all resources of the driver, which identify the snapshots of its proxies."""
         ...
 
     @property
     def ready_type(self) -> TypeUrl:
-        """Return the type of which a proxy must have accepted a response before it can be called."""
+        """Return the type of the response by which a proxy counts as configured and may be called."""
         ...
 
     def pieces(self, policy: ProxyPolicy) -> tuple[Piece | Pieces, ...]:
         """Return the configuration for a policy, in pieces: pure, without secrets.
 
-        The policy may have no endpoints; a piece receives those of its `destinations` only.
+        The policy may have no endpoints; a piece receives the endpoints of its `destinations` only.
         """
         ...
 
@@ -210,22 +210,22 @@ class SidecarDriver(Protocol):
         ...
 
     def empty(self, reference: Reference) -> Resource | None:
-        """Return a substitute for a resource that a proxy rejects and that has never been accepted.
+        """Return a substitute for a rejected resource without an earlier accepted version.
 
-        The substitute has the same name and type (one of `types`), has no references, and lets no traffic
-        pass. None means that there is no substitute: the resource is left out, and resources that refer to it
-        return to an earlier version.
+        The substitute has the same name and type (one of `types`), is without references, and blocks all
+        traffic. None means that the resource is left out, and resources with a reference to it return to an
+        earlier version.
         """
         ...
 
     def reason(self, said: str) -> Reason:
-        """Return the kind of reason for a rejection, from the proxy's message; CONTENT if it is unclear."""
+        """Return the kind of reason for a rejection, from the proxy's message; CONTENT if unclear."""
         ...
 
     async def start(self, context: ControllerContext) -> HealthProbes:
         """Start the control plane; return its health probes as soon as it listens.
 
-        Raises CannotStartError, or ListenError for the address. Everything after that must run in tasks of
+        Raises CannotStartError, or ListenError for the address. All later work must run in tasks of
         `context.lifetime`, which also announces the end and its deadline. Called at most once.
         """
         ...
@@ -233,7 +233,7 @@ class SidecarDriver(Protocol):
     def patch(self, context: InjectorContext) -> Pod:
         """Return the pod with its sidecar: pure and deterministic; the context's pod is not modified.
 
-        Applied to its own output it returns an equal pod. Raises CannotPatchError for a pod that cannot have
-        a sidecar.
+        Applied to its own output the function returns an equal pod. Raises CannotPatchError for a pod in
+        which a sidecar is impossible.
         """
         ...

@@ -6,7 +6,7 @@ class DriverError(Exception):
 
 
 class NoDriverError(DriverError):
-    """No driver is registered."""
+    """The registry is empty."""
 
 
 class DuplicateDriverError(DriverError):
@@ -30,4 +30,4 @@ class CannotPatchError(DriverError):
 
 
 class NothingThereError(DriverError):
-    """A driver's debug page has nothing for the query; the message is one sentence."""
+    """The subject of a query is unknown to a driver's debug page; the message is one sentence."""

@@ -1,4 +1,4 @@
-"""Event broker: events that a driver must handle at once, besides the snapshots of its proxies."""
+"""Event broker for events that a driver must handle at once, besides new snapshots."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Events(Protocol):
     """A source of events."""
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` with each event from now on, on the event loop; return a function that ends this.
+        """Call `listener` with each event from now on, on the event loop; return a function to end this.
 
         A listener must return at once and not raise.
         """
@@ -40,7 +40,7 @@ class Broker:
         self._number = 0
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Add a listener; return a function that removes it."""
+        """Add a listener; return a function to remove the listener."""
         number = self._number = self._number + 1
         self._listeners[number] = listener
 

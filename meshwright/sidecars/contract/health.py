@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 class ProbeScheme(enum.StrEnum):
-    """HTTP: a GET of the path succeeds with a status from 200 to 399. TCP: a connection succeeds; no path."""
+    """HTTP: a GET of the path succeeds with a status from 200 to 399. TCP: a connection succeeds."""
 
     HTTP = "http"
     TCP = "tcp"
@@ -13,10 +13,12 @@ class ProbeScheme(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HealthProbe:
-    """One probe of an open port. Raises ValueError for a path that does not fit the scheme.
+    """One probe of an open port, for example a GET of `/ready` at port 15128.
+
+    Raises ValueError for an HTTP probe without a path, and for a TCP probe with one.
 
     With `counted` the driver reports the probe's connection to its observer like the handshake of a client;
-    the control plane subtracts the connections that it made itself.
+    the control plane subtracts its own connections.
     """
 
     port: int

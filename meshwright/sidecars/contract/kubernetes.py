@@ -1,7 +1,7 @@
-"""Types of the parts of a pod that are read or written here (Kubernetes API, core/v1); other fields are kept.
+"""Types of the parts of a pod with a use here (Kubernetes API, core/v1); all other fields are kept.
 
-Pods come from an API server that has validated them. Therefore present fields have the right type, but any
-field may be missing.
+An API server has validated the pods. Therefore present fields have the right type, but any field may be
+missing.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from meshwright.sidecars.layout import ProbeKind
 
 ByNetwork = Literal["httpGet", "tcpSocket", "grpc"]
 BY_NETWORK: Final[tuple[ByNetwork, ...]] = ("httpGet", "tcpSocket", "grpc")
-"""The kinds of probe that make a network call; the other kind runs a command in the container."""
+"""The kinds of probe with a network call; the other kind runs a command in the container."""
 
 
 class Metadata(TypedDict, total=False):
@@ -37,7 +37,7 @@ class HttpGet(TypedDict, total=False):
 
 
 class Probe(TypedDict, total=False):
-    """A container's probe: one kind of call, and its times."""
+    """A container's probe: one kind of call, with times."""
 
     httpGet: HttpGet
     tcpSocket: HttpGet
@@ -66,7 +66,7 @@ class Lifecycle(TypedDict, total=False):
 
 
 class ContainerPort(TypedDict, total=False):
-    """A port that a container declares."""
+    """A port in a container's declaration, for example `{"name": "metrics", "containerPort": 9090}`."""
 
     name: str
     containerPort: int
@@ -121,7 +121,7 @@ class Container(TypedDict, total=False):
 
 
 class Volume(TypedDict, total=False):
-    """A volume, by its source."""
+    """A volume, by source."""
 
     name: str
     secret: dict[str, str | int]
@@ -132,7 +132,7 @@ class Volume(TypedDict, total=False):
 
 
 class PodSecurity(SecurityContext, total=False):
-    """User and privileges of all processes of a pod, and the group of its volumes."""
+    """User and privileges of all processes of a pod, and the group of the volumes."""
 
     fsGroup: int
 
@@ -165,7 +165,7 @@ class Pod(TypedDict, total=False):
 
 
 def spec_of(pod: Pod) -> PodSpec:
-    """Return the spec of a pod; empty if it is missing."""
+    """Return the spec of a pod; empty if missing."""
     return pod.get("spec", {})
 
 
@@ -175,7 +175,7 @@ def stays(container: Container) -> bool:
 
 
 def probe_of(container: Container, kind: ProbeKind) -> Probe | None:
-    """Return a container's probe of a kind; None if it has none."""
+    """Return a container's probe of a kind, or None."""
     match kind:
         case ProbeKind.LIVENESS:
             return container.get("livenessProbe")

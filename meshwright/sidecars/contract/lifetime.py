@@ -8,7 +8,7 @@ Spawn = Callable[[str, Coroutine[object, object, None]], object]
 
 
 class Lifetime:
-    """The end of a driver; each of its tasks must be started by `spawn`.
+    """The end of a driver; all tasks of a driver must be started by `spawn`.
 
     `stop`: admit nothing new and let calls finish, for at most `drain_seconds`. `cancel`: end now, even while
     draining. Both may be called repeatedly, and cancelling a driver's task has the effect of `cancel`. A
@@ -44,7 +44,7 @@ class Lifetime:
             return
 
     async def until_over(self, close: Callable[[float], Coroutine[object, object, None]]) -> None:
-        """Wait for the end, then call `close` with the seconds that it may take.
+        """Wait for the end, then call `close` with its time limit in seconds.
 
         If cancelled meanwhile, `close` is called again with 0 seconds; the first call need not have finished.
         """
@@ -58,7 +58,7 @@ class Lifetime:
         await close(0.0)
 
     async def _closed_in_order(self, close: Callable[[float], Coroutine[object, object, None]]) -> bool:
-        """Close within the drain time; return whether that finished before a cancellation."""
+        """Close within the drain time; return whether the close finished before a cancellation."""
         closing = asyncio.create_task(close(self.drain_seconds), name="driver closes")
         cancelled = asyncio.create_task(self._cancelled.wait(), name="driver is cancelled")
         try:

@@ -1,4 +1,4 @@
-"""Inputs of a driver's `patch`: the pod, and everything that is known about it."""
+"""Inputs of a driver's `patch`: the pod, and all knowledge about the pod."""
 
 import enum
 from collections.abc import Mapping
@@ -33,9 +33,9 @@ class PullPolicy(enum.StrEnum):
 class Placement(enum.StrEnum):
     """Position of the sidecar in a pod.
 
-    NATIVE: an init container with `restartPolicy: Always` (Kubernetes 1.29). It is ready before other
-    containers start, ends after the last of them, and does not keep a Job from completing. CLASSIC: the first
-    of the containers.
+    NATIVE: an init container with `restartPolicy: Always` (Kubernetes 1.29). The sidecar is ready before
+    other containers start, ends after the last of them, and does not keep a Job from completing. CLASSIC: the
+    first of the containers.
     """
 
     NATIVE = "native"
@@ -43,7 +43,7 @@ class Placement(enum.StrEnum):
 
 
 class RulesOwner(enum.StrEnum):
-    """The party that sets the rules which redirect a pod's traffic through its proxy.
+    """The party that sets the rules for redirecting a pod's traffic through the proxy.
 
     INIT_CONTAINER: an init container of the pod, which needs NET_ADMIN. CNI: the node, before any container
     starts; the init container then only verifies the rules, without privileges.
@@ -57,8 +57,9 @@ class RulesOwner(enum.StrEnum):
 class TokenEnrolment:
     """Enrolment of a pod's agent by its ServiceAccount token, without a Secret.
 
-    The ports are those of the control plane's Service for joining and renewal. The agent verifies the control
-    plane by `roots` (PEM), which are then written into the pod, or else by a ConfigMap of its namespace.
+    The ports belong to the control plane's Service for joining and renewal. The agent verifies the control
+    plane by `roots` (PEM), which are then written into the pod, or else by a ConfigMap of the pod's
+    namespace.
     """
 
     enrolment_port: int = 15130
@@ -78,7 +79,7 @@ class Overlay:
 
 
 class KubernetesClient(Protocol):
-    """The part of the Kubernetes API that a driver may need. `patch` itself never calls it."""
+    """The part of the Kubernetes API that a driver may need. `patch` itself never calls the API."""
 
     async def create(self, manifest: Mapping[str, object]) -> None:
         """Create an object."""
@@ -97,15 +98,14 @@ class OriginalProbe:
 class InjectorContext:
     """The inputs of a driver's `patch`.
 
-    - `proxy` is the common name of the proxy's certificate, with its UUID. None means that the pod's own UID
-      is used, which does not exist before the pod does.
-    - `selection` has the images of the sidecar and the port of its control plane
+    - `proxy` is the common name of the proxy's certificate, with its UUID. None means the pod's own UID,
+      which exists only after the pod's creation.
+    - `selection` has the images of the sidecar and the port of the control plane
       (`meshwright.sidecars.contract.selection`).
     - `joining` is None if a certificate is issued for the pod. `bootstrap_certificate` and `trust_bundle`
       then reach the sidecar in a Secret, never in the pod.
     - `kubernetes` is None without a cluster.
-    - `original_probes` are the pod's probes before any change
-      (`meshwright.sidecars.injection.probes.originals`).
+    - `original_probes` are the probes before any change (`meshwright.sidecars.injection.probes.originals`).
     - `overlays` are applied to the sidecar in their order. `reason` explains why the pod gets a sidecar.
     - `scraped`: the pod gets annotations for Prometheus.
     - `ipv6_by_address`: IPv6 is intercepted if the pod gets an IPv6 address, which is not known yet.

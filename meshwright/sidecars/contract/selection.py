@@ -1,9 +1,9 @@
 """Selection of a workload's driver, images and port. Pure.
 
-The most specific setting wins: that of the workload or else of its namespace (`catalog.relations.groups`
-determines it), then MeshConfig's `sidecarClass`, then the environment. For an image, MeshConfig's mesh-wide
-value wins over the driver's own entry, and that over the environment. The mesh-wide images are those of the
-mesh's default driver; they are not used for another driver.
+The most specific setting wins: the workload's or else the namespace's (from `catalog.relations.groups`), then
+MeshConfig's `sidecarClass`, then the environment. For an image, MeshConfig's mesh-wide value wins over the
+driver's own entry, and the entry over the environment. The mesh-wide images belong to the mesh's default
+driver; they are not used for another driver.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ VARIABLES: Final = frozenset({CLASS_VARIABLE, LINUX_VARIABLE, WINDOWS_VARIABLE, 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A driver's name, and the images of its sidecars; an image without any setting is ""."""
+    """A driver's name, and the images of the sidecars; an image without any setting is ""."""
 
     driver: str
     linux_image: str
@@ -40,8 +40,8 @@ def select(
 ) -> Selection:
     """Select the driver of a workload. `named` is the driver of the workload or its namespace, or "".
 
-    `ports` are the registered drivers with their default ports. Raises UnknownDriverError, which lists them,
-    and DuplicateDriverError if MeshConfig has two entries for one driver.
+    `ports` are the registered drivers with their default ports. Raises UnknownDriverError, which lists the
+    registered names, and DuplicateDriverError if MeshConfig has two entries for one driver.
     """
     default = config.sidecar_class or environment.get(CLASS_VARIABLE) or DEFAULT_CLASS
     name = named or default

@@ -33,7 +33,7 @@ class DocumentDriver:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """Return its capabilities: identities per port, for ports that the proxy itself binds."""
+        """Return the capabilities: identities per port, for ports that the proxy itself binds."""
         return frozenset({Capability.EXPLICIT_INTERCEPTION, Capability.TCP_ROUTES})
 
     @property
@@ -62,12 +62,12 @@ class DocumentDriver:
         return (Piece(credentials, (credentials_,), IdentityCertificate(credentials_.certificate.identity)),)
 
     def empty(self, reference: Reference) -> Resource | None:
-        """Return None, because readers never reject a document: they confirm it or keep the earlier one."""
+        """Return None, because readers never reject a document: they confirm or keep the earlier one."""
         del reference
         return None
 
     def reason(self, said: str) -> Reason:
-        """Return CONTENT, because readers send no error messages."""
+        """Return CONTENT, because readers never send error messages."""
         del said
         return Reason.CONTENT
 
@@ -78,7 +78,7 @@ class DocumentDriver:
         return await start(context)
 
     def patch(self, context: InjectorContext) -> Pod:
-        """Return the pod with the user's own sidecar; variables name its document and credentials."""
+        """Return the pod with the user's own sidecar; variables name the document and the credentials."""
         told = {
             "MESHWRIGHT_DOCUMENT": f"https://{control_plane(context)}/v1/document",
             "MESHWRIGHT_CREDENTIALS": names.CREDENTIALS_DIRECTORY,

@@ -14,14 +14,14 @@ from xds.protocol.wire import Nonce, Response
 from xds.stream_status import StreamStatus, SyncState, TypeStatus, Variant
 
 LINGER_SECONDS: Final = 90.0
-"""Seconds after its last request for which a proxy counts as connected; the longest wait is 60 s."""
+"""Seconds after the last request for which a proxy counts as connected; the longest wait is 60 s."""
 
 
 @dataclass(slots=True)
 class Reader:
-    """A proxy that polls.
+    """A polling proxy.
 
-    Its open requests, its last request, and the versions it was given and has confirmed.
+    The record has the open requests, the time of the last request, and the versions sent and confirmed.
     """
 
     number: int
@@ -39,7 +39,7 @@ class Reader:
 class Readers:
     """The current readers. The observer sees each as a stream, and each answer as state of the world.
 
-    While a reader counts as connected its node is watched, so that its document stays current between two
+    While a reader counts as connected its node is watched, so that the document stays current between two
     requests. `now` is any clock in seconds that only goes forward.
     """
 
@@ -56,7 +56,7 @@ class Readers:
         return own >= (limits.streams_per_certificate or own + 1) or every >= (limits.streams or every + 1)
 
     def began(self, node: NodeKey, peer: Peer, now: float, moment: datetime) -> None:
-        """Record a request; the first one of a proxy makes it a reader."""
+        """Record a request; the first one makes a proxy a reader."""
         reader = self._readers.get(node)
         if reader is None:
             watch = self._catalog.watch(node, lambda: None)
@@ -72,7 +72,7 @@ class Readers:
             reader.asking -= 1
 
     def confirmed(self, node: NodeKey, version: str, newest: str) -> None:
-        """Record the version that a proxy claims to have.
+        """Record the version in a proxy's request as confirmed.
 
         Only the version last given, or the newest, counts.
         """
@@ -84,7 +84,7 @@ class Readers:
                 reader.response = None
 
     def given(self, node: NodeKey, version: str, moment: datetime, response: Response, size: int) -> None:
-        """Record the version that a proxy is being given."""
+        """Record the version in an answer to a proxy."""
         reader = self._readers[node]
         reader.given, reader.given_at, reader.response = version, moment, response
         self._observer.sent(node, response, size)
@@ -105,7 +105,7 @@ class Readers:
         return tuple(_status(node, reader) for node, reader in self._readers.items())
 
     def shown(self) -> list[dict[str, object]]:
-        """Return, for each reader, its name, the versions last given and confirmed, and whether it waits."""
+        """Return each reader's name, the versions last given and confirmed, and whether a request waits."""
         return [
             {
                 "proxy": node,

@@ -1,7 +1,7 @@
 """The document server: `GET /v1/document` with an ETag, for the proxy that the client certificate names.
 
-A request with `wait` seconds and an If-None-Match header is a long poll: it is answered when the document
-differs from that version, or with 304 after the wait.
+A request with `wait` seconds and an If-None-Match header is a long poll: the answer follows when the document
+differs from the named version, or with 304 after the wait. For example, `GET /v1/document?wait=30`.
 """
 
 import asyncio
@@ -36,14 +36,14 @@ PATH: Final = "/v1/document"
 LONGEST_WAIT: Final = 60.0
 SWEEP_SECONDS: Final = 5.0
 MADE_SECONDS: Final = 5.0
-"""Seconds that a request waits if there is no document yet, because it may just be made."""
+"""Seconds that a request waits for the first document, which may just be in the making."""
 
 ANY: Final = "*"
-"""The value of If-None-Match that matches any version."""
+"""The value of If-None-Match for any version."""
 
 _TAG: Final = re.compile(r'(?:W/)?"([^"]*)"')
 _AT_ONCE: Final = 0.01
-"""Seconds to wait for open requests when there is no time left; 0 would mean no limit to aiohttp."""
+"""Seconds to wait for open requests after the deadline; aiohttp takes 0 as "unlimited"."""
 
 _SHOWS: Final = "readers of documents, by version; ?proxy=<name>: one's document, without its credentials"
 _log = structlog.get_logger("sidecars.document")
@@ -59,7 +59,7 @@ class DocumentServer:
         self.readers = Readers(context.clients.observer, context.catalog)
 
     def application(self) -> web.Application:
-        """Return the application with its one route."""
+        """Return the application with the one route."""
         app = web.Application()
         app.router.add_get(PATH, self._answer)
         return app
@@ -72,7 +72,7 @@ class DocumentServer:
     async def shown(self, query: Mapping[str, str]) -> Mapping[str, object]:
         """Return the debug page: all readers, or one proxy's document; raise NothingThereError.
 
-        Credentials are never part of it.
+        Credentials are never part of the page.
         """
         if (name := query.get("proxy")) is None:
             return {"readers": self.readers.shown()}
@@ -201,12 +201,12 @@ async def _sweeping(context: ControllerContext, server: DocumentServer) -> None:
 
 
 def version(snapshot: Snapshot) -> str:
-    """Return the version of a document with its credentials, a hash of both."""
+    """Return the version of a document with credentials, a hash of both."""
     return f"{snapshot.version(DOCUMENT)}-{snapshot.version(CREDENTIALS)}"
 
 
 def contents(snapshot: Snapshot) -> bytes:
-    """Return the body to send: the document and the credentials of its reader."""
+    """Return the body to send: the document and the credentials of the reader."""
     bodies = [snapshot.resources(each)[NAME].body for each in (DOCUMENT, CREDENTIALS)]
     return b'{"credentials":' + bodies[1] + b',"document":' + bodies[0] + b"}"
 

@@ -39,7 +39,7 @@ def document(policy: ProxyPolicy, *places: ServiceDestination) -> Resource:
 
 
 def credentials(held: Credentials) -> Resource:
-    """Return the workload's certificate with its key, and the roots, as PEM."""
+    """Return the workload's certificate with the key, and the roots, as PEM."""
     said = {
         "certificateChain": held.certificate.chain_pem.decode("ascii"),
         "privateKey": held.certificate.key.reveal().decode("ascii"),
@@ -65,11 +65,11 @@ def _inbound(port: InboundPort, trust_domain: TrustDomain) -> dict[str, Any]:
 
 
 def _admitted(port: InboundPort) -> frozenset[ServiceIdentity]:
-    """Return the identities that may connect, whatever they request.
+    """Return the identities with permission to connect, whatever they request.
 
-    A rule with matches admits no caller here, because readers do not see requests. A rule for callers from
-    outside of the mesh admits none either, because readers check identities. A port with an external
-    authorizer admits no caller: the authorizer may refuse any request, and readers do not ask it.
+    Rules with matches are skipped, because readers do not see requests. Rules for callers from outside of the
+    mesh are skipped too, because readers check identities. A port with an external authorizer admits no
+    caller: the authorizer may refuse any request, and readers do not ask the authorizer.
     """
     if port.asked is not None:
         return frozenset()
@@ -82,7 +82,7 @@ def _outbound(
 ) -> dict[str, Any] | None:
     """Return a callable service; None if calls depend on routes or splits.
 
-    A host outside of the mesh is left out too, because it has no certificate that a reader could verify.
+    A host outside of the mesh is left out too, because a reader could not verify such a host.
     """
     match service.routes:
         case [only] if only.matches is None and only.split is None and len(only.backends) == 1:

@@ -4,10 +4,9 @@
 package of its resource kind: `listeners`, `routes`, `clusters` (with endpoints) and `security` (secrets).
 `features` has one module for each HTTP feature, and `rules` translates policy rules into Envoy's matchers.
 `validation` checks resources by the rules of Envoy before they are sent. `control_plane` serves them, and
-`bootstrap` makes the file with which Envoy starts.
+`bootstrap` makes Envoy's start file.
 
-Except for the control plane these are pure functions. They do not read policy objects, open a socket, or use
-a field that Envoy 1.40 calls deprecated. Read `driver` next, then `pieces`.
+Except for the control plane these are pure functions. Read `driver` next, then `pieces`.
 
 The package never reads policy objects, opens a socket, or uses a field that is deprecated in Envoy 1.40.
 """

@@ -1,4 +1,4 @@
-"""Parts of Envoy's API that every kind of resource uses."""
+"""Parts of Envoy's API for every kind of resource."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Control plane of the Envoy driver: the ADS server, with the service that receives tapped requests."""
+"""Control plane of the Envoy driver: the ADS server, with the service for tapped requests."""
 
 from functools import partial
 

@@ -48,7 +48,7 @@ class EnvoyDriver:
     def ready_type(self) -> TypeUrl:
         """Return the type of listeners.
 
-        Even an empty response that was accepted means that Envoy is configured.
+        An accepted response, even an empty one, means that Envoy is configured.
         """
         return LISTENER
 
@@ -57,7 +57,7 @@ class EnvoyDriver:
         return parts(policy)
 
     def credentials(self, credentials: Credentials) -> tuple[Piece, ...]:
-        """Return two secrets: the service certificate with its key, and the roots."""
+        """Return two secrets: the service certificate with the key, and the roots."""
         certificate, domain = credentials.certificate, credentials.trust_domain
         return (
             Piece(service_certificate, (certificate,), IdentityCertificate(certificate.identity)),
@@ -65,7 +65,7 @@ class EnvoyDriver:
         )
 
     def empty(self, reference: Reference) -> Resource | None:
-        """Return an empty resource of that type and name (`meshwright.sidecars.envoy.empty_resources`)."""
+        """Return an empty resource of this type and name (`meshwright.sidecars.envoy.empty_resources`)."""
         return empty(reference)
 
     def reason(self, said: str) -> Reason:
@@ -79,5 +79,5 @@ class EnvoyDriver:
         return await start(context)
 
     def patch(self, context: InjectorContext) -> Pod:
-        """Return the pod with the agent and Envoy beside it, and its traffic redirected through Envoy."""
+        """Return the pod with the agent and Envoy in a sidecar, and its traffic redirected through Envoy."""
         return patching.patch(context, agent_sidecar(context))

@@ -1,4 +1,4 @@
-"""Empty resources: substitutes for a rejected resource that has never been accepted."""
+"""Empty resources: substitutes for a rejected resource without an earlier accepted version."""
 
 from meshwright.sidecars.envoy.routes.renewal import RENEWAL
 from protos.envoy.config.cluster.v3 import cluster_pb2
@@ -8,11 +8,11 @@ from xds.protocol.resources.resource import CLUSTER, ENDPOINT, ROUTE, Reference,
 
 
 def empty(key: Reference) -> Resource | None:
-    """Return a resource of that type and name without references, which lets no traffic pass.
+    """Return a resource of this type and name without references, which blocks all traffic.
 
-    It is a route configuration without routes (status 404), or a cluster or load assignment without endpoints
-    (status 503). None for listeners, because no resource refers to them, and for secrets, because they have
-    no substitute.
+    A route configuration without routes (status 404), or a cluster or load assignment without endpoints
+    (status 503). `None` for listeners, because other resources never refer to them, and for secrets, because
+    a secret cannot be empty.
     """
     type_url, name = key
     if type_url == ROUTE:

@@ -21,7 +21,7 @@ _MESSAGES: Final[dict[TypeUrl, type[Message]]] = {
 
 
 def judged(resource: Resource) -> tuple[str, ...]:
-    """Return the reasons for which Envoy would reject a resource; none for secrets and other types."""
+    """Return the reasons for which Envoy would reject a resource; secrets and unknown types pass."""
     message = _MESSAGES.get(resource.type_url)
     if message is None:
         return ()

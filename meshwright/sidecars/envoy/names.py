@@ -1,4 +1,4 @@
-"""Names of Envoy resources, taken from Open Service Mesh where there is no reason against it."""
+"""Names of Envoy resources, taken from Open Service Mesh unless there is a reason against it."""
 
 import hashlib
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ LOOP_CHAIN: Final = "outbound-loop-filter-chain"
 SERVICE_CERTIFICATE: Final = "service-cert"
 """Name of every proxy's own certificate.
 
-It is the same for all, so that callers of a service share its resources.
+All proxies use the same name, so that callers of a service share resources.
 """
 
 OUTBOUND_PORT: Final = Port(layout.OUTBOUND_PORT)
@@ -46,8 +46,8 @@ def cluster(place: WeightedBackend | Destination) -> str:
 
     The target port is a number or a name, as in the policy.
 
-    It ends in `|as-called` if the called endpoint itself must answer. A host outside of the mesh has
-    `<host>:<port>`.
+    The name ends in `|as-called` if the called endpoint itself must answer. For a host outside of the mesh
+    the name is `<host>:<port>`.
     """
     match place:
         case ExternalDestination(host, port):
@@ -62,7 +62,7 @@ def cluster(place: WeightedBackend | Destination) -> str:
 
 
 def authorizer_cluster(asked: ExternalAuthorizer) -> str:
-    """Return the cluster's name of an external authorizer: the mesh's, or one that an object names."""
+    """Return the cluster's name of an external authorizer: the mesh's, or an object's own."""
     return AUTHORIZER_CLUSTER if asked.by is None else f"{AUTHORIZER_CLUSTER}|{asked.authorizer.server}"
 
 
@@ -91,7 +91,7 @@ def inbound_routes(port: Port) -> str:
 
 
 def outbound_routes(service: OutboundService) -> str:
-    """Return `rds-outbound.<ns>/<service>|<service port>`; for a host outside of the mesh with its name.
+    """Return `rds-outbound.<ns>/<service>|<service port>`; for a host outside of the mesh with the host.
 
     There is one route configuration per service and port, because the filter chain has already selected the
     service by its address. Therefore a changed split changes one route configuration, and a Host header
@@ -134,8 +134,8 @@ def listener(kind: str, where: SocketAddress) -> str:
 def caller(identity: ServiceIdentity, trust_domain: TrustDomain) -> str:
     """Return the label that identifies a caller of a TCP port, the last part of the TLS server name.
 
-    The label proves nothing: it selects a filter chain, which demands the proof. It is `c` and a hash of the
-    SPIFFE ID.
+    The label only selects a filter chain, which demands a proof. The label is `c` and a hash of the SPIFFE
+    ID.
     """
     return f"c{hashlib.sha256(identity.spiffe_id(trust_domain).encode()).hexdigest()[:16]}"
 

@@ -1,7 +1,7 @@
 """Division of a ProxyPolicy into the pieces that make a proxy's resources, except secrets.
 
-Each piece gets the policy without the parts that its function does not use, so that changes of these parts do
-not make it again. For example, only load assignments get endpoints, and rules and splits affect only route
+Each piece gets only the parts of the policy that its function uses, so that a change elsewhere does not make
+the piece again. For example, only load assignments get endpoints, and rules and splits affect only route
 configurations. Services that many proxies may call are divided into batches, so that a change of one service
 makes one batch again.
 """
@@ -54,7 +54,7 @@ _Judged = partial(Piece, faults=judged)
 BATCHES: Final = 64
 """Number of batches for the services that many proxies may call.
 
-A change of a service makes one batch again.
+A change of a service makes one batch again; a larger number makes this cheaper, and costs more pieces.
 """
 
 _COUNTED: Final = RateLimit(1, RateUnit.SECOND)
@@ -151,7 +151,7 @@ def _counting(port: InboundPort) -> tuple[RateLimitService, ...]:
 
 
 def _outbound(calling: OutboundInputs) -> Iterator[Piece | Pieces]:
-    """Yield the pieces for a proxy's own calls, independent of its identity."""
+    """Yield the pieces for a proxy's own calls, independent of the proxy's identity."""
     for each in calling.reachable:
         yield from _batches(calling.terms.of_destinations, each)
     yield from _own_listeners(calling)
@@ -175,7 +175,7 @@ def _own_listeners(calling: OutboundInputs) -> Iterator[Piece]:
 
 
 def _outside(policy: ProxyPolicy) -> Iterator[Piece]:
-    """Yield the pieces for routes and clusters of requests that leave the mesh."""
+    """Yield the pieces for routes and clusters of requests to hosts outside of the mesh."""
     ways: set[tuple[Port, ExternalHost | None, ConnectionLimits]] = set()
     for port in _ports_out(policy):
         for each in port.ranges:
@@ -279,11 +279,11 @@ def _calling(policy: ProxyPolicy) -> OutboundInputs:
 
 
 def _port_of_listener(port: InboundPort) -> InboundPort:
-    """Return an inbound port without the parts that belong to its route configuration.
+    """Return an inbound port without the parts for the route configuration.
 
     Of an HTTP port only rules for callers from outside of the mesh remain, because the listener selects their
     connections. These rules stay complete, so that they remain the same units of policy. Of the request rates
-    only the presence matters, and the services that count them.
+    only the presence matters, and the counting services.
     """
     access, rates = port.access, port.rates
     if port.protocol.is_http:
@@ -305,7 +305,7 @@ def _of_listener(part: ReachableServices) -> ReachableServices:
 
 @lru_cache(REMEMBERED)
 def _service_of_listener(service: OutboundService) -> OutboundService:
-    """Return a service without the parts that belong to its route configuration."""
+    """Return a service without the parts for the route configuration."""
     if not service.protocol.is_http:
         return service
     faults = any(each.actions.faulty for each in service.rules)

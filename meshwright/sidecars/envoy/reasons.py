@@ -1,9 +1,9 @@
 """Recognition of Envoy's rejections for temporary causes.
 
-Sockets that cannot be created, bound or configured.
+The causes are sockets that Envoy cannot create, bind or configure.
 
 Envoy (1.36 to 1.40) includes the system's message for the socket, in the C library's words. Any other message
-counts as CONTENT. An Envoy without free descriptors sends no message, because it exits.
+counts as CONTENT. An Envoy without free descriptors exits without a message.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Envoy's bootstrap, its credentials, and the versions of Envoy that understand it.
+"""Envoy's bootstrap, the credentials in it, and the supported versions of Envoy.
 
 The package never starts Envoy: the agent does.
 """

@@ -1,9 +1,8 @@
-"""Envoy's bootstrap: its identity, its control plane, and how both authenticate.
+"""Envoy's bootstrap: identity, control plane, and the authentication of both.
 
-The bootstrap is built as the JSON that Envoy reads, in protobuf's mapping
-(https://protobuf.dev/programming-guides/json/), without a codec. The agent makes it beside every workload and
-would otherwise keep the codec in memory for a few hundred bytes of text. In the tests an independent codec
-and Envoy itself read it.
+The bootstrap is built as JSON in protobuf's mapping (https://protobuf.dev/programming-guides/json/), without
+a codec. The agent makes a bootstrap beside every workload and would otherwise keep the codec in memory for a
+few hundred bytes of text. In the tests an independent codec and Envoy itself read the text.
 """
 
 import enum
@@ -24,13 +23,13 @@ ADS_CLUSTER: Final = "meshwright-ads"
 """Name of the one static cluster, the control plane."""
 
 MAX_CONNECTIONS: Final = 50_000
-"""Greatest number of concurrent downstream connections; Envoy warns if there is no limit."""
+"""Greatest number of concurrent downstream connections; Envoy warns if the limit is missing."""
 RECONNECT_FIRST: Final = timedelta(milliseconds=500)
 RECONNECT_LONGEST: Final = timedelta(seconds=5)
-"""Bounds of the pause before a stream is tried again; the pause doubles, and a random part of it is used.
+"""Bounds of the pause before a stream is tried again; the pause doubles, and Envoy waits a random part.
 
-Envoy's own upper bound is 30 s. With it some proxies were disconnected for half a minute after 10 s without a
-control plane. Proxies spread over this time when a control plane returns.
+Envoy's own upper bound is 30 s, with which some proxies were disconnected for half a minute after 10 s
+without a control plane. Proxies spread over this time when a control plane returns.
 """
 REGEX_PROGRAM_SIZE: Final = 65_536
 """Greatest RE2 program size of a policy's expression; Envoy's default of 100 refuses ordinary expressions."""
@@ -79,10 +78,10 @@ def server_name(trust_domain: TrustDomain) -> str:
 def bootstrap(settings: BootstrapSettings) -> str:
     """Return a bootstrap as JSON, sorted and indented.
 
-    The node id is the proxy's common name, and its cluster `<service>.<namespace>`. The control plane must
-    present a certificate for `ads.<trust domain>`. TLS 1.3 is set as both minimum and maximum, because the
-    default maximum of a client is 1.2. Without `sds_directory` Envoy reads the three files only at its start,
-    so a renewed certificate needs a new Envoy.
+    The node id is the proxy's common name, and the node's cluster is `<service>.<namespace>`, for example
+    `cart.shop`. The control plane must present a certificate for `ads.<trust domain>`. TLS 1.3 is set as both
+    minimum and maximum, because the default maximum of a client is 1.2. Without `sds_directory` Envoy reads
+    the three files only at its start, so a renewed certificate needs a new Envoy.
     """
     return _text(_message(settings))
 
@@ -178,10 +177,10 @@ def _ads_cluster(settings: BootstrapSettings) -> Message:
 
 
 def _http2() -> Message:
-    """Return HTTP/2 options with pings: a control plane that vanishes is noticed within 35 s.
+    """Return HTTP/2 options with pings: the loss of the control plane is noticed within 35 s.
 
-    A connection carries one stream only. A proxy that is refused for its certificate therefore reconnects,
-    and presents the certificate that it has by then.
+    A connection carries one stream only. A proxy with a refused certificate therefore reconnects, and
+    presents the certificate in use by then.
     """
     keepalive = {"interval": duration(timedelta(seconds=30)), "timeout": duration(timedelta(seconds=5))}
     explicit = {"http2ProtocolOptions": {"connectionKeepalive": keepalive}}
@@ -197,7 +196,7 @@ def _overload_manager() -> Message:
 
 
 def _runtime() -> Message:
-    """Return runtime settings that allow long expressions (Envoy's default program size is 100)."""
+    """Return runtime settings for long expressions (Envoy's default program size is 100)."""
     layer = {"re2.max_program_size.error_level": float(REGEX_PROGRAM_SIZE)}
     return {"layers": [{"name": "meshwright", "staticLayer": layer}]}
 

@@ -21,7 +21,7 @@ _TLS: Final = "envoy.extensions.transport_sockets.tls.v3"
 class ProxyFiles:
     """Paths as Envoy sees them, and the DNS name in the control plane's certificate.
 
-    `sds_directory` has the files from `secrets`; None means that files are read once.
+    `sds_directory` has the files from `secrets`; None: files are read once.
     """
 
     certificate: Path
@@ -71,7 +71,7 @@ def _validation(files: ProxyFiles) -> Message:
 
 
 def _from_file(name: str, path: Path) -> Message:
-    """Return the source of a secret: a file that is read again after each move into its directory."""
+    """Return the source of a secret: a file, read again after each move into its directory."""
     source = {"path": str(path), "watchedDirectory": {"path": str(path.parent)}}
     return {"name": name, "sdsConfig": {"pathConfigSource": source, "resourceApiVersion": "V3"}}
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 Message = Mapping[str, object]
-"""A message: fields in lowerCamelCase with JSON values; a missing field has its default."""
+"""A message: fields in lowerCamelCase with JSON values, for example `{"connectTimeout": "5s"}`."""
 
 
 def packed(type_name: str, message: Message) -> Message:

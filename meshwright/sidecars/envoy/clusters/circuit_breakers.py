@@ -1,4 +1,4 @@
-"""Circuit breakers: limits on concurrent use of a cluster. Without them Envoy applies its own defaults."""
+"""Circuit breakers: limits on concurrent use of a cluster. Without limits Envoy applies defaults."""
 
 from functools import lru_cache
 from typing import Final

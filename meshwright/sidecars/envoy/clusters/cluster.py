@@ -52,9 +52,9 @@ _BALANCING: Final = {
 def destination(terms: MeshTerms, wanted: ServiceDestination) -> Resource:
     """Return the cluster of a destination, with mutual TLS to the expected identities.
 
-    Its endpoints come over ADS. A removed endpoint is dropped at once, whatever its health. For a destination
-    `as_called` the endpoint is the connection's original destination; the listener passes only calls to known
-    endpoints. HTTP requests keep their protocol version.
+    ADS delivers the endpoints. A removed endpoint is dropped at once, whether healthy or not. For a
+    destination `as_called` the endpoint is the connection's original destination; the listener passes only
+    calls to known endpoints. HTTP requests keep their protocol version.
     """
     name = names.cluster(wanted)
     message = _Cluster(name=name, transport_socket=tls.upstream(terms, wanted))
@@ -83,8 +83,8 @@ def external(headers: HeaderLimits, reuse: timedelta | None, wanted: ExternalDes
     `wanted.tls` may require other TLS.
 
     Envoy resolves a name with LOGICAL_DNS, which keeps open connections when the next DNS answer differs, as
-    that of large sites always does. Addresses of both families are tried: by default Envoy would use IPv6
-    alone if the host has it, which may be unreachable from here.
+    the answers of large sites always do. Addresses of both families are tried: by default Envoy would use
+    IPv6 alone if the host has IPv6, which may be unreachable from here.
     """
     where = HostPort(wanted.host.name, wanted.port)
     alike = _limited(headers, wanted.limits, is_http=wanted.is_http, reuse=reuse)
@@ -167,7 +167,7 @@ def blackhole() -> Resource:
 
 
 class _Kind(NamedTuple):
-    """The properties that distinguish clusters of destinations, besides names and TLS."""
+    """The differences between clusters of destinations, besides names and TLS."""
 
     is_http: bool
     as_called: bool

@@ -15,9 +15,9 @@ from xds.protocol.resources.resource import Resource, encode
 
 
 def assignment(wanted: ServiceDestination) -> Resource:
-    """Return the load assignment of a destination; without endpoints it is empty instead of missing.
+    """Return the load assignment of a destination, empty (instead of missing) without endpoints.
 
-    A missing one would make Envoy keep the endpoints that it has.
+    A missing assignment would make Envoy keep its endpoints.
     """
     by_locality: dict[str, list[DestinationEndpoint]] = {}
     for each in sorted(_kept(wanted)):
@@ -46,7 +46,7 @@ def _kept(wanted: ServiceDestination) -> Iterable[DestinationEndpoint]:
 
 
 def _ranks(localities: Iterable[str], near: CallerLocality | None) -> dict[str, int]:
-    """Return the priority of each locality: the caller's own first, then its region, then all others.
+    """Return the priority of each locality: the caller's own first, then the same region, then all others.
 
     Envoy requires priorities without gaps, so unused ranks are skipped.
     """
@@ -69,9 +69,9 @@ def _endpoint(found: DestinationEndpoint) -> endpoint_components_pb2.LbEndpoint:
 
 
 def endpoint(first: SocketAddress, *others: SocketAddress) -> endpoint_components_pb2.Endpoint:
-    """Return one endpoint. Envoy tries its addresses in turn until one connects (RFC 8305).
+    """Return one endpoint. Envoy tries the addresses in turn until one connects (RFC 8305).
 
-    Therefore all callers share the same endpoint, and each connects by the address family that it can use.
+    Therefore all callers share the same endpoint, and each connects by a usable address family.
     """
     kind = endpoint_components_pb2.Endpoint
     return kind(

@@ -16,7 +16,7 @@ _TCP_USER_TIMEOUT: Final = 18
 """Constants of Linux, equal on all architectures."""
 
 _LOOKED_AT: Final = timedelta(seconds=5)
-"""Interval at which Envoy ends ejections; it begins them at once."""
+"""Interval at which Envoy ends ejections; ejections begin at once."""
 
 _UNSAID: Final = 5
 """Envoy's default number of consecutive gateway and connection failures."""
@@ -30,7 +30,8 @@ def peers(
 ) -> cluster_pb2.Cluster:
     """Return the fields of a cluster of peers.
 
-    Nothing is ejected if a call is for one endpoint (`as_called`).
+    Endpoints are not ejected if calls are for one endpoint (`as_called`), because the calls cannot go
+    elsewhere.
     """
     message = cluster_pb2.Cluster()
     outliers = resilience.outliers if ejecting is None else ejecting.over(resilience.outliers)
@@ -42,7 +43,7 @@ def peers(
 
 
 def pings(keepalive: Keepalive) -> protocol_pb2.KeepaliveSettings:
-    """Return HTTP/2 keepalive: it checks the peer process, not only its machine."""
+    """Return HTTP/2 keepalive, which checks the peer process as well as the machine."""
     return protocol_pb2.KeepaliveSettings(
         interval=duration(keepalive.silence), timeout=duration(keepalive.silence)
     )

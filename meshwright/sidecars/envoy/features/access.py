@@ -1,7 +1,7 @@
 """Admission: Envoy's RBAC filter, which by itself denies everything.
 
-The rules are in the route configuration and override the filter. A request that matches no route is denied.
-Shadow rules beside them are never enforced; they record which requests are tapped
+The rules are in the route configuration and override the filter. A request without a matching route is
+denied. Shadow rules beside them are never enforced; they record which requests are tapped
 (`meshwright.sidecars.envoy.features.tap`).
 """
 

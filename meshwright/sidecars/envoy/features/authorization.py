@@ -1,7 +1,7 @@
-"""External authorization of every request that policy admits.
+"""External authorization of every request within policy.
 
-The authorizer gets the request's headers and the caller, but no body, because waiting for a body would block
-streams. It cannot admit a request that policy denies, because it is not called for such a request.
+The authorizer gets the request's headers and the caller, but not the body, because waiting for a body would
+block streams. The authorizer can only narrow policy, because it is not called for a denied request.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 class Authorization(Feature):
     """The authorizer of a port.
 
-    The sidecar answers 403 if it refuses, or does not answer in time (unless it fails open).
+    The sidecar answers 403 if the authorizer refuses, or is late (unless configured to fail open).
     """
 
     asked: ExternalAuthorizer

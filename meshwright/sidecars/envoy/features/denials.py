@@ -1,12 +1,12 @@
 """The reason for a denied request, in a response header for callers of the mesh.
 
-Enforcing rules record no name if none matches. Therefore shadow rules run before them
+Enforcing rules record only the name of a matching rule. Therefore shadow rules run before them
 (`meshwright.sidecars.envoy.rules.rbac.looked_for`), by which Envoy records the TrafficTarget with the caller
-as a source. The response names only this one. For callers outside of the mesh nothing is recorded, so they
-learn nothing.
+as a source. The response names only this TrafficTarget. Callers outside of the mesh never learn a reason,
+because recording is limited to the mesh's identities.
 
-The shadow rules are in a filter of their own, because a filter with enforced rules records its shadow result
-only after it has answered.
+The shadow rules are in a filter of their own, because a filter with enforced rules records a shadow result
+only after the answer.
 """
 
 from collections.abc import Iterable
@@ -34,12 +34,13 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 from protos.envoy.type.matcher.v3 import metadata_pb2, string_pb2, value_pb2
 
 NO_TRAFFIC_TARGET: Final = "no-traffic-target"
-"""Reason: no TrafficTarget for this port has the caller as a source."""
+"""Reason: the caller is not a source of any TrafficTarget for this port."""
 
 NO_RULE_FITS: Final = "no-rule-fits"
 """Reason.
 
-The TrafficTarget named after it has the caller as a source, but its rules do not match the request.
+The TrafficTarget named after the reason has the caller as a source, but the request matches none of its
+rules.
 """
 
 _Filter = accesslog_pb2.AccessLogFilter
@@ -69,7 +70,7 @@ class Denials(Feature):
         )
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
-        """Override the filter for all routes, unless no caller of the mesh can be denied."""
+        """Override the filter for all routes, if callers of the mesh can be denied at all."""
         found = rbac.looked_for(self.access, self.trust_domain)
         if self.reasons is not DenialReasons.OFF and found is not None:
             per_route = http_rbac_pb2.RBACPerRoute(rbac=http_rbac_pb2.RBAC(shadow_rules=found))

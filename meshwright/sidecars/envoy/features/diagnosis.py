@@ -1,14 +1,14 @@
 """Header in a sidecar's own answers to a diagnosis, with the side and the cause.
 
-An answer such as 404 (no route) or 403 (upgrade failed) has no mark that distinguishes it from the
-application's. Envoy's access log has response flags and details, but `meshwright connectivity` has only the
-answer. Its request therefore has the header `DIAGNOSIS_HEADER`, and an answer of a sidecar itself to such a
-request has side, flags and details, for example `caller NR route_not_found`.
+An answer such as 404 (missing route) or 403 (upgrade failed) looks like the application's own. Envoy's access
+log has response flags and details, but `meshwright connectivity` has only the answer. The command's request
+therefore has the header `DIAGNOSIS_HEADER`, and an answer of a sidecar itself to such a request has side,
+flags and details, for example `caller NR route_not_found`.
 
 Requests without the header get ordinary answers. Callers from outside of the mesh do too: connection managers
-for plaintext, and for ports that admit certificates by name (such as a gateway, which may forward its
-clients' headers), lack the mapper. Details of failed connections may contain TLS messages, which Envoy has
-removed from its answers; for these the header has only the flag.
+for plaintext, and for ports with admission by certificate name (such as a gateway, which may forward the
+headers of clients), lack the mapper. Details of failed connections may contain TLS messages, which Envoy has
+removed from answers; the header then has only the flag.
 """
 
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class Diagnosis(Feature):
         manager.local_reply_config.mappers.extend(mappers(self.side))
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
-        """Remove the header from the application's answers; Envoy adds its own afterwards."""
+        """Remove the header from the application's answers; Envoy adds a true one afterwards."""
         if self.side is Side.CALLED:
             routes.response_headers_to_remove.append(OWN_ANSWER_HEADER)
 

@@ -1,4 +1,4 @@
-"""Fault injection: the filter does nothing by itself, and routes configure it."""
+"""Fault injection: the filter is inactive by itself, and routes configure the faults."""
 
 from dataclasses import dataclass
 from typing import Final

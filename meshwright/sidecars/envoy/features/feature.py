@@ -1,4 +1,4 @@
-"""Interface of an HTTP feature: its additions to a connection manager and to a route configuration."""
+"""Interface of an HTTP feature: additions to a connection manager and to a route configuration."""
 
 from catalog.policy.values.terms import MeshTerms
 from protos.envoy.config.route.v3 import route_pb2
@@ -8,11 +8,11 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 
 
 class Feature:
-    """One feature; its fields are the part of a port's or service's policy that it needs.
+    """One feature; the fields are the necessary part of a port's or service's policy.
 
     Features add to the same messages: each field belongs to one feature, and entries of lists are appended in
-    the order of features. The defaults add nothing. A feature is a frozen value, so that equal ones share one
-    connection manager.
+    the order of features. The defaults add nothing. A feature is a frozen value, so that equal features share
+    one connection manager.
     """
 
     __slots__ = ()
@@ -20,9 +20,9 @@ class Feature:
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
         """Add filters or settings; `terms` are the mesh-wide settings.
 
-        The connection manager is part of a listener, whose change drains connections. Therefore anything that
-        changes with rules and routes belongs into the route configuration.
+        The connection manager is part of a listener, whose change drains connections. Therefore all settings
+        that change with rules and routes belong into the route configuration.
         """
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
-        """Add to the one virtual host, which has all routes, or configure filters for it."""
+        """Add to the one virtual host with all routes, or configure filters for the host."""

@@ -10,7 +10,7 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 
 
 class GrpcStatus(Feature):
-    """Envoy's filter that counts statuses per called cluster, for all methods together.
+    """Envoy's filter for counting statuses per called cluster, for all methods together.
 
     https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_filters/grpc_stats_filter
     """

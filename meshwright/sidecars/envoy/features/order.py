@@ -1,6 +1,6 @@
 """The features of HTTP and their order; the order of filters is defined only here.
 
-A request passes the filters of a connection manager in their order, and a response in reverse (Envoy's
+A request passes the filters of a connection manager in order, and a response in reverse (Envoy's
 documentation, "HTTP filters", "Filter chain"). The order is:
 
 1. `grpc_status`: the status of a gRPC call must be counted whichever filter ends it, on ports with gRPC.
@@ -8,11 +8,11 @@ documentation, "HTTP filters", "Filter chain"). The order is:
 3. `access`: a denied request must cost nothing more, and later filters may rely on the rules.
 4. `rates`: denied requests must not use up the rate, and requests above the rate must not reach services
 behind.
-5. `authorization`: only requests that policy admits are sent to the authorizer.
-6. `faults`: only outbound, for requests that passed everything else.
+5. `authorization`: only requests within policy are sent to the authorizer.
+6. `faults`: only outbound, after all other filters.
 7. `router`: Envoy requires it to be the last.
 
-Settings that are not filters apply earlier: Envoy reads the headers, checks their size (`limits`), normalises
+Settings other than filters apply earlier: Envoy reads the headers, checks their size (`limits`), normalises
 the path (`paths`), selects a route, and then runs the filters. The results are reported at the end
 (`request_log`, `spans`, `tap`).
 """
@@ -54,10 +54,10 @@ _ANSWERS_OF_CALLED: Final = (Diagnosis(Side.CALLED),)
 def inbound(
     trust_domain: TrustDomain, denials: DenialReasons, port: InboundPort, *, proven: bool = True
 ) -> tuple[Feature, ...]:
-    """Return the features of an inbound port; `proven` means that its callers are identities of the mesh.
+    """Return the features of an inbound port; `proven`: all callers are identities of the mesh.
 
-    An own answer gets one header, the first that applies: the reason for a denial, the mark of an undelivered
-    request, or the diagnosis.
+    A sidecar's own answer gets one header, the first in this order: the reason for a denial, the mark of an
+    undelivered request, or the diagnosis.
     """
     paths, log = Paths(port.escaped_slashes, guarded=True), RequestLog(inbound=True)
     looked_for = Denials(port.access, trust_domain, denials)

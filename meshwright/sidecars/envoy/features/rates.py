@@ -1,4 +1,4 @@
-"""Rate limits of an inbound port: Envoy's local rate limit, which by itself limits nothing.
+"""Rate limits of an inbound port: Envoy's local rate limit, which is inactive by itself.
 
 The limits are in the route configuration, so a changed amount changes no listener. A changed limit starts
 counting again. A service may count the remaining requests for all workloads together: the listener names the
@@ -37,7 +37,7 @@ class Rates(Feature):
             manager.http_filters.add(name=rate_services.HTTP_FILTER, typed_config=asking)
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
-        """Limit all requests, and those of a path by a route of its own to the same destination."""
+        """Limit all requests, and the requests of a path by a separate route to the same destination."""
         (host,) = routes.virtual_hosts
         if (limit := self.limits.requests) is not None:
             host.typed_per_filter_config[rates.HTTP_FILTER].CopyFrom(

@@ -1,4 +1,4 @@
-"""Retries of requests that reached no application, at another endpoint if there is one."""
+"""Retries of requests without delivery to an application, at another endpoint if there is one."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,9 +14,9 @@ _RetryPolicy = route_components_pb2.RetryPolicy
 
 @dataclass(frozen=True, slots=True)
 class Retries(Feature):
-    """The retry policy, if there is one. The undelivered mark of a host outside of the mesh is not trusted.
+    """The retry policy, if any. The undelivered mark of a host outside of the mesh is not trusted.
 
-    With `farther` a request that failed near is retried farther away.
+    With `farther` a request is retried farther away after a failure near the caller.
     """
 
     policy: RetryPolicy | None

@@ -1,4 +1,4 @@
-"""The last filter: it sends the request to the cluster of its route."""
+"""The last filter, which sends the request to the cluster of the chosen route."""
 
 from functools import cache
 

@@ -1,8 +1,8 @@
 """Tracing: a span of each request at both ends of a call, sent to a collector.
 
-Applications must forward the headers that join spans (B3, or the W3C's with OTLP) from a request to the
-requests that it causes. X-Request-Id is not changed; by default Envoy would encode the sampling decision in
-it.
+Applications must forward the headers that join spans (B3 such as `x-b3-traceid`, or with OTLP the W3C's
+`traceparent`) from a request to all requests caused by it. X-Request-Id is not changed; by default Envoy
+would encode the sampling decision there.
 """
 
 from typing import Final
@@ -30,11 +30,11 @@ _WHO_TELLS: Final = extension_pb2.TypedExtensionConfig(
     name="envoy.tracers.opentelemetry.resource_detectors.environment",
     typed_config=packed(detector_pb2.EnvironmentResourceDetectorConfig()),
 )
-"""The environment has the service name (`meshwright.agent.envoy.command`), so that listeners are equal."""
+"""Environment variable with the service name, so that listeners are equal (`agent.envoy.command`)."""
 
 
 class Spans(Feature):
-    """The mesh's collector, if it has one."""
+    """The mesh's collector, if any."""
 
     __slots__ = ()
 

@@ -1,8 +1,8 @@
-"""Requests that someone watches, reported to the control plane one by one.
+"""Watched requests, reported to the control plane one by one.
 
-Every inbound connection manager contains this log, because adding it later would end connections. It reports
-only requests that the RBAC filter has recorded (`meshwright.sidecars.envoy.rules.rbac.watched`), so none
-unless the route configuration selects some. Envoy opens no stream before the first report.
+Every inbound connection manager contains this log, because a later addition would end connections. The log
+reports only requests recorded by the RBAC filter (`meshwright.sidecars.envoy.rules.rbac.watched`), therefore
+only if the route configuration selects some. Envoy opens no stream before the first report.
 https://www.envoyproxy.io/docs/envoy/latest/api-v3/extensions/access_loggers/grpc/v3/als.proto
 """
 
@@ -32,7 +32,7 @@ GRPC_STATUS: Final = "grpc-status"
 
 @dataclass(frozen=True, slots=True)
 class Tap(Feature):
-    """The log; for gRPC it includes the status."""
+    """The log, for gRPC with the status."""
 
     grpc: bool
 

@@ -1,8 +1,8 @@
 """Protocol upgrades of requests (RFC 9110, section 7.8); by default WebSockets only.
 
-Envoy answers 403 to an upgrade without a configuration, but a server that does not support a protocol must
-ignore the offer. Apache HttpClient 5.4, for example, offers `TLS/1.2` with every request. Tunnels (CONNECT)
-are refused.
+Envoy answers 403 to an upgrade without a configuration, but a server must ignore the offer of an unsupported
+protocol. Apache HttpClient 5.4, for example, offers `TLS/1.2` with every request. Tunnels (CONNECT) are
+refused.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ class Upgrades(Feature):
     __slots__ = ()
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
-        """Configure the upgrades that pass, and an expression for those that are ignored."""
+        """Configure the upgrades that pass, and an expression for the ignored ones."""
         passing = terms.long_lived.upgrades
         for each in passing:
             manager.upgrade_configs.add(upgrade_type=each)
@@ -39,16 +39,16 @@ class Upgrades(Feature):
 
 @lru_cache(ALIKE)
 def other_than(names: tuple[str, ...]) -> str:
-    """Return an RE2 expression for every text that is not one of these names, in any case.
+    """Return an RE2 expression for every text except these names, in upper or lower case.
 
-    RE2 has no negative look-ahead, so the expression follows the names letter by letter. Example: `("ws",)`
+    RE2 lacks negative look-ahead, so the expression follows the names letter by letter. Example: `("ws",)`
     gives `(?i)([^w].*|w([^s].*|s.+)?)?`.
     """
     return "(?i)" + _other_than(names)
 
 
 def _other_than(endings: Iterable[str]) -> str:
-    """Return an expression for every text that is not one of these endings."""
+    """Return an expression for every text except these endings."""
     by_letter: dict[str, list[str]] = {}
     for each in sorted(endings):
         by_letter.setdefault(each[:1], []).append(each[1:])

@@ -10,9 +10,10 @@ _OUTBOUND: Final = re.compile(r"outbound_(?P<namespace>[^/_]+)/(?P<name>[^/_]+)_
 
 
 def outbound_chain(upstream: Upstream, port: Port, protocol: Protocol) -> str:
-    """Return `outbound_<ns>/<service>_<service port>_<protocol>`; no part can contain `_`.
+    """Return `outbound_<ns>/<service>_<service port>_<protocol>`, for example `outbound_shop/cart_80_http`.
 
-    A host outside of the mesh takes the place of the service, so its name has no slash.
+    The parts cannot contain `_`. For a host outside of the mesh, the host is in the place of namespace and
+    service, without a slash.
     """
     return f"outbound_{upstream}_{port}_{protocol}"
 

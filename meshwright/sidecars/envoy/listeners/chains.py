@@ -4,17 +4,16 @@ Network filters decide once for each connection. An open TCP connection whose pe
 therefore lives until its filter chain has drained (Envoy's `--drain-time-s`). HTTP is checked for each
 request.
 
-For this reason each caller of a TCP port has its own filter chain. It exists as long as the caller is
-admitted, and does not change with other callers or with the rules that admit this one, so only callers that
-lose their permission are drained. The caller selects the chain by the server name in TLS, and the chain
-requires the caller's certificate. A caller without such a name (a foreign proxy), or beyond the first
-`OWN_CHAINS` by name, gets the port's common chain, which admits the same callers and changes whenever they
-do.
+For this reason each caller of a TCP port has a separate filter chain. The chain exists as long as the caller
+is admitted, and does not change with other callers or with the rules for this one, so only callers without
+permission are drained. The caller selects the chain by the server name in TLS, and the chain requires the
+caller's certificate. A caller without such a name (a foreign proxy), or beyond the first `OWN_CHAINS` by
+name, gets the port's common chain, which admits the same callers and changes with them.
 
-On a TCP port the RBAC filter lists the identities that the TLS context already requires
-(`meshwright.sidecars.envoy.security.tls`). It is kept although it repeats them, at about 50 bytes for each
-client, because the two fail in opposite ways: an empty list of SANs accepts every certificate of the mesh,
-and rules without a policy accept none. A single mistake cannot open a port.
+On a TCP port the RBAC filter repeats the identities from the TLS context
+(`meshwright.sidecars.envoy.security.tls`). The repetition costs about 50 bytes for each client and is kept,
+because the two fail in opposite ways: an empty list of SANs accepts every certificate of the mesh, and rules
+without a policy refuse every one. A single mistake cannot open a port.
 """
 
 from collections.abc import Iterable, Iterator
@@ -55,7 +54,7 @@ _TcpProxy = tcp_proxy_pb2.TcpProxy
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The network filters of a chain, and the resources that they refer to."""
+    """The network filters of a chain, with all referenced resources."""
 
     messages: tuple[_Filter, ...]
     references: frozenset[Reference]
@@ -84,7 +83,7 @@ def inbound_plain(policy: ProxyPolicy, port: InboundPort) -> Filters:
     """Return the filters for plaintext callers; on a TCP port with the rules for plaintext callers only.
 
     Therefore neither chain of a TCP port changes with the other's callers. The permission is known when the
-    connection arrives, so nothing has to wait.
+    connection arrives, so without any wait.
     """
     if port.protocol.is_http:
         return _requests(policy, port, proven=False)
@@ -95,7 +94,7 @@ def inbound_plain(policy: ProxyPolicy, port: InboundPort) -> Filters:
 
 
 def _requests(policy: ProxyPolicy, port: InboundPort, *, proven: bool) -> Filters:
-    """Return the filters of an HTTP port; `proven` means that all its callers are identities of the mesh."""
+    """Return the filters of an HTTP port; `proven`: all callers are identities of the mesh."""
     route = names.inbound_routes(port.port)
     features = order.inbound(policy.trust_domain, policy.denials, port, proven=proven)
     manager = connection_manager(route, policy.terms, policy.primary, features)
@@ -117,7 +116,7 @@ def _guarded(terms: MeshTerms, port: InboundPort, rules: rbac_pb2.RBAC, proxy: _
 
 
 def _counted(port: InboundPort) -> Iterator[_Filter]:
-    """Yield the filters that limit connections to a port: the local limit, then a rate limit service."""
+    """Yield the filters with limits for connections to a port: the local limit, then a rate limit service."""
     if (limit := port.rates.connections) is not None:
         yield rates.of_connections(port.port, limit)
     if (counted := port.rates.counted_connections) is not None:
@@ -138,7 +137,7 @@ def own_chains(port: InboundPort) -> tuple[ServiceIdentity, ...]:
 
 
 def outbound(terms: MeshTerms, service: OutboundService) -> Filters:
-    """Return the filters of a called service: its routes, or for TCP its backends."""
+    """Return the filters of a called service, with routes, or for TCP with backends."""
     if service.protocol.is_http:
         route = names.outbound_routes(service)
         manager = connection_manager(route, terms, service.upstream, order.outbound(service))
@@ -170,7 +169,7 @@ def _asked(port: InboundPort) -> Iterator[Reference]:
 
 
 def written(terms: MeshTerms) -> Iterator[Reference]:
-    """Yield the cluster that receives access logs, if there is one."""
+    """Yield the cluster for access logs, if there is one."""
     if (collector := terms.logs.collector) is not None:
         yield reference(CLUSTER, names.extension_cluster(collector.key))
 
@@ -223,5 +222,5 @@ def _tcp_proxy(terms: MeshTerms, stat_prefix: str, cluster: str) -> _TcpProxy:
 
 
 def _idle(terms: MeshTerms) -> Duration:
-    """Return the idle timeout of TCP connections. Envoy's default is 1 hour; 0 means no timeout."""
+    """Return the idle timeout of TCP connections. Envoy's default is 1 hour; 0 means "without a timeout"."""
     return surviving.duration(terms.long_lived.tcp_idle or timedelta())

@@ -1,9 +1,9 @@
 """HTTP connection managers, the last filter of every HTTP filter chain.
 
-The proxy is transparent: it adds no Server, Via or x-envoy headers, and does not change X-Forwarded-For and
-X-Request-Id (a caller is identified by its certificate, not by a header). Streams have no idle timeout,
-because a quiet stream is not broken. Interim responses (100, 102, 103) come from the application: by default
-Envoy would answer `Expect: 100-continue` before the application has seen the request.
+The proxy is transparent, without Server, Via or x-envoy headers, and does not change X-Forwarded-For and
+X-Request-Id (a caller is identified by certificate, not by a header). Streams may be idle for ever, because a
+quiet stream is not broken. Interim responses (100, 102, 103) come from the application: by default Envoy
+would answer `Expect: 100-continue` before the application has seen the request.
 """
 
 from functools import lru_cache
@@ -34,7 +34,7 @@ def connection_manager(
 ) -> listener_components_pb2.Filter:
     """Return the connection manager of a route configuration, with these features.
 
-    An HTTP/1.0 request without a host is for `host`; if that is None, the answer is 400.
+    An HTTP/1.0 request without a host is for `host`; if `host` is None, the answer is 400.
     """
     manager = _Manager()
     manager.CopyFrom(_nameless(terms, features))

@@ -40,8 +40,8 @@ def inbound(policy: ProxyPolicy) -> tuple[Resource, ...]:
 def is_open(port: InboundPort) -> bool:
     """Return whether an inbound port has a filter chain.
 
-    A TCP port that admits no caller has none: the only refusal is to close the connection, and that happens
-    soonest without a chain. An HTTP port always has one, and answers 403.
+    A TCP port without admitted callers has none: the only refusal is to close the connection, which happens
+    soonest without a chain. An HTTP port always has a chain, and answers 403.
     """
     return port.protocol.is_http or port.access != OnlyRules()
 
@@ -92,7 +92,7 @@ def _explicit_inbound(policy: ProxyPolicy) -> list[Resource]:
 def _inbound_chains(policy: ProxyPolicy, port: InboundPort) -> Iterator[tuple[_Chain, frozenset[Reference]]]:
     """Yield the filter chains of an inbound port.
 
-    The common one, those of single callers, and those of networks.
+    The common chain, then the chains of single callers, and of networks.
     """
     yield _inbound_chain(policy, port)
     for caller in chains.own_chains(port):
@@ -106,11 +106,11 @@ def _inbound_chains(policy: ProxyPolicy, port: InboundPort) -> Iterator[tuple[_C
 def _without_proof(
     policy: ProxyPolicy, port: InboundPort, ranges: Iterable[EncryptedRange]
 ) -> Iterator[tuple[_Chain, frozenset[Reference]]]:
-    """Yield the filter chains for TLS callers from an admitted network, who need no certificate.
+    """Yield the filter chains for TLS callers from an admitted network, without a certificate.
 
     Envoy matches the server name before the client's address, and never goes back to a less specific name.
     Therefore every distinguished name gets the common chain as well. At the names that callers of the mesh
-    use, certificates are requested, and a caller with a certificate of the mesh is judged by it.
+    use, certificates are requested, and a caller with a certificate of the mesh is judged by the certificate.
     """
     by_name = names_and_ranges(ranges, port.mesh_names)
     named = tuple(sorted({*port.mesh_names, *(name for name in by_name if name)}))
@@ -138,7 +138,7 @@ def names_and_ranges(
 
     "" is any other name.
 
-    The names are those of the ranges, and `others`. Names without any network are left out.
+    The names are the server names of the ranges, and `others`. Names without any network are left out.
     """
     by_names: dict[tuple[str, ...], set[IpRange]] = {}
     for each in ranges:
@@ -157,7 +157,7 @@ def names_and_ranges(
 
 
 def _is_one(name: str, names: AbstractSet[str]) -> bool:
-    """Return whether a name is in a set of names, or matches a wildcard in it."""
+    """Return whether a name is in a set of names, or matches a wildcard of the set (`*.shop.example`)."""
     return name in names or any(
         f"*{name[at:]}" in names for at, character in enumerate(name) if character == "."
     )
@@ -184,7 +184,7 @@ def _plain_chain(
 ) -> tuple[_Chain, frozenset[Reference]]:
     """Return the filter chain for plaintext callers from an admitted network; others are refused.
 
-    As with the TLS handshake on TCP ports this is a second check; the rules in the chain repeat it.
+    As with the TLS handshake on TCP ports this is a second check, because the rules in the chain check again.
     """
     filters = chains.inbound_plain(policy, port)
     match = _Match(
@@ -203,6 +203,6 @@ def _chain_name(policy: ProxyPolicy, port: InboundPort) -> str:
 
 
 def _arriving(policy: ProxyPolicy, port: InboundPort) -> UInt32Value | None:
-    """Return the original port of a connection, for listeners that receive connections for all ports."""
+    """Return the original port of a connection, for listeners with connections for all ports."""
     transparent = policy.interception is InterceptionKind.TRANSPARENT
     return UInt32Value(value=port.port) if transparent else None

@@ -1,18 +1,18 @@
 """Layout of listeners (LDS): one per direction in transparent interception, one per address in explicit.
 
-No two filter chains of a listener have equal matches. Inbound there is one chain per port, and on TCP ports
-one more for each caller. Outbound there is one per service port, with addresses that the catalog gives to no
-other service. A listener without chains is not made. `enable_reuse_port` is always off, because two proxies
-on one address would silently share its connections.
+The filter chains of a listener have different matches. Inbound there is one chain per port, and on TCP ports
+one more for each caller. Outbound there is one per service port, with addresses that the catalog gives to one
+service only. A listener without chains is not made. `enable_reuse_port` is always off, because two proxies on
+one address would silently share its connections.
 
-In transparent interception there is one listener for each socket that the workload's rules may use: for IPv4
-and, if captured, for IPv6; inbound one for REDIRECT and, if used, one more for TPROXY. They are separate
-listeners instead of additional addresses, because Envoy cannot add or remove a socket (or its options) of a
-listener with a port. This way a workload changes its interception without a restart. The TPROXY listener is
-`transparent`: its socket has IP_TRANSPARENT, which needs CAP_NET_ADMIN or CAP_NET_RAW. An Envoy without both
+In transparent interception there is one listener for each socket in the workload's rules: for IPv4 and, if
+captured, for IPv6; inbound one for REDIRECT and, if used, one more for TPROXY. They are separate listeners
+instead of additional addresses, because Envoy cannot add or remove a socket (or its options) of a listener
+with a port. This way a workload changes its interception without a restart. The TPROXY listener is
+`transparent`: the socket has IP_TRANSPARENT, which needs CAP_NET_ADMIN or CAP_NET_RAW. An Envoy without both
 rejects this listener and keeps the others.
 
-No listener inspects a client's bytes to detect the protocol, so protocols in which the server speaks first
+Listeners never inspect a client's bytes to detect the protocol, so protocols in which the server speaks first
 are not delayed. Outbound chains are selected by address, and inbound clients begin with the mesh's TLS. Only
 plaintext clients from outside of the mesh must speak first.
 """
@@ -63,7 +63,7 @@ def bound(message: listener_pb2.Listener, at: Socket, needed: frozenset[Referenc
 
 @cache
 def original_destination() -> _ListenerFilter:
-    """Return the listener filter that restores the original destination of a redirected connection."""
+    """Return the listener filter for restoring the original destination of a redirected connection."""
     return _ListenerFilter(
         name="envoy.filters.listener.original_dst", typed_config=packed(original_dst_pb2.OriginalDst())
     )
@@ -71,7 +71,7 @@ def original_destination() -> _ListenerFilter:
 
 @cache
 def tls_inspector() -> _ListenerFilter:
-    """Return the listener filter that reads the server name from a client's TLS hello."""
+    """Return the listener filter for reading the server name from a client's TLS hello."""
     return _ListenerFilter(
         name="envoy.filters.listener.tls_inspector", typed_config=packed(tls_inspector_pb2.TlsInspector())
     )

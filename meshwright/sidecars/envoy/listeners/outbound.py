@@ -40,7 +40,7 @@ CHAINS: Final = 8192
 class OutboundInputs:
     """The inputs of outbound listeners, without the identity of the proxy.
 
-    `ipv6` means that calls to IPv6 addresses are captured. The other fields are those of ProxyPolicy.
+    `ipv6`: calls to IPv6 addresses are captured. The other fields are as in ProxyPolicy.
     """
 
     interception: InterceptionKind
@@ -58,12 +58,12 @@ class OutboundInputs:
 
     @property
     def leaves(self) -> bool:
-        """Return whether any call may go to its original destination, so that forbidden ones need a chain."""
+        """Return whether calls may go to their original destination, so that forbidden ones need a chain."""
         return self.passthrough or bool(self.outside)
 
 
 def outbound(calls: OutboundInputs, logs: AccessLogPolicy | None = None) -> tuple[Resource, ...]:
-    """Return the outbound listeners. `logs` is a separate argument, because it is its own unit of policy."""
+    """Return the outbound listeners. `logs` is a separate argument and unit of policy."""
     calls = _logged(calls, logs)
     match calls.interception:
         case InterceptionKind.TRANSPARENT:
@@ -178,7 +178,7 @@ def _outbound_chain(
 
 
 def _loop_chain(terms: MeshTerms) -> _Chain:
-    """Return the chain that closes calls to the listener itself, which would otherwise loop for ever."""
+    """Return the chain for closing calls to the listener itself, which would otherwise loop for ever."""
     return _Chain(
         name=names.LOOP_CHAIN,
         filter_chain_match=_Match(destination_port=UInt32Value(value=names.OUTBOUND_PORT)),
@@ -187,9 +187,10 @@ def _loop_chain(terms: MeshTerms) -> _Chain:
 
 
 def _closed_chains(calls: OutboundInputs, family: int) -> Iterator[_Chain]:
-    """Yield, by port, the chains that close calls to services of the mesh which the workload may not call.
+    """Yield, by port, the chains for closing calls to forbidden services of the mesh.
 
-    Envoy matches the port first, so a chain for all ports would never be used for a port with its own chains.
+    Envoy matches the port first, so a chain for all ports would never be used for a port with separate
+    chains.
     """
     by_port: dict[Port, list[IpAddress]] = {}
     for each in calls.closed:

@@ -1,11 +1,11 @@
-"""Egress through the outbound listener: its chains and inspectors for Egress objects.
+"""Egress through the outbound listener: chains and inspectors for Egress objects.
 
 Envoy matches a connection's port first, then the narrowest range with its address, then the TLS server name,
 and never goes back a step. Therefore a service of the mesh, which is a single address, precedes every range,
-and a range includes everything that wider ranges allow (`catalog.policy.values.outside`).
+and a range includes all permissions of wider ranges (`catalog.policy.values.outside`).
 
-A client's bytes are inspected only on ports where they decide. A client that waits there for the server to
-speak first waits until Envoy gives up after 15 s and continues with what it knows.
+A client's bytes are inspected only on ports where they decide. If the client there waits for the server to
+speak first, Envoy gives up after 15 s and chooses a chain without the bytes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -43,7 +43,7 @@ _HTTP: Final = ("http/1.0", "http/1.1", "h2c")
 def chains_out(
     terms: MeshTerms, ports: Iterable[OutsidePort], family: int
 ) -> Iterator[tuple[_Chain, frozenset[Reference]]]:
-    """Yield the egress chains for an address family, each with its references."""
+    """Yield the egress chains for an address family, each with all references."""
     for port in ports:
         for each in port.ranges:
             networks = [network for network in each.networks if ip_network(network).version == family]
@@ -52,7 +52,7 @@ def chains_out(
 
 
 def inspectors(ports: Iterable[OutsidePort]) -> tuple[_ListenerFilter, ...]:
-    """Return the listener filters that inspect a client's bytes, each only for the ports that need it."""
+    """Return the listener filters for inspecting a client's bytes, each only for the necessary ports."""
     those = tuple(ports)
     found = []
     if tls := [each.port for each in those if each.reads_tls]:
@@ -115,7 +115,7 @@ def _only_on(inspector: _ListenerFilter, ports: list[Port]) -> _ListenerFilter:
 
 @cache
 def _http_inspector() -> _ListenerFilter:
-    """Return the listener filter that detects plaintext HTTP."""
+    """Return the listener filter for detecting plaintext HTTP."""
     return _ListenerFilter(
         name="envoy.filters.listener.http_inspector", typed_config=packed(http_inspector_pb2.HttpInspector())
     )

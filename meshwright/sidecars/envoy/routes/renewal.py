@@ -1,4 +1,4 @@
-"""Permissions of a route configuration, and the interim listener that drains forbidden connections.
+"""Permissions of a route configuration, and the interim listener for draining forbidden connections.
 
 `xds.protocol.renewal` explains when this is needed.
 """
@@ -28,10 +28,10 @@ Admitted = frozenset[tuple[bytes, bytes]]
 
 @lru_cache(_KEPT)
 def narrows(before: Resource, after: Resource) -> bool:
-    """Return whether a route configuration admits less to its port than the one before.
+    """Return whether a route configuration admits less to the port than the one before.
 
-    A pair of principal and permission is still admitted if any policy has it, or if the principal, or any
-    principal, has every permission. A changed expression counts as another permission.
+    A pair of principal and permission is still admitted if any policy has the pair, or if the principal, or
+    any principal, has every permission. A changed expression counts as another permission.
     """
     was, now, anything = _admitted(before), _admitted(after), _encoded(rbac_pb2.Permission(any=True))
     if not any(_in_plain_text(who) for who, _ in now):

@@ -1,11 +1,11 @@
 """Route configurations (RDS): inbound with a port's access rules, outbound with splits.
 
-A changed HTTP policy changes one route configuration and no listener, and open connections apply it from
-their next request. An upgraded connection such as a WebSocket has no next request. Therefore the port's
+A changed HTTP policy changes one route configuration, never a listener, and open connections apply the change
+from the next request. An upgraded connection such as a WebSocket lacks a next request. Therefore the port's
 filter chain is drained once if the policy admits less than before (`renewal`).
 
-Routes have no timeout (0), because a stream may live as long as both ends want, and a default deadline would
-cut it. Open Service Mesh did the same.
+The timeout of routes is disabled (0), because a stream may live as long as both ends want, and a default
+deadline would cut the stream. Open Service Mesh did the same.
 """
 
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ from xds.protocol.resources.resource import CLUSTER, Reference, Resource, encode
 _Route = route_components_pb2.Route
 _Action = route_components_pb2.RouteAction
 _UNRULED: Final = RequestRule(PolicyKey(Namespace(""), ""), None, RouteActions())
-"""The rule for requests that match no other rule."""
+"""The rule for requests without another matching rule."""
 
 
 def inbound(
@@ -50,7 +50,7 @@ def inbound(
     port: InboundPort,
     overrides: MethodOverrides = MethodOverrides.KEEP,
 ) -> Resource:
-    """Return the route configuration of an inbound port: every request to the application, under its rules.
+    """Return the route configuration of an inbound port: every request to the application, under rules.
 
     If several matches admit requests, each is counted.
     """
@@ -67,7 +67,7 @@ def inbound(
 
 
 def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> Resource:
-    """Return the route configuration of a service port: its splits in order, then the service itself.
+    """Return the route configuration of a service port: the splits in order, then the service itself.
 
     If requests may take several routes, each is counted.
     """
@@ -136,7 +136,7 @@ def _way_out(port: Port, route: OutsideRoute) -> str:
 def _ways_of(
     route: OutboundRoute, rules: tuple[RequestRule, ...]
 ) -> Iterator[tuple[tuple[HTTPMatch, ...], RequestRule]]:
-    """Yield the conditions of a route's requests in order, each with the rule that applies."""
+    """Yield the conditions of a route's requests in order, each with the applicable rule."""
     for rule in (*rules, _UNRULED):
         for match in route.matches if route.matches is not None else (None,):
             for further in rule.matches if rule.matches is not None else (None,):
@@ -147,7 +147,7 @@ def _ways_of(
 
 
 def _mirror(way: _Route, rule: RequestRule) -> None:
-    """Mirror requests of a route; the copy keeps its host, to which Envoy would append a suffix."""
+    """Mirror requests of a route; the copy keeps the host, to which Envoy would append `-shadow`."""
     if rule.mirror is None or rule.actions.mirror is None or not way.HasField("route"):
         return
     way.route.request_mirror_policies.add(
@@ -211,7 +211,7 @@ def _route(name: str, match: tuple[HTTPMatch, ...], action: _Action) -> _Route:
 
 
 def _match(matches: tuple[HTTPMatch, ...]) -> route_components_pb2.RouteMatch:
-    """Match requests that fit all conditions.
+    """Match requests by all conditions.
 
     A route takes one path expression, so further ones match a header.
     """

@@ -1,7 +1,7 @@
-"""Virtual clusters, which only count: the match by which each request is admitted.
+"""Virtual clusters, which only count requests by the match that admits them.
 
 Rules decide on admission (`features.access`), independently of the route. A request is counted by the first
-match that fits; a denied request fits none. Callers are not distinguished.
+fitting match; a denied request is not counted by any. Callers are not distinguished.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ _Cluster = route_components_pb2.VirtualCluster
 def counted(port: InboundPort) -> Iterable[_Cluster]:
     """Yield the virtual clusters of a port: one per match, then one for the rest.
 
-    Yields none if requests are admitted by one match only.
+    The result is empty if requests are admitted by one match only.
     """
     own, others = _ways(port)
     if len(own) + others > 1:

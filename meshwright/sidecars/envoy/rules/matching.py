@@ -13,26 +13,26 @@ def header_name(name: str) -> str:
 
 
 def full_match(regex: str) -> string_pb2.StringMatcher:
-    """Match a value that an RE2 expression matches as a whole."""
+    """Match a value as a whole by an RE2 expression."""
     return string_pb2.StringMatcher(safe_regex=regex_pb2.RegexMatcher(regex=regex))
 
 
 def path_matcher(regex: str) -> route_components_pb2.HeaderMatcher:
-    """Match a path (without its query) as a whole, in the `:path` header.
+    """Match a path (without the query) as a whole, in the `:path` header.
 
     Used beside a route's own expression.
 
-    A path never contains `?`, nor `#` after Envoy's normalisation.
+    A path never contains `?` or, after Envoy's normalisation, `#`.
     """
     whole = full_match(f"(?:{_within(regex)})(?:[?](?s:.*))?")
     return route_components_pb2.HeaderMatcher(name=":path", string_match=whole)
 
 
 def _within(regex: str) -> str:
-    r"""Return an expression in a form that other expressions can follow.
+    r"""Return an expression in a form to which another expression can be appended.
 
-    An open literal (`\Q`) is closed. A final end anchor (`$`, `\z`) is removed: it has no effect in a full
-    match, and would no longer be at the end.
+    An open literal (`\Q`) is closed. A final end anchor (`$`, `\z`) is removed: the anchor has no effect in a
+    full match, and would be in the middle.
     """
     literal, last, at = False, 0, 0
     while at < len(regex):
@@ -52,7 +52,8 @@ def _within(regex: str) -> str:
 def _header(wanted: HeaderMatch) -> string_pb2.StringMatcher:
     """Match a header's value as a whole. A host matches in any case, with any port or a final dot.
 
-    Clients send the host as in their URL, with its port unless that is the default (RFC 9110, section 7.2).
+    Clients send the host as in their URL, with the port unless the port is the default (RFC 9110, section
+    7.2).
     """
     if header_name(wanted.name) != ":authority":
         return full_match(wanted.regex)

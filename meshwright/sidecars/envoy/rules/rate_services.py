@@ -46,7 +46,7 @@ _Action = _RateLimit.Action
 
 
 def of_connections(port: Port, counted: CountedConnections) -> listener_components_pb2.Filter:
-    """Return the network filter that queries the service for each new connection of a port."""
+    """Return the network filter for querying the service about each new connection of a port."""
     told = [
         ratelimit_pb2.RateLimitDescriptor(
             entries=[ratelimit_pb2.RateLimitDescriptor.Entry(key=key, value=value) for key, value in each]
@@ -65,7 +65,7 @@ def of_connections(port: Port, counted: CountedConnections) -> listener_componen
 
 
 def of_requests(counted: CountedRequests) -> http_pb2.RateLimit:
-    """Return the HTTP filter that queries the service; the descriptors are part of the routes."""
+    """Return the HTTP filter for querying the service; the descriptors are part of the routes."""
     return http_pb2.RateLimit(
         domain=counted.asked.domain,
         timeout=duration(counted.asked.timeout),

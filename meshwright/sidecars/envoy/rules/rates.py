@@ -30,9 +30,9 @@ _ALWAYS: Final = base_pb2.RuntimeFractionalPercent(
 
 
 def of_connections(port: Port, limit: RateLimit) -> listener_components_pb2.Filter:
-    """Return the network filter that counts the connections of a port across its filter chains.
+    """Return the network filter for counting the connections of a port across all filter chains.
 
-    Envoy counts a connection when it accepts it, before a handshake identifies the caller.
+    Envoy counts a connection when accepted, before a handshake identifies the caller.
     """
     message = network_pb2.LocalRateLimit(
         stat_prefix=f"inbound.{port}", token_bucket=_bucket(limit), share_key=f"inbound.{port}"

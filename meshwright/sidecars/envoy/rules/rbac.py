@@ -1,6 +1,6 @@
 """Access rules as Envoy RBAC.
 
-One policy per object (such as a TrafficTarget), so that overlapping ones unite.
+One policy per object (such as a TrafficTarget), so that overlapping objects unite.
 
 Within one connection manager a request is allowed if any policy matches. Policies on single routes would not
 work: Envoy takes the first matching route, and only its rule would decide.
@@ -27,7 +27,7 @@ HTTP_FILTER: Final = "envoy.filters.http.rbac"
 """Name of the enforcing HTTP filter, and of the metadata of all RBAC filters."""
 
 LOOKING_FILTER: Final = "meshwright.looked_for"
-"""Name of the filter before it, which only records (`meshwright.sidecars.envoy.features.denials`)."""
+"""Name of the preceding filter, which only records (`meshwright.sidecars.envoy.features.denials`)."""
 
 ADMITTING: Final = "enforced_effective_policy_id"
 VERDICT: Final = "enforced_engine_result"
@@ -36,7 +36,7 @@ LOOKED_FOR: Final = "shadow_effective_policy_id"
 
 TAP_PREFIX: Final = "tap_"
 TAPPED: Final = f"{TAP_PREFIX}shadow_engine_result"
-"""Metadata key of a tapped request, with the value `allowed`; it does not admit anything."""
+"""Metadata key of a tapped request, with the value `allowed`; the key itself never admits a request."""
 
 REMEMBERED: Final = 4096
 """Number of cached callers and permissions: TrafficTargets share matches, and services share callers.
@@ -48,17 +48,17 @@ PERMISSIVE = "permissive"
 """Name of the policy in permissive mode. Names of objects contain a slash or a space, so they differ."""
 
 NO_TARGET: Final = "~"
-"""Name that is recorded if no TrafficTarget has the caller as a source; it sorts after all other names."""
+"""Recorded name for a caller without a TrafficTarget; the name sorts after all others."""
 
 
 @cache
 def deny_all() -> rbac_pb2.RBAC:
-    """Return rules that deny everything: action ALLOW without a policy."""
+    """Return rules for denying everything: action ALLOW without a policy."""
     return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW)
 
 
 def rules(access: Access, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
-    """Return the rules of one port. They allow the union of all access rules; without a rule, nothing."""
+    """Return the rules of one port, which allow the union of all access rules (empty without a rule)."""
     policies = {name: policy for rule in access.rules for name, policy in _policies(rule, trust_domain)}
     if isinstance(access, EveryoneInTheMesh):
         # If callers from outside of the mesh pass the handshake too, TLS alone does not prove membership.
@@ -69,10 +69,10 @@ def rules(access: Access, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
 
 
 def looked_for(access: Access, trust_domain: TrustDomain) -> rbac_pb2.RBAC | None:
-    """Return recording rules for the reason of a denial; None if no caller of the mesh can be denied.
+    """Return recording rules for the reason of a denial; None if callers of the mesh are never denied.
 
     They have the TrafficTargets with matches, by name. Envoy records the first one with the caller as a
-    source, else NO_TARGET. Nothing is recorded for callers outside of the mesh.
+    source, else NO_TARGET. Callers outside of the mesh are not recorded.
     """
     if isinstance(access, EveryoneInTheMesh):
         return None
@@ -89,7 +89,7 @@ def looked_for(access: Access, trust_domain: TrustDomain) -> rbac_pb2.RBAC | Non
 
 
 def watched(choices: Tapped, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
-    """Return recording rules that match tapped requests; they are never enforced."""
+    """Return recording rules for tapped requests; they are never enforced."""
     policies = {
         str(number): rbac_pb2.Policy(
             permissions=[_watched(each)],
@@ -116,7 +116,7 @@ def policy_name(by: ObjectKey) -> str:
 
 
 def only(caller: ServiceIdentity, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
-    """Return rules that allow one caller everything, independently of the rules that admit it."""
+    """Return rules with all permissions for one caller, whatever rules admit this caller."""
     policy = rbac_pb2.Policy(permissions=[_everything()], principals=[_principal(caller, trust_domain)])
     return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies={str(caller): policy})
 

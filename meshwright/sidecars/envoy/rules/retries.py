@@ -18,12 +18,12 @@ Open Service Mesh's value and Envoy's default.
 """
 
 _HOSTS_TRIED: Final = 5
-"""Attempts to choose an endpoint that was not tried; after these a tried one is used again."""
+"""Attempts to choose an untried endpoint; after these a tried one is used again."""
 
 _PREVIOUS: Final = "previous_hosts"
-"""Name of the predicate, for people only: Envoy finds it by its type.
+"""Name of the predicate, for people only: Envoy finds the predicate by type.
 
-It is part of every route.
+The name is part of every route, therefore short.
 """
 
 _PREVIOUS_HOSTS: Final = packed(previous_hosts_pb2.PreviousHostsPredicate())
@@ -51,8 +51,8 @@ def policy(retries: Retries, *, farther: bool) -> _Policy:
 def elsewhere(times: int, *, farther: bool) -> _Policy:
     """Return a policy that retries at another endpoint if there is one.
 
-    By default Envoy stays in the chosen priority: if all near endpoints are dead, no other is tried until
-    they are ejected. With `farther` each retry uses a priority that was not tried.
+    By default Envoy stays in the chosen priority: if all near endpoints are dead, farther ones are not tried
+    until the near ones are ejected. With `farther` each retry uses an untried priority.
     """
     message = _Policy(num_retries=UInt32Value(value=times), host_selection_retry_max_attempts=_HOSTS_TRIED)
     message.retry_host_predicate.add(name=_PREVIOUS, typed_config=_PREVIOUS_HOSTS)

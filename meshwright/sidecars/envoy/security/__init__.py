@@ -1,4 +1,4 @@
-"""TLS contexts and secrets (SDS), and the secrets that proxies have acknowledged.
+"""TLS contexts and secrets (SDS), and the secrets acknowledged by proxies.
 
 Keys are never logged.
 """

@@ -1,4 +1,4 @@
-"""Secrets that Envoys have acknowledged, by version; each secret is decoded once."""
+"""Secrets acknowledged by Envoys, by version; each secret is decoded once."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
@@ -18,7 +18,7 @@ _CERTIFICATE: Final = ResourceName(names.SERVICE_CERTIFICATE)
 
 
 class TakenSecrets:
-    """Compares the versions accepted on each stream with the secrets published for its proxy."""
+    """Compares the versions accepted on each stream with the secrets published for the proxy."""
 
     def __init__(
         self,
@@ -30,9 +30,10 @@ class TakenSecrets:
         self._read: dict[Version, bytes] = {}
 
     def all(self) -> Iterator[AcknowledgedSecrets]:
-        """Yield, for each proxy with a request for secrets, the secrets that all its streams have accepted.
+        """Yield, for each proxy with a request for secrets, the secrets accepted on all streams.
 
-        It is a generator, because there may be thousands, and the caller yields the event loop between them.
+        The method is a generator, because there may be thousands, and the caller yields the event loop
+        between them.
         """
         before, self._read = self._read, {}
         streams: dict[NodeKey, list[Accepted]] = {}
@@ -60,7 +61,7 @@ class TakenSecrets:
         return AcknowledgedSecrets(node, roots, found.get(_CERTIFICATE, b""))
 
     def _content(self, resource: Resource, before: Mapping[Version, bytes]) -> bytes:
-        """Return the public part of a secret, from a cache that keeps only secrets in use."""
+        """Return the public part of a secret, from a cache of secrets in use."""
         if (known := self._read.get(resource.version, before.get(resource.version))) is None:
             known = _public(resource)
         self._read[resource.version] = known

@@ -1,4 +1,4 @@
-"""Secrets (SDS): the service certificate with its key, and the CA certificates for verifying peers."""
+"""Secrets (SDS): the service certificate with the key, and the CA certificates for verifying peers."""
 
 from certs.keys.material import ServiceCertificate
 from meshwright.mesh.names import TrustDomain

@@ -1,6 +1,6 @@
 """TLS contexts: mutual TLS with SPIFFE IDs inside of the mesh, and TLS to hosts outside.
 
-No ALPN is set. Envoy's HTTP codec then detects the HTTP/2 preface itself, so one inbound port accepts
+ALPN is not set. Envoy's HTTP codec then detects the HTTP/2 preface itself, so one inbound port accepts
 HTTP/1.1 and gRPC; an own ALPN value would be treated as HTTP/1.
 """
 
@@ -39,9 +39,9 @@ def downstream(
     """Return the TLS of an inbound port: callers must present a certificate with a SPIFFE ID of the mesh.
 
     On a TCP port with rules, only admitted SPIFFE IDs pass the handshake, and in a caller's own chain only
-    that of `caller`. Envoy's network RBAC filter would not be enough, because it decides on the caller's
-    first byte, and by then a server that speaks first has answered. On HTTP ports any ID of the trust domain
-    passes, and each request is checked. Names from rules pass too.
+    the ID of `caller`. Envoy's network RBAC filter would not be enough, because it decides on the caller's
+    first byte, and by then a server may have answered, if the server speaks first. On HTTP ports any ID of
+    the trust domain passes, and each request is checked. Names from rules pass too.
     """
     if caller is not None:
         accepted = _exactly(terms.trust_domain, (caller,))
@@ -63,7 +63,7 @@ def without_proof(terms: MeshTerms, *, asked: bool) -> base_pb2.TransportSocket:
 
     With `asked` a certificate of the mesh is requested and verified.
 
-    If none is requested, none is presented, because an unverified name means nothing.
+    Without a request clients present none, because an unverified name is worthless.
     """
     common = _common(terms, ())
     if not asked:
@@ -91,8 +91,8 @@ def upstream(terms: MeshTerms, destination: ServiceDestination) -> base_pb2.Tran
 def origination(wanted: TlsOrigination) -> base_pb2.TransportSocket:
     """Return the TLS to a host outside of the mesh, which must present a certificate for the given name.
 
-    The proxy presents no certificate, because hosts outside need not know the mesh. The versions are 1.2 and
-    1.3, independent of the mesh's own setting.
+    The proxy presents no certificate, because hosts outside need not know the mesh. The TLS versions are 1.2
+    and 1.3, independent of the mesh's own setting.
     """
     name = _dns(string_pb2.StringMatcher(exact=wanted.server_name))
     roots = base_pb2.DataSource(inline_string=wanted.roots)
@@ -109,7 +109,7 @@ def origination(wanted: TlsOrigination) -> base_pb2.TransportSocket:
 
 
 def references(terms: MeshTerms) -> frozenset[Reference]:
-    """Return the secrets that every TLS context of a proxy refers to."""
+    """Return the secrets for every TLS context of a proxy."""
     return frozenset(
         {
             reference(SECRET, names.SERVICE_CERTIFICATE),
@@ -166,7 +166,7 @@ def _any_of(trust_domain: TrustDomain) -> list[_Matcher]:
 def _exactly(trust_domain: TrustDomain, identities: Iterable[ServiceIdentity]) -> list[_Matcher]:
     """Match these SPIFFE IDs.
 
-    Without any, match an ID that cannot exist: an empty list would accept every certificate.
+    Without any, match an impossible ID: an empty list would accept every certificate.
     """
     accepted = sorted(each.spiffe_id(trust_domain) for each in set(identities))
     return [_uri(string_pb2.StringMatcher(exact=each)) for each in accepted or (f"spiffe://{trust_domain}/",)]

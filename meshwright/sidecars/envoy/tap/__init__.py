@@ -1,4 +1,4 @@
-"""Requests that a user watches, received from Envoy's access log service.
+"""Watched requests, received from Envoy's access log service.
 
 The package never changes how a proxy treats a request.
 """

@@ -1,4 +1,4 @@
-"""Server of Envoy's access log service, for requests that someone watches.
+"""Server of Envoy's access log service, for watched requests.
 
 https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/accesslog/v3/als.proto
 """
@@ -23,7 +23,7 @@ SILENCE_SECONDS: Final = 30.0
 
 
 async def take_requests(tapped: TappedHere, call: Call, transport: Transport) -> Result:
-    """Receive the reports of a proxy as long as someone watches it."""
+    """Receive the reports of a proxy as long as someone watches the proxy."""
     while (message := await _next(transport)) is not None:
         check(LimitKind.REQUEST, len(message), MESSAGE_BYTES)
         began = time.thread_time()

@@ -28,7 +28,7 @@ _METHODS: Final = base_pb2.RequestMethod
 
 
 def requests(message: bytes) -> list[TappedRequest]:
-    """Return the requests of a StreamAccessLogsMessage; raise WireError if it is malformed."""
+    """Return the requests of a StreamAccessLogsMessage; raise WireError if malformed."""
     try:
         said = als_pb2.StreamAccessLogsMessage.FromString(message)
     except DecodeError as error:
@@ -77,7 +77,7 @@ def _grpc_status(said: str) -> int | None:
 
 
 def _flags(flags: accesslog_pb2.ResponseFlags) -> Iterator[str]:
-    """Yield the names of the response flags that are set, in Envoy's order."""
+    """Yield the names of set response flags, in Envoy's order, for example `upstream_request_timeout`."""
     yield from (field.name for field, _ in flags.ListFields())
 
 

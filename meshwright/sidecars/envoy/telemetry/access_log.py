@@ -1,9 +1,9 @@
 """Access log: by default one JSON line per request or connection on Envoy's standard output.
 
-Every filter chain contains the log, so the message is made once and copied. It is two thirds of an outbound
-listener (1012 bytes for each HTTP chain). A text format would take 850 bytes, but text formats do not escape:
-a quote in a User-Agent could forge fields, and numbers would become text. Envoy has no discovery service for
-access loggers, so they cannot be shared like routes and secrets.
+Every filter chain contains the log, so the message is made once and copied. The log is two thirds of an
+outbound listener (1012 bytes for each HTTP chain). A text format would take 850 bytes, but text formats do
+not escape: a quote in a User-Agent could forge fields, and numbers would become text. Envoy lacks a discovery
+service for access loggers, so they cannot be shared like routes and secrets.
 """
 
 import json
@@ -45,7 +45,7 @@ ALIKE: Final = 64
 
 LOG_NAME: Final = "meshwright"
 _RUNTIME: Final = "meshwright.access_log"
-"""Runtime key that Envoy requires; no runtime layer sets it."""
+"""Runtime key for a field required by Envoy; the runtime layers never set the key."""
 
 _AccessLog = accesslog_pb2.AccessLog
 _Filter = accesslog_pb2.AccessLogFilter
@@ -85,13 +85,13 @@ _JUDGED: Final = _REQUEST | {
 
 @lru_cache(ALIKE)
 def requests(logs: AccessLogPolicy) -> tuple[_AccessLog, ...]:
-    """Return the logs of requests. `caller` is the caller's SPIFFE ID; the path includes its query."""
+    """Return the logs of requests. `caller` is the caller's SPIFFE ID; the path includes the query."""
     return _logs(logs, _REQUEST, _of_requests)
 
 
 @lru_cache(ALIKE)
 def judged_requests(logs: AccessLogPolicy) -> tuple[_AccessLog, ...]:
-    """Return the logs of inbound requests, with the admitting policy and the policy that a denial needs.
+    """Return the logs of inbound requests, with the admitting policy or the reason for a denial.
 
     See `meshwright.sidecars.envoy.features.denials`.
     """
@@ -100,7 +100,7 @@ def judged_requests(logs: AccessLogPolicy) -> tuple[_AccessLog, ...]:
 
 @lru_cache(ALIKE)
 def connections(logs: AccessLogPolicy) -> tuple[_AccessLog, ...]:
-    """Return the logs of connections, with the fields that apply to a connection."""
+    """Return the logs of connections, with the fields of a connection."""
     return _logs(logs, _CONNECTION, _of_connections)
 
 
@@ -147,7 +147,7 @@ def _struct(fields: dict[str, str]) -> Struct:
 def _export(
     to: ExtensionService, export: LogExport, said: LogFormat | None, fields: dict[str, str]
 ) -> logs_service_pb2.OpenTelemetryAccessLogConfig:
-    """Return the export to a collector; the record's body is the line, or its fields."""
+    """Return the export to a collector; the record's body is the line, or a map of the fields."""
     match said:
         case TextFormat(text):
             body = common_pb2.AnyValue(string_value=text)
@@ -169,7 +169,7 @@ def _export(
 
 
 def _any(found: object) -> common_pb2.AnyValue:
-    """Return a JSON value as an OpenTelemetry value; Envoy expands operators in its texts."""
+    """Return a JSON value as an OpenTelemetry value; Envoy expands operators in texts (`%PROTOCOL%`)."""
     match found:
         case Mapping():
             return common_pb2.AnyValue(kvlist_value=_pairs(found))
@@ -195,7 +195,7 @@ def _of_requests(wanted: LogFilter) -> Iterator[_Filter]:
 
 
 def _of_connections(wanted: LogFilter) -> Iterator[_Filter]:
-    """Yield the filters for connections. These have no status, but a response flag after an error."""
+    """Yield the filters for connections, which have a response flag after an error instead of a status."""
     if wanted.min_status is not None:
         yield _Filter(response_flag_filter=accesslog_pb2.ResponseFlagFilter())
     yield from _slow(wanted)

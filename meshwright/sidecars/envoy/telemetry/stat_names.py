@@ -21,7 +21,7 @@ _NOT_SENT: Final = ("closed", "loop")
 
 @dataclass(frozen=True, slots=True, order=True)
 class StatTarget:
-    """The target of calls: a service with its port, or a host outside of the mesh, which has no namespace.
+    """The target of calls: a service with its port, or a host outside of the mesh, with an empty namespace.
 
     The port of a backend is its target port, as in the policy. Unknown parts are empty.
     """
@@ -44,14 +44,14 @@ def called(prefix: str) -> StatTarget | None:
 
 
 def route(prefix: str) -> tuple[StatTarget, str] | None:
-    """Return service and name of a separately counted route, from the name after its virtual host."""
+    """Return service and name of a separately counted route, from the name after the virtual host."""
     if (found := _ROUTE.fullmatch(prefix)) is None:
         return None
     return StatTarget(found["namespace"] or "", _host(found["name"]), found["port"]), found["route"]
 
 
 def admitted_by(prefix: str) -> tuple[str, str] | None:
-    """Return port and name of a counted match, from the name after its virtual host and virtual cluster."""
+    """Return port and name of a counted match, from the name after the virtual host and virtual cluster."""
     found = _MATCH.fullmatch(prefix)
     return (found["port"], found["match"]) if found else None
 
@@ -81,7 +81,7 @@ def behind(cluster: str) -> str | None:
 
 
 def _host(name: str) -> str:
-    """Return a host; an IPv6 address gets its colons back and loses its brackets."""
+    """Return a host; an IPv6 address gets colons back, for example `[fd00__1]` gives `fd00::1`."""
     try:
         return str(ip_address(name.strip("[]").replace("_", ":")))
     except ValueError:
