@@ -1,4 +1,4 @@
-"""One proxy: its files, its Envoy processes, and its state."""
+"""One proxy: files, Envoy processes and state."""
 
 import asyncio
 import contextlib
@@ -43,7 +43,7 @@ _log = structlog.get_logger("agent")
 
 
 class Agent:
-    """One proxy, with everything that keeps it running."""
+    """One proxy, with all parts that keep the proxy running."""
 
     def __init__(self, settings: AgentSettings, admin: EnvoyAdmin, stop: asyncio.Event) -> None:
         self._settings = settings
@@ -59,10 +59,10 @@ class Agent:
         self._enrolled = None if settings.enrolment is None else self._enrolling(settings.enrolment)
 
     async def start(self) -> bool:
-        """Prepare the run directory and start the first Envoy; raise AgentError if that is impossible.
+        """Prepare the run directory and start the first Envoy; raise AgentError after a failure.
 
-        If the machine has to join a mesh, this waits until it has joined; the result is False if a stop was
-        requested meanwhile.
+        If the machine must join a mesh first, wait for the end of the enrolment. The result is False if a
+        stop was requested meanwhile.
         """
         try:
             if self._enrolled is not None:
@@ -96,7 +96,7 @@ class Agent:
             await self._enrolled.run()
 
     async def tell_ejected(self) -> None:
-        """Report ejected endpoints to the control plane until cancelled, if its address is configured."""
+        """Report ejected endpoints to the control plane until cancelled, if an address is configured."""
         enrolment = self._settings.enrolment
         if enrolment is None or enrolment.renewal is None:
             await self._stop.wait()
@@ -105,7 +105,7 @@ class Agent:
             await EjectionReporter(self._admin, enrolment.renewal, own, told=domain).run()
 
     async def tell_figures(self) -> None:
-        """Report Envoy's statistics to the control plane until cancelled, if its address is configured."""
+        """Report Envoy's statistics to the control plane until cancelled, if an address is configured."""
         enrolment = self._settings.enrolment
         if enrolment is None or enrolment.renewal is None:
             await self._stop.wait()
@@ -134,7 +134,7 @@ class Agent:
         ).run()
 
     async def keep(self) -> EnvoyEnd:
-        """Keep Envoy running; return why it ended."""
+        """Keep Envoy running; return why Envoy ended."""
         return await self._supervisor.run()
 
     async def end(self) -> None:
@@ -144,7 +144,7 @@ class Agent:
         await self._supervisor.stop()
 
     async def not_ready(self) -> tuple[str, ...]:
-        """Return the reasons for which the proxy is not ready; empty if it is."""
+        """Return the reasons for which the proxy is not ready; empty for a ready proxy."""
         if self._drains_since is not None or self._stop.is_set():
             return ("the proxy is draining",)
         if words := self._supervisor.not_running():
@@ -160,7 +160,7 @@ class Agent:
         return readiness.missing(found, self._settings.application_ports)
 
     def remarks(self) -> tuple[str, ...]:
-        """Return other problems: a missing control plane, or a certificate that is about to expire."""
+        """Return other problems: a missing control plane, or a certificate shortly before the expiry."""
         ending = "" if self._enrolled is None or self._files.shows is None else self._enrolled.remark()
         return tuple(filter(None, (self.remark(), ending)))
 
@@ -169,7 +169,7 @@ class Agent:
         return not self.not_alive()
 
     def remark(self) -> str:
-        """Return why the control plane is not reached, and what to do; empty if it is reached."""
+        """Return why the control plane is out of reach, and what to do; empty if connected."""
         return self._control_plane.standing.words
 
     async def status(self) -> Mapping[str, object]:
@@ -184,7 +184,7 @@ class Agent:
         await self._control_plane.run()
 
     def not_alive(self) -> str:
-        """Return why the agent does not work: always empty, because it exits when it gives up Envoy."""
+        """Return why the agent does not work: always empty, because an agent exits when it gives up Envoy."""
         return ""
 
     async def proxy_metrics(self, whole: bool) -> str:

@@ -1,6 +1,6 @@
 """The agent's main function.
 
-It starts status server, credentials and Envoy in order, and ends them in order.
+The function starts status server, credentials and Envoy in this order, and ends them in order.
 """
 
 import asyncio

@@ -6,7 +6,7 @@ from typing import Final
 import aiohttp
 
 PART_BYTES: Final = 64 * 1024
-"""Bytes that are read and decompressed between two turns of the event loop."""
+"""Bytes to read and decompress between two turns of the event loop."""
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
@@ -15,7 +15,7 @@ class TooLarge(ValueError):
 
 
 class UnreadableBody(ValueError):
-    """The body does not have the encoding of its headers, or the encoding is not supported."""
+    """The body differs from the encoding in the headers, or the encoding is not supported."""
 
 
 async def body(answer: aiohttp.ClientResponse, most: int) -> bytes:
@@ -38,7 +38,7 @@ async def body(answer: aiohttp.ClientResponse, most: int) -> bytes:
 
 
 class Inflater:
-    """Gzip decompressor that produces at most `most` + 1 bytes, so that a larger body is detected."""
+    """Gzip decompressor with an output of at most `most` + 1 bytes, so that a larger body is detected."""
 
     def __init__(self, most: int) -> None:
         self._inflating = zlib.decompressobj(_GZIP)

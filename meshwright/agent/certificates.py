@@ -1,6 +1,6 @@
-"""Check that a proxy's credential files fit together, and reader of their certificates.
+"""Check that a proxy's credential files fit together, and read their certificates.
 
-Only programs that end import this module, because it is large. The running agent calls
+Only short-lived programs import this module, because the imports are large. The running agent calls
 `meshwright.agent.credential_check_main` in a subprocess (`meshwright.agent.credential_check`).
 """
 
@@ -30,7 +30,7 @@ def read(
 ) -> Credentials:
     """Read `proxy.pem`, `proxy.key` and `ca.pem`; raise CredentialsError if they cannot be used.
 
-    The errors of `Files.taken` apply too. `told` is the mesh's trust domain, if an option has it.
+    The errors of `Files.taken` apply too. `told` is the mesh's trust domain, if given by an option.
     """
     files = Files.taken(directory, shared=shared, user=user, trust_domain=told)
     return Credentials.of(files, judged(files))
@@ -61,7 +61,7 @@ def judged(files: Files) -> CredentialFacts:
 
 
 def proxy_name(chain: Path) -> ProxyName:
-    """Return the proxy name in a certificate, its common name."""
+    """Return the proxy name in a certificate (the common name), for example `<uuid>.cart.shop`."""
     return _name(chain, certificate(chain))
 
 

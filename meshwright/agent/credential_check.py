@@ -1,7 +1,7 @@
-"""Check of a proxy's files, like `meshwright.agent.certificates`, in a subprocess that ends.
+"""Check of a proxy's files, like `meshwright.agent.certificates`, in a short-lived subprocess.
 
-An agent runs beside every workload and keeps in memory whatever it has imported, but certificates change only
-once in days. The key is passed through a pipe and nowhere else.
+An agent runs beside every workload and keeps all imports in memory, but certificates change only once in
+days. The key is passed through a pipe and nowhere else.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from meshwright.mesh.names import TrustDomain
 
 PROGRAM: Final = "meshwright.agent.credential_check_main"
 PATIENCE_SECONDS: Final = 60.0
-"""Seconds for the subprocess. It needs 0.2 s of CPU time, which takes long on a machine that is starting."""
+"""Seconds for the subprocess. It needs 0.2 s of CPU time, which takes long while a machine starts."""
 _WHO: Final = "the subprocess that reads certificates"
 
 
@@ -32,7 +32,7 @@ class Question:
 
 
 Answer = CredentialFacts | str
-"""Its output: the content of the files, or the reason for which they cannot be used."""
+"""Output of the subprocess: the content of the files, or the reason why they cannot be used."""
 
 
 async def read(
@@ -45,7 +45,7 @@ async def read(
 ) -> Credentials:
     """Read the three files; raise CredentialsError if they cannot be used, or ApartFailed.
 
-    `told` is the mesh's trust domain, if an option has it.
+    `told` is the mesh's trust domain, if given by an option.
     """
     files = await asyncio.to_thread(Files.taken, directory, shared=shared, trust_domain=told)
     key = files.key.reveal()

@@ -35,7 +35,7 @@ class CredentialFacts:
 class Files:
     """The unchecked content of `proxy.pem`, `proxy.key` and `ca.pem`.
 
-    `trust_domain` is the mesh's if it was given; None if only the CA certificates may name it.
+    `trust_domain` is the mesh's, if given; with None only the CA certificates may name the trust domain.
     """
 
     directory: Path
@@ -53,10 +53,10 @@ class Files:
         user: int | None = None,
         trust_domain: TrustDomain | None = None,
     ) -> "Files":
-        """Read the files; raise CredentialsError if that is impossible.
+        """Read the files; raise CredentialsError after a failure.
 
-        Unless they are `shared`, it is also an error if users other than `user` (None: the current one) can
-        read the key or replace a file. Without a `trust_domain` the file beside them is read.
+        Unless the files are `shared`, users other than `user` (None: the current one) must not be able to
+        read the key or to replace a file. Without a `trust_domain` the file beside them is read.
         """
         chain, key, authority = (directory / name for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE))
         if not shared:
@@ -121,7 +121,7 @@ def domain_beside(directory: Path) -> TrustDomain | None:
 
 
 def written_beside(directory: Path) -> bytes:
-    """Return the content of the trust domain file, whatever it is."""
+    """Return the content of the trust domain file, unchecked."""
     return _content(directory / TRUST_DOMAIN_FILE)
 
 
@@ -155,7 +155,7 @@ def _digest(*contents: bytes) -> str:
 
 
 def show_own(context: ssl.SSLContext, directory: Path) -> None:
-    """Load the certificate of a directory into a context; raise OSError if that is impossible.
+    """Load the certificate of a directory into a context; raise OSError after a failure.
 
     An encrypted key is refused, because OpenSSL would prompt for its pass phrase on a terminal and wait.
     """

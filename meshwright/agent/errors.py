@@ -1,4 +1,4 @@
-"""Errors beside a workload, by their cause.
+"""Errors beside a workload, by cause.
 
     AgentError              raised itself: the agent cannot start, or cannot continue
     ├── CredentialsError    the credential files of the proxy (agent.credentials)

@@ -24,11 +24,11 @@ async def changes(
     look_seconds: float = LOOK_SECONDS,
     quiet_seconds: float = QUIET_SECONDS,
 ) -> AsyncGenerator[str, None]:
-    """Yield the digest of the files at the start, and whenever it differs from the one before.
+    """Yield the digest of the files at the start, and after every change of the digest.
 
     A burst of events causes one check, `quiet_seconds` after the last event. Every `look_seconds` the files
-    are checked without an event, because some file systems send none, and links may lead to directories that
-    are not watched.
+    are checked without an event, because some file systems never send events, and links may lead to unwatched
+    directories.
     """
     known: str | None = None
     watched = tuple(directories)
@@ -51,7 +51,7 @@ class _Events:
         self._happened = asyncio.Event()
 
     def place(self, directories: Iterable[Path]) -> None:
-        """Watch the directories that exist now; existing watches stay."""
+        """Watch the existing directories; existing watches stay."""
         if self._system is not None:
             for each in directories:
                 with contextlib.suppress(OSError):  # it is not there, or there are too many watches

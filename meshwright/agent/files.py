@@ -1,4 +1,4 @@
-"""The files of one proxy: its credentials and the override of its bootstrap, read and brought into use."""
+"""The files of one proxy: credentials and the override of the bootstrap, read and brought into use."""
 
 import asyncio
 import hashlib

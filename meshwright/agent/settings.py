@@ -19,16 +19,16 @@ from meshwright.sidecars.layout import LONGEST_SOCKET, STATUS_PORT
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """Paths, addresses and options of the agent and its proxy.
+    """Paths, addresses and options of the agent and the proxy.
 
     - `run` is the agent's own directory.
     - `credentials` has `proxy.pem`, `proxy.key` and `ca.pem`, written by others, or by the agent itself with
       `enrolment`. With `shared_credentials` other users may read the key.
-    - `override` is a JSON file that is merged into the bootstrap.
+    - `override` is a JSON file to merge into the bootstrap, for example `{"stats_flush_interval": "60s"}`.
     - Readiness waits for the listeners of `application_ports`.
-    - `hosts` is a file in which the names of callable services are kept.
-    - `trust_domain` is the mesh's, if it was given.
-    - `admin` makes Envoy's admin interface reachable for every user of the machine. Without it the interface
+    - `hosts` is a file for the names of callable services, for example `/etc/hosts`.
+    - `trust_domain` is the mesh's, if given.
+    - `admin` makes Envoy's admin interface reachable for every user of the machine. Otherwise the interface
       is a socket in `run`, accessible to the agent's user only.
 
     Raises ValueError if the path of the socket would be too long.

@@ -21,7 +21,7 @@ _ANY: Final = IpAddress("0.0.0.0")  # noqa: S104 - read, not listened at
 
 @dataclass(frozen=True, slots=True, order=True)
 class Owner:
-    """A listening socket: its port, its user, its inode number, and its address."""
+    """A listening socket: port, user, inode number, and address."""
 
     port: int
     uid: int
@@ -31,7 +31,7 @@ class Owner:
     def takes(self, host: str) -> bool:
         """Return whether connections to this address reach the socket; a wildcard address takes every one.
 
-        An IPv6 wildcard also takes IPv4 unless the socket disables that, which the kernel's table does not
+        An IPv6 wildcard also takes IPv4 unless the socket disables IPv4, which the kernel's table does not
         show.
         """
         own, asked = ipaddress.ip_address(self.address), ipaddress.ip_address(host)
@@ -40,7 +40,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Holder:
-    """A process that has a socket open."""
+    """A process with an open socket."""
 
     pid: int
     program: str
@@ -61,7 +61,7 @@ def listening() -> tuple[Owner, ...]:
 
 
 def holders(number: int) -> tuple[Holder, ...]:
-    """Return the processes that have a socket open, sorted, as far as they are visible."""
+    """Return the processes with this socket open, sorted, as far as they are visible."""
     link = f"socket:[{number}]"
     return tuple(_holders(link))
 
@@ -94,6 +94,6 @@ def _holders(link: str) -> Iterator[Holder]:
 
 
 def _name(raw: bytes) -> str:
-    """Return a process's name in printable form, because it may contain any bytes."""
+    """Return a process's name in printable form, because the name may contain any bytes."""
     text = raw.decode(errors="replace").rstrip("\n")
     return "".join(each if each.isprintable() else "\ufffd" for each in text)

@@ -1,4 +1,4 @@
-"""Calls to programs that end, so that their imports do not stay in the agent's memory.
+"""Calls to short-lived programs, so that their imports do not stay in the agent's memory.
 
 Input and output are pickled and pass through pipes; secrets pass through these and nowhere else.
 """
@@ -16,17 +16,17 @@ _MOST_WORDS: Final = 300
 
 
 class ApartFailed(AgentError):
-    """The program gave no answer; the call can be tried again."""
+    """The program ended without an answer; the call can be tried again."""
 
 
 def command(program: str) -> Sequence[str]:
-    """Return the command that runs a module so that it does not outlive this process."""
+    """Return the command for running a module in a process that does not outlive this one."""
     # -P: modules in the current directory must not be imported, because any user may choose it.
     return bound([sys.executable, "-P", "-m", program])
 
 
 async def apart(program: str | Sequence[str], question: object, seconds: float, who: str) -> object:
-    """Return the answer of a program that has ended by then.
+    """Run a program to the end, and return the answer.
 
     Raise ApartFailed, whose message begins with `who`.
     """

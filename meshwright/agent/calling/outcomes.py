@@ -8,7 +8,7 @@ from typing import Final
 from meshwright.sidecars.layout import Side
 
 DENIED: Final = "RBAC: access denied"
-"""Envoy's answer to a request that its rules deny."""
+"""Envoy's answer to a denied request."""
 
 
 class Outcome(enum.StrEnum):
@@ -24,9 +24,10 @@ class Outcome(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OwnAnswer:
-    """An answer that a sidecar itself gave: response flags as in Envoy's log, and response code details.
+    """A sidecar's own answer: response flags as in Envoy's log, and response code details.
 
-    `details` is empty for a failed connection, for which the sidecar reports only the flag.
+    For example, flags `NR` and details `route_not_found`. `details` is empty for a failed connection, for
+    which the sidecar reports only the flag.
     """
 
     side: Side
@@ -39,11 +40,11 @@ class RequestOutcome:
     """The outcome of a request; `status` is 0 without an answer.
 
     - `denied` is the reason given by a denying sidecar, or "".
-    - `words` is the text of Envoy's own answer, or the system's error, or the reason for which nothing was
+    - `words` is the text of Envoy's own answer, or the system's error, or the reason why the request was not
       tried.
     - `milliseconds` is the time until the answer or the failure.
-    - `undelivered`: the called sidecar reports that it could not connect to its application.
-    - `own`: a sidecar reports that the answer is its own.
+    - `undelivered`: the called sidecar reports a failed connection to its application.
+    - `own`: a sidecar reports the answer as the sidecar's own.
     """
 
     outcome: Outcome
@@ -62,14 +63,14 @@ class RequestOutcome:
 
     @property
     def side(self) -> Side | None:
-        """Return the side of the sidecar that answered; None if the answer does not show it."""
+        """Return the side of the answering sidecar; None if the answer does not show the side."""
         if self.own is not None:
             return self.own.side
         return Side.CALLED if self.denied or self.undelivered else None
 
     @property
     def details(self) -> str:
-        """Return Envoy's details of its own answer; empty if there are none."""
+        """Return Envoy's details of its own answer; empty without details."""
         return "" if self.own is None else self.own.details
 
     @property
@@ -81,14 +82,14 @@ class RequestOutcome:
     def is_between_sidecars(self) -> bool:
         """Return whether the caller's sidecar could not connect (including TLS) to the called sidecar.
 
-        A called sidecar marks its answer if it could not connect to its application. Envoy 1.39 and newer
-        report nothing about TLS in an answer.
+        A called sidecar marks an answer after a failed connection to the application. Answers of Envoy 1.39
+        and newer never mention TLS.
         """
         return self.flag == "UF" and not self.undelivered and self.side is not Side.CALLED
 
     @property
     def flag(self) -> str:
-        """Return Envoy's first response flag for the failure; empty if there is none."""
+        """Return Envoy's first response flag for the failure, for example `UF`; empty without a flag."""
         if self.own is not None:
             return self.own.flags[0] if self.own.flags else ""
         return flag(self.status, self.words)
@@ -135,6 +136,6 @@ def own_answer(header: str) -> OwnAnswer | None:
 
 
 def own_words(status: int, text: str) -> str:
-    """Return the text of an answer if it is Envoy's own; empty for an application's."""
+    """Return the text of Envoy's own answer; empty for an application's answer."""
     words = " ".join(text.split())[:300]
     return words if words == DENIED or flag(status, words) else ""

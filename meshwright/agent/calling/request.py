@@ -32,8 +32,8 @@ _MOST_BYTES: Final = 64 * 1024
 class Call:
     """A request to `where`; without `method` only a connection, on which nothing is sent.
 
-    With `led` the address is not the sidecar's, but iptables redirects the connection to it. `seconds` is the
-    time limit.
+    With `led` the address is not the sidecar's, but iptables redirects the connection to the sidecar.
+    `seconds` is the time limit.
     """
 
     where: HostPort
@@ -46,7 +46,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """An answer: its status, the sidecars' headers, and the beginning of its text."""
+    """An answer: status, the sidecars' headers, and the beginning of the text."""
 
     status: int
     denied: str
@@ -59,7 +59,7 @@ _NO_ANSWER: Final = _Answer(0, "", undelivered=False, own=None, text="")
 
 
 def made(call: Call) -> RequestOutcome:
-    """Make a request and return its outcome; a failed request does not raise."""
+    """Make a request and return the outcome; a failed request does not raise."""
     began = time.monotonic()
 
     def seen(outcome: Outcome, words: str = "", answer: _Answer = _NO_ANSWER) -> RequestOutcome:
@@ -124,7 +124,7 @@ def _not_left_alone(*, led: bool) -> Iterator[None]:
 
 
 def _asked(connection: socket.socket, call: Call) -> _Answer:
-    """Send the request; return the answer with the beginning of its text."""
+    """Send the request; return the answer with the beginning of the text."""
     http_connection = http.client.HTTPConnection(call.where.host, call.where.port)
     http_connection.sock = connection
     http_connection.putrequest(call.method, call.path, skip_host=True, skip_accept_encoding=True)
@@ -144,7 +144,7 @@ def _asked(connection: socket.socket, call: Call) -> _Answer:
 
 
 def _kept(connection: socket.socket) -> Outcome:
-    """Wait until the peer sends or closes; the connection counts as open unless it is closed."""
+    """Wait until the peer sends or closes; the connection counts as open unless closed."""
     try:
         return Outcome.OPEN if connection.recv(1) else Outcome.CLOSED
     except TimeoutError:

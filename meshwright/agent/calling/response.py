@@ -12,17 +12,17 @@ from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.listening_sockets import plain
 
 _MADE: Final = frozenset({"01", "03"})
-"""States of an established connection, even if it is not yet accepted."""
+"""States of an established connection, even before the listener has accepted the connection."""
 
 
 def other_ends(table: str, ours: HostPort) -> tuple[int, ...]:
-    """Return the ports of this machine's sockets that are connected to `ours`, from a kernel table."""
+    """Return the ports of this machine's sockets with a connection to `ours`, from a kernel table."""
     rows = (line.split() for line in table.splitlines()[1:])
     return tuple(end(row[1]).port for row in rows if len(row) > 3 and row[3] in _MADE and end(row[2]) == ours)
 
 
 def is_taken(ours: socket.socket, port: int) -> bool:
-    """Return whether the other end of a connection is a socket of this machine at that port."""
+    """Return whether the other end of a connection is a socket of this machine at the given port."""
     host, number, *_ = ours.getsockname()
     where = HostPort(plain(host), number)
     return any(port in other_ends(text, where) for text in tables())

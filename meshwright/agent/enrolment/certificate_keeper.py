@@ -1,4 +1,4 @@
-"""Keeper of a proxy's certificate: it joins without one, renews in time, and updates the trusted roots."""
+"""Keeper of a proxy's certificate: joins the mesh, renews in time, and updates the trusted roots."""
 
 import asyncio
 import contextlib
@@ -39,7 +39,7 @@ _TOKEN: Final = "join-token"  # noqa: S105 - a kind, no secret
 _log = structlog.get_logger("agent.enrolment")
 
 Replace = Callable[[Callable[[], None]], Awaitable[bool]]
-"""Changes the files while nothing reads them, and brings them into use; returns whether they can be used."""
+"""Changes the files without concurrent readers, and brings them into use; returns whether they are usable."""
 
 
 def now() -> datetime:
@@ -53,7 +53,7 @@ def monotonic() -> float:
 
 
 class EnrolledCertificate:
-    """One proxy's certificate. `replace` changes its files; `shows` returns the certificate in use."""
+    """One proxy's certificate. `replace` changes the files; `shows` returns the certificate in use."""
 
     def __init__(
         self,
@@ -80,9 +80,9 @@ class EnrolledCertificate:
         self._why = ""
 
     async def begin(self, stop: asyncio.Event) -> None:
-        """Obtain a certificate before Envoy starts, however long that takes, or until `stop` is set.
+        """Obtain a certificate before Envoy starts, without a time limit, or until `stop` is set.
 
-        Raises AgentError if joining is refused and there is no usable certificate.
+        Raises AgentError if joining is refused and a usable certificate is missing.
         """
         try:
             await asyncio.to_thread(files.complete, self._directory)
@@ -140,7 +140,7 @@ class EnrolledCertificate:
         return planned(self._shows(), self._renew_after, now(), None).renew
 
     def remark(self) -> str:
-        """Return a warning if the certificate is about to expire and its renewal fails; else ""."""
+        """Return a warning if the certificate is about to expire and the renewal fails; else ""."""
         if not self._why or not alarming(self._shows(), now()):
             return ""
         until = self._shows().not_after.isoformat(timespec="seconds")
@@ -214,7 +214,7 @@ class EnrolledCertificate:
         return timedelta(seconds=max(1, answered.ask_again) * (0.75 + drawn / 2))
 
     async def _must_join(self) -> bool:
-        """Return whether there is no usable certificate, or a new join token."""
+        """Return whether a usable certificate is missing, or a new join token exists."""
         settings = self._settings
         if settings.join is None or settings.proof is None:
             return False
@@ -236,7 +236,7 @@ class EnrolledCertificate:
         return ends is not None and now() <= ends
 
     async def _ends(self) -> datetime | None:
-        """Return the expiry of the certificate in its file; None if that is unknown."""
+        """Return the expiry of the certificate in the file; None if unknown."""
         try:
             domain = self._settings.trust_domain
             found = await reading.read(self._directory, shared=self._shared, told=domain)
@@ -303,7 +303,7 @@ def _identifier(token: bytes) -> str:
 
 
 async def _program(question: Question) -> Answer:
-    """Call the subprocess that enrols."""
+    """Call the subprocess for enrolment."""
     found = await apart(PROGRAM, question, SECONDS, "the subprocess for enrolment")
     if isinstance(found, EnrolmentResult | EnrolmentFailure):
         return found

@@ -1,6 +1,6 @@
 """gRPC client for enrolment: join, renew, fetch roots, and report ejections.
 
-Only programs that end import it.
+Only short-lived programs import this module.
 """
 
 import os
@@ -41,7 +41,7 @@ class EnrolmentUnanswered(Exception):
 
 
 def join(at: HostPort, name: str, roots: bytes, csr_der: bytes, kind: str, proof: bytes) -> EnrolmentResult:
-    """Send a proof and a certificate request to a server that is `name` by these roots.
+    """Send a proof and a certificate request to a server, verified as `name` by these roots.
 
     Raise EnrolmentUnanswered.
     """
@@ -65,7 +65,7 @@ def trust(at: HostPort, name: str, roots: bytes, digest: str, directory: Path) -
 
 
 def eject(at: HostPort, name: str, roots: bytes, directory: Path, ejected: Iterable[HostPort]) -> int:
-    """Report the endpoints that this machine's proxy has ejected.
+    """Report the endpoints ejected by this machine's proxy.
 
     Return for how many seconds the report holds.
 

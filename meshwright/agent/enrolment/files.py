@@ -1,4 +1,4 @@
-"""Renewal of a proxy's files, crash-safe: at any time a matching pair exists, or one that can be completed.
+"""Renewal of a proxy's files, crash-safe: at any time a matching or completable pair exists.
 
 A new key is stored as `proxy.key.next` before a certificate is requested, and is used again if the answer is
 lost. A new certificate is stored as `proxy.pem.next` before both are moved to their places.
@@ -15,13 +15,13 @@ from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE, TRU
 NEXT_KEY: Final = f"{KEY_FILE}.next"
 NEXT_CHAIN: Final = f"{CHAIN_FILE}.next"
 JOINED: Final = "joined"
-"""File with the ID of the join token that was used; another token means joining again."""
+"""File with the ID of the used join token; another token means joining again."""
 
 
 def complete(directory: Path) -> None:
-    """Finish a replacement that an earlier process began; raise OSError.
+    """Finish the replacement of an earlier process; raise OSError.
 
-    `proxy.pem.next` exists only when it is complete; its key may have been moved already.
+    `proxy.pem.next` exists only when complete; the key may have been moved already.
     """
     if not (directory / NEXT_CHAIN).exists():
         return
@@ -32,7 +32,7 @@ def complete(directory: Path) -> None:
 
 
 def put(directory: Path, chain: bytes, authority: bytes, domain: TrustDomain | None = None) -> None:
-    """Store a certificate for the next key, with its roots; raise StateError or OSError."""
+    """Store a certificate for the next key, with roots; raise StateError or OSError."""
     put_authority(directory, authority, domain)
     files.write_private(directory / NEXT_CHAIN, chain)
     complete(directory)
@@ -60,7 +60,7 @@ def next_key(directory: Path) -> PrivateKey | None:
 
 
 def put_next_key(directory: Path, key: PrivateKey) -> None:
-    """Store a key before its certificate is requested; raise StateError."""
+    """Store a key before the request for a certificate; raise StateError."""
     files.private_directory(directory)
     files.write_private(directory / NEXT_KEY, key.reveal())
 
@@ -71,11 +71,11 @@ def has_pair(directory: Path) -> bool:
 
 
 def joined_by(directory: Path) -> str:
-    """Return the ID of the join token that was used; empty without one. Raises StateError."""
+    """Return the ID of the used join token; empty without one. Raises StateError."""
     content = files.read(directory / JOINED)
     return "" if content is None else content.decode("ascii", "replace").strip()
 
 
 def note_joined(directory: Path, token: str) -> None:
-    """Store the ID of the join token that was used; raise StateError."""
+    """Store the ID of the used join token; raise StateError."""
     files.write_private(directory / JOINED, f"{token}\n".encode("ascii", "replace"))

@@ -1,6 +1,6 @@
 """Verification of the server while joining: roots by their pins, and the server by the roots.
 
-For programs that end.
+For short-lived programs.
 """
 
 import socket
@@ -32,9 +32,10 @@ class ServerDistrusted(Exception):
 
 
 def roots_by(at: HostPort, pins: tuple[str, ...]) -> bytes:
-    """Return the roots (PEM) that a server presents and that match the pins. Nothing is sent to the server.
+    """Return the roots (PEM) in a server's certificate chain with a match among the pins.
 
-    Raises ServerDistrusted if it presents none: then it belongs to another mesh, or is an attacker's.
+    The server receives only a TLS handshake. Raises ServerDistrusted without a matching root: then the server
+    belongs to another mesh, or to an attacker.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     # Nothing can be verified yet: the pins select the roots, and `require_believed` then verifies the server.
@@ -53,8 +54,8 @@ def roots_by(at: HostPort, pins: tuple[str, ...]) -> bytes:
 def require_believed(at: HostPort, roots: bytes, domain: TrustDomain, own: Path | None = None) -> str:
     """Verify that the control plane of a trust domain answers, and return its DNS name.
 
-    Raises ServerDistrusted if the roots do not verify it. A server that requires a client certificate gets
-    the one in the directory `own`.
+    Raises ServerDistrusted if the roots do not verify the server. If the server requires a client
+    certificate, the one in the directory `own` is used.
     """
     name = server_name(domain)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -1,7 +1,7 @@
 """Join or renew for an agent, then end: `python -m meshwright.agent.enrolment.program`.
 
-The agent writes its request to standard input. The private key is generated here and stored in its file; it
-is sent nowhere.
+The agent writes its request to standard input. The private key is generated here and stored in the key file,
+and never sent.
 """
 
 import contextlib
@@ -84,7 +84,7 @@ def _joined(question: Question) -> Answer:
 def _domain(question: Question, roots: bytes) -> TrustDomain:
     """Return the trust domain of the mesh to join; raise CredentialsError.
 
-    The file in the directory is read last, because it may be from an earlier mesh.
+    The file in the directory is read last, because the file may be from an earlier mesh.
     """
     told = question.trust_domain
     with contextlib.suppress(ValueError):  # invalid roots are refused by `domain_of`, with their name

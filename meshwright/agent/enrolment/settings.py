@@ -13,8 +13,8 @@ from meshwright.mesh.names import TrustDomain
 class EnrolmentSettings:
     """Addresses for joining and renewal, the file with the proof, and the initial trust.
 
-    `authority` is a file with roots; without it the pin in a join token verifies the server. `trust_domain`
-    is the mesh's, if it was given.
+    `authority` is a file with roots; otherwise the pin in a join token verifies the server. `trust_domain` is
+    the mesh's, if given.
     """
 
     join: HostPort | None = None
@@ -38,7 +38,7 @@ class Question:
     """Input of the program: the server's address, and the directory of the proxy's files.
 
     `proof` and `authority` (roots as PEM; empty: use the pins in the proof) are for joining. `trust_domain`
-    is the mesh's, if it was given.
+    is the mesh's, if given.
     """
 
     asking: EnrolmentRequestKind
@@ -52,10 +52,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentResult:
-    """A certificate chain and roots as PEM; empty if there is nothing new.
+    """A certificate chain and roots as PEM; empty without news.
 
     `renew_after` is the time of the next renewal, `ask_again` the seconds until the next request for roots,
-    and `clock` the server's time. `trust_domain` is the one by which the server was verified.
+    and `clock` the server's time. `trust_domain` is the trust domain of the verified server.
     """
 
     chain: bytes

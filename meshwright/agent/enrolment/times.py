@@ -12,7 +12,7 @@ LAST_RETRY: Final = timedelta(minutes=10)
 WITHOUT: Final = timedelta(seconds=30)
 """Longest pause after a certificate has expired, because each try is a process and machines are many."""
 LEAST_BETWEEN: Final = timedelta(minutes=1)
-"""Shortest time between renewals: with a clock that is months ahead every new certificate is due at once."""
+"""Shortest time between renewals: with a clock months ahead every new certificate is due at once."""
 CLOCK_APART: Final = timedelta(minutes=5)
 """Difference to the server's clock above which a warning is logged."""
 
@@ -44,8 +44,8 @@ def planned(
 def retry_after(failures: int, left: timedelta, drawn: float) -> timedelta:
     """Return the pause after consecutive failures; `drawn` is a random number from 0 to 1.
 
-    The pause doubles up to LAST_RETRY. It is at most an eighth of the remaining life (`left`), or WITHOUT
-    after the expiry, and at least half of FIRST_RETRY.
+    The pause doubles up to LAST_RETRY. The pause is at most an eighth of the remaining life (`left`), or
+    WITHOUT after the expiry, and at least half of FIRST_RETRY.
     """
     longest = max(left / 8, FIRST_RETRY) if left > timedelta() else WITHOUT
     doubled: timedelta = FIRST_RETRY * 2 ** min(failures - 1, 10)

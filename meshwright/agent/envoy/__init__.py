@@ -1,4 +1,4 @@
-"""Envoy's life beside its workload: start, replacement without interruption, stop, and giving up.
+"""Envoy's life beside a workload: start, replacement without interruption, stop, and giving up.
 
 `lifecycle` has the pure decisions and `supervisor` the processes; `admin` queries Envoy's admin interface.
 

@@ -1,4 +1,4 @@
-"""Client of Envoy's admin interface, which verifies that the answer is from the agent's own Envoy."""
+"""Client of Envoy's admin interface, with a check that the answer is from the agent's own Envoy."""
 
 import json
 from collections.abc import Mapping
@@ -25,15 +25,15 @@ class AnswerTooLarge(AdminUnreachable):
 
 
 class AnotherEnvoy(AdminUnreachable):
-    """Another Envoy has the port, so its answers are not about this proxy."""
+    """Another Envoy has the port, so the answers are not about this proxy."""
 
 
 class EnvoyAdmin:
-    """The admin interface of the Envoy that runs with `bootstrap`; an async context manager.
+    """The admin interface of the Envoy with this `bootstrap`; an async context manager.
 
-    The interface listens on a Unix socket (a Path) or HOST:PORT. Before each request the client checks whose
-    Envoy answers. An Envoy that cannot bind the port exits, and the port stays with another Envoy, which must
-    be neither trusted nor drained.
+    The interface listens on a Unix socket (a Path) or HOST:PORT. Before each request the client checks which
+    Envoy answers. After a conflict over the port one Envoy exits, and the port stays with another Envoy,
+    which must not be trusted or drained.
     """
 
     def __init__(self, address: HostPort | Path, bootstrap: Path) -> None:
@@ -62,7 +62,7 @@ class EnvoyAdmin:
         return await self._text(path, method)
 
     async def json(self, path: str) -> Mapping[str, object]:
-        """Return an answer that is a JSON object; raise AdminUnreachable."""
+        """Return the JSON object in an answer; raise AdminUnreachable."""
         await self.server_info()
         return await self._json(path)
 

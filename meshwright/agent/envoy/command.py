@@ -1,8 +1,9 @@
 """Command lines and environment of Envoy. Pure.
 
 The environment is the agent's own, with the service name for OpenTelemetry spans, which Envoy takes only from
-its environment (https://opentelemetry.io/docs/specs/otel/resource/sdk/). Listeners cannot contain the name,
-because they are equal for all callers.
+the environment, for example `OTEL_RESOURCE_ATTRIBUTES=service.name=cart.shop`
+(https://opentelemetry.io/docs/specs/otel/resource/sdk/). Listeners cannot contain the name, because they are
+equal for all callers.
 """
 
 from collections.abc import Mapping
@@ -35,7 +36,7 @@ class EnvoyOptions:
     hot_restart: bool = True
     extra: tuple[str, ...] = ()
     logged: bool = False
-    """True if Envoy's lines become lines of the agent's log, instead of going to its standard error."""
+    """True if Envoy's lines become lines of the agent's log, instead of going to standard error."""
 
     def __post_init__(self) -> None:
         if self.hot_restart and self.parent_shutdown_seconds <= self.drain_seconds:
@@ -57,9 +58,9 @@ def serve(
 ) -> list[str]:
     """Return the command of an epoch.
 
-    `base_id` is None for the first epoch. That epoch chooses an ID that no other Envoy of this host uses
-    (shared memory is not separated by network namespaces), and writes it to `base_id_file` for the later
-    epochs.
+    `base_id` is None for the first epoch. The first epoch chooses an ID that is unique among the Envoys of
+    this host (shared memory is not separated by network namespaces), and writes the ID to `base_id_file` for
+    the later epochs.
     """
     command = [options.program, "--config-path", str(bootstrap), "--log-level", options.log_level]
     command += ["--drain-time-s", str(options.drain_seconds), "--drain-strategy", "immediate"]

@@ -1,8 +1,8 @@
-"""Replace this process by a program that the kernel kills when its parent dies.
+"""Replace this process by a program that the kernel kills when the parent dies.
 
-Run as a file of its own: `python -I -S FILE PARENT PROGRAM [ARGUMENT...]`. The same could be done in the
-child between fork and exec, but not safely in a process with threads (gRPC's fork handlers start some), and
-such a fork would copy more memory.
+Run as a separate file: `python -I -S FILE PARENT PROGRAM [ARGUMENT...]`. For example, PARENT is 4711, the
+agent's process ID. The same could be done in the child between fork and exec, but not safely in a process
+with threads (gRPC's fork handlers start some), and such a fork would copy more memory.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 def bound(command: list[str]) -> list[str]:
-    """Return the command line that runs a command so that it dies with this process."""
+    """Return the command line for running a command that dies with this process."""
     return [sys.executable, "-I", "-S", str(Path(__file__)), str(os.getpid()), *command]
 
 

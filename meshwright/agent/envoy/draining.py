@@ -1,4 +1,4 @@
-"""Decision when a proxy that is ending may stop. Pure."""
+"""Decision when an ending proxy may stop. Pure."""
 
 import re
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ _COUNTER: Final = re.compile(r"^(listener|http)\.(.+?\.)downstream_(cx|rq)_activ
 
 @dataclass(frozen=True, slots=True)
 class DrainSettings:
-    """Serve at least `least_seconds`, then until no connection is in use, for at most `most_seconds`.
+    """Serve at least `least_seconds`, then until all connections are unused, for at most `most_seconds`.
 
-    The minimum is for callers that do not know yet that the proxy ends, for example load balancers, and
-    proxies with old endpoints.
+    The minimum is for callers that do not know yet about the end, for example load balancers, and proxies
+    with old endpoints.
     """
 
     least_seconds: float = 5.0
@@ -40,10 +40,10 @@ def is_over(settings: DrainSettings, elapsed: float, connections: int | None) ->
 
 
 def in_use(stats: str) -> int:
-    """Return the number of connections in use, without those of the admin interface.
+    """Return the number of connections in use, except connections of the admin interface.
 
-    An HTTP connection counts by its open requests. An idle one that a peer keeps for later would otherwise
-    delay every end, because Envoy closes it only with its next answer.
+    An HTTP connection counts by open requests. An idle connection, kept by a peer for later, would otherwise
+    delay every end, because Envoy closes such a connection only with the next answer.
     """
     found = [
         (kind, counter, int(value))

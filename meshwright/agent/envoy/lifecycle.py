@@ -3,8 +3,8 @@
 A state machine for start, replacement, stop and giving up, without clocks or processes.
 
 An *epoch* is one Envoy process. With hot restart a new epoch takes over from the one before, which drains and
-ends by itself. Without hot restart a changed configuration ends the old epoch first. An epoch that fails ends
-all others, because a hand-over may have been in progress; after a pause a new one starts.
+ends by itself. Without hot restart a changed configuration ends the old epoch first. A failed epoch ends all
+others, because a hand-over may have been in progress; after a pause a new one starts.
 """
 
 import enum
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 MOST_EPOCHS: Final = 2
-"""Greatest number of concurrent processes: one that serves, and one that drains."""
+"""Greatest number of concurrent processes: a serving and a draining one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class EpochStart:
 
 @dataclass(frozen=True, slots=True)
 class EpochKill:
-    """Action: end an epoch at once, or `gently`, so that it may finish."""
+    """Action: end an epoch at once, or `gently`, with time to finish."""
 
     epoch: int
     gently: bool = False
@@ -58,7 +58,7 @@ class EpochKill:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Action: finish, because no Envoy runs and none will be started."""
+    """Action: finish, because all Envoys have ended and a further one will not be started."""
 
     why: EnvoyEnd
 
@@ -68,7 +68,7 @@ Action = EpochStart | EpochKill | End
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """A live epoch: its configuration, its start, whether it serves yet, whether it was killed."""
+    """A live epoch: configuration, time of the start, whether serving yet, whether killed."""
 
     configuration: str
     since: float
@@ -80,7 +80,7 @@ class Epoch:
 class Lifecycle:
     """The state machine. Methods take the time in seconds and return the actions, in order.
 
-    `retry_at` is the time of the next call of `tick`; None if no retry is due.
+    `retry_at` is the time of the next call of `tick`; None without a planned retry.
     """
 
     settings: RestartSettings = field(default_factory=RestartSettings)
@@ -98,16 +98,16 @@ class Lifecycle:
 
     @property
     def newest(self) -> int | None:
-        """Return the epoch that serves; None without any."""
+        """Return the serving epoch, or None."""
         return max(self._epochs, default=None)
 
     @property
     def tries_left(self) -> int:
-        """Return the number of failures that are still allowed."""
+        """Return the number of failures still allowed."""
         return self.settings.tries - self._failures
 
     def not_running(self) -> str:
-        """Return a sentence if no Envoy runs, with the next step; empty if one does."""
+        """Return a sentence with the next step if every Envoy has ended; empty while one runs."""
         if self._epochs:
             return ""
         if not self._failures:
@@ -118,7 +118,7 @@ class Lifecycle:
         return f"Envoy does not run: {failed}; see the output of Envoy in the log of the agent"
 
     def configured(self, configuration: str, now: float) -> list[Action]:
-        """Take a configuration by its digest. The one in use already causes no action."""
+        """Take a configuration by digest. The configuration already in use causes no action."""
         if configuration == self._wanted or self._stopping:
             return []
         self._wanted = configuration
@@ -127,7 +127,7 @@ class Lifecycle:
         return self._reconcile(now)
 
     def exited(self, epoch: int, status: int, now: float) -> list[Action]:
-        """Handle the end of an epoch, with its exit status (negative: killed by that signal)."""
+        """Handle the end of an epoch, with the exit status (negative: killed by a signal, for example -9)."""
         ended = self._epochs.pop(epoch)
         if self._stopping:
             return [] if self._epochs else [End(EnvoyEnd.STOPPED)]
@@ -139,21 +139,21 @@ class Lifecycle:
         return self._abort(now)
 
     def settled(self, epoch: int, now: float) -> list[Action]:
-        """Handle that an epoch serves; only then can a further one take over from it."""
+        """Handle that an epoch serves; only then can it hand over to a further one."""
         if epoch in self._epochs and not self._epochs[epoch].settled:
             self._epochs[epoch] = replace(self._epochs[epoch], settled=True)
             return self._reconcile(now)
         return []
 
     def tick(self, now: float) -> list[Action]:
-        """Start the retry that is due."""
+        """Start the due retry."""
         if self.retry_at is None or now < self.retry_at or self._stopping:
             return []
         self.retry_at = None
         return self._reconcile(now)
 
     def stop(self) -> list[Action]:
-        """End every epoch, and start none from now on."""
+        """End every epoch, and start no further one."""
         self._stopping = True
         self.retry_at = None
         if not self._epochs:
@@ -189,7 +189,7 @@ class Lifecycle:
         self._epochs[epoch] = replace(self._epochs[epoch], killed=True)
 
     def _reconcile(self, now: float) -> list[Action]:
-        """Start an epoch with the wanted configuration, if none has it and there is room."""
+        """Start an epoch with the wanted configuration, unless one has it or all places are taken."""
         newest = self.newest
         if self._stopping or self._wanted is None or self._aborting or self.retry_at is not None:
             return []

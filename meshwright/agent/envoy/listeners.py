@@ -1,4 +1,4 @@
-"""Parser of the listeners that Envoy has accepted, from its admin interface. Pure."""
+"""Parser of Envoy's accepted listeners, from the admin interface. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A listener in force with its address; None for a socket that is not an Internet address."""
+    """A listener in force with the address; None for a socket without an Internet address."""
 
     name: str
     address: IpAddress | None
@@ -30,7 +30,7 @@ class Listener:
 
 
 def listeners(dump: Mapping[str, object]) -> tuple[Listener, ...]:
-    """Parse the answer of LISTENERS_PATH; listeners that are not yet in force are left out."""
+    """Parse the answer of LISTENERS_PATH; listeners not yet in force are left out."""
     states = (_object(config.get("active_state")) for config in _objects(dump.get("configs")))
     return tuple(_listener(_object(state.get("listener"))) for state in states if state)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def part(said: object, name: str) -> Mapping[str, Any]:
-    """Return the mapping under a name; empty if there is none."""
+    """Return the mapping under a name; empty if missing."""
     found = said.get(name) if isinstance(said, Mapping) else None
     return found if isinstance(found, dict) else {}
 

@@ -1,7 +1,7 @@
 """The agent's run directory with the files for Envoy, replaced so that Envoy never sees incomplete ones.
 
-`certificates/current` is a link to a directory that is named by the digest of its content. A renewal is one
-rename, which Envoy notices. All files are private to the user that runs both the agent and Envoy.
+`certificates/current` is a link to a directory, whose name is the digest of the content. A renewal is one
+rename, which Envoy notices. All files are private to the user of both the agent and Envoy.
 """
 
 import json
@@ -36,7 +36,7 @@ class RuntimeDirectory:
 
     @property
     def candidate(self) -> Path:
-        """Return the path of a new bootstrap until Envoy has accepted it."""
+        """Return the path of a new bootstrap, before Envoy's acceptance."""
         return self.root / "bootstrap.new.json"
 
     @property
@@ -46,7 +46,7 @@ class RuntimeDirectory:
 
     @property
     def base_id(self) -> Path:
-        """Return the path of the file with the ID that connects Envoy's epochs."""
+        """Return the path of the file with the common ID of Envoy's epochs."""
         return self.root / "base-id"
 
     @property
@@ -55,7 +55,7 @@ class RuntimeDirectory:
         return self.root / "agent.json"
 
     def credential(self, name: str) -> Path:
-        """Return the path of one of the three credential files, as Envoy reads it."""
+        """Return the path of one of the three credential files, as read by Envoy."""
         return self.certificates / _CURRENT / name
 
     def prepare(self) -> None:
@@ -90,9 +90,9 @@ class RuntimeDirectory:
         )
 
     def propose(self, settings: BootstrapSettings, override: str | None, in_use: str) -> str:
-        """Write a bootstrap as the candidate, with its SDS files; return its text.
+        """Write a bootstrap as the candidate, with SDS files; return the text of the bootstrap.
 
-        A bootstrap that is in use already is not written.
+        A bootstrap already in use is not written.
         """
         text = merged(bootstrap(settings), override)
         if text == in_use:
@@ -107,7 +107,7 @@ class RuntimeDirectory:
         self.candidate.replace(self.bootstrap)
 
     def read_base_id(self) -> int | None:
-        """Return the ID that the first epoch wrote; None if it has not yet."""
+        """Return the ID in the file of the first epoch; None if not yet written."""
         try:
             return int(self.base_id.read_text("ascii"))
         except (OSError, ValueError):
@@ -136,5 +136,5 @@ def shared_memory(base_id: int) -> Path:
 
 
 def remove_shared_memory(base_id: int) -> None:
-    """Remove the shared memory of a proxy's epochs; none of them may be running."""
+    """Remove the shared memory of a proxy's epochs, which must all have ended."""
     shared_memory(base_id).unlink(missing_ok=True)

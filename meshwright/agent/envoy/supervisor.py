@@ -1,4 +1,4 @@
-"""Supervisor of Envoy's processes: it carries out the actions of the lifecycle, and reports events to it."""
+"""Supervisor of Envoy's processes: carries out the actions of the lifecycle, and reports events back."""
 
 import asyncio
 import contextlib
@@ -30,14 +30,14 @@ _log = structlog.get_logger("agent.envoy.supervisor")
 
 
 class EnvoyRejected(AgentError):
-    """Envoy does not accept a bootstrap, gives no result, or cannot be run; the message has its output."""
+    """Envoy rejects a bootstrap, ends without a result, or cannot be run; the message has its output."""
 
 
 class Admin(Protocol):
     """The part of Envoy's admin interface that the supervisor uses."""
 
     async def live_epoch(self) -> int | None:
-        """Return the epoch that answers and is live; None without any."""
+        """Return the live, answering epoch, or None."""
 
 
 async def validated(
@@ -63,7 +63,7 @@ async def validated(
 
 
 class Supervisor:
-    """The Envoy processes of one proxy: one that serves, and sometimes one that drains."""
+    """The Envoy processes of one proxy: a serving one, and sometimes a draining one."""
 
     def __init__(
         self, options: EnvoyOptions, runtime: RuntimeDirectory, lifecycle: Lifecycle, admin: Admin
@@ -86,13 +86,13 @@ class Supervisor:
         return {epoch: process.pid for epoch, process in sorted(self._processes.items())}
 
     def not_running(self) -> str:
-        """Return a sentence if no Envoy runs, with the next step; empty if one does."""
+        """Return a sentence with the next step if every Envoy has ended; empty while one runs."""
         return self._lifecycle.not_running()
 
     async def configured(self, configuration: str, environment: Mapping[str, str] | None = None) -> None:
-        """Bring a configuration into use, identified by its digest; the bootstrap file must be in place.
+        """Bring a configuration into use, identified by a digest; the bootstrap file must be in place.
 
-        Envoys that start from now on get this environment; None means the agent's.
+        Later Envoys get this environment; None means the agent's.
         """
         self._environment = environment
         await self._carry_out(self._lifecycle.configured(configuration, time.monotonic()))
@@ -102,7 +102,7 @@ class Supervisor:
         await self._carry_out(self._lifecycle.stop())
 
     async def run(self) -> EnvoyEnd:
-        """Keep Envoy running; return why it ended. Raises the error of a background task."""
+        """Keep Envoy running; return why Envoy ended. Raises the error of a background task."""
         try:
             while self._ending is None:
                 await self._wait()
@@ -181,7 +181,7 @@ class Supervisor:
         self._changed.set()  # a retry may be scheduled
 
     async def _settle(self, epoch: int, process: asyncio.subprocess.Process) -> None:
-        """Wait until an epoch is live, and report it."""
+        """Wait until an epoch is live, and report the epoch."""
         while process.returncode is None:
             if await self._admin.live_epoch() == epoch:
                 await self._carry_out(self._lifecycle.settled(epoch, time.monotonic()))
@@ -204,7 +204,7 @@ class Supervisor:
                 process.kill()
 
     def _forget_shared_memory(self) -> None:
-        """Remove the shared memory of epochs that have all ended, because Envoy leaves it behind."""
+        """Remove the shared memory after the end of all epochs, because Envoy leaves it behind."""
         base_id = self._runtime.read_base_id()
         if base_id is not None:
             remove_shared_memory(base_id)

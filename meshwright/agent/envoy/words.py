@@ -26,7 +26,7 @@ _LEVELS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A log line of Envoy: its level (as in `logging`), its logger, its source location, and its text."""
+    """A log line of Envoy: level (as in `logging`), logger, source location, and text."""
 
     level: int
     logger: str

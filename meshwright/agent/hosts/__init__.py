@@ -1,4 +1,4 @@
-"""Names of the services that a proxy can call, in its machine's hosts file.
+"""Names of callable services, in the hosts file of the proxy's machine.
 
 The package never changes a line of another owner.
 """

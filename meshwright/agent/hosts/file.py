@@ -1,8 +1,9 @@
 """The hosts file with the names of callable services.
 
-The names come from the listeners that Envoy has accepted, so a name exists exactly as long as calls to it are
-accepted, and only Envoy must be queried. In explicit interception a name resolves to the local address at
-which the proxy offers the service; of two such addresses the first one counts.
+The names are taken from Envoy's accepted listeners, so a name exists exactly as long as calls are accepted,
+and only Envoy must be queried. In explicit interception a name resolves to the proxy's local address for the
+service; of two such addresses the first one counts. An example of a line is `10.0.0.7 cart.shop cart.shop.svc
+cart.shop.svc.cluster.local`.
 """
 
 import os
@@ -53,7 +54,7 @@ def lines(
 
 
 def with_block(text: str, wanted: Iterable[str]) -> str:
-    """Return a hosts file with these lines between BEGIN and END, or without a block if there are none.
+    """Return a hosts file with these lines between BEGIN and END, or without a block if there are no lines.
 
     Every other line stays. Of a block without END only the BEGIN line is removed.
     """
@@ -65,10 +66,10 @@ def with_block(text: str, wanted: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HostsFile:
-    """A hosts file that is shared with other programs. Methods raise OSError.
+    """A hosts file, shared with other programs. Methods raise OSError.
 
-    The file is written in place, because in a container it is a mount, which a rename cannot replace. Another
-    user's symbolic link is not followed, and only regular files are written (`certs.state.links`).
+    The file is written in place, because in a container the file is a mount, which a rename cannot replace.
+    Another user's symbolic link is not followed, and only regular files are written (`certs.state.links`).
     """
 
     path: Path
@@ -90,7 +91,7 @@ class HostsFile:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Place:
-    """An address, and whether it is matched by a chain or is a listener's own address."""
+    """An address, and whether matched by a chain or a listener's own address."""
 
     address: IpAddress
     matched: bool

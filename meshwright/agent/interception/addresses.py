@@ -10,12 +10,12 @@ _GLOBAL: Final = "00"
 
 
 def knows_ipv6() -> bool:
-    """Return whether the kernel has IPv6, enabled or not; it has none with `ipv6.disable=1`."""
+    """Return whether the kernel has IPv6, enabled or not (missing with `ipv6.disable=1`)."""
     return _TABLE.exists()
 
 
 def has_ipv6() -> bool:
-    """Return whether this machine has an IPv6 address that others can reach."""
+    """Return whether this machine has an IPv6 address within reach of others."""
     try:
         return any_global(_TABLE.read_text("ascii"))
     except OSError:  # the kernel has no IPv6, or /proc is missing

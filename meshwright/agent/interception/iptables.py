@@ -1,6 +1,6 @@
-"""Programs that read, set and remove interception rules.
+"""Programs for reading, setting and removing interception rules.
 
-They act on the current network namespace and need CAP_NET_ADMIN in it.
+They act on the current network namespace and need CAP_NET_ADMIN there.
 """
 
 import enum
@@ -38,7 +38,7 @@ class ProgramFailed(InterceptionError):
 
 
 def run(argv: Sequence[str], given: str = "") -> str:
-    """Run a program and return its output; raise ProgramFailed with its error output."""
+    """Run a program and return the output; raise ProgramFailed with the error output."""
     try:
         done = subprocess.run(
             argv, input=given, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
@@ -118,9 +118,9 @@ def put(
 ) -> bool:
     """Set the rules (None: remove them); return whether anything changed. Idempotent.
 
-    iptables validates every change before the first one is made. Routes for TPROXY are added before the rules
-    that need them, and removed after them. Raises ProgramFailed, and InterceptionError if another user has a
-    port to which traffic would be redirected.
+    iptables validates every change before the first one is made. Routes for TPROXY are added before the
+    dependent rules, and removed after them. Raises ProgramFailed, and InterceptionError if another user has a
+    target port of the redirection.
     """
     for sentence in () if wanted is None else (*_missing(wanted), *complaints(wanted)):
         raise InterceptionError(sentence)
@@ -165,7 +165,7 @@ def led() -> Redirection:
 
 
 def left_alone() -> frozenset[int]:
-    """Return the users that are exempt from the rules in force; raise ProgramFailed as `led` does."""
+    """Return the exempt users of the rules in force; raise ProgramFailed as `led` does."""
     return led().users
 
 
@@ -179,7 +179,7 @@ def _families() -> tuple[Family, ...]:
 
 
 def _missing(wanted: Interception) -> Iterator[str]:
-    """Yield an obstacle if IPv6 is to be captured and the kernel has none."""
+    """Yield an obstacle if IPv6 is to be captured and the kernel lacks IPv6."""
     if Family.IPV6 in wanted.families and not wanted.ipv6_by_address and not knows_ipv6():
         yield "--ipv6 is set, but the kernel of this machine has no IPv6; remove --ipv6"
 
@@ -194,7 +194,7 @@ def _is_here(wanted: Interception, family: Family) -> bool:
 
 
 def _routing(wanted: Interception | None, marked: TproxyMark, family: Family) -> Iterator[tuple[str, bool]]:
-    """Yield lines of `ip` that could be in force, each with whether it should be."""
+    """Yield possible lines of `ip`, each with whether the line should be in force."""
     wants = routing(wanted, family) if wanted and _is_here(wanted, family) else ()
     yield from ((line, True) for line in wants)
     others = tproxy_routing(marked.mark, marked.table, family)

@@ -1,7 +1,7 @@
 """Comparison of rules in force with wanted ones: output of `iptables-save` in, one change out. Pure.
 
-A change is one input of `iptables-restore --noflush`. The kernel applies each table as a whole, so there is
-no moment without rules between the old ones and the new ones.
+A change is one input of `iptables-restore --noflush`. The kernel applies each table as a whole, so the old
+rules are replaced by the new ones without a gap.
 """
 
 import re
@@ -57,7 +57,7 @@ def wanted_tables(tables: Rules) -> dict[str, Table]:
 def differences(in_force: dict[str, Table], wanted: Rules) -> tuple[str, ...]:
     """Return the differences between rules in force and wanted, as sentences.
 
-    Order matters within a chain, but not between chains, because each is evaluated from its own beginning.
+    Order matters within a chain, but not between chains, because each is evaluated from the beginning.
     """
     found: list[str] = []
     target = wanted_tables(wanted)
@@ -111,7 +111,7 @@ def change(in_force: dict[str, Table], wanted: Rules) -> str:
 
 
 def _table_change(here: Table | None, there: Table | None) -> Iterator[str]:
-    """Yield the lines for one table. Declaring a chain empties it, so it is always filled completely."""
+    """Yield the lines for one table. Declaring a chain empties the chain, so all rules follow."""
     old = here or Table((), (), ())
     new = there or Table((), (), ())
     for chain in sorted({*old.chains, *new.chains}):

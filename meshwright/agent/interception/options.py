@@ -19,7 +19,7 @@ VALUED: Final = frozenset(
         *("--include-outbound-ranges", "--exclude-outbound-ranges", "--exclude-interfaces"),
     }
 )
-"""Options for the capture of a pod, as used in its annotation."""
+"""Options for the capture of a pod, as used in the pod's annotation."""
 
 
 def read(text: str) -> Interception:

@@ -1,7 +1,7 @@
-"""Check of the ports to which traffic is redirected: they must belong to the exempt user.
+"""Check of the target ports of redirection: they must belong to the exempt user.
 
 A proxy that runs as another user would be redirected to itself for ever by its own traffic. A socket keeps
-the user that created it, whichever process holds it, and netfilter uses this user too.
+the user of its creation, whichever process holds the socket, and netfilter uses this user too.
 """
 
 import pwd
@@ -12,7 +12,7 @@ from meshwright.agent.sockets import Owner, holders, listening
 
 
 def led_to(wanted: Interception) -> dict[int, str]:
-    """Return the target ports, each with its direction."""
+    """Return the target ports, each with the direction."""
     inbound = {wanted.inbound_to: "inbound"} if wanted.inbound else {}
     return inbound | ({wanted.outbound_port: "outbound"} if wanted.outbound else {})
 
@@ -48,7 +48,7 @@ def complaints(wanted: Interception) -> tuple[str, ...]:
 
 
 def program(number: int) -> str:
-    """Return the process that has a socket; empty if it is not visible."""
+    """Return the process with a socket, for example `envoy (pid 17)`; empty if not visible."""
     return next(map(str, holders(number)), "")
 
 

@@ -11,7 +11,7 @@ MULTIPORT_LIMIT: Final = 15
 
 @dataclass(frozen=True, slots=True, order=True)
 class PortRange:
-    """Ports from `first` to `last`, both included; its text is that of iptables, `80` or `8000:8010`."""
+    """Ports from `first` to `last`, both included; as text in iptables' form, `80` or `8000:8010`."""
 
     first: int
     last: int
@@ -34,7 +34,7 @@ class PortRange:
 
     @property
     def slots(self) -> int:
-        """Return the number of `multiport` places that it takes."""
+        """Return the number of `multiport` places for the range."""
         return 1 if self.first == self.last else 2
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ def merged(ports: Iterable[PortRange]) -> tuple[PortRange, ...]:
 
 
 def batches(ports: Sequence[PortRange]) -> Iterator[tuple[PortRange, ...]]:
-    """Split ports into groups that each fit one `multiport` match."""
+    """Split ports into groups, each small enough for one `multiport` match."""
     batch: list[PortRange] = []
     for each in ports:
         if sum(one.slots for one in batch) + each.slots > MULTIPORT_LIMIT:

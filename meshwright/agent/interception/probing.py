@@ -1,10 +1,10 @@
-"""Test by connecting whether a pod's traffic is redirected to its proxy, without privileges or programs.
+"""Test by connecting whether a pod's traffic is redirected to the proxy, without privileges or programs.
 
-It runs as the proxy's user before the proxy. A connection of this user to an address of its own pod is
-redirected to the proxy's inbound port, like calls from elsewhere. The target is a port without a listener:
-without rules the connection is refused, and with rules it arrives where the proxy will listen. With TPROXY it
-times out, because only privileged programs can receive it. Outbound rules are set together with the inbound
-ones, or directly after them.
+The test runs as the proxy's user before the proxy starts. A connection of this user to an address of the own
+pod is redirected to the proxy's inbound port, like calls from elsewhere. The target is a port without a
+listener: without rules the connection is refused, and with rules the connection arrives where the proxy will
+listen. With TPROXY the connection times out, because only privileged programs can receive it. Outbound rules
+are set together with the inbound ones, or directly after them.
 """
 
 import contextlib
@@ -38,10 +38,10 @@ def until_led(wanted: Interception, seconds: float, clock: Callable[[], float] =
 
 
 def not_led(wanted: Interception) -> str:
-    """Return a sentence about a connection that is not redirected; empty if all are.
+    """Return a sentence about a connection without redirection; empty if all are redirected.
 
-    A family without an address in the pod is skipped. Raises InterceptionError if a test is impossible: there
-    is no address, or the proxy's port is in use.
+    A family without an address in the pod is skipped. Raises InterceptionError if a test is impossible,
+    because of a missing address, or because the proxy's port is in use.
     """
     if not wanted.inbound:
         raise InterceptionError("inbound traffic is not captured, so there is nothing to test")
@@ -57,7 +57,7 @@ def not_led(wanted: Interception) -> str:
 
 
 def captured_port(wanted: Interception) -> int:
-    """Return the highest captured inbound port; raise InterceptionError if there is none."""
+    """Return the highest captured inbound port; raise InterceptionError if all ports are exempt."""
     included = wanted.inbound_included or (PortRange(1, 65535),)
     for port in range(65535, 0, -1):
         if _is_in(port, included) and not _is_in(port, wanted.inbound_excluded) and port != wanted.inbound_to:

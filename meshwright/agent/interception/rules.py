@@ -1,4 +1,4 @@
-"""iptables rules that redirect traffic through a proxy. Pure.
+"""iptables rules for redirecting traffic through a proxy. Pure.
 
 The rules are in chains whose names begin with `MESH_`, with one jump to each from a built-in chain. They have
 exactly the form in which `iptables-save` prints them, so that rules in force can be compared with wanted
@@ -17,13 +17,13 @@ from meshwright.agent.interception.settings import Family, Interception, Network
 from meshwright.mesh.workload import Capture
 
 PREFIX: Final = "MESH_"
-"""Prefix of this program's chains; every chain with it may be replaced or removed."""
+"""Prefix of this program's chains, which may all be replaced or removed."""
 _ANY_MARK: Final = "0xffffffff"
 _OLDER: Final = "-p tcp -m tcp ! --tcp-flags FIN,SYN,RST,ACK SYN"
 """Match for packets that do not begin a connection.
 
-The first packet of a connection that is older than the rules looks new to netfilter, which has not tracked
-it; redirecting it would break the connection.
+The first packet of a connection older than the rules looks new to netfilter, which did not track the
+connection; redirecting the packet would break the connection.
 """
 
 Rules = dict[str, tuple[str, ...]]
@@ -31,9 +31,9 @@ Rules = dict[str, tuple[str, ...]]
 
 
 def rules(wanted: Interception, family: Family) -> Rules:
-    """Return the rules of one family by table; none if the family is not captured.
+    """Return the rules of one family by table; empty if the family is not captured.
 
-    Jumps from built-in chains come last, so that a chain is complete before the first packet enters it.
+    Jumps from built-in chains are last, so that a chain is complete before the first packet arrives there.
     """
     if family not in wanted.families:
         return {}
@@ -54,7 +54,7 @@ def routing(wanted: Interception, family: Family) -> tuple[str, ...]:
 
 
 def tproxy_routing(mark: int, table: int, family: Family) -> tuple[str, ...]:
-    """Return the rule and the route that deliver marked packets to this machine."""
+    """Return the rule and the route for delivering marked packets to this machine."""
     destination = f"{family.unspecified}/0"
     return (f"rule fwmark {mark:#x} lookup {table}", f"route local {destination} dev lo table {table}")
 
@@ -96,7 +96,7 @@ def _inbound_redirect(wanted: Interception) -> Iterator[str]:
 
 
 def _inbound_tproxy(wanted: Interception, family: Family) -> Iterator[str]:
-    """Yield the mangle rules: for connections of the proxy, then for new ones.
+    """Yield the mangle rules: for connections of the proxy, then for new connections.
 
     Only a SYN is redirected, so connections older than the rules continue. Over `lo` there are calls of the
     workload to itself, which pass, and calls by its proxy on its behalf, which are marked and captured.
@@ -122,7 +122,7 @@ def _own_calls_marked(wanted: Interception, family: Family) -> Iterator[str]:
 
 
 def _outbound(wanted: Interception, family: Family) -> Iterator[str]:
-    """Yield the rules for outgoing packets, beginning with those that prevent loops.
+    """Yield the rules for outgoing packets, beginning with the rules against loops.
 
     If inbound calls are captured, a proxy's call to its own workload's address is captured again, so that a
     call to oneself is authenticated like any other. A call to loopback reaches the application directly.
@@ -166,7 +166,7 @@ def _ports(start: str, ports: tuple[PortRange, ...], target: str) -> Iterator[st
 
 
 def _interfaces(start: str, wanted: Interception) -> Iterator[str]:
-    """Yield rules that exempt interfaces; `start` has chain and direction."""
+    """Yield rules for exempt interfaces; `start` has chain and direction, for example `MESH_INBOUND -i`."""
     return (f"-A {start} {name} -j RETURN" for name in sorted(set(wanted.interfaces_excluded)))
 
 

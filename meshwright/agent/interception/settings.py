@@ -20,7 +20,7 @@ Network = IPv4Network | IPv6Network
 
 
 class InterceptionError(AgentError, ValueError):
-    """Settings that are invalid or contradictory; the message names the setting and the reason."""
+    """Invalid or contradictory settings; the message names the setting and the reason."""
 
 
 class Family(enum.IntEnum):
@@ -46,8 +46,8 @@ class Interception:
 
     Outbound ports and ranges must both match: captured is traffic to an included port *and* an included
     range. Traffic over an excluded interface is never captured. `uid` is the proxy's user, whose traffic is
-    exempt, except for its calls to its own workload. An `inbound_port` of None means the sidecar's port for
-    that `capture`. Raises InterceptionError for invalid settings.
+    exempt, except for calls to the proxy's own workload. An `inbound_port` of None means the sidecar's port
+    for this `capture`. Raises InterceptionError for invalid settings.
     """
 
     uid: int = PROXY_UID
@@ -81,7 +81,7 @@ class Interception:
 
     @property
     def own_mark(self) -> int:
-        """Return the mark of the proxy's calls to its own workload (TPROXY)."""
+        """Return the mark of the proxy's calls to the own workload (TPROXY)."""
         return self.mark + 1
 
 

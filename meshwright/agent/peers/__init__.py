@@ -1,6 +1,6 @@
-"""Peers that the proxy has ejected, read from Envoy and reported to the control plane.
+"""Ejected peers of the proxy, read from Envoy and reported to the control plane.
 
-The decision to eject is Envoy's; this package only reports it.
+The decision to eject is Envoy's; this package only reports the ejections.
 
 The package never ejects an endpoint.
 """

@@ -1,4 +1,4 @@
-"""Parser of Envoy's ejected endpoints, from its admin interface. Pure.
+"""Parser of Envoy's ejected endpoints, from the admin interface. Pure.
 
 https://www.envoyproxy.io/docs/envoy/latest/operations/admin#get--clusters?format=json
 """
@@ -12,7 +12,7 @@ from meshwright.agent.envoy.responses import part, records
 from meshwright.mesh.host_port import HostPort
 
 STATS_PATH: Final = "/stats?usedonly&filter=outlier_detection.ejections_active$"
-"""Path of the counters that show whether any endpoint is ejected; the list of endpoints is long."""
+"""Path of the counters of ejections, which are checked first because the list of endpoints is long."""
 
 CLUSTERS_PATH: Final = "/clusters?format=json"
 

@@ -1,4 +1,4 @@
-"""Report the endpoints that the proxy has ejected, then end: `python -m meshwright.agent.peers.program`.
+"""Report the proxy's ejected endpoints, then end: `python -m meshwright.agent.peers.program`.
 
 The agent writes its request to standard input.
 """

@@ -1,6 +1,6 @@
 """Reports of ejected endpoints to the control plane: on each change, and before the last report expires.
 
-Without ejected endpoints nothing is reported. Each report is made by a subprocess that ends
+Reports are made only while endpoints are ejected, each by a short-lived subprocess
 (`meshwright.agent.subprocess_call`).
 """
 
@@ -37,7 +37,7 @@ class ReportTask:
 
     The endpoints, the control plane's address, and the directory of the credential files.
 
-    `trust_domain` is the mesh's, if it was given.
+    `trust_domain` is the mesh's, if given.
     """
 
     at: HostPort
@@ -59,7 +59,7 @@ Answer = ReportAccepted | EnrolmentFailure
 class EjectionReporter:
     """Reports of one proxy; `at` is the control plane's renewal port.
 
-    `told` is the mesh's trust domain, if an option has it.
+    `told` is the mesh's trust domain, if given by an option.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class EjectionReporter:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def look(self) -> None:
-        """Report the ejected endpoints if that is due; without an Envoy nothing is reported."""
+        """Report the ejected endpoints if a report is due and Envoy runs."""
         try:
             found = await self._ejected()
         except AdminUnreachable:

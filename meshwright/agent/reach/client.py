@@ -1,4 +1,4 @@
-"""gRPC health check: asks a control plane whether it serves this proxy, without a discovery stream."""
+"""gRPC health check: asks whether a control plane serves this proxy, without a discovery stream."""
 
 import os
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Watch over a proxy's control plane: it diagnoses a lost connection and logs the cause once."""
+"""Watch over a proxy's control plane, with a diagnosis and one log entry for each lost connection."""
 
 import asyncio
 import re
@@ -41,10 +41,10 @@ class Admin(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Envoy's counters about its control plane.
+    """Envoy's counters about the control plane.
 
-    They are its own opinion, its attempts, its pending requests, and the cluster updates that it received,
-    accepted or not: every new stream is answered with clusters first.
+    They are Envoy's own opinion, attempts, pending requests, and received cluster updates, accepted or not:
+    every new stream is answered with clusters first.
     """
 
     connected: bool
@@ -67,11 +67,11 @@ class Counts:
 
 
 def has_it(now: Counts, before: Counts | None, earlier: int) -> bool:
-    """Return whether Envoy has its control plane, from two checks.
+    """Return whether Envoy is connected to the control plane, from two checks.
 
-    Envoy counts itself as connected as soon as it begins to connect. Therefore it must not have tried again
-    since the last check, nor have a pending request, and it must have received more updates than the
-    `earlier` ones on other streams, because the server may hold this stream without an answer.
+    Envoy counts itself as connected from the first attempt. Therefore three conditions must hold: Envoy did
+    not try again since the last check, all requests are answered, and Envoy has received more updates than
+    the `earlier` ones on other streams, because the server may hold this stream without an answer.
     """
     is_open = now.connected and not now.pending and before is not None and now.tried == before.tried
     return is_open and now.updates > earlier
@@ -80,7 +80,7 @@ def has_it(now: Counts, before: Counts | None, earlier: int) -> bool:
 def on_other_streams(now: Counts, before: Counts | None, earlier: int) -> int:
     """Return the number of updates before Envoy's newest stream, as far as observed.
 
-    Counters that have decreased belong to a new Envoy.
+    Decreased counters belong to a new Envoy.
     """
     if before is None or now.updates < before.updates or now.tried < before.tried:
         return 0
@@ -94,7 +94,7 @@ def pause(times: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionState:
-    """The state of the connection, since when, and the cause if it is missing and known."""
+    """The state of the connection, since when, and the cause of a lost connection if known."""
 
     has_it: bool
     since: datetime
@@ -134,7 +134,7 @@ class ControlPlaneWatch:
             await asyncio.sleep(CALM_SECONDS if self.standing.has_it else LOOK_SECONDS)
 
     async def look(self) -> None:
-        """Check once, and make a diagnosis if that is due."""
+        """Check once, and make a diagnosis if due."""
         try:
             counts = Counts.read(await self._admin.text(STATS_PATH))
         except AdminUnreachable:  # the supervisor reports a missing Envoy

@@ -24,9 +24,9 @@ _MOST_BYTES: Final = 16 * 1024
 
 
 async def greeted(at: HostPort, context: ssl.SSLContext, name: str, seconds: float) -> Way | None:
-    """Make a handshake with a server that must be `name`, and wait for its first bytes; return the obstacle.
+    """Make a handshake with a server that must be `name`, and wait for the first bytes; return the obstacle.
 
-    None means that there is no obstacle. `seconds` limits each of the three steps.
+    None: the server has answered. `seconds` limits each of the three steps.
     """
     try:
         async with asyncio.timeout(seconds):
@@ -42,7 +42,7 @@ async def greeted(at: HostPort, context: ssl.SSLContext, name: str, seconds: flo
 
 
 class _Session:
-    """A TLS client that keeps the first bytes received, before decryption."""
+    """A TLS client with a record of the first bytes received, before decryption."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ async def _shaken(session: _Session, seconds: float) -> Way | None:
 async def _first_words(session: _Session, seconds: float) -> Way | None:
     """Wait for an HTTP/2 server's settings, sent unprompted.
 
-    A server that refuses our certificate just closes.
+    A server that refuses our certificate just closes the connection.
     """
     try:
         async with asyncio.timeout(seconds):
@@ -164,7 +164,7 @@ def _names(presented: PeerCertificate) -> tuple[str, ...]:
 
 
 async def _presented(at: HostPort, seconds: float) -> PeerCertificate | None:
-    """Return a server's certificate, without verifying it and without presenting ours."""
+    """Return a server's certificate, without verification and without presenting ours."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:

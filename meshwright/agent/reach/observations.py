@@ -1,4 +1,4 @@
-"""Observations on the way to a control plane: the last step reached, and its result. Values only."""
+"""Observations on the way to a control plane: the last step reached, and the result. Values only."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,7 +8,7 @@ from meshwright.mesh.host_port import HostPort
 
 @dataclass(frozen=True, slots=True)
 class PresentedCertificate:
-    """The proxy's own certificate: its name, its serial number, and its period of validity."""
+    """The proxy's own certificate: name, serial number, and period of validity."""
 
     name: str
     serial: str
@@ -18,21 +18,21 @@ class PresentedCertificate:
 
 @dataclass(frozen=True, slots=True)
 class UnresolvedName:
-    """The name has no address; `said` is the resolver's message."""
+    """The name has no address; `said` is the resolver's message, for example `Name or service not known`."""
 
     said: str
 
 
 @dataclass(frozen=True, slots=True)
 class PortClosed:
-    """The machine refuses the connection, because nothing listens on the port."""
+    """The machine refuses the connection, because the port is without a listener."""
 
     address: str
 
 
 @dataclass(frozen=True, slots=True)
 class NoRoute:
-    """The network has no route, or refuses the connection."""
+    """The network lacks a route, or refuses the connection."""
 
     address: str
     said: str
@@ -40,7 +40,7 @@ class NoRoute:
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """There was no reaction for this many seconds."""
+    """The other side was silent for this many seconds."""
 
     address: str
     seconds: float
@@ -50,7 +50,7 @@ class NoAnswer:
 class PlaintextServer:
     """A server accepts the connection, but answers with another protocol, or not at all (`said` is empty).
 
-    `closed` means that it closed the connection instead of waiting.
+    `closed`: the server closed the connection instead of waiting.
     """
 
     said: bytes
@@ -83,14 +83,14 @@ class ServerNotValid:
 
 @dataclass(frozen=True, slots=True)
 class ClosedAfterHandshake:
-    """The server proved its identity, and closed the connection after it saw our certificate."""
+    """The server proved its identity, and closed the connection after reading our certificate."""
 
     said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherProtocol:
-    """A server with a certificate of our CA that does not speak gRPC."""
+    """A server with a certificate of our CA, but without gRPC."""
 
     said: str
 
@@ -99,7 +99,8 @@ class OtherProtocol:
 class ServerAnswer:
     """The control plane answered a call, with a gRPC status, a message and trailers.
 
-    `reason` is its word for a refusal or a missing configuration; `date` is its clock.
+    `reason` is the control plane's word for a refusal or a missing configuration; `date` is the control
+    plane's clock.
     """
 
     status: str
@@ -137,7 +138,7 @@ class ReachObservation:
     def clock_ahead(self) -> timedelta | None:
         """Return how far the local clock is ahead of the control plane's.
 
-        None without an answer that has a time.
+        None without a time in the answer.
         """
         if not isinstance(self.way, ServerAnswer) or self.way.date is None:
             return None

@@ -1,4 +1,4 @@
-"""The environment of an agent, a machine or a Pod, so that remedies name tools that exist in it."""
+"""The environment of an agent, a machine or a Pod, so that remedies name existing tools."""
 
 import enum
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from meshwright.agent.reach.reasons import Reason, UnreachableReason
 from meshwright.mesh.host_port import HostPort
 
 _OF_A_POD: Final = ("/etc/meshwright/pod", "/var/run/secrets/meshwright")
-"""Directories that the injector mounts into every sidecar, and that do not exist on machines."""
+"""Directories in every sidecar, mounted by the injector, and missing on machines."""
 
 
 class Place(enum.Enum):
@@ -33,7 +33,7 @@ def remedy(why: UnreachableReason, control_plane: HostPort, where: Place) -> str
 
 
 def _namespace(host: str) -> str:
-    """Return the namespace in a Service's DNS name; the chart's default if it has none."""
+    """Return the namespace in a Service's name (`mesh` in `meshwright.mesh.svc`), or the chart's default."""
     labels = host.split(".")
     return labels[1] if len(labels) > 1 and not labels[-1].isdigit() else "meshwright-system"
 

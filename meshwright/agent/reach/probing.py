@@ -90,7 +90,7 @@ async def _resolved(at: HostPort) -> tuple[HostPort, ...] | UnresolvedName:
 
 
 async def _connected(at: HostPort, seconds: float) -> Way | HostPort:
-    """Return the address if a server listens on it, or the obstacle."""
+    """Return the address if a server listens there, or the obstacle."""
     try:
         async with asyncio.timeout(seconds):
             _, writer = await asyncio.open_connection(at.host, at.port)

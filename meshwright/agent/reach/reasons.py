@@ -67,7 +67,7 @@ class UnreachableReason:
 
 
 def unreached(seen: ReachObservation) -> UnreachableReason | None:
-    """Return the reason for which a sidecar does not reach its control plane; None if it would be served."""
+    """Return the reason for which a sidecar does not reach the control plane; None if it would be served."""
     at = str(seen.control_plane)
     match seen.way:
         case UnresolvedName(said):
@@ -242,7 +242,7 @@ def _answer(at: str, answer: ServerAnswer, shown: PresentedCertificate) -> Unrea
 
 
 def _refused(at: str, reason: str, shown: PresentedCertificate) -> UnreachableReason:
-    """Return the meaning of a refusal, by its word."""
+    """Return the meaning of a refusal, by the refusal's word."""
     anew = "issue a new one (`meshwright certs issue-proxy`) and put it into the credentials directory"
     named = _named(shown)
     match reason:

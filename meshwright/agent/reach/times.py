@@ -9,7 +9,7 @@ def stamp(moment: datetime) -> str:
 
 
 def length(span: timedelta) -> str:
-    """Return a duration in its two greatest units, for example `2 h 5 min`."""
+    """Return a duration in the two greatest units, for example `2 h 5 min`."""
     rest = int(span.total_seconds())
     found: list[str] = []
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):

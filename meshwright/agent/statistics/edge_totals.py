@@ -1,7 +1,7 @@
 """Sums of a proxy's counters per edge, backend and route. Pure.
 
-An edge is counted where it begins, because the caller's proxy knows both ends. The called proxy counts
-inbound calls by port, for all callers together.
+An edge is counted at the caller, because the caller's proxy knows both ends. The called proxy counts inbound
+calls by port, for all callers together.
 """
 
 from collections import defaultdict
@@ -25,17 +25,17 @@ from meshwright.traffic.statistics import Direction
 MOST_EDGES: Final = 48
 MOST_BACKENDS: Final = 64
 MOST_ROUTES: Final = 24
-"""Greatest numbers of rows. With them a proxy has fewer than 2000 series, whatever it calls."""
+"""Greatest numbers of rows, with which any proxy has fewer than 2000 series."""
 
 GRPC_FAILED: Final = "grpc.failure"
 
 OTHERS: Final = StatTarget("", "others", "")
-"""The sum of everything without its own series."""
+"""The sum of everything without a separate series."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadLabels:
-    """The workload: service and namespace in its proxy's name, and its ServiceAccount if known."""
+    """The workload: service and namespace in the proxy's name, and the ServiceAccount if known."""
 
     namespace: str
     service: str
@@ -64,7 +64,7 @@ class Edge:
     called: StatTarget
 
     def others(self) -> "Edge":
-        """Return the edge that sums those of its kind without their own series."""
+        """Return the edge that sums the edges of this kind without a separate series."""
         return Edge(self.direction, self.protocol, OTHERS)
 
     def labels(self, who: WorkloadLabels) -> Labels:
@@ -74,7 +74,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Route:
-    """A route of outbound calls, or a match by which inbound calls are admitted, with its name in the policy.
+    """A route of outbound calls, or a match that admits inbound calls, with the name in the policy.
 
     For inbound calls `called` has only the port.
     """
@@ -84,7 +84,7 @@ class Route:
     name: str
 
     def others(self) -> "Route":
-        """Return the route that sums those of its direction without their own series."""
+        """Return the route that sums the routes of this direction without a separate series."""
         return Route(self.direction, OTHERS, "others")
 
 
@@ -93,9 +93,9 @@ AnyKey = TypeVar("AnyKey", bound=Hashable)
 
 
 class BoundedSeries(Generic[AnyKey]):
-    """A limited number of series: the first keys get their own, and all others share one.
+    """A limited number of series: the first keys get separate series, and all others share one.
 
-    A key keeps its series, so that counters in Prometheus never decrease.
+    A key keeps the series, so that counters in Prometheus never decrease.
     """
 
     def __init__(self, most: int) -> None:
@@ -132,7 +132,7 @@ Raw = tuple[Mapping[str, int], tuple[Bin, ...]]
 EDGES_BY: Final = ("downstream_cx_total",)
 BACKENDS_BY: Final = ("upstream_cx_total",)
 ROUTES_BY: Final = tuple(f"upstream_rq_{digit}xx" for digit in range(1, 6))
-"""Counters that measure use. Routes have no connections, and requests that always fail count too."""
+"""Counters of use. Routes lack connections, and failing requests count too."""
 
 
 def _gathered(
@@ -141,7 +141,7 @@ def _gathered(
     others: Callable[[Key], Key],
     by: Iterable[str],
 ) -> dict[Key, EdgeTotals]:
-    """Return the sums of each key with its own series, and of the others together.
+    """Return the sums of each key with a separate series, and of the others together.
 
     Among new keys those with the highest sum of the counters `by` come first.
     """
@@ -196,8 +196,8 @@ def edges_of(found: Statistics) -> Iterator[tuple[Edge, Raw]]:
 def _grpc_failures(found: Statistics) -> Iterator[tuple[Edge, Raw]]:
     """Yield failed gRPC calls per edge; Envoy counts them by cluster.
 
-    A cluster belongs to the edge to its service; of several edges, to the one with its port. The failures of
-    a TrafficSplit's backends count only for the backends.
+    A cluster belongs to the edge to the same service; of several edges, to the one with the same port. The
+    failures of a TrafficSplit's backends count only for the backends.
     """
     failed = [
         (of, each) for of, numbers in found.numbers["cluster"].items() if (each := numbers.get(GRPC_FAILED))

@@ -147,7 +147,7 @@ def histogram(labels: Labels, bins: Iterable[Bin]) -> tuple[Sample, ...]:
 
 
 def summary(labels: Labels, bins: Iterable[Bin]) -> tuple[Sample, ...]:
-    """Return sum and count; for the values in a bin its middle is used."""
+    """Return sum and count; the values in a bin count as the middle of the bin."""
     found = tuple(bins)
     total = sum((each.least + each.width / 2) * each.count for each in found) / 1000
     return Sample(labels, total, "_sum"), Sample(labels, sum(each.count for each in found), "_count")

@@ -1,8 +1,8 @@
-"""A unary gRPC call over a connection of its own, on h2.
+"""A unary gRPC call over a separate connection, on h2.
 
-It follows https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md. A gRPC library is not used: grpcio
-would stay in the memory of every agent, and a connection closed by grpclib stays open at a grpcio server for
-30 s.
+The source is https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md. A gRPC library is not used:
+grpcio would stay in the memory of every agent, and a connection closed by grpclib stays open at a grpcio
+server for 30 s.
 """
 
 import asyncio
@@ -43,9 +43,10 @@ class CallFailed(Exception):
 
 
 async def call(at: HostPort, name: str, tls: ssl.SSLContext, path: str, message: bytes) -> bytes:
-    """Call the method at `path` of a server that is `name`; return the message of the answer.
+    """Call the method at `path` of a server, verified as `name`; return the message of the answer.
 
-    Raises CallFailed for an unsuccessful answer, and OSError without one.
+    An example of `path` is `/meshwright.enrolment.v1.Renewal/Report`. Raises CallFailed for an unsuccessful
+    answer, and OSError without an answer.
     """
     reader, writer = await asyncio.open_connection(at.host, at.port, ssl=tls, server_hostname=name)
     one = Call(name, path, message)
@@ -62,7 +63,7 @@ async def call(at: HostPort, name: str, tls: ssl.SSLContext, path: str, message:
 
 
 class Call:
-    """A call on its own connection: bytes in, bytes out."""
+    """A call on a separate connection: bytes in, bytes out."""
 
     def __init__(self, name: str, path: str, message: bytes) -> None:
         self._connection = H2Connection(H2Configuration(client_side=True, header_encoding="utf-8"))
@@ -99,7 +100,7 @@ class Call:
             room -= len(part)
 
     def take(self, received: bytes) -> None:
-        """Process received bytes; raise CallFailed if no answer can follow."""
+        """Process received bytes; raise CallFailed if an answer can no longer follow."""
         if not received:
             raise CallFailed(UNKNOWN, "the connection ended without an answer")
         try:

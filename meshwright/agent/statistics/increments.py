@@ -10,9 +10,9 @@ NOTHING = Statistics({}, {})
 def since(before: Statistics, now: Statistics) -> Statistics:
     """Return the increments since an earlier reading, without unchanged counters.
 
-    A smaller number is from a restarted Envoy, and counts in full. A restarted Envoy that has already counted
-    more than the earlier one cannot be recognised, so the difference is used. The result is meaningless for
-    gauges such as `cx_active`.
+    A smaller number is from a restarted Envoy, and counts in full. For example, 40 after 100 gives 40. A
+    restarted Envoy with a larger number than before cannot be recognised, so the difference is used. The
+    result is meaningless for gauges such as `cx_active`.
     """
     numbers = {
         scope: {

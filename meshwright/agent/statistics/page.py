@@ -1,4 +1,4 @@
-"""The page that Prometheus scrapes: a proxy's edges, and the state of its Envoy."""
+"""The page for Prometheus: a proxy's edges, and the state of Envoy."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -53,7 +53,7 @@ class Figures:
 
 
 def account_of(certificates: Mapping[str, Any]) -> str:
-    """Return the ServiceAccount in Envoy's own certificate, from its list; empty without one.
+    """Return the ServiceAccount in Envoy's own certificate, from Envoy's list; empty without one.
 
     https://www.envoyproxy.io/docs/envoy/latest/operations/admin#get--certs
     """

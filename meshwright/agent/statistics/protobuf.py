@@ -1,6 +1,6 @@
 """Encoder of Protocol Buffers messages (https://protobuf.dev/programming-guides/encoding/). Pure.
 
-It is written by hand, because the library would take 2 MB of memory in an agent beside every workload.
+The encoder is our own, because the library would take 2 MB of memory in an agent beside every workload.
 """
 
 import struct
@@ -17,8 +17,8 @@ Value = int | float | str | bytes | tuple[int, ...] | list[bytes]
 def message(*fields: tuple[int, Value]) -> bytes:
     """Return a message with these fields, by number; values that are 0 or empty are left out.
 
-    A `bytes` value is an encoded message. It is written even if it is empty, because its presence has a
-    meaning.
+    A `bytes` value is an encoded message, and written even if empty, because the presence has a meaning. For
+    example, the field `(1, 5)` gives the bytes `08 05`.
     """
     return b"".join(_field(number, value) for number, value in fields)
 
@@ -55,7 +55,7 @@ def _varint(value: int) -> bytes:
 
 
 def number_of(written: bytes, wanted: int) -> int:
-    """Return the number in a field of a message, 0 if it is missing; raise ValueError for malformed bytes."""
+    """Return the number in a field of a message, 0 if missing; raise ValueError for malformed bytes."""
     found, rest = 0, iter(written)
     for first in rest:
         tag = _read_varint(first, rest)

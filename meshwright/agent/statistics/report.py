@@ -1,6 +1,6 @@
 """The report of a proxy's statistics to the control plane.
 
-It is a `meshwright.enrolment.v1.ReportRequest`; field numbers are those of enrolment.proto.
+The report is a `meshwright.enrolment.v1.ReportRequest`, with field numbers from enrolment.proto.
 """
 
 from bisect import bisect_right
@@ -90,10 +90,10 @@ def _requests(counted: EdgeTotals, side: str) -> bytes:
 
 
 def _failed_by_grpc(counted: EdgeTotals) -> int:
-    """Return the failed gRPC calls that are not counted as 5xx already; a sum counts each failure once.
+    """Return the failed gRPC calls not counted as 5xx already; a sum counts each failure once.
 
-    A gRPC call that the proxy itself ends, for example by a timeout, has a gRPC status in a response with
-    HTTP status 200, and the cluster counts it as a 5xx ("gRPC Statistics" in Envoy's documentation).
+    If the proxy itself ends a gRPC call, for example by a timeout, the response has a gRPC status with HTTP
+    status 200, and the cluster counts a 5xx ("gRPC Statistics" in Envoy's documentation).
     """
     return max(0, counted.numbers[GRPC_FAILED] - counted.numbers["upstream_rq_5xx"])
 

@@ -1,4 +1,4 @@
-"""Client that sends a report to the control plane's renewal port."""
+"""Client for sending a report to the control plane's renewal port."""
 
 import asyncio
 import ssl
@@ -32,7 +32,7 @@ class ReportRefused(Exception):
 
 
 async def send(at: HostPort, name: str, files: Path, report: bytes) -> int:
-    """Send a report, with the certificate in `files`, to a server that is `name` by the roots in `files`.
+    """Send a report, with the certificate in `files`, to a server, verified as `name` by the roots there.
 
     Returns the seconds until the next report; raises ReportRefused.
     """

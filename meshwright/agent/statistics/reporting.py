@@ -1,4 +1,4 @@
-"""Regular reports of the proxy's statistics to the control plane, at the interval that it asks for."""
+"""Regular reports of the proxy's statistics to the control plane, at the interval in its answers."""
 
 import asyncio
 import random
@@ -52,7 +52,7 @@ class StatisticsReporter:
         self._why = ""
 
     async def run(self) -> None:
-        """Report until cancelled, with a random start that spreads agents which start together."""
+        """Report until cancelled, with a random start, which spreads agents started together."""
         pause = self._dice.uniform(0, FIRST_SECONDS)
         while True:
             await asyncio.sleep(pause)

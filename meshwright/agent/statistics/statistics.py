@@ -1,7 +1,7 @@
-"""Parser of Envoy's counters and histograms, from its admin interface. Pure.
+"""Parser of Envoy's counters and histograms, from the admin interface. Pure.
 
 https://www.envoyproxy.io/docs/envoy/latest/operations/admin#get--stats. The Prometheus page is not used,
-because in it a cluster's name ends at its first dot, and the rest becomes part of the metric's name.
+because there a cluster's name ends at the first dot, and the rest becomes part of the metric's name.
 """
 
 import re
@@ -48,7 +48,7 @@ class Statistics:
     """Counters and histograms, by scope, then by name, then by counter.
 
     The names in `http` and `tcp` are the prefixes of connection managers and TCP proxies, in `cluster` the
-    names of clusters, and in `vhost` those of virtual hosts and routes. Times are in milliseconds.
+    names of clusters, and in `vhost` the names of virtual hosts and routes. Times are in milliseconds.
     """
 
     numbers: Mapping[str, Mapping[str, Mapping[str, int]]]
@@ -71,7 +71,11 @@ def read(answer: Mapping[str, Any]) -> Statistics:
 
 
 def _read_name(said: Mapping[str, Any]) -> tuple[str, str, str] | None:
-    """Return scope, name and counter; None for counters that repeat others."""
+    """Return scope, name and counter; None for counters that repeat others.
+
+    For example, `cluster.shop/cart|8080.upstream_rq_2xx` gives `cluster`, `shop/cart|8080` and
+    `upstream_rq_2xx`.
+    """
     found = _NAME.fullmatch(str(said.get("name")))
     if found is None:
         return None

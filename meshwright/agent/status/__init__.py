@@ -3,5 +3,5 @@
 `server` has the routes. `probes` calls the application's probes, `readiness` decides on readiness, and
 `scraping` with `application_page` joins metrics.
 
-The package never judges an application itself: it forwards the application's own probes.
+The package never judges an application: the agent forwards the application's own probes.
 """

@@ -1,7 +1,7 @@
 """Scrape of an application's metrics, with bounds on time and memory.
 
 The agent's user is not intercepted and can reach every address. The agent therefore requests one URL only,
-and follows no redirect.
+and never follows a redirect.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from meshwright.agent.status.application_page import (
 MOST_BYTES: Final = 8 * 1024 * 1024
 """Greatest size of a page in bytes, after decompression."""
 SECONDS: Final = 5.0
-"""Seconds for an answer, from connecting to its last byte."""
+"""Seconds for an answer, from connecting to the last byte."""
 SAY_SECONDS: Final = 300.0
 """Least seconds between two log lines."""
 ACCEPT: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -35,7 +35,7 @@ _log = structlog.get_logger("agent.application_metrics")
 
 
 class Failure(enum.StrEnum):
-    """The reason for a missing page; it is the label `reason` of a metric."""
+    """The reason for a missing page, and the label `reason` of a metric."""
 
     UNREACHABLE = "unreachable"
     SLOW = "timeout"
@@ -46,7 +46,7 @@ class Failure(enum.StrEnum):
 
 
 class ScrapeFailed(Exception):
-    """There is no page, with the reason."""
+    """The page is missing, with the reason."""
 
     def __init__(self, reason: Failure, words: str) -> None:
         super().__init__(words)
@@ -65,9 +65,9 @@ class ApplicationMetrics:
         self._quiet_until = float("-inf")
 
     async def page(self) -> bytes:
-        """Return the application's lines, or a comment with the reason for which they are missing.
+        """Return the application's lines, or a comment with the reason why they are missing.
 
-        Concurrent callers share one scrape, so that they cannot multiply its cost.
+        Concurrent callers share one scrape, so that they cannot multiply the cost.
         """
         if self._url is None:
             return b""

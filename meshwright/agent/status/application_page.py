@@ -1,8 +1,8 @@
-"""Filter for an application's page of metrics, so that it can be joined with the agent's. Pure.
+"""Filter for an application's page of metrics, before the page is joined with the agent's. Pure.
 
 Prometheus refuses a whole page for one unreadable line, and keeps only one of two samples of a series. An
-application's lines must therefore neither make the sidecar's series unreadable nor replace them. Every line
-is parsed, and kept only if it is valid in Prometheus' text format (0.0.4).
+application's lines must therefore not make the sidecar's series unreadable, and not replace them. Every line
+is parsed, and kept only if valid in Prometheus' text format (0.0.4).
 https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
 """
 
@@ -59,7 +59,7 @@ _WITH_BEGIN: Final = frozenset({b"counter", b"histogram", b"summary"})
 
 
 class DropReason(enum.StrEnum):
-    """The reason for a dropped line; it is the label `reason` of a metric."""
+    """The reason for a dropped line, and the label `reason` of a metric."""
 
     MALFORMED = "malformed"
     DUPLICATE = "duplicate"
@@ -94,7 +94,7 @@ def application_page(content: bytes) -> ApplicationPage:
 
 
 class _LineDropped(Exception):
-    """A line is dropped, for a reason that is counted."""
+    """A line is dropped, for a counted reason."""
 
     def __init__(self, reason: DropReason) -> None:
         super().__init__(reason)
@@ -116,7 +116,7 @@ class _Reader:
         self._series: set[int] = set()
 
     def take(self, line: bytes) -> None:
-        """Keep a line in the text format, or count it as dropped."""
+        """Keep a line in the text format, or count the line as dropped."""
         try:
             if kept := self._line(line):
                 self.kept += kept + b"\n"

@@ -16,11 +16,11 @@ _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "envoy": ("pids",),
     "control_plane": ("address", "reached", "since", "reason", "said", "do"),
 }
-"""The fields that `meshwright.agent.status.description` always has, at the top and nested."""
+"""The fields always present in `meshwright.agent.status.description`, at the top and nested."""
 
 
 class AgentSilent(AgentError):
-    """No agent answers at the address, or not as an agent does."""
+    """An agent does not answer at the address, or something else answers."""
 
 
 def asked(
@@ -39,7 +39,7 @@ def asked(
 
 
 def drained(at: HostPort) -> None:
-    """Start a drain in an agent; raise AgentSilent if it is not accepted."""
+    """Start a drain in an agent; raise AgentSilent if not accepted."""
     code, text = asked(at, DRAIN_PATH, method="POST")
     if code != 200:
         raise AgentSilent(f"the agent at {at} answers with status {code}: {text.strip()[:200]}")

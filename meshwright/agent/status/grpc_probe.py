@@ -1,11 +1,11 @@
-"""The gRPC health probe. It is imported only when used, because grpcio takes memory."""
+"""The gRPC health probe, imported only when used, because grpcio takes memory."""
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 
 async def is_serving(target: str, service: str) -> str:
-    """Call the standard health service at HOST:PORT; return "" if it serves, else its answer."""
+    """Call the standard health service at HOST:PORT; return "" if serving, else the answer."""
     async with grpc.aio.insecure_channel(target) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
         try:

@@ -14,14 +14,14 @@ _REDIRECTS: Final = (301, 302, 303, 307, 308)
 _PORTS: Final = {"http": 80, "https": 443}
 """Default ports of URL schemes; other schemes are refused."""
 _SINGLE: Final = ("Accept", "Host", "User-Agent")
-"""Headers of which a kubelet sends only the first value, and none if that is empty."""
+"""Headers of which a kubelet sends only the first value, and omits an empty one."""
 _NOT_OURS: Final = ("Accept", "Accept-Encoding", "User-Agent")
-"""Headers that the client library would add."""
+"""Headers otherwise added by the client library."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller of the agent: its User-Agent for the application, and the `Host` of its request."""
+    """The caller of the agent: the User-Agent for the application, and the `Host` of the request."""
 
     user_agent: str | None = None
     host: str = ""
@@ -32,8 +32,8 @@ async def get(
 ) -> tuple[int, str]:
     """GET a URL of the application; return status and reason of the last answer.
 
-    Certificates are not verified. A redirect is followed only to the same host, or the host that the caller
-    used, and only to `ports`, because the agent can reach ports on loopback that a kubelet cannot. Any other
+    Certificates are not verified. A redirect is followed only to the same host, or the host in the caller's
+    request, and only to `ports`, because the agent can reach more ports on loopback than a kubelet. Any other
     redirect is returned like an ordinary answer. Raises ClientError, OSError, or ValueError for an invalid
     URL.
     """
@@ -61,7 +61,7 @@ async def get(
 
 
 def _following(url: str, location: str, caller: Caller, ports: Collection[int]) -> str | None:
-    """Return the target of a redirect; None if it is not followed."""
+    """Return the target of a redirect; None if not followed."""
     if not location:
         return None
     here, there = urlsplit(url), urlsplit(urljoin(url, location))

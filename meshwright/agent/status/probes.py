@@ -16,7 +16,7 @@ from meshwright.agent.status.http_probe import Caller, get
 from meshwright.sidecars.layout import PROBE_PREFIX
 
 PORT_HEADER: Final = "istio-app-probe-port"
-"""With this header any path is requested from that port of the application."""
+"""With this header any path is requested from the named port of the application."""
 _LOOPBACK: Final = "127.0.0.1"
 _LOOPBACK_IPV6: Final = "::1"
 _NOBODY: Final = Caller()
@@ -53,7 +53,7 @@ class GrpcProbe:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """The action for a path of the agent, and its time limit."""
+    """The action for a path of the agent, and the time limit."""
 
     how: HttpProbe | TcpProbe | GrpcProbe
     seconds: float = 1.0
@@ -66,7 +66,7 @@ class Probes:
     address: str = _LOOPBACK
     by_path: Mapping[str, Probe] = field(default_factory=dict)
     ports: frozenset[int] = frozenset()
-    """Ports that are allowed in PORT_HEADER."""
+    """Allowed ports in PORT_HEADER."""
 
     @property
     def reachable(self) -> frozenset[int]:
@@ -122,7 +122,7 @@ def _port(path: str, described: Mapping[str, object]) -> int:
 
 
 def chosen(probes: Probes, path: str, header: str | None) -> Probe | Outcome:
-    """Return the probe for a request, or the answer if there is none."""
+    """Return the probe for a request, or the answer if the probe is missing."""
     if header is not None:
         if not header.isascii() or not header.isdigit() or int(header) not in probes.ports:
             return Outcome(400, f"{PORT_HEADER} is {header!r}, which is not a port of the application")
@@ -137,8 +137,8 @@ async def carry_out(
     """Call the application for a caller. Failures are not raised; they give status 503.
 
     A redirect is followed to the probe's own port and to `ports`. If the application refuses connections on
-    IPv4 loopback, IPv6 loopback is tried, because it may listen on IPv6 only, and its sidecar connects in the
-    same way.
+    IPv4 loopback, IPv6 loopback is tried, because the application may listen on IPv6 only, and the sidecar
+    connects in the same way.
     """
     try:
         async with asyncio.timeout(probe.seconds):
@@ -168,7 +168,7 @@ async def _carried_out(probe: Probe, address: str, caller: Caller, ports: frozen
 
 
 async def _is_deaf(address: str, port: int) -> bool:
-    """Return whether nothing listens on a port, on a machine with IPv6."""
+    """Return whether a port is without a listener, on a machine with IPv6."""
     if not has_ipv6():
         return False
     try:

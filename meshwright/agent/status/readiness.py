@@ -18,7 +18,7 @@ STATS_PATH: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ProxyState:
-    """Envoy's state, its accepted and rejected updates, and the ports that it serves."""
+    """Envoy's state, accepted and rejected updates, and served ports."""
 
     state: str
     accepted_clusters: int
@@ -43,9 +43,10 @@ def read_state(server_info: Mapping[str, object], stats: str, dump: Mapping[str,
 
 
 def missing(proxy: ProxyState, application_ports: Iterable[int]) -> tuple[str, ...]:
-    """Return the reasons for which a proxy is not ready; empty if it is.
+    """Return the reasons for which a proxy is not ready; empty for a ready proxy.
 
-    The counters belong to this Envoy process: after a replacement the new one must receive everything itself.
+    The counters belong to this Envoy process: after a replacement the new process must receive everything
+    itself.
     """
     found = []
     if proxy.state != "LIVE":

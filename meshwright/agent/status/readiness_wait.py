@@ -1,4 +1,4 @@
-"""Wait for a ready proxy, for programs that must not start before it."""
+"""Wait for a ready proxy, for programs that must start later than the proxy."""
 
 import json
 import time
@@ -21,10 +21,10 @@ def until_ready(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> str:
-    """Wait until an agent's proxy is ready; return "", or the reason if it is not ready after `seconds`.
+    """Wait until an agent's proxy is ready; return "", or the reason if still not ready after `seconds`.
 
-    With a `name` the agent must belong to that proxy, because several agents may run on one machine. An agent
-    that does not answer is waited for as long as time is left, and at least LEAST_SECONDS.
+    With a `name` the agent must belong to the named proxy, because several agents may run on one machine. For
+    a silent agent the function waits as long as time is left, and at least LEAST_SECONDS.
     """
     limit = clock() + seconds
 
@@ -39,7 +39,7 @@ def until_ready(
 
 
 def proxy_at(status: HostPort, seconds: float = LONGEST_SECONDS) -> str:
-    """Return the name of the proxy of the agent that answers; empty if it is not known."""
+    """Return the proxy name of the answering agent; empty if unknown."""
     try:
         code, text = asked(status, STATUS_PATH, seconds)
         found = json.loads(text) if code == 200 else None

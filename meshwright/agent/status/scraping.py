@@ -11,8 +11,9 @@ _META: Final = re.compile(r"# (?P<what>TYPE|HELP) (?P<name>\S+)(?: .*)?")
 def merged(pages: Iterable[str]) -> str:
     """Return the pages joined, in the text format.
 
-    A TYPE or HELP line that an earlier page has is left out, because a parser would refuse the whole page.
-    For an application's page `meshwright.agent.status.application_page` is needed.
+    A TYPE or HELP line from an earlier page is left out, because a parser would refuse the whole page. An
+    example is `# TYPE http_requests_total counter`. For an application's page
+    `meshwright.agent.status.application_page` is needed.
     """
     seen: set[tuple[str, str]] = set()
     lines: list[str] = []

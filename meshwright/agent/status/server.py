@@ -21,7 +21,7 @@ class ProxyControl(Protocol):
     """The server's view of its proxy."""
 
     async def not_ready(self) -> tuple[str, ...]:
-        """Return the reasons for which the proxy is not ready; empty if it is."""
+        """Return the reasons for which the proxy is not ready; empty for a ready proxy."""
 
     def remark(self) -> str:
         """Return a warning about a proxy that may still be ready; empty without one."""
@@ -30,7 +30,7 @@ class ProxyControl(Protocol):
         """Return the full state of the proxy, as JSON values."""
 
     def not_alive(self) -> str:
-        """Return why the agent does not work; empty if it does."""
+        """Return why the agent does not work; empty for a working agent."""
 
     async def proxy_metrics(self, whole: bool) -> str:
         """Return the proxy's metrics, with `whole` all of Envoy's; empty if Envoy does not answer."""
@@ -119,10 +119,10 @@ def _metrics(proxied: ProxyControl, application_metrics: ApplicationMetrics) -> 
 
 
 def from_here(handler: _Handler) -> _Handler:
-    """Restrict a handler to local callers, by a loopback address and a loopback name.
+    """Restrict a handler to local callers, by a loopback address and a loopback name (`localhost`).
 
     The check of `Host` blocks a page in a local browser whose DNS name was pointed here (DNS rebinding). The
-    check of `Origin`, which browsers send with every POST of a page (Fetch 3.2), blocks a page that knows our
+    check of `Origin`, which browsers send with every POST of a page (Fetch 3.2), blocks a page with our
     address.
     """
 
