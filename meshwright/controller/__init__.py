@@ -5,10 +5,10 @@
 `app` checks the state directory and opens the CA. `wiring` makes the parts as five records (`parts/`), each
 from the records before it. `server` starts them in order: probes answer first, then the mesh is read, then
 proxies are served. It stops them in the reverse order. `settings/` reads the configuration, and `process/`
-has the parts that any long-running process needs.
+has the parts for any long-running process.
 
 Rules of meshes, protocols and certificates belong to the packages joined here. Read next: `app`,
 `server`.
 
-It never defines a rule of the mesh, of a protocol or of a certificate: the packages that it joins do.
+The package never defines a rule of the mesh, of a protocol or of a certificate: the joined packages do.
 """

@@ -111,7 +111,7 @@ def _open(settings: Settings, now: datetime) -> contextlib.AbstractContextManage
 
 
 def _say(found: AuthorityWithLedger, settings: Settings, now: datetime) -> None:
-    """Log facts about the CA and the clock that an operator should know."""
+    """Log facts about the CA and the clock for the operator."""
     if found.made:
         _log.info("CA created", state=str(settings.state))
     if found.rebuilding is not None:

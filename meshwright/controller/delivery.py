@@ -1,4 +1,4 @@
-"""Delivery, made from the settings: the loop with its certificates, models and paces."""
+"""Delivery, made from the settings: the loop with certificates, models and paces."""
 
 from collections.abc import Callable
 from datetime import datetime

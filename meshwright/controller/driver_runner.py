@@ -30,14 +30,14 @@ from xds.limits import Limits
 NAMESPACE: Final = "meshwright-system"
 """The control plane's namespace in a cluster."""
 OVERTIME_SECONDS: Final = 5.0
-"""Seconds beyond its drain time after which a driver is cancelled."""
+"""Seconds beyond the drain time after which a driver is cancelled."""
 
 _log = structlog.get_logger("controller.driver_runner")
 
 
 @dataclass(frozen=True, slots=True)
 class RunningDriver:
-    """A running driver: its address and its health probes."""
+    """A running driver: address and health probes."""
 
     address: HostPort
     probes: HealthProbes
@@ -49,7 +49,7 @@ class RunningDriver:
 
 
 class DriverTasks:
-    """Tasks of all drivers; each may end only when its driver is stopped."""
+    """Tasks of all drivers; each may end only when the driver is stopped."""
 
     def __init__(self, group: asyncio.TaskGroup, drain_seconds: float) -> None:
         self._group = group
@@ -70,7 +70,7 @@ class DriverTasks:
                 raise
 
     async def end(self, *, in_order: bool) -> None:
-        """Stop all drivers, and cancel the tasks that take too long.
+        """Stop all drivers, and cancel slow tasks.
 
         Without `in_order` the drivers are cancelled at once.
         """

@@ -31,9 +31,9 @@ ADS_DRIVER: Final = "envoy"
 
 
 class MeshDrivers:
-    """The drivers by name, with the environment that selects one if MeshConfig does not.
+    """The drivers by name, with the environment, which selects one if MeshConfig does not.
 
-    Raises UnknownDriverError if the environment selects a driver that is not installed.
+    Raises UnknownDriverError if the environment selects a missing driver.
     """
 
     def __init__(self, drivers: Mapping[str, SidecarDriver], environment: Mapping[str, str]) -> None:
@@ -45,11 +45,11 @@ class MeshDrivers:
 
     @property
     def installed(self) -> lint.InstalledDrivers:
-        """Return the facts that lint needs."""
+        """Return the facts for lint."""
         return lint.InstalledDrivers(self.drivers, self.environment, self.running)
 
     def empty(self, reference: Reference) -> Resource | None:
-        """Return the driver's replacement of a rejected resource that has no good version."""
+        """Return the driver's replacement of a rejected resource without an accepted version."""
         for driver in self.drivers.values():
             if reference[0] in driver.types:
                 return driver.empty(reference)
@@ -64,8 +64,8 @@ class MeshDrivers:
     def wanted(self, view: View, told: Iterable[str]) -> tuple[str, ...]:
         """Return the drivers to start: the mesh's, those named by objects, and those in `told` (settings).
 
-        A driver that only objects name, and that is not installed, becomes a problem of these objects.
-        UnknownDriverError is raised for an unknown driver in the settings.
+        A missing driver in objects becomes a problem of these objects. UnknownDriverError is raised for an
+        unknown driver in the settings.
         """
         given = tuple(told)
         for name in given:
@@ -83,8 +83,8 @@ class MeshDrivers:
     def address(self, name: str, view: View, settings: Settings) -> HostPort:
         """Return the address of a driver.
 
-        The settings win: `driver_addresses`, and `ads_address` for Envoy's driver. Otherwise the host is that
-        of `ads_address`, and the port is that of MeshConfig's entry, or the driver's default. For example,
+        The settings win: `driver_addresses`, and `ads_address` for Envoy's driver. Otherwise the host is from
+        `ads_address`, and the port from MeshConfig's entry, or the driver's default. For example,
         `driver_addresses: document=127.0.0.1:15129` sets the address of the driver `document`.
         """
         told = settings.driver_addresses.get(name)
@@ -151,7 +151,7 @@ class DriverPages:
         self._secrets.append(taken)
 
     def taken(self) -> Iterator[AcknowledgedSecrets]:
-        """Yield the secrets that proxies have acknowledged, from all drivers that report them."""
+        """Yield the secrets acknowledged by proxies, from all drivers with such reports."""
         return itertools.chain.from_iterable(secrets() for secrets in self._secrets)
 
     def pages(self) -> tuple[Page, ...]:

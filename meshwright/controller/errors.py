@@ -10,8 +10,8 @@ class StateInUse(StartupError):
 
 
 class MissingAuthority(StartupError):
-    """The state directory has no CA, and the caller may not create one."""
+    """The state directory lacks a CA, and the caller may not create one."""
 
 
 class SettingsError(StartupError):
-    """A setting is missing or invalid; the message names the setting, its value, and a valid value."""
+    """A setting is missing or invalid; the message names the setting, the value, and a valid value."""

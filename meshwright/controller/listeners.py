@@ -1,4 +1,4 @@
-"""Listeners besides those for proxies: probes, pages, commands, the webhook, and enrolment."""
+"""Listeners for all clients except proxies: probes, pages, commands, the webhook, and enrolment."""
 
 import asyncio
 import contextlib
@@ -89,7 +89,7 @@ async def webhook(parts: Parts, sockets: Sockets) -> AsyncIterator[HostPort | No
 
 
 def enrolling(parts: Parts) -> "EnrolmentPorts | None":
-    """Return the enrolment ports, or `None` if none is configured."""
+    """Return the enrolment ports, or `None` without a configured one."""
     core, identity, monitors = parts.core, parts.identity, parts.monitors
     if core.settings.enrolment_address is None and core.settings.renewal_address is None:
         return None
@@ -127,7 +127,7 @@ async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
         parts.proxies.events.publish(CertificateRevoked(entry.common_name, entry.serial))
 
     def retried(name: ProxyName) -> tuple[Reference, ...]:
-        """Offer a proxy its rejected resources again; return them."""
+        """Offer a proxy the rejected resources again; return them."""
         return core.delivery.answers.retry(NodeKey(str(name)))
 
     app = web.Application(middlewares=[audited, guarded, explained])

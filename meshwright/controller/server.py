@@ -161,7 +161,7 @@ class Server:
         await beating(monitors.heartbeat, time.monotonic, told=monitors.watchdog.late)
 
     async def _first(self) -> None:
-        """Read all sources and make the first wave; after it proxies can be served."""
+        """Read all sources and make the first wave; afterwards proxies can be served."""
         sources, loop = self._parts.core.sources, self._parts.core.delivery.loop
         with built_to_stay():
             with explained():

@@ -1,7 +1,7 @@
 """Data that survives a restart, besides keys and the ledger, each in a file of the state directory.
 
-All of it can be recovered in another way, at some cost. Errors in such a file are logged, and never stop a
-server.
+All such data can be recovered in another way, at some cost. Errors in such a file are logged, and never stop
+a server.
 """
 
 from collections.abc import Callable
@@ -26,9 +26,9 @@ class PersistentValue(Protocol[_T]):
     """A value that survives a restart. The implementation is a file; a shared store would be another one."""
 
     def load(self) -> _T:
-        """Return the saved value, or the default if there is none or it is unusable.
+        """Return the saved value, or the default for a missing or unusable value.
 
-        Never raises; an error is logged with its consequence.
+        Never raises; an error is logged with the consequence.
         """
 
     def keep(self, value: _T) -> None:

@@ -1,4 +1,4 @@
-"""Wiring of all parts of the server; nothing runs yet."""
+"""Wiring of all parts of the server, before any of them runs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

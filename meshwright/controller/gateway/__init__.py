@@ -1,4 +1,4 @@
 """Certificate of the gateway in a MeshConfig, written to a Secret and renewed.
 
-It never configures the gateway: its owner does.
+The package never configures the gateway: the gateway's owner does.
 """

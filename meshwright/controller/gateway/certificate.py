@@ -32,7 +32,7 @@ _log = structlog.get_logger("controller.gateway")
 
 
 class _Failure(Exception):
-    """Reason why a Secret could not be brought into its wanted state, in one sentence."""
+    """Reason why a Secret could not be brought into the wanted state, in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class _Goal:
 
 
 class GatewaySecret:
-    """Controller of the Secret that the MeshConfig names, for the control plane in the namespace `home`.
+    """Controller of the Secret in the MeshConfig, for the control plane in the namespace `home`.
 
     `places` are the Secrets written so far, to be deleted when they are no longer named. A Secret of another
     owner is left alone. `say` receives problems, `issued` is called for each new certificate. For example,
@@ -77,13 +77,13 @@ class GatewaySecret:
         return None if self._pair is None else self._pair.leaf.not_after
 
     async def run(self) -> None:
-        """Keep the Secret in its wanted state until cancelled."""
+        """Keep the Secret in the wanted state until cancelled."""
         while True:
             await self.look()
             await asyncio.sleep(PACE_SECONDS)
 
     async def look(self) -> None:
-        """Bring the Secret into its wanted state if the goal has changed, or a renewal or check is due."""
+        """Bring the Secret into the wanted state if the goal has changed, or a renewal or check is due."""
         if (view := self._view()) is None:
             return
         wanted = view.config.ingress_gateway
@@ -151,7 +151,7 @@ class GatewaySecret:
         return outdated(held.pair, self._issuer, wanted.dns_names, self._clock())
 
     async def _cleared(self, place: SecretName) -> None:
-        """Delete a Secret of ours that is no longer named."""
+        """Delete a Secret of ours after the MeshConfig has dropped the name."""
         held = await self._held(place)
         if held is not None and held.home == self._home:
             await self._api.delete(SECRETS, place.namespace, place.name)
@@ -193,4 +193,4 @@ GATEWAY_SECRETS: Final[Form[frozenset[SecretName]]] = Form(
     "Secrets of gateways that are named no longer are not taken away",
     "which Secrets of gateways are ours is not kept: after a restart they would not be taken away",
 )
-"""Names of the Secrets that gateway certificates were written to."""
+"""Names of the Secrets with gateway certificates from us, for example `mesh/gateway-cert`."""

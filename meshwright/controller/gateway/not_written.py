@@ -12,7 +12,7 @@ from meshwright.mesh.problems.problem import Problem, Problems, Severity
 NOT_WRITTEN: Final = "gateway-certificate-not-written"
 
 PACE_SECONDS: Final = 1.0
-"""Seconds between two comparisons with the MeshConfig, which need no network."""
+"""Seconds between two comparisons with the MeshConfig, which work without a network."""
 
 _NO_CLUSTER: Final = "needs a cluster to be written to, and this server reads none (setting kubernetes)"
 
@@ -25,7 +25,7 @@ class NoGatewaySecret:
 
     @property
     def end(self) -> datetime | None:
-        """Return `None`: there is no certificate."""
+        """Return `None`: a certificate is never written."""
         return None
 
     async def run(self) -> None:

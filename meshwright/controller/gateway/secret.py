@@ -26,7 +26,7 @@ _ROOTS: Final = "ca.crt"
 class SecretContent:
     """Content of a Secret: key pair (`None` if unusable), CA certificates, and requested validity.
 
-    `home` is the namespace of the control plane that owns the Secret, empty if none does.
+    `home` is the namespace of the Secret's control plane, or empty.
     """
 
     home: str

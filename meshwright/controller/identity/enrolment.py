@@ -1,4 +1,4 @@
-"""Enrolment ports of the server, made from its parts."""
+"""Enrolment ports of the server, made from the server's parts."""
 
 import asyncio
 import time
@@ -31,7 +31,7 @@ from xds.server.tls import TlsIdentity
 
 
 class EnrolmentPorts:
-    """The joining port and the renewal port, each if its address is set.
+    """The joining port and the renewal port, each if an address is set.
 
     `counted` receives the method and result of each request. `contradicts` returns the reason why a name must
     not be certified. `confirmations`, `ejections` and `traffic` store the reports of machines. `further` are

@@ -1,7 +1,7 @@
-"""Detection of a ledger that is older than its CA: proxies show certificates missing in the ledger.
+"""Detection of a ledger older than the CA: proxies show certificates missing in the ledger.
 
-The CA enters each proxy certificate in the ledger before giving it away. A certificate of the CA that is
-missing there was therefore forgotten by an older ledger, unless another server signs with the same CA.
+The CA enters each proxy certificate in the ledger before giving it away. A certificate of the CA without an
+entry was therefore forgotten by an older ledger, unless another server signs with the same CA.
 """
 
 from collections import OrderedDict
@@ -23,7 +23,7 @@ _log = structlog.get_logger("controller.older_ledger")
 
 
 class OlderLedger:
-    """Refused certificates of this CA that are missing in the ledger; for one event loop."""
+    """Refused certificates of this CA without an entry in the ledger; for one event loop."""
 
     def __init__(self) -> None:
         self._serials: OrderedDict[str, None] = OrderedDict()

@@ -68,7 +68,7 @@ class ProxyIssuing:
         joined_by: str,
         judge: Judge,
     ) -> SignedProxy:
-        """Sign a request, whose key never leaves its machine.
+        """Sign a request, whose key never leaves the machine.
 
         Raise CertificateError and the errors of `judge`.
         """
@@ -102,7 +102,7 @@ class ProxyIssuing:
         return bool(self._issuer.other)
 
     def replaces(self, certificate_pem: bytes) -> bool:
-        """Return whether a certificate was signed by the CA that does not sign now."""
+        """Return whether a certificate was signed by the other CA, which does not sign now."""
         return self.changes_roots and self._issuer.signer_of(certificate_pem) != self._issuer.fingerprint
 
 
@@ -125,7 +125,7 @@ def without_server(
     new: bool = False,
     custody: Custody | None = None,
 ) -> Iterator[ProxyIssuing]:
-    """Open a state directory that no server uses, while the context lasts.
+    """Open a state directory without a running server, while the context lasts.
 
     The directory is only created if `new` is True, and only in an empty place, because a mistyped path must
     not become a new mesh. `custody` describes the place of the keys. Raises StartupError if a server uses the

@@ -1,4 +1,4 @@
-"""Certificate of the drivers' servers, and its renewal."""
+"""Certificate of the drivers' servers, and the renewal."""
 
 import asyncio
 from collections.abc import Callable
@@ -28,7 +28,7 @@ class ServerTls:
         now: datetime,
         patient: Callable[[datetime], bool] = lambda _: False,
     ) -> None:
-        """Make the first certificate; raise CertificateError if none can be made.
+        """Make the first certificate; raise CertificateError after a failure.
 
         `patient` returns whether agents may not know the present CA yet.
         """
@@ -50,7 +50,7 @@ class ServerTls:
             await self.look(clock())
 
     async def look(self, now: datetime) -> None:
-        """Renew the certificate if it is due or the CA has changed; log an error once."""
+        """Renew the certificate if due or if the CA has changed; log an error once."""
         try:
             self._shown, self._identity = await asyncio.to_thread(self._made, now)
         except CertificateError as error:

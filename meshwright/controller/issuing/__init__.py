@@ -1,4 +1,4 @@
 """Issuer of service certificates, kept able to sign.
 
-It never signs: `certs.issuers` does.
+The package never signs: `certs.issuers` does.
 """

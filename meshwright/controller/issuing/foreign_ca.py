@@ -22,7 +22,7 @@ _log = structlog.get_logger("controller.following")
 class ForeignAuthorityWatch:
     """Watch over the CA of an opened state directory; does nothing for a CA of our own.
 
-    `stepped` informs everything that depends on CA certificates.
+    `stepped` informs all parts that depend on CA certificates.
     """
 
     def __init__(self, found: AuthorityWithLedger, stepped: Callable[[], Awaitable[None]]) -> None:
@@ -76,7 +76,8 @@ def patience(
     """Return a function from a time to whether some machines may still lack the present signing CA.
 
     All machines have the CA once their time is over and every machine that still sends trust requests (one
-    each `trust_seconds`) has confirmed it. A change of the mesh's own root waits for machines by its stages.
+    each `trust_seconds`) has confirmed the CA. A change of the mesh's own root waits for machines by its
+    stages.
     """
     succeeding = found.whose.succeeding
 

@@ -33,7 +33,7 @@ _log = structlog.get_logger("controller.issuing")
 
 @dataclass(frozen=True, slots=True)
 class IssuerAccess:
-    """An issuer with its strategy of asking."""
+    """An issuer with a strategy for requests."""
 
     opened: OpenedIssuer
     asking: IssuingStrategy
@@ -43,7 +43,7 @@ class IssuerAccess:
         await tending("issuer", self.opened.kind.value, self.opened.seconds, self._tended, clock)
 
     def close(self) -> None:
-        """Start no requests, and abort requests to other machines."""
+        """Refuse new requests, and abort requests to other machines."""
         self.asking.close()
         self.opened.close()
 

@@ -1,4 +1,4 @@
-"""Periodic checks of an issuer or CA; an error is logged once, and its end as well."""
+"""Periodic checks of an issuer or CA; an error is logged once, and its end too."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -20,7 +20,8 @@ async def tending(
 ) -> None:
     """Call `look` every `seconds`, until cancelled; `look` raises CertificateError.
 
-    `role` is `issuer` or `authority`, and `kind` its implementation; both appear in the log.
+    `role` is `issuer` or `authority`, and `kind` the implementation, for example `vault`; both appear in the
+    log.
     """
     said = ""
     while True:

@@ -32,13 +32,13 @@ class RootsWaiter(Protocol):
         """Return the CA certificates to be acknowledged, or `None`."""
 
     def have_taken(self, roots: TrustBundle) -> None:
-        """Record that all sidecars have acknowledged them. Raises StateError."""
+        """Record the acknowledgement by all sidecars. Raises StateError."""
 
 
 async def hearing(
     issuer: RootsWaiter, taken: Callable[[], Iterator[AcknowledgedSecrets]], clock: Callable[[], datetime]
 ) -> None:
-    """Inform the issuer once all connected sidecars have acknowledged its CA certificates, until cancelled.
+    """Inform the issuer once all connected sidecars have acknowledged the CA certificates, until cancelled.
 
     `taken` yields the acknowledged secrets. Missing sidecars and errors are logged once. For example, after a
     change of Vault's CA the old certificates stay in use until the last sidecar knows the new CA.
@@ -69,7 +69,7 @@ async def hearing(
 
 
 def without(roots: TrustBundle, taken: Collection[AcknowledgedSecrets]) -> list[str]:
-    """Return the names of proxies that lack these CA certificates, sorted."""
+    """Return the names of proxies without these CA certificates, sorted."""
 
     # Thousands of proxies share a few bundles, so each bundle is parsed once.
     @cache

@@ -1,4 +1,4 @@
-"""Access to the cluster from which the mesh is read, with its source and saved state.
+"""Access to the cluster as a source of the mesh, with saved state.
 
 A server without a cluster does not import this module, to save the memory of its libraries.
 """
@@ -59,7 +59,7 @@ class ClusterAccess:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster with its source; `home` is the control plane's own namespace.
+    """A cluster with a source; `home` is the control plane's own namespace.
 
     `api` must be open while the source works.
     """
@@ -80,7 +80,7 @@ def cluster(
 ) -> Cluster:
     """Find a cluster and make its source, without any request. Raises StartupError.
 
-    The source starts with the saved `answers`, and saves new ones. `hold` and `patience` are those of the
+    The source starts with the saved `answers`, and saves new ones. `hold` and `patience` are as for the
     source.
     """
     # Checked early, because the namespace becomes part of label selectors and URLs.

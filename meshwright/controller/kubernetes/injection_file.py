@@ -42,7 +42,7 @@ class InjectionFile(CurrentConfig):
                 changed()
 
     def _file_identity(self) -> tuple[int, ...] | None:
-        """Return the identity of the file's present version, or `None` if it is missing."""
+        """Return the identity of the file's present version, or `None` if missing."""
         try:
             found = None if self._path is None else self._path.stat()
         except OSError:

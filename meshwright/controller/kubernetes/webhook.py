@@ -43,7 +43,7 @@ class WebhookTls:
     """TLS context of the webhook; a renewed certificate is loaded into the same context."""
 
     def __init__(self, issuer: Issuer, pairs: Pairs, host: str, now: datetime) -> None:
-        """Make the first certificate; raise CertificateError if none can be made."""
+        """Make the first certificate; raise CertificateError after a failure."""
         self._issuer, self._pairs, self._host = issuer, pairs, host
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -53,7 +53,7 @@ class WebhookTls:
 
     @property
     def chain(self) -> bytes:
-        """Return the present certificate with its intermediate certificates, as PEM."""
+        """Return the present certificate with intermediate certificates, as PEM."""
         return self._shown.chain_pem
 
     async def renewing(self, clock: Callable[[], datetime]) -> None:
@@ -63,7 +63,7 @@ class WebhookTls:
             await self.look(clock())
 
     async def look(self, now: datetime) -> None:
-        """Renew the certificate if it is due or another CA signs; log an error once."""
+        """Renew the certificate if due or if another CA signs; log an error once."""
         try:
             await asyncio.to_thread(self.renew, now)
         except (CertificateError, OSError) as error:  # OSError: TLS errors, or too many open files
@@ -89,7 +89,7 @@ class WebhookTls:
 
 
 class Webhook:
-    """The webhook with its parts; nothing runs yet. `place` is its address for API servers."""
+    """The webhook with all parts, not yet running. `place` is the address for API servers."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Webhook:
         injection: Injection | None = None,
         revision: str = "",
     ) -> None:
-        """Make the parts; raise CertificateError if there is no certificate."""
+        """Make the parts; raise CertificateError without a certificate."""
         self.tls = WebhookTls(issuer, pairs, place.host, clock())
         self._metrics, self._clock = metrics, clock
         self._judge = Judge(

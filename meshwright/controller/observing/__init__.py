@@ -1,4 +1,4 @@
 """Gauges, spans, taps, and the data of a running server for the admin pages.
 
-It never changes anything.
+The package never changes the server or the mesh.
 """

@@ -1,4 +1,4 @@
-"""Health probes of drivers, sent over the network like those of Kubernetes."""
+"""Health probes of drivers, sent over the network like probes of Kubernetes."""
 
 import asyncio
 from collections.abc import Callable, Mapping

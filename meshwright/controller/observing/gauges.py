@@ -20,8 +20,8 @@ from xds.protocol.resources.snapshot import Snapshot
 class ResourceCounts:
     """Counts of distinct resources by type; a resource shared by many groups counts once.
 
-    Only changed groups are examined, and of these only the parts that are not shared. Of a part that replaced
-    another one only the difference is counted.
+    Only changed groups are examined, and of these only the unshared parts. After a replacement of one part by
+    another only the difference is counted.
     """
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ def _parts(snapshot: Snapshot | None) -> tuple[ResourceSet, ...]:
 
 
 def _less(parts: Iterable[ResourceSet], others: Iterable[ResourceSet]) -> list[ResourceSet]:
-    """Return the parts that are not among others."""
+    """Return the parts without those among `others`."""
     there = set(others)
     return [part for part in parts if part not in there]
 
@@ -111,7 +111,7 @@ def withheld_counts(counts: Mapping[TypeUrl, int]) -> dict[str, int]:
 
 
 class GaugeBuilder:
-    """Builder of Gauges, which keeps its counts between measurements."""
+    """Builder of Gauges, with counts kept between measurements."""
 
     def __init__(self) -> None:
         self._resources = ResourceCounts()

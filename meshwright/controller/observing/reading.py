@@ -63,7 +63,7 @@ class ServerReading:
         return self.delivery.registry.statuses(self.delivery.quarantine.streams.any_of)
 
     def ejected(self) -> Mapping[str, tuple[ProxyName, ...]]:
-        """Return the proxies that have ejected endpoints, by address."""
+        """Return the proxies with ejected endpoints, by address."""
         return self.ejections.by_address(self.clock())
 
     def traffic(self) -> Traffic:
@@ -71,13 +71,13 @@ class ServerReading:
         return self.observed
 
     def dead_after(self) -> timedelta:
-        """Return the time after which a disconnected proxy that callers have ejected counts as dead."""
+        """Return the time after which a disconnected proxy, ejected by callers, counts as dead."""
         return timedelta(seconds=self.told().dead_after_seconds)
 
     def snapshot(self, name: ProxyName) -> Snapshot | None:
         """Return a proxy's snapshot.
 
-        For a disconnected proxy the snapshot that it would get, computed now.
+        For a disconnected proxy the snapshot is computed now.
         """
         node = NodeKey(str(name))
         found, model = self.delivery.cache.snapshot(node), self.delivery.loop.model
@@ -171,7 +171,7 @@ class ServerReading:
         return self.delivery.certificates.certificates
 
     def held_certificate(self, name: ProxyName) -> HeldCertificate | None:
-        """Return the service certificate that a proxy has acknowledged."""
+        """Return the acknowledged service certificate of a proxy."""
         proxy = self.delivery.registry.find(NodeKey(str(name)))
         return None if proxy is None else self.delivery.held_certificates.of(proxy)
 
@@ -184,11 +184,11 @@ class ServerReading:
         return self.opened.ledger.entries()
 
     def authority(self) -> AuthorityStatus:
-        """Return the status of the CA that signs proxy certificates."""
+        """Return the status of the CA for proxy certificates."""
         return self.opened.whose.standing()
 
     def freshness(self) -> Mapping[str, Freshness]:
-        """Return the freshness of each source: the times of its last event and last full read."""
+        """Return the freshness of each source: the times of the last event and last full read."""
         return {each.name: each.freshness() for each in self.sources.all}
 
     def counts(self) -> Mapping[str, Counts]:

@@ -1,4 +1,4 @@
-"""Taps of a server, with the services that each proxy answers for."""
+"""Taps of a server, with the services of each proxy."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -1,5 +1,5 @@
-"""The server's parts as five records, each with the function that makes and joins its parts.
+"""The server's parts as five records, each with a function for making and joining the parts.
 
-The order is core, cluster, proxies, identity, monitors: each function takes the records that it needs, so
-that no part refers to one that is made later. Making them starts nothing, and they never run anything.
+The order is core, cluster, proxies, identity, monitors: each function takes the earlier records, so a part
+never refers to a later one. The package only makes the parts, and never runs them.
 """

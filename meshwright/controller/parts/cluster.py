@@ -1,4 +1,4 @@
-"""Parts of a server that reads its mesh from a Kubernetes cluster.
+"""Parts of a server with a Kubernetes cluster as a source.
 
 Only `meshwright.controller.wiring` imports this module, and only if the settings name a cluster, because the
 libraries behind it take some megabytes of memory.

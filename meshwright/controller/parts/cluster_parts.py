@@ -1,4 +1,4 @@
-"""Record of the parts that need a cluster, and its contents on a server without one.
+"""Record of the parts for a cluster, and the contents on a server without one.
 
 The types are imported for type checkers only, so a server without a cluster does not load their libraries.
 """
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class GatewayKeeper(Protocol):
-    """Controller of the gateway certificate, or its replacement without a cluster."""
+    """Controller of the gateway certificate, or a replacement without a cluster."""
 
     @property
     def end(self) -> datetime | None:
         """Return the end of the certificate's validity, or `None`."""
 
     async def run(self) -> None:
-        """Keep the certificate in its wanted state until cancelled."""
+        """Keep the certificate in the wanted state until cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class ClusterParts:
     """Parts of a cluster; each optional one is `None` if unused.
 
     The mesh is read from `cluster`. `reporter` writes conditions and Events for owners of objects.
-    `pod_roots` writes the ConfigMaps with the CA certificates that Pods need to join. `proofs` are the kinds
-    of enrolment proof that the cluster judges, by name.
+    `pod_roots` writes the ConfigMaps with the CA certificates for joining Pods. `proofs` are the kinds of
+    enrolment proof that the cluster judges, by name.
     """
 
     cluster: "Cluster | None"
@@ -49,7 +49,7 @@ class ClusterParts:
     proofs: Mapping[str, Callable[[], Proof]]
 
     def waited_for(self) -> tuple[str, ...]:
-        """Return the registrations in the cluster that are still missing."""
+        """Return the registrations that are still missing in the cluster."""
         return () if self.webhook is None else self.webhook.waited_for()
 
     def remarks(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Parts that all others need: settings, sources, and delivery."""
+"""Parts for all others: settings, sources, and delivery."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,8 +26,8 @@ from meshwright.traffic.taps import TapTable
 class CoreParts:
     """Settings, clock, metrics, sources and delivery.
 
-    `settings` are those at the start, and `reloading` has those in force. `verdicts` survive a restart.
-    `tapped` are the requests to be reported by sidecars. `waves` follows each wave, `None` without a
+    `settings` are the settings at the start, and `reloading` has the settings in force. `verdicts` survive a
+    restart. `tapped` are the requests to be reported by sidecars. `waves` follows each wave, `None` without a
     collector of traces.
     """
 

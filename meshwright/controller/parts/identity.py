@@ -33,8 +33,8 @@ class IdentityParts:
     """The CA with its ledger, the issuer of service certificates, and the change of the root.
 
     `proxy_certificates` issues and revokes on request, `tokens` makes join tokens. `confirmations` are the CA
-    bundles that machines have confirmed. `roots` is `None` if the CA is not managed by this server;
-    `foreign_ca` then follows it.
+    bundles confirmed by machines. `roots` is `None` if the CA is not managed by this server; `foreign_ca`
+    then follows the CA.
     """
 
     opened: AuthorityWithLedger
@@ -88,7 +88,7 @@ def join_identity(
     in_cluster: ClusterParts,
     proxies: ProxyParts,
 ) -> IdentityParts:
-    """Connect everything that depends on CA certificates with the change of the root.
+    """Connect all parts that depend on CA certificates with the change of the root.
 
     Raises CertificateError.
     """

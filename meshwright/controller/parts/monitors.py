@@ -1,4 +1,4 @@
-"""Parts that observe the server and the mesh, without decisions."""
+"""Parts for observing the server and the mesh, without decisions."""
 
 import time
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class MonitorParts:
 
     `span_export` is `None` without a collector. `ejections` are the endpoints ejected by proxies, `traffic`
     the counted calls, `taps` the subscriptions to requests. `listening` has the server's addresses by
-    purpose, once it serves.
+    purpose, once serving.
     """
 
     heartbeat: Heartbeat
@@ -56,7 +56,7 @@ def join_monitors(core: CoreParts, opened: AuthorityWithLedger) -> MonitorParts:
 def _span_export(core: CoreParts) -> "SpanExport | None":
     """Return the exporter of spans, or `None` without a collector.
 
-    Its gRPC messages are then not imported.
+    The gRPC messages of the exporter are then not imported.
     """
     settings = core.settings
     if settings.trace_collector is None or core.waves is None:

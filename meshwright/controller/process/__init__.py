@@ -1,6 +1,6 @@
-"""Parts that any long-running process needs: tasks, log, lock, addresses, memory.
+"""Parts of any long-running process: tasks, log, lock, addresses, memory.
 
-The package knows nothing of meshes.
+Nothing here depends on meshes, so another program could use the parts as they are.
 
-It never knows a mesh.
+The package never knows a mesh.
 """

@@ -8,7 +8,7 @@ import structlog
 ENOUGH: Final = 4096
 """Number of descriptors below which a warning is logged.
 
-Each proxy takes one, as does each connection during its handshake.
+Each proxy takes one, as does each connection during the handshake.
 """
 _MOST: Final = 1024 * 1024
 """Linux's own limit (fs.nr_open). A higher hard limit, such as "unlimited", cannot be set."""

@@ -1,8 +1,8 @@
-"""Periodic check that the state directory is writable; changes are logged.
+"""Periodic check whether the state directory is writable; changes are logged.
 
-A server that cannot write stays in operation: the last snapshots are served, and proxies with valid
-certificates are admitted. The ledger remembers their events (`certs.ledger`), and this module has them
-written once that is possible.
+A server without a writable directory stays in operation: the last snapshots are served, and proxies with
+valid certificates are admitted. The ledger remembers their events (`certs.ledger`), and this module has them
+written as soon as possible.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _log = structlog.get_logger("controller.process.room")
 
 
 class StateRoom:
-    """Check of the state directory and its ledger; `trouble` is the present error, or empty."""
+    """Check of the state directory and the ledger; `trouble` is the present error, or empty."""
 
     def __init__(
         self, state: Path, ledger_path: Path, ledger: Ledger, monotonic: Callable[[], float] = time.monotonic

@@ -61,7 +61,7 @@ class FailedHandshake:
 def failed_handshake(line: str) -> FailedHandshake | None:
     """Parse a line of gRPC's core, without time and place; `None` for any other line.
 
-    For example, a line that ends in `OPENSSL_internal:HTTP_REQUEST` gives Failure.NO_TLS.
+    For example, a line with `OPENSSL_internal:HTTP_REQUEST` at the end gives Failure.NO_TLS.
     """
     if not line.startswith(_FAILED):
         return None
@@ -76,7 +76,7 @@ def failed_handshake(line: str) -> FailedHandshake | None:
 
 @dataclass(frozen=True, slots=True)
 class FailureSummary:
-    """Number of handshakes that failed for one cause; `last` is the most recent one."""
+    """Number of failed handshakes for one cause; `last` is the most recent one."""
 
     last: FailedHandshake
     count: int

@@ -1,4 +1,4 @@
-"""Log levels of a running program: the general level, and those of single loggers or packages."""
+"""Log levels of a running program: the general level, and levels of single loggers or packages."""
 
 import logging
 import sys
@@ -10,7 +10,7 @@ from meshwright.controller.process.logs import LogLevel
 from meshwright.mesh.problems.spelling import nearest
 
 KEPT: Final = "admin.audit"
-"""The logger of administrative actions, which cannot be silenced, so no action goes unseen."""
+"""The logger of administrative actions, which cannot be silenced, so that every action is seen."""
 
 _PACKAGES: Final = {
     "meshwright.kubernetes.admission": "admission",
@@ -19,13 +19,13 @@ _PACKAGES: Final = {
     "meshwright.kubernetes.status": "reporting",
     "meshwright.traffic": "observed",
 }
-"""Packages with a logger name that differs from their place inside `meshwright`."""
+"""Packages whose logger name differs from their place inside `meshwright`."""
 
 _LISTED: Final = with_parents(LOGGER_NAMES)
 
 
 class LogLevels:
-    """The levels in force. A logger without a level has its package's, and finally the general one."""
+    """The levels in force. A logger without a level has the package's, and finally the general one."""
 
     def levels(self) -> Mapping[str, str]:
         """Return the levels by logger, sorted; the general level has the empty name and is first.
@@ -62,7 +62,7 @@ class LogLevels:
 
 
 def _logger(module: str) -> str:
-    """Return the name of a module's logger. Users know this name, so it stays when a module moves."""
+    """Return the name of a module's logger. Users know this name, so the name stays when a module moves."""
     for package, logger in _PACKAGES.items():
         if module == package or module.startswith(f"{package}."):
             return logger + module.removeprefix(package)

@@ -21,7 +21,8 @@ _log = structlog.get_logger("controller.process.listening")
 class Addresses:
     """The addresses to listen on, and the path of the Unix socket.
 
-    `grpc` are addresses that gRPC servers bind later, by the names of their settings.
+    `grpc` are addresses, bound later by gRPC servers, by the names of their settings, for example
+    `ads_address`.
     """
 
     grpc: Mapping[str, HostPort]
@@ -43,7 +44,7 @@ class Sockets:
 
 @contextlib.contextmanager
 def bound(addresses: Addresses) -> Iterator[Sockets]:
-    """Listen on every address; those of gRPC are only tried, because grpcio does not report a cause.
+    """Listen on every address; gRPC's addresses are only tried, because grpcio does not report a cause.
 
     Raises StartupError with the setting and the address, and SocketError for the Unix socket.
     """

@@ -25,11 +25,11 @@ COMMAND_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.05
 _SHOWN: Final = 3
 _PID_LENGTH: Final = 10
-"""Fixed length of the process id in the file, so rewriting needs no space on a full disk."""
+"""Fixed length of the process id in the file, so a rewrite works on a full disk."""
 
 
 def prepare(state: Path, *, shared: bool = False) -> None:
-    """Create the state directory (mode 0700) if missing; raise StartupError if it is not writable.
+    """Create the state directory (mode 0700) if missing; raise StartupError if not writable.
 
     StartupError is also raised if other users have access, unless `shared` is True; then a warning is logged.
     """
@@ -53,8 +53,8 @@ def prepare(state: Path, *, shared: bool = False) -> None:
 def held(state: Path, seconds: float = 0.0) -> Iterator[None]:
     """Hold the lock of `state`, after waiting up to `seconds`; raise StateInUse if another process keeps it.
 
-    Raises StartupError if a lock is impossible. Blocks the thread. The kernel releases the lock with its
-    process, so a crash needs no clean-up.
+    Raises StartupError if a lock is impossible. Blocks the thread. The kernel releases the lock at the end of
+    the process, so a crash leaves nothing to clean up.
     """
     path = state / LOCK_FILE
     try:
@@ -82,7 +82,7 @@ def held(state: Path, seconds: float = 0.0) -> Iterator[None]:
 
 
 def holder(state: Path) -> int | None:
-    """Return the id of the process that holds or last held the lock, or `None` if unreadable."""
+    """Return the id of the lock's present or last holder, or `None` if unreadable."""
     try:
         return int((state / LOCK_FILE).read_text("ascii"))
     except (OSError, ValueError):

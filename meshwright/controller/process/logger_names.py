@@ -1,6 +1,6 @@
 """Names of the loggers in the source.
 
-Users set levels by these names, so a name stays when its module moves. structlog makes a logger with its
+Users set levels by these names, so a name stays when the module moves. structlog makes a logger with the
 first line. Before then the standard library does not know the name, and this list does. A unit test compares
 the list with the source.
 """
@@ -97,7 +97,7 @@ LOGGER_NAMES: Final = (
     "reporting.reporter",
     "sidecars.document",
 )
-"""Sorted. Names that are made at run time are missing, such as those of Envoy's loggers (`envoy.http`)."""
+"""Sorted, without the names made at run time, such as the names of Envoy's loggers (`envoy.http`)."""
 
 
 def with_parents(names: Iterable[str]) -> frozenset[str]:

@@ -120,10 +120,10 @@ def _renderers(style: LogFormat, stream: TextIO) -> tuple[Processor, ...]:
 
 
 class DirectLogger:
-    """Logger that writes finished lines directly, without a record for each.
+    """Logger for finished lines, written directly without a record for each.
 
-    The level is that of the standard library's logger of this name. A line that cannot be written is handled
-    as in the standard library.
+    The level is the level of the standard library's logger of this name. An unwritable line is handled as in
+    the standard library.
     """
 
     __slots__ = ("_handler", "is_enabled_for", "name")
@@ -134,7 +134,7 @@ class DirectLogger:
         self._handler = handler
 
     def info(self, line: str) -> None:
-        """Write a line, whatever its level."""
+        """Write a line of any level."""
         handler = self._handler
         handler.acquire()
         try:
@@ -158,8 +158,7 @@ def _at_level(logger: DirectLogger, method: str, event: EventDict) -> EventDict:
 def _wanted(record: logging.LogRecord) -> bool:
     """Return whether a library's record is written; debug records only for loggers with a level of their own.
 
-    Our own lines are not records. Libraries write debug records of each step, with all the data that they
-    handle.
+    Our own lines are not records. Libraries write debug records of each step, with all handled data.
     """
     if record.levelno >= logging.INFO:
         return True

@@ -3,13 +3,13 @@
 A mesh of a thousand services has more than a million long-lived objects. A full collection takes up to a
 second and finds nothing, because released objects have few or no cycles. Therefore each object is examined at
 most twice: when young, and once more when many have survived. Survivors are frozen (`gc.freeze`): never
-examined again, and freed by their reference count like any object.
+examined again, and freed by reference counting like any object.
 
-The collector counts allocations minus deallocations. A wave that replaces values makes hundreds of thousands
-of objects between two collections, and the next collection takes as long as all of them. So collections are
-triggered here, many times a second while there is work; the collector's own thresholds only matter during
-computations without a break. The number of young objects cannot be read cheaply (a list of them would hold
-them, and disturb other threads), so the CPU time of the last collection is the measure.
+The collector counts allocations minus deallocations. A wave makes hundreds of thousands of objects between
+two collections, and the next collection takes as long as all of them. So collections are triggered here, many
+times a second while there is work; the collector's own thresholds only matter during computations without a
+break. The number of young objects cannot be read cheaply (a list would keep them alive, and disturb other
+threads), so the CPU time of the last collection is the measure.
 
 Waves and streams leave no cycles (tests check this). A frozen cycle of a library is found by a thorough
 collection: when twice as much is frozen as was alive after the last one, plus the growth of the server, and
@@ -38,7 +38,7 @@ USED_SECONDS: Final = 0.005
 """CPU seconds of the process until a collection of the young generation; an idle server allocates little."""
 
 FEW_SECONDS: Final = 0.0001
-"""CPU seconds of a collection that found few young objects; those stay young."""
+"""CPU seconds of a collection with few young objects, which then stay young."""
 
 STAYED_SECONDS: Final = 0.003
 """CPU seconds of young collections after which survivors are collected and frozen."""
@@ -59,7 +59,7 @@ free parts lie between long-lived blocks of connections.
 """
 
 LEAST: Final = 500_000
-"""Number of frozen objects that is always acceptable."""
+"""Always acceptable number of frozen objects."""
 
 _TOO_MANY: Final = 2
 _FAR_TOO_MANY: Final = 4
@@ -77,7 +77,7 @@ _log = structlog.get_logger("controller.process.memory")
 
 @contextlib.contextmanager
 def tended() -> Iterator[None]:
-    """Tune the collector inside the block, and restore it at the end."""
+    """Tune the collector inside the block, and restore the settings at the end."""
     before = gc.get_threshold()
     # Also for collections that the collector starts by itself.
     gc.callbacks.append(_freeze)
@@ -94,8 +94,8 @@ def returning() -> bool:
     """Configure glibc to return free memory to the system; return False without glibc.
 
     By default glibc maps large blocks separately and returns them, but only until one was freed: then blocks
-    of up to 32 MiB come from its heaps, eight per processor, and free memory in these stays. gRPC's threads
-    use all heaps, so after requests of megabytes a server kept twice the memory that it needed.
+    of up to 32 MiB are taken from heaps, eight per processor, and free memory in these stays. gRPC's threads
+    use all heaps, so after requests of megabytes a server kept twice the necessary memory.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
@@ -118,7 +118,7 @@ async def trimming() -> None:
 
 @contextlib.contextmanager
 def built_to_stay() -> Iterator[None]:
-    """Disable collections inside the block, and freeze its objects at the end; for the first wave."""
+    """Disable collections inside the block, and freeze the new objects at the end; for the first wave."""
     gc.disable()
     try:
         yield
@@ -134,7 +134,7 @@ def estimated(values: int, streams: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MemoryScan:
-    """Result of a thorough collection: objects alive, and the `estimated` number at that time."""
+    """Result of a thorough collection: objects alive, and the `estimated` number before."""
 
     alive: int
     held: int

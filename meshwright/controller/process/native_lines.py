@@ -1,9 +1,8 @@
-"""Lines that native libraries write to standard error, read through a pipe and logged as our own.
+"""Lines of native libraries on standard error, read through a pipe and logged as our own.
 
-gRPC's core reports the cause of a failed handshake in no other way. While a server runs, descriptor 2 leads
-to a pipe, and `sys.stderr` to the original target. Lines of other libraries are passed on with control
-characters escaped, or become JSON lines if the log is JSON. Python's report of a crash goes to the original
-target.
+gRPC's core reports the cause of a failed handshake only there. While a server runs, descriptor 2 leads to a
+pipe, and `sys.stderr` to the original target. Lines of other libraries are passed on with control characters
+escaped, or become JSON lines if the log is JSON. Python's report of a crash goes to the original target.
 """
 
 import contextlib
@@ -37,8 +36,9 @@ _log = structlog.get_logger("controller.native")
 class NativeLines:
     """Reader of native lines; a context manager, to be entered before gRPC is imported.
 
-    Failed handshakes are counted. Other lines of gRPC are only logged if its environment variable was set by
-    the operator, because strangers cause many of them. A line before gRPC ends the process is always logged.
+    Failed handshakes are counted. Other lines of gRPC are only logged if the operator has set
+    `GRPC_VERBOSITY`, because strangers cause many such lines. A line before gRPC ends the process is always
+    logged.
     """
 
     def __init__(self) -> None:

@@ -2,9 +2,9 @@
 
 Since 1.80 gRPC for Python reads in threads of its EventEngine. These pass each event to the thread that polls
 for Python, which wakes the event loop: three threads wake for one message. Before, the polling thread read by
-itself (except in handshakes), and it still can, without the experiment `event_engine_listener`. gRPC
-documents that the experiment can be turned off (grpc/grpc#34100), and will be removed at some time
-(grpc/grpc#42150). A later gRPC that does not know the name logs this, and ignores it.
+itself (except in handshakes), and still can without the experiment `event_engine_listener`. According to gRPC
+the experiment can be turned off (grpc/grpc#34100), and will be removed at some time (grpc/grpc#42150). A
+later gRPC that does not know the name logs a line, and ignores the name.
 
 One thread then reads for all connections, so an endless stream of one connection would take time from the
 others. The limit on a connection's bytes (`received_bytes_per_second`, `xds.connections`) prevents this.

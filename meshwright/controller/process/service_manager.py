@@ -1,6 +1,7 @@
-"""Notification of a service manager such as systemd (sd_notify(3)), and its watchdog.
+"""Notification of a service manager such as systemd (sd_notify(3)), and the manager's watchdog.
 
-Our own code, because it is a single datagram, and the libraries for it need C code or are unmaintained.
+Our own code, because a notification is a single datagram, for example `READY=1`, and the libraries need C
+code or are unmaintained.
 """
 
 import asyncio
@@ -29,7 +30,7 @@ Remarks = Callable[[], tuple[str, ...]]
 
 
 def socket_address(text: str) -> str | None:
-    """Return the address in NOTIFY_SOCKET (path, or `@name`), or `None` if it is not a Unix socket."""
+    """Return the address in NOTIFY_SOCKET (path, or `@name`), or `None` for any other kind of address."""
     if len(text) < 2 or text[0] not in "/@":
         return None
     return "\0" + text[1:] if text[0] == "@" else text
@@ -58,7 +59,7 @@ def sentence(missing: tuple[str, ...], remarks: tuple[str, ...]) -> str:
 
 
 class ServiceManager:
-    """The manager that started this process; without an address all notifications are ignored.
+    """The manager of this process; without an address all notifications are ignored.
 
     `watchdog` is in seconds. Calls never block: if the manager's queue is full, the message is repeated
     later.
@@ -113,7 +114,7 @@ class ServiceManager:
 
     @contextlib.contextmanager
     def reloading(self) -> Iterator[None]:
-        """Report a reload and its end, if the program is ready."""
+        """Report the start and end of a reload, if the program is ready."""
         if not self._ready or self._stopping:
             yield
             return

@@ -13,7 +13,7 @@ class TaskEnded(Exception):
 
 
 async def guard(name: str, work: Coroutine[object, object, None]) -> None:
-    """Run `work` until it is cancelled; raise TaskEnded, with the cause, if it ends in another way."""
+    """Run `work` until cancelled; raise TaskEnded, with the cause, after any other end."""
     try:
         await work
     except asyncio.CancelledError:

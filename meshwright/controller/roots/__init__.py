@@ -1,4 +1,4 @@
-"""Change of the mesh's root: its steps, the evidence for each, and CAs declared by objects.
+"""Change of the mesh's root: the steps, the evidence for each, and CAs declared by objects.
 
-It never makes a CA or a certificate: `certs.roots` does.
+The package never makes a CA or a certificate: `certs.roots` does.
 """

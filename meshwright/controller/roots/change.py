@@ -27,11 +27,11 @@ class Rule(Protocol):
         """Return the reason why commands must not change the CA; empty if they may."""
 
     def held(self, rotation: Rotation) -> str:
-        """Return the reason why the next stage is not wanted yet; empty if it is."""
+        """Return the reason why the next stage is not wanted yet; empty if wanted."""
 
 
 class ManualApproval:
-    """Rule that leaves changes to commands."""
+    """Rule for changes by commands only."""
 
     def refusal(self) -> str:
         """Return an empty text."""
@@ -46,11 +46,11 @@ class ManualApproval:
 class RootChange:
     """Change of the root, one step at a time.
 
-    `said` returns the acknowledgements of proxies. After each step `stepped` informs everything that depends
-    on CA certificates. A step that raises CertificateError changes nothing. `held` is a reason against all
-    steps, for example a lost ledger: without it the participants are unknown, and a step would wait for none
-    of them. `rule` decides about the wanted CAs; if objects declare them, commands other than `give_up` are
-    refused.
+    `said` returns the acknowledgements of proxies. After each step `stepped` informs all parts that depend on
+    CA certificates. A step that raises CertificateError changes nothing. `held` is a reason against all
+    steps, for example a lost ledger: without a ledger the participants are unknown, and a step would wait for
+    none of them. `rule` decides about the wanted CAs; if objects declare them, commands other than `give_up`
+    are refused.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class RootChange:
     async def abort(self) -> ChangeStatus:
         """Abort the change on command.
 
-        Raise RequestError if there is none, or it is being aborted already.
+        Raise RequestError without a change, or if the change is being aborted already.
         """
         self._require_command()
         await self.take(aborted)
@@ -120,12 +120,12 @@ class RootChange:
             await self._step(act(self._under_way(), await self._moment()))
 
     async def give_up(self, proxies: Collection[str], older_than: timedelta | None = None) -> ChangeStatus:
-        """Stop waiting for these proxies, and for those not heard of for `older_than`.
+        """Stop waiting for these proxies, and for proxies silent for `older_than`.
 
-        The webhook may be among them, because API servers that cannot verify it let requests through. So may
-        Pods that have not joined yet: they wait until they know the new CA. Raises RequestError if one of the
-        names is not waited for, because the name may be mistyped. For example, a machine that was scrapped
-        would otherwise hold up the change for ever.
+        The webhook may be among them, because API servers without the new CA let requests through. So may
+        Pods before joining: they wait until they know the new CA. Raises RequestError for a proxy that the
+        change does not wait for, because the name may be mistyped. For example, a scrapped machine would
+        otherwise hold up the change for ever.
         """
         async with self._turn:
             rotation, now = self._under_way(), self._clock()

@@ -1,4 +1,4 @@
-"""CAs declared by MeshRootCertificates: the mesh's CA is changed until it matches them."""
+"""CAs declared by MeshRootCertificates: the mesh's CA is changed until both match."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -55,7 +55,7 @@ class DeclaredRule:
 
 
 class DeclaredRoots:
-    """Controller that changes the CA to the declared ones.
+    """Controller for changing the CA to the declared ones.
 
     `say` receives problems of objects, `state` the state of each object in OSM's words. `why_not` is the
     reason if the CA cannot be changed by this server. While an object is invalid nothing is changed, and the

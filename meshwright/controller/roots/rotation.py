@@ -1,4 +1,4 @@
-"""Change of the mesh's root, connected with the parts that it concerns."""
+"""Change of the mesh's root, connected with all concerned parts."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
@@ -44,7 +44,7 @@ def root_change(
 ) -> RootChange | None:
     """Return the change of the root, or `None` if the CA is not managed by this server.
 
-    `stepped` informs everything that depends on CA certificates; `elsewhere` is True if another issuer signs
+    `stepped` informs all parts that depend on CA certificates; `elsewhere` is True if another issuer signs
     service certificates.
     """
     authority = found.whose.changing
@@ -74,7 +74,7 @@ def declared_roots(
     reporter: "Reporter | None",
     clock: Callable[[], datetime],
 ) -> DeclaredRoots:
-    """Return the controller of declared CAs, with its reports."""
+    """Return the controller of declared CAs, with reports."""
 
     def state(states: Mapping[ObjectKey, str]) -> None:
         if reporter is not None:
@@ -102,7 +102,7 @@ async def roots_changed(
     pods: "PodRoots | None",
     clock: Callable[[], datetime],
 ) -> None:
-    """Inform everything that depends on CA certificates."""
+    """Inform all parts that depend on CA certificates."""
     await tls.look(clock())
     if webhook is not None:
         await webhook.look()

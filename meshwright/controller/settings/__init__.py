@@ -1,4 +1,4 @@
 """Settings of the server: values, rules, reference page, schema, and reload.
 
-It never starts anything: the modules convert text to values and values to text.
+The package never starts a part of the server: the modules convert text to values and values to text.
 """

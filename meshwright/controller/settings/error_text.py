@@ -13,7 +13,7 @@ ENVIRONMENT_PREFIX: Final = "MESHWRIGHT_"
 
 
 def sentence(error: ValidationError, flags: Mapping[str, object], fields: Mapping[str, FieldInfo]) -> str:
-    """Return the first error: the setting as spelled in its source, the value, and a valid value."""
+    """Return the first error: the setting as spelled in the source, the value, and a valid value."""
     first = error.errors(include_url=False)[0]
     name = str(first["loc"][0]) if first["loc"] else ""
     if first["type"] == "missing":
@@ -35,7 +35,7 @@ def sentence(error: ValidationError, flags: Mapping[str, object], fields: Mappin
 
 
 def spelled(name: str, flags: Mapping[str, object]) -> str:
-    """Return a setting's name as spelled in its source: a flag, a variable, or in the config file.
+    """Return a setting's name as spelled in the source: a flag, a variable, or in the config file.
 
     For example: `--log-level`, `MESHWRIGHT_LOG_LEVEL`, or `log_level in the config file`.
     """

@@ -125,7 +125,7 @@ def _what(field: FieldInfo) -> str:
 
 
 def _plain(kind: object) -> object:
-    """Return the type of a value if present, without its constraints."""
+    """Return the type of a value if present, without constraints."""
     of = [each for each in typing.get_args(kind) if each is not type(None)]
     if typing.get_origin(kind) is tuple:
         return tuple

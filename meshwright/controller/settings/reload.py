@@ -12,7 +12,7 @@ from meshwright.controller.errors import SettingsError
 from meshwright.controller.settings.settings import Settings
 
 Apply = Callable[[Settings, Sequence[str]], None]
-"""Function that applies settings; the names are those of changed settings."""
+"""Function for applying settings, with the names of the changed ones."""
 
 IN_PLACE: Final = frozenset(
     {
@@ -49,7 +49,7 @@ def other(before: Settings, after: Settings) -> tuple[tuple[str, ...], tuple[str
 
 
 class SettingsReloader:
-    """The settings in force: those at the start, with later changes that took effect."""
+    """The settings in force: the settings at the start, with later changes."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -69,7 +69,7 @@ class SettingsReloader:
     async def run(self, reload: Reload, apply: Apply) -> None:
         """Read the settings whenever asked, until cancelled.
 
-        Invalid settings are logged and change nothing.
+        Invalid settings are logged and ignored.
         """
         while True:
             await reload.asked.wait()

@@ -14,7 +14,7 @@ _OF_ISSUERS: Final = (
     (IssuerKind.VAULT, "vault_"),
     (IssuerKind.CERT_MANAGER, "cert_manager_"),
 )
-"""Prefixes of the settings of each issuer, which have no effect with another issuer."""
+"""Prefixes of the settings of each issuer, for example `vault_`; without effect with another issuer."""
 
 
 def check(settings: Fields) -> None:

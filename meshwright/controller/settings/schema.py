@@ -1,8 +1,8 @@
 """JSON schema of the settings in YAML, for the chart's values.schema.json.
 
-The server reads a YAML value like its text: a number may be `"5"`, a switch `yes`, a list `a,b`. The schema
-accepts all forms that the server accepts, and rejects others. Details such as complete addresses are left to
-the server.
+The server reads a YAML value like the text of the value: a number may be `"5"`, a switch `yes`, a list `a,b`.
+The schema accepts the same forms as the server, and rejects others. Details such as complete addresses are
+left to the server.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _OF_TYPES: Final[Mapping[str, Schema]] = {
 
 
 def settings_schema() -> dict[str, Schema]:
-    """Return the schema of each setting by name, with its description."""
+    """Return the schema of each setting by name, with the description."""
     whole = Settings.model_json_schema()
     definitions = whole["$defs"]
     meanings = {row.name: row.meaning for row in rows()}
@@ -37,7 +37,7 @@ def settings_schema() -> dict[str, Schema]:
 
 
 def _form(found: Schema, definitions: Mapping[str, Schema]) -> Schema:
-    """Return the schema of a value with all its forms in YAML."""
+    """Return the schema of a value with all forms in YAML."""
     if "anyOf" in found:
         return {"anyOf": [_form(each, definitions) for each in found["anyOf"]]}
     if "$ref" in found:

@@ -73,7 +73,7 @@ def sources_named(mesh: Path | None, context: str | None, providers: Iterable[st
 def load(flags: Mapping[str, object], *, nothing_to_read: bool = False) -> Settings:
     """Return the settings from `flags` (`None`: not given) and the environment; raise SettingsError.
 
-    The error names the first invalid setting as spelled in its source, its value, and a valid value. Missing
+    The error names the first invalid setting as spelled in the source, the value, and a valid value. Missing
     sources are an error, as are cluster settings without a cluster, unless `nothing_to_read` is True.
     """
     given = {name: value for name, value in flags.items() if value is not None}

@@ -23,7 +23,7 @@ _MAPPED: Final = 96
 
 
 _UPGRADE: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}(/[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64})?")
-"""A protocol of the header Upgrade, with or without its version (RFC 9110, section 7.8)."""
+"""A protocol of the header Upgrade, with or without a version, for example `TLS/1.2` (RFC 9110, 7.8)."""
 
 
 def _address(value: object) -> HostPort:
