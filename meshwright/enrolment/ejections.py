@@ -1,4 +1,4 @@
-"""Endpoints that proxies have ejected (outlier detection), as reported by the machines of these proxies."""
+"""Endpoints ejected by proxies (outlier detection), as reported by the machines of these proxies."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName
 
 HOLDS: Final = timedelta(minutes=1)
-"""Time for which a report is valid unless it is repeated."""
+"""Time for which a report is valid unless repeated."""
 
 MOST: Final = 1000
-"""Maximum number of endpoints kept per proxy; beyond it the first ones by address are kept."""
+"""Maximum number of endpoints kept per proxy; beyond the maximum the first ones by address are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Ejections:
             self._said[by] = _EjectionReport(kept, now + HOLDS)
 
     def by_address(self, now: datetime) -> Mapping[str, tuple[ProxyName, ...]]:
-        """Return the proxies that have ejected endpoints by IP address, sorted by name."""
+        """Return the proxies with ejected endpoints, by the endpoint's IP address, sorted by name."""
         found: dict[str, list[ProxyName]] = {}
         for name, said in sorted(self._said.items(), key=lambda each: each[0]):
             if now < said.until:

@@ -1,8 +1,8 @@
 """Admission of join requests: attackers must not use up the allowance of other machines behind one address.
 
-Only failed requests are charged to their address. If an address has used up its allowance, a request from it
-is still judged if its proof shows a name together with a value that an attacker cannot guess, for example a
-join token with its secret. Such a request is charged to this name and not to the address.
+Only failed requests are charged to their address. If an address has used up the allowance, a further request
+is still judged if the proof shows a name together with an unguessable value, for example a join token with
+the secret. Such a request is charged to this name and not to the address.
 """
 
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -34,12 +34,12 @@ class Entry:
         self._recognised.require(f"{proof.kind} {name}", now, f"{proof.kind} {name}")
 
     def failed(self, address: str, now: float) -> None:
-        """Charge a failed request to its address."""
+        """Charge a failed request to the address."""
         self._failures.take(origin_of(address), now)
 
 
 def origin_of(address: str) -> str:
-    """Return the key for counting an address: itself, or for IPv6 its /64 network.
+    """Return the key for counting an address: the IPv4 address, or the /64 network of an IPv6 address.
 
     For example, `2001:db8::1` becomes `2001:db8::/64`, and `::ffff:10.0.0.1` becomes `10.0.0.1`.
     """

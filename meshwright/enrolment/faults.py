@@ -36,7 +36,7 @@ class Faults:
                 pass  # a repetition, which `first` has counted
 
     def ended(self, address: str, cause: str) -> None:
-        """Log that a connection was closed because it exceeded a limit."""
+        """Log a connection closed for exceeding a limit."""
         if self._causes.first(cause):
             _log.warning("connections ended", cause=cause, count=1, last=address)
 

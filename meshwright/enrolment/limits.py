@@ -26,7 +26,7 @@ class EnrolmentLimits:
     """Limits of both ports, in seconds, bytes and numbers.
 
     `by_address` counts failed join requests. `under_way` is the maximum number of calls in progress, over all
-    clients. `call_seconds` is the maximum time until a call has sent its request. `said` limits log lines
+    clients. `call_seconds` is the maximum time until a call's request is complete. `said` limits log lines
     about refusals.
     """
 
@@ -61,9 +61,9 @@ class Allowances:
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
 
     def take(self, who: str, now: float) -> bool:
-        """Count a request; return False if it exceeds the limit. `now` is in seconds that never go back.
+        """Count a request; return False above the limit. `now` is in seconds that never go back.
 
-        Excess requests are not counted: a client that keeps asking is admitted at its rate, and not locked
+        Excess requests are not counted: a persistent client is admitted at the allowed rate, and not locked
         out.
         """
         bucket = self._buckets.get(who)
@@ -85,6 +85,6 @@ class Allowances:
         return bucket.level + 1 <= bucket.size
 
     def require(self, who: str, now: float, what: str) -> None:
-        """Count a request; raise LimitExhausted if it exceeds the limit."""
+        """Count a request; raise LimitExhausted above the limit."""
         if not self.take(who, now):
             raise LimitExhausted(what)

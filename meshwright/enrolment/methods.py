@@ -38,7 +38,7 @@ def joining(
 ) -> EnrolmentPort:
     """Return the joining port, for clients without a certificate.
 
-    The port shows its CA certificates in the TLS handshake, so the client can verify the pin of its token.
+    The port shows its CA certificates in the TLS handshake, so the client can verify the pin of a token.
     """
 
     async def join(request: bytes, peer: Peer) -> bytes:
@@ -102,7 +102,7 @@ def _read(kind: type[Message], request: bytes) -> Message:
 
 
 def _endpoint(said: wire.Endpoint) -> HostPort:
-    """Return an endpoint in its canonical form; raise UnreadableRequest."""
+    """Return an endpoint in canonical form, for example `[fd00::1]:8080`; raise UnreadableRequest."""
     try:
         host = str(ip_address(said.address))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Prevention of re-enrolment: a revoked machine cannot join again with the proof that it used before."""
+"""Prevention of re-enrolment: a revoked machine cannot join again with the same proof."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -13,10 +13,10 @@ def revocation(
 
     `entries` are the ledger entries of the name. A revoked entry forbids the name in three cases:
 
-    - its serial is `shown`, the certificate used as proof, which was revoked a moment ago;
-    - it was issued for the same proof (`joined_by`);
-    - it was revoked later than `since`, when the proof became valid, because the holder may have this proof
-      too.
+    - the serial is `shown`, the certificate used as proof, which was revoked a moment ago;
+    - the certificate was issued for the same proof (`joined_by`);
+    - the revocation is later than `since`, when the proof became valid, because the holder may have this
+      proof too.
 
     A revocation in the same second as `since` does not count, so a token made for a machine's return works.
     """

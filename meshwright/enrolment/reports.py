@@ -28,11 +28,11 @@ _PROTOCOLS: Final = {wire.HTTP: Protocol.HTTP, wire.TCP: Protocol.TCP}
 
 
 class BadReport(ValueError):
-    """Error for an invalid report; names the field, its value, and a valid value."""
+    """Error for an invalid report; names the field, the value, and a valid value."""
 
 
 def report(said: wire.ReportRequest) -> Report:
-    """Return a report; raise BadReport for any invalid field, and count nothing of such a report."""
+    """Return a report; raise BadReport for any invalid field, without counting such a report in part."""
     if not 0 < len(said.run) <= MOST_NAME:
         raise BadReport(f"run is {said.run[:MOST_NAME]!r}: must have 1 to {MOST_NAME} characters")
     if not said.number:

@@ -1,7 +1,7 @@
 """gRPC edge of enrolment: the joining port with TLS, and the renewal port with mTLS.
 
-Connections have the same limits as in discovery (`xds.connections`). Clients only get the information that
-they need, because anyone can reach the joining port.
+Connections have the same limits as in discovery (`xds.connections`). Clients get only the necessary
+information, because anyone can reach the joining port.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from xds.server.streams.wakeups import once_for_all
 from xds.server.tls import TlsIdentity
 
 Answer = Callable[[bytes, Peer], Awaitable[bytes]]
-"""Handler from the bytes of a request to the bytes of its response; raises the errors listed in `_status`."""
+"""Handler from the bytes of a request to the bytes of the response; raises the errors listed in `_status`."""
 
 _RESULTS: Final = {
     grpc.StatusCode.OK: "ok",
@@ -49,7 +49,7 @@ class NoRequest(Exception):
 
 
 REFUSALS: Final = (ProofRefused, RequestError, UnreadableRequest, BadReport, NoRequest, LimitExhausted)
-"""Errors caused by the client; the service that refuses has logged them."""
+"""Errors caused by the client, and already logged by the refusing service."""
 
 
 class EnrolmentPort:
@@ -139,7 +139,7 @@ class EnrolmentPort:
         return request
 
     async def _answered(self, answer: Answer, request: bytes, peer: Peer) -> bytes:
-        """Complete a request even if its client disconnects, so used parts of a proof are given back."""
+        """Complete a request even if the client disconnects, so used parts of a proof are given back."""
         if len(self._under_way) >= self._limits.under_way:
             raise LimitExhausted("all calls under way")
         work = asyncio.ensure_future(answer(request, peer))

@@ -1,4 +1,4 @@
-"""Joining, renewal and trust, one request at a time: only the name that a proof entitles to is certified."""
+"""Joining, renewal and trust, one request at a time: only the name in a proof is certified."""
 
 import asyncio
 import uuid
@@ -61,7 +61,7 @@ class Signer(Protocol):
         """
 
     def trust_bundle(self) -> bytes:
-        """Return the CA certificates that verify the control plane, as PEM."""
+        """Return the CA certificates for verifying the control plane, as PEM."""
 
     @property
     def changes_roots(self) -> bool:
@@ -139,10 +139,10 @@ class Enrolment:
         self._keys: set[str] = set()
 
     async def join(self, csr_der: bytes, kind: str, data: bytes, address: str) -> EnrolmentGrant:
-        """Certify a key for the name that the proof entitles to.
+        """Certify a key for the name in the proof.
 
         Raises RequestError for an invalid request, ProofRefused, ProofUndecided, LimitExhausted, and
-        CertificateError if no certificate can be signed. After an error nothing of the proof is used up.
+        CertificateError if signing fails. An error never uses up a part of the proof.
         """
         try:
             proof = self._proofs.get(kind)
@@ -176,7 +176,7 @@ class Enrolment:
         return granted
 
     async def trust(self, bundle_digest: str, certificate: bytes | None, address: str) -> EnrolmentReply:
-        """Record the CA bundle that a machine trusts, and return the current one.
+        """Record the CA bundle trusted by a machine, and return the current one.
 
         Raises ProofRefused and LimitExhausted.
         """
@@ -199,7 +199,7 @@ class Enrolment:
     async def eject(
         self, endpoints: Iterable[HostPort], certificate: bytes | None, address: str
     ) -> timedelta:
-        """Record the endpoints that a machine's proxy has ejected; return the validity of the report.
+        """Record the endpoints ejected by a machine's proxy; return the validity of the report.
 
         Raises ProofRefused and LimitExhausted.
         """
@@ -211,7 +211,7 @@ class Enrolment:
         return HOLDS
 
     async def report(self, said: Report, certificate: bytes | None, address: str) -> int:
-        """Record the calls that a machine's proxy has counted; return the seconds until the next report.
+        """Record the calls counted by a machine's proxy; return the seconds until the next report.
 
         Raises ProofRefused and LimitExhausted.
         """

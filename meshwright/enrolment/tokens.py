@@ -1,7 +1,7 @@
 """Join tokens: format, record, and decisions. Values only.
 
 The text of a token is `<id>.<secret>[.<pin>...]`. The id is public, the secret is shown once. A pin is the
-SHA-256 (hexadecimal) of a CA's public key, with which a machine recognises the server before it sends the
+SHA-256 (hexadecimal) of a CA's public key, with which a machine recognises the server before sending the
 secret. For example: `0123456789ab.<43 characters>.<64 digits>`.
 """
 
@@ -57,7 +57,7 @@ class JoinToken:
 
 
 def read_token(text: str) -> JoinToken:
-    """Parse a token; raise ValueError without any part of the token in its message."""
+    """Parse a token; raise ValueError without any part of the token in the message."""
     parts = text.strip().split(".") if len(text) <= MOST_CHARACTERS else []
     if len(parts) < 2 or not _ID.fullmatch(parts[0]) or not _SECRET.fullmatch(parts[1]):
         raise ValueError("the text is not a join token: must be <id>.<secret>[.<pin>...] on one line")
@@ -72,8 +72,8 @@ def read_token(text: str) -> JoinToken:
 class TokenRecord:
     """The stored part of a token. Times are whole seconds in UTC.
 
-    A use belongs to the certified key, so a repeated request with this key needs no further use. Without a
-    `uuid` each use is for a new proxy, whose UUID is derived from its key. `days` is the validity of
+    A use belongs to the certified key, so a repeated request with this key does not take a further use.
+    Without a `uuid` each use is for a new proxy, with a UUID derived from the key. `days` is the validity of
     certificates, `None` for the default.
     """
 
@@ -108,7 +108,7 @@ class TokenRequest:
 
 
 def recorded(wanted: TokenRequest, identifier: str, made_by: str, now: datetime) -> TokenRecord:
-    """Return the record of a new token; raise RequestError with the field and its valid values."""
+    """Return the record of a new token; raise RequestError with the field and the valid values."""
     for name in ("service", "namespace", "uuid"):
         value = getattr(wanted, name)
         if value is not None and not is_dns_label(value):
@@ -146,7 +146,7 @@ def token_of(joined_by: str) -> str | None:
 
 
 def unusable(token: TokenRecord, now: datetime) -> TokenRefusal | None:
-    """Return the reason why a token can no longer be used by anyone, apart from its number of uses."""
+    """Return the reason why a token is unusable for anyone, apart from the number of uses."""
     if token.revoked_at is not None:
         return TokenRefusal.REVOKED
     return TokenRefusal.EXPIRED if now >= token.expires_at else None
@@ -161,7 +161,7 @@ def has_secret(shown: JoinToken, kept_digest: str) -> bool:
 
 
 def refusal(token: TokenRecord, now: datetime, *, known_key: bool) -> TokenRefusal | None:
-    """Return the reason to refuse a token shown with its secret, or `None`.
+    """Return the reason to refuse a token shown with the secret, or `None`.
 
     `known_key` is True if the key already has a use of the token.
     """

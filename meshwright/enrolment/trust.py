@@ -1,4 +1,4 @@
-"""CA bundles that machines have confirmed: the evidence for each step of a change of the root."""
+"""CA bundles confirmed by machines: the evidence for each step of a change of the root."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -20,14 +20,14 @@ class Confirmation:
 
     @property
     def possible(self) -> frozenset[str]:
-        """Return the digests of all bundles that the machine may have now."""
+        """Return the digests of all bundles possibly present on the machine."""
         return self.given | {self.bundle_digest}
 
 
 class Confirmations:
     """The last confirmation of each proxy since the start of this server.
 
-    Old confirmations can be forgotten between two changes of the root, because they contain no new CA.
+    Old confirmations can be forgotten between two changes of the root, because they lack the new CA.
     """
 
     def __init__(self) -> None:
@@ -39,13 +39,13 @@ class Confirmations:
         self._last[name] = confirmation
 
     def give(self, name: ProxyName, bundle_digest: str) -> None:
-        """Record that a bundle was sent to a machine, which has not confirmed it yet."""
+        """Record a bundle as sent to a machine, and not yet confirmed."""
         # A machine without a confirmation is not counted by `are_all` in any case.
         if (last := self._last.get(name)) is not None:
             self._last[name] = replace(last, given=last.given | {bundle_digest})
 
     def tidy(self, now: datetime, kept: timedelta) -> None:
-        """Drop confirmations older than `kept`; does nothing until `kept` after the last call with effect."""
+        """Drop confirmations older than `kept`; without effect until `kept` after the last effective call."""
         if self._tidied is None or now - self._tidied >= kept:
             self._tidied = now
             self._last = {name: each for name, each in self._last.items() if now - each.at < kept}

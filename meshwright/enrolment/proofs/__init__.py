@@ -1,4 +1,4 @@
 """Proofs that entitle a machine to a certificate: the contract, and the kinds of proof.
 
-It never issues a certificate.
+The package never issues a certificate.
 """

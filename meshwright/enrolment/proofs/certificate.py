@@ -1,4 +1,4 @@
-"""Proof by the present certificate: its holder gets another certificate for the same name."""
+"""Proof by the present certificate: the holder gets another certificate for the same name."""
 
 from collections.abc import Callable
 from datetime import datetime

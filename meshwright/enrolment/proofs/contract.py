@@ -17,7 +17,7 @@ from meshwright.mesh.names import Namespace, ServiceName
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The evidence in a request: `data` in the format of its kind, and the digest of the key to be certified.
+    """The evidence in a request: `data` in the format of the kind, and the digest of the key to be certified.
 
     `certificate` is the client certificate of the TLS connection (PEM), if one was requested.
     """
@@ -34,14 +34,14 @@ def _do_nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Entitlement:
-    """Result of a proof: a proxy's name, or a service for a new proxy, whose UUID is derived from its key.
+    """Result of a proof: a proxy's name, or a service for a new proxy, with a UUID derived from the key.
 
-    - `proof` identifies the proof in log and ledger. This id is public, unique, and the same each time; it is
-      empty if the kind has none.
+    - `proof` identifies the proof in log and ledger. This id is public, unique, and the same each time, or
+      empty if the kind lacks ids.
     - `validity` is `None` for the default validity.
     - `since` is the time from which the proof was valid. A name revoked later is not given again.
     - `joined_by` and `serial` belong to a certificate as proof. A revoked certificate entitles to nothing.
-    - `give_back` is called in a thread if no certificate is issued, for example to restore the use of a
+    - `give_back` is called in a thread if the certificate is not issued, for example to restore the use of a
       token.
 
     A revoked name is never given again for the same `proof`.
@@ -104,13 +104,13 @@ class Proof(Protocol):
 
 @runtime_checkable
 class RecognisableProof(Proof, Protocol):
-    """A proof with a cheap check that the sender is not guessing, which uses nothing up."""
+    """A proof with a cheap check that the sender is not guessing; the check never uses up the proof."""
 
     async def recognise(self, evidence: Evidence) -> str:
-        """Return the name in the proof if the proof also shows a value that cannot be guessed.
+        """Return the name in the proof if the proof also shows an unguessable value.
 
         Else an empty text.
 
-        The name is not secret, and entitles to nothing; `prove` is called afterwards. Raises
+        The name is not secret and does not entitle to a certificate; `prove` is called afterwards. Raises
         CertificateError.
         """

@@ -20,8 +20,8 @@ KIND: Final = PROOF_KIND
 class JoinTokenProof:
     """Judge of join tokens from a store; `monotonic` is the clock of the rate limit per token.
 
-    The id of a token is not secret. A client that shows only the id is limited by its address, so it cannot
-    use up the limit of the token.
+    The id of a token is not secret. A client with only the id is limited by address, and cannot use up the
+    limit of the token.
     """
 
     kind = KIND
@@ -32,7 +32,7 @@ class JoinTokenProof:
         self._monotonic = monotonic
 
     async def recognise(self, evidence: Evidence) -> str:
-        """Return the id of a token that is shown with its secret."""
+        """Return the id of a token if the request shows the secret."""
         try:
             token = _read(evidence.data)
             await asyncio.to_thread(self._store.recognise, token)
@@ -41,7 +41,7 @@ class JoinTokenProof:
         return token.id
 
     async def prove(self, evidence: Evidence, now: datetime) -> Entitlement:
-        """Return the entitlement of a token, and assign one of its uses to the key."""
+        """Return the entitlement of a token, and assign a use of the token to the key."""
         token = _read(evidence.data)
         try:
             await asyncio.to_thread(self._store.recognise, token)

@@ -61,7 +61,7 @@ class TokenIdentity:
 
 @dataclass(frozen=True, slots=True)
 class PodIdentity:
-    """A Pod as the mesh knows it: ServiceAccount, UID, node, and its proxy, if any."""
+    """A Pod as the mesh knows it: ServiceAccount, UID, node, and the proxy, if any."""
 
     identity: ServiceIdentity
     uid: str
@@ -99,10 +99,10 @@ class KubernetesProof:
 
 
 def holder(shown: TokenIdentity, seen: PodIdentity | None) -> ProxyName:
-    """Return the proxy of the Pod that both the API server and the mesh know.
+    """Return the proxy of a Pod known to both the API server and the mesh.
 
-    Raises ProofPending if the mesh may be behind: it does not know the Pod, knows an older Pod of this name,
-    or knows no proxy for the Pod. Raises ProofRefused if both describe the same Pod differently.
+    Raises ProofPending if the mesh may be behind: the Pod is unknown, an older Pod of this name is known, or
+    the Pod's proxy is unknown. Raises ProofRefused if both describe the same Pod differently.
     """
     if seen is None or not seen.uid:
         raise ProofPending(f"{shown} of ServiceAccount {shown.identity} is not known to the mesh yet")
@@ -122,7 +122,7 @@ def holder(shown: TokenIdentity, seen: PodIdentity | None) -> ProxyName:
 
 
 def claimed(token: bytes) -> tuple[WorkloadKey | None, str]:
-    """Return the Pod and its UID from the unverified claims of a token; `None` and empty for any other text.
+    """Return the Pod and the UID from the unverified claims of a token; `None` and empty for any other text.
 
     https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#bound-service-account-tokens
     """

@@ -1,4 +1,4 @@
 """The store of join tokens: the contract, and SQLite.
 
-It never stores the secret of a token, only its hash.
+The package never stores the secret of a token, only a hash.
 """

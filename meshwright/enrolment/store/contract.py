@@ -25,21 +25,21 @@ class TokenRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TokenRedemption:
-    """Result of a redemption; `first` is True if the key had no use of the token before."""
+    """Result of a redemption; `first` is True for the key's first use of the token."""
 
     token: TokenRecord
     first: bool
 
 
 class TokenStore(Protocol):
-    """Join tokens, and the keys that have used them. Safe to use from several threads.
+    """Join tokens, and the keys with uses of them. Safe to use from several threads.
 
     Every method raises `certs.errors.StateError` if the store cannot be read or written. A call is atomic,
-    and its result is on disk when it returns.
+    and the result is on disk at the return.
     """
 
     def add(self, token: JoinToken, record: TokenRecord) -> None:
-        """Store a token; of its secret only the digest is kept."""
+        """Store a token; of the secret only the digest is kept."""
 
     def tokens(self) -> tuple[TokenRecord, ...]:
         """Return all tokens, oldest first."""
@@ -57,4 +57,4 @@ class TokenStore(Protocol):
         """
 
     def give_back(self, token: str, key: str) -> None:
-        """Take the use of a token from a key, because no certificate was issued."""
+        """Take the use of a token from a key, because the certificate was not issued."""

@@ -20,7 +20,7 @@ from meshwright.mesh.names import Namespace, ProxyUuid, ServiceName
 
 TOKENS_FILE: Final = "tokens.sqlite"
 REMEMBERED: Final = timedelta(days=90)
-"""Time after its end for which a token is still listed."""
+"""Time after the end for which a token is still listed."""
 
 # Times are whole seconds since 1970, UTC; digests hexadecimal.
 _SCHEMA: Final = Schema(
@@ -52,7 +52,7 @@ class SqliteTokens:
     """The open store; see `enrolment.store.contract.TokenStore`.
 
     If the file was deleted or replaced, the next call opens the new file. Otherwise this process would accept
-    tokens that were revoked in the new file, or are missing there.
+    tokens revoked in the new file, or missing there.
     """
 
     def __init__(self, path: Path) -> None:
@@ -98,7 +98,7 @@ class SqliteTokens:
         return tuple(_record(row) for row in rows)
 
     def revoke(self, token: str, now: datetime) -> TokenRecord:
-        """Revoke a token; a second call changes nothing. Raises RequestError."""
+        """Revoke a token; a second call has no effect. Raises RequestError."""
         with self._asking() as connection:
             try:
                 row = _revoked(connection, token, now)
@@ -116,7 +116,7 @@ class SqliteTokens:
     def recognise(self, token: JoinToken) -> None:
         """Raise TokenRefused if the token does not exist, or has another secret.
 
-        Takes no write lock, so other requests do not wait.
+        Works without a write lock, so other requests do not wait.
         """
         with self._asking() as connection:
             _recognised(connection, token)
@@ -151,7 +151,7 @@ class SqliteTokens:
     def _current(self) -> sqlite3.Connection:
         """Return the connection to the present file.
 
-        A failed attempt to open it is repeated with the next call.
+        A failed attempt to open the file is repeated with the next call.
         """
         if not self._stands or files.identity(self._path) != self._found:
             _log.error(
