@@ -1,7 +1,7 @@
 """Declarations of tables, indexes and firewalls, made once for each source.
 
 They are made in the order of their declaration, which is the order of imports: a part can only read parts
-that were declared by modules that its own module imports, so none reads a later one.
+from modules imported by its own module, so a part never reads a later one.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -31,7 +31,7 @@ P = ParamSpec("P")
 
 
 class DeclaredPart(Generic[S, T]):
-    """A declared part; calling it with a source returns the source's own.
+    """A declared part; a call with a source returns the source's own part.
 
     For example, `workloads = declarations.table("workloads")` declares a table, and `workloads(view)` returns
     the table of one view.
@@ -48,7 +48,7 @@ class DeclaredPart(Generic[S, T]):
         return f"<declared {self.name}>"
 
     def __call__(self, source: S) -> T:
-        """Return the part that belongs to a source."""
+        """Return the part of a source."""
         found = source.made.get(self)
         if found is None:  # declared by a module that was imported after the source was made
             with source.graph.lock:
@@ -65,7 +65,7 @@ class Declarations(Generic[S]):
         self._declared: list[DeclaredPart[S, Any]] = []
 
     def declare(self, name: str, make: Callable[[S], T]) -> DeclaredPart[S, T]:
-        """Declare a part that every source will have."""
+        """Declare a part for every source."""
         declared = DeclaredPart(self, name, make)
         self._declared.append(declared)
         return declared
@@ -73,7 +73,7 @@ class Declarations(Generic[S]):
     def make(self, source: S) -> None:
         """Make the missing parts of a source, in order.
 
-        The next change of its graph brings them up to date.
+        The next change of the source's graph brings them up to date.
         """
         for each in self._declared:
             if each not in source.made:

@@ -15,7 +15,7 @@ class ComputationSource(Protocol):
 
     @property
     def graph(self) -> Graph:
-        """Return the graph that caches the values."""
+        """Return the graph with the cached values."""
         ...
 
 
@@ -51,7 +51,7 @@ class DerivedFunction(Generic[S, P, V]):
         return found is not None and not found.stale
 
     def node(self, source: S, /, *args: P.args, **kwargs: P.kwargs) -> Derivation:
-        """Return the node that caches the value for these arguments."""
+        """Return the node of the cached value for these arguments."""
         return self.family(source).node(self._key(*args, **kwargs))
 
     def _key(self, *args: P.args, **kwargs: P.kwargs) -> Hashable:
@@ -70,11 +70,11 @@ class DerivedFunction(Generic[S, P, V]):
 
 
 def derived(function: Callable[Concatenate[S, P], V]) -> DerivedFunction[S, P, V]:
-    """Make a function derived: its results are cached by its arguments, which must be hashable.
+    """Make a function derived: results are cached by the arguments, which must be hashable.
 
     The first argument is the source of its reads: tables and indexes of one graph, and other derived values.
-    The function must be pure, and its result must never be changed afterwards. An error is cached like a
-    value, and raised again. Everything else that the function reads must be constant. Equal results must be
+    The function must be pure, and the result must never be changed afterwards. An error is cached like a
+    value, and raised again. All other data in the function must be constant. Equal results must be
     interchangeable, because the earlier one is kept. For example:
 
         @derived
@@ -112,7 +112,7 @@ class ObservedValues(Generic[K, V]):
             self._graph.let_go(node)
 
     def value(self, key: K) -> V:
-        """Return the value of an added key, or raise its error. Raises KeyError for any other key."""
+        """Return the value of an added key, or raise the cached error. Raises KeyError for any other key."""
         if (node := self._find(key)) is None:
             raise KeyError(key)
         return cast("V", self._graph.answer(node))
@@ -120,7 +120,7 @@ class ObservedValues(Generic[K, V]):
     def take_changed(self) -> tuple[K, ...]:
         """Return the keys whose values may have changed since the last call.
 
-        A changed key is reported again only after its value has been read.
+        A changed key is reported again only after a read of the value.
         """
         changed = tuple(cast("K", node.key) for node in self._changed)
         self._changed.clear()

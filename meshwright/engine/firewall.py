@@ -17,9 +17,9 @@ class Firewall(Generic[V]):
     """One derived value that reads much, is read by many, and seldom changes.
 
     A reader is marked only if the firewall's value has really changed. A reader of any other derived value is
-    marked as soon as an input behind the value changes. The price: the value is computed with every change
-    that concerns it, even if no function reads it. For example, the MeshConfig in force is a firewall,
-    read by nearly every function.
+    marked as soon as an input behind the value changes. The price: the value is computed with every change of
+    its inputs, even without a reader. For example, the MeshConfig in force is a firewall, read by nearly
+    every function.
     """
 
     def __init__(self, graph: Graph, function: DerivedFunction[S, [], V], source: S) -> None:
@@ -39,7 +39,7 @@ class Firewall(Generic[V]):
         return self._settled()
 
     def settle(self) -> None:
-        """Update the value, and mark the readers if it has changed."""
+        """Update the value, and mark the readers after a change."""
         if not self._pending and not self._node.stale:
             return
         self._pending.clear()
@@ -60,7 +60,7 @@ class Firewall(Generic[V]):
 
 
 class MappingFirewall(Firewall[Mapping[K, V]], Generic[K, V]):
-    """A derived mapping read by key: a reader is marked when the value of its key has changed."""
+    """A derived mapping read by key: a reader is marked when the value of the read key has changed."""
 
     def __init__(self, graph: Graph, function: DerivedFunction[S, [], Mapping[K, V]], source: S) -> None:
         super().__init__(graph, function, source)
@@ -93,8 +93,7 @@ class MappingFirewall(Firewall[Mapping[K, V]], Generic[K, V]):
 class Firewalls(Generic[P, V]):
     """Values of one derived function, each with a firewall as long as it is read.
 
-    For small values with many readers and often changing inputs. Every change updates the values that it
-    concerns.
+    For small values with many readers and often changing inputs. Every change updates the concerned values.
     """
 
     def __init__(self, graph: Graph, function: DerivedFunction[S, P, V], source: S) -> None:
@@ -123,7 +122,7 @@ class Firewalls(Generic[P, V]):
             return cast("V", node.outcome)
 
     def settle(self) -> None:
-        """Update the values that a change concerns, and mark the readers of changed ones."""
+        """Update the values concerned by a change, and mark the readers of changed ones."""
         while self._pending:
             node = next(iter(self._pending))
             self._settle(node, self._walls.nodes[node.key])

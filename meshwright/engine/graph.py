@@ -27,7 +27,7 @@ class Stage(Protocol):
     """A part of the graph updated with every change."""
 
     def settle(self) -> None:
-        """Update the stage, and mark the readers of its changes."""
+        """Update the stage, and mark the readers of changed values."""
 
 
 class Graph:
@@ -71,10 +71,10 @@ class Graph:
             stage.settle()
 
     def collect(self, most: int | None = None) -> bool:
-        """Drop values that nothing reads or keeps, and their reads; return True if any are left.
+        """Drop values without readers that are not kept, and their reads; return True if any are left.
 
         Drops at most `most` values, so that a large clean-up can be split into parts. Raises BusyError from
-        within a computation, because its reads are not complete.
+        within a computation, because the reads are not complete then.
         """
         with self.lock:
             if self._path:
@@ -89,7 +89,7 @@ class Graph:
 
     @property
     def computing(self) -> bool:
-        """True if the calling thread is computing a value, so that its reads are recorded."""
+        """True if the calling thread is computing a value, so that reads are recorded."""
         return self.reads() is not None
 
     def reads(self) -> dict[Node, None] | None:
@@ -110,7 +110,7 @@ class Graph:
         return sum(len(each.nodes) for families in self._families.values() for each in families.values())
 
     def add_stage(self, stage: Stage) -> int:
-        """Append a stage; return its number, which is the level of its nodes."""
+        """Append a stage; return the number, which is the level of the stage's nodes."""
         self._stages.append(stage)
         return len(self._stages)
 
@@ -120,7 +120,7 @@ class Graph:
             reads[node] = None  # a dictionary for its order: see _reads_changed
 
     def changed(self, source: Source) -> None:
-        """Record the change of a source, and mark everything that depends on it."""
+        """Record the change of a source, and mark all dependent values."""
         source.changed_at = self.revision
         if source.readers:
             self._mark(source)
@@ -140,11 +140,11 @@ class Graph:
             self._unread[node] = None
 
     def unread(self, node: Node) -> None:
-        """Drop a node with the next change, unless it is read until then."""
+        """Drop a node with the next change, unless read until then."""
         self._unread[node] = None
 
     def discard(self, node: Derivation) -> None:
-        """Drop a derivation for good, with the reads that only it needs."""
+        """Drop a derivation for good, with the reads needed by this derivation only."""
         self.let_go(node)
         for read in node.reads:
             self._unlink(read, node)
@@ -269,7 +269,7 @@ class Graph:
             self._unread[read] = None
 
     def _forget(self, node: Node) -> None:
-        """Drop a node, unless it is read or kept."""
+        """Drop a node, unless read or kept."""
         nodes = node.family.nodes
         if node.readers or node.dirty_set is not None or nodes.get(node.key) is not node:
             return  # read again meanwhile, or replaced by a new node, which must stay
@@ -296,8 +296,8 @@ class Graph:
 def sources(node: Node) -> Iterator[Source]:
     """Yield each source behind a node once, in the order of reading.
 
-    Values that were never computed have none. For example, the sources behind a proxy's policy are the
-    objects that its page lists.
+    A value before the first computation has none. For example, the sources behind a proxy's policy are the
+    objects on the proxy's page.
     """
     seen: set[Node] = set()
     waiting = [node]

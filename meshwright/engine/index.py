@@ -147,7 +147,7 @@ def _searchable(entries: Collection[E]) -> Collection[E]:
 
 
 class Index(Entries[E, K], Generic[E, K, V]):
-    """Index over the inputs themselves; `entries_of` is a pure function of key and value that reads nothing.
+    """Index over the inputs themselves; `entries_of` is a pure function of key and value, without reads.
 
     The function must not raise, because it runs in the middle of a change.
     """
@@ -195,7 +195,7 @@ class DerivedIndex(Entries[E, K], Generic[E, K, V]):
         return self._failures
 
     def follow(self, key: K, old: V | AbsentInput, new: V | AbsentInput) -> None:
-        """Handle an added or removed key; changes of its value are found by recorded reads."""
+        """Handle an added or removed key; changes of the value are found by recorded reads."""
         if old is ABSENT:
             self._graph.keep(self._derivations.node(key), self._pending)
         elif new is ABSENT:

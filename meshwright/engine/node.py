@@ -41,7 +41,7 @@ class Family:
 
 
 class Function(Family):
-    """Values of a function by its arguments after `first`: a single argument itself, several as a tuple."""
+    """Values of a function by the arguments after `first`: a single argument itself, several as a tuple."""
 
     __slots__ = ("first", "function", "single")
 
@@ -54,7 +54,7 @@ class Function(Family):
         self.single = single
 
     def arguments(self, key: Hashable) -> tuple[Any, ...]:
-        """Return the arguments that a key represents."""
+        """Return the arguments behind a key."""
         return (key,) if self.single else key  # type: ignore[return-value]
 
     def node(self, key: Hashable) -> "Derivation":
@@ -88,7 +88,7 @@ class RaisedError:
 class Node:
     """Node that can be read: an input, a set of keys, an entry of an index, or a derived value.
 
-    Its family holds it under `key`. `level` is the number of the latest stage that it depends on (see
+    The family holds the node under `key`. `level` is the number of the latest stage behind the node (see
     `engine.graph`).
     """
 
@@ -138,7 +138,7 @@ class Source(Node):
 
     @property
     def origin(self) -> str:
-        """The name of its table or index."""
+        """The name of the table or index."""
         return self.family.name
 
 
@@ -166,7 +166,7 @@ class Gate(Wall):
 class Derivation(Node):
     """Function applied to a key: the outcome, and the reads behind it.
 
-    An error is an outcome like any value. With a `dirty_set` the derivation is kept without readers, and is
+    An error is an outcome like any value. With a `dirty_set` the derivation is kept without readers, and
     added to this set whenever it may have changed.
     """
 

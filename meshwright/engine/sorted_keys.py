@@ -1,4 +1,4 @@
-"""Sorted keys with cheap insertion and removal: no new sorting, and no copy of long lists."""
+"""Sorted keys with cheap insertion and removal: without a new sort, and without a copy of long lists."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -66,7 +66,7 @@ def with_key(keys: tuple[K, ...] | SortedKeys[K], key: K) -> tuple[K, ...] | Sor
 
 
 def without_key(keys: tuple[K, ...] | SortedKeys[K], key: K) -> tuple[K, ...] | SortedKeys[K]:
-    """Return sorted keys without one; a tuple again at half of COPIED, so it does not alternate."""
+    """Return sorted keys without one; a tuple again at half of COPIED, so the type does not alternate."""
     if isinstance(keys, SortedKeys):
         keys.discard(key)
         return keys.all() if len(keys) <= COPIED // 2 else keys

@@ -18,7 +18,7 @@ V_contra = TypeVar("V_contra", contravariant=True)
 
 
 class Follower(Protocol[K_contra, V_contra]):
-    """Index over a table, informed of every change before it is written."""
+    """Index over a table, informed of every change before the write."""
 
     def follow(self, key: K_contra, old: V_contra | AbsentInput, new: V_contra | AbsentInput) -> None:
         """Handle the change of one input; ABSENT represents a missing value."""
@@ -41,11 +41,11 @@ class Table(Mapping[K, V], Generic[K, V]):
         self._followers: list[Follower[K, V]] = []
 
     def set(self, key: K, value: V) -> Edit:
-        """Return the edit that writes a value; an equal value is not a change."""
+        """Return the edit for writing a value; an equal value is not a change."""
         return lambda: self._write(key, value)
 
     def remove(self, key: K) -> Edit:
-        """Return the edit that removes a value; a missing value is not a change."""
+        """Return the edit for removing a value; a missing value is not a change."""
         return lambda: self._write(key, ABSENT)
 
     def followed(self, follower: Follower[K, V]) -> None:
@@ -114,9 +114,9 @@ class Table(Mapping[K, V], Generic[K, V]):
 
 
 class Column(Table[K, P], Generic[K, V, P]):
-    """One part of each value of a table, so its readers do not depend on the other parts.
+    """One part of each value of a table, so that readers do not depend on the other parts.
 
-    `part` is a pure function that must not raise, because it runs in the middle of a change. `None` means no
+    `part` is a pure function and must not raise, because it runs in the middle of a change. `None` means no
     entry. The column has the table's name, because reads of the column count as reads of the table. For
     example, a column with the driver named by each namespace is unaffected by a changed label.
     """
