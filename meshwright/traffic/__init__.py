@@ -2,9 +2,9 @@
 
 `statistics` has the values, `cells` and `traffic` keep them and set how often proxies report, and `current`
 turns them into rows: per service, edge, route, backend and proxy. `taps` keeps the subscriptions to tapped
-requests with the requests that are not read yet.
+requests with the unread requests.
 
-The package decides nothing, knows no protocol, and loses all data when the process ends.
+All data is lost when the process ends, and collected again from the next reports of the proxies.
 
-It never decides anything, outlives the process, or knows a protocol.
+The package never decides anything, or knows a protocol.
 """

@@ -22,7 +22,7 @@ _COUNTS: Final = 21
 
 @dataclass(frozen=True, slots=True)
 class Grain:
-    """Length of a cell in seconds, and the number of cells that are kept."""
+    """Length of a cell in seconds, and the number of kept cells."""
 
     seconds: int
     cells: int
@@ -61,7 +61,7 @@ class Cells(Generic[Key]):
     """Statistics of many keys in cells of one or more grains, from short to long; at most `most` entries.
 
     Beyond the bound the oldest cells are dropped. If the current cell alone reaches its share of the bound,
-    new keys are not added to it.
+    new keys are not added to the cell.
     """
 
     def __init__(self, grains: tuple[Grain, ...], most: int) -> None:
@@ -70,7 +70,7 @@ class Cells(Generic[Key]):
         self._held: tuple[deque[Cell[Key]], ...] = tuple(deque() for _ in grains)
         self._count = 0
         self.left_out = 0
-        """Number of statistics that were not added because of the bound."""
+        """Number of statistics not added because of the bound."""
 
     def __len__(self) -> int:
         """Return the number of entries."""

@@ -65,7 +65,7 @@ def rows(of: RowKind, found: _Found) -> tuple[Row, ...]:
 
 
 def of_proxies(found: Mapping[ByProxy, Figures]) -> tuple[Row, ...]:
-    """Return a row per proxy, protocol and direction, with all its calls."""
+    """Return a row per proxy, protocol and direction, with all calls."""
     made = (
         Row(None, None, calls.direction, calls.protocol, figures, proxy=name)
         for (name, calls), figures in found.items()
@@ -74,7 +74,7 @@ def of_proxies(found: Mapping[ByProxy, Figures]) -> tuple[Row, ...]:
 
 
 def _services(found: _Found) -> Iterator[Row]:
-    """Yield a row per service and protocol, as counted by its own proxies, else by its callers."""
+    """Yield a row per service and protocol, as counted by the service's own proxies, else by callers."""
     inbound: defaultdict[tuple[CalledPort, Protocol], Figures] = defaultdict(Figures)
     outbound: defaultdict[tuple[CalledPort, Protocol], Figures] = defaultdict(Figures)
     for (caller, calls), figures in found.items():

@@ -56,9 +56,9 @@ class Kind(enum.StrEnum):
     """Subject of statistics."""
 
     EDGE = "edge"
-    """All calls to a service, or all calls that arrive at a port."""
+    """All calls to a service, or all calls to a port."""
     BACKEND = "backend"
-    """The part of the calls to a service that one of its backends received."""
+    """The part of the calls to a service received by one backend."""
     ROUTE = "route"
     """The calls that match a route."""
 
@@ -130,14 +130,14 @@ class Figures:
     def failures(self) -> int:
         """The number of failed requests: status 5xx, or a gRPC status other than OK.
 
-        Every gRPC error counts, because its status does not show whether the server or the client is at
+        Every gRPC error counts, because the status does not show whether the server or the client is at
         fault.
         """
         return min(self.requests, self.by_class[4] + self.grpc_failed)
 
     @property
     def success(self) -> float | None:
-        """The share of requests that did not fail, from 0 to 1; `None` without requests."""
+        """The share of successful requests, from 0 to 1; `None` without requests."""
         return None if not self.requests else 1 - self.failures / self.requests
 
     def quantile_ms(self, part: float) -> float | None:

@@ -1,4 +1,4 @@
-"""Subscriptions to tapped requests, and the reported requests that are not read yet.
+"""Subscriptions to tapped requests, and the unread reported requests.
 
 All memory is bounded.
 """
@@ -29,7 +29,7 @@ class TooManyTaps(Exception):
 class TapSubscription:
     """Selection of requests.
 
-    `proxy` is the sidecar that answers, `None` for any. `statuses` are HTTP statuses, empty for any. Sidecars
+    `proxy` is the answering sidecar, `None` for any. `statuses` are HTTP statuses, empty for any. Sidecars
     only apply `choice` and may report more requests; the rest is filtered here.
     """
 
@@ -51,8 +51,7 @@ class TapSubscription:
 class Tap:
     """One subscription with its unread requests.
 
-    `noticed` is called for each selected request. The number of requests that were not kept is counted until
-    `take`.
+    `noticed` is called for each selected request. The number of dropped requests is counted until `take`.
     """
 
     watched: TapSubscription
@@ -63,7 +62,7 @@ class Tap:
     _kept: int = 0
 
     def take(self) -> tuple[list[tuple[ProxyName, TappedRequest]], int]:
-        """Return the unread requests, and the number of requests that were not kept, since the last call."""
+        """Return the unread requests, and the number of dropped requests, since the last call."""
         found, lost = list(self._waiting), self._lost
         self._waiting.clear()
         self._lost = 0

@@ -18,7 +18,7 @@ MOST: Final = 150_000
 Together they take at most 100 MB.
 """
 MOST_ROWS: Final = 256
-"""Maximum number of rows of one proxy with an entry of their own within SHARE_SECONDS.
+"""Maximum number of rows of one proxy with a separate entry within SHARE_SECONDS.
 
 Others are added to OTHERS.
 
@@ -90,7 +90,7 @@ class Traffic:
         return self._since(self._by_source, seconds, now)
 
     def by_proxy(self, seconds: float, now: float) -> Span[ByProxy]:
-        """Return the counts by proxy: all its calls in each direction together, for up to 15 minutes."""
+        """Return the counts by proxy: all calls in each direction together, for up to 15 minutes."""
         return self._since(self._by_proxy, seconds, now)
 
     def reporting(self, now: float) -> int:
@@ -115,7 +115,7 @@ class Traffic:
 
     @property
     def left_out(self) -> int:
-        """The number of rows that were not kept because of the bounds."""
+        """The number of rows dropped because of the bounds."""
         return self._by_source.left_out + self._by_proxy.left_out
 
     def _since(self, cells: Cells[_Key], seconds: float, now: float) -> Span[_Key]:
