@@ -31,6 +31,7 @@ def read_version(text: str) -> Version | None:
     """Return the version in the output of `envoy --version` or of `/server_info`, or None.
 
     The version stands between the commit and the build, for example `1.40.0` in
-    `<commit>/1.40.0/Clean/RELEASE`."""
+    `<commit>/1.40.0/Clean/RELEASE`.
+    """
     found = re.search(r"[0-9a-f]{40}/(\d+)\.(\d+)\.(\d+)[-/]", text)
     return Version(*map(int, found.groups())) if found else None

@@ -23,7 +23,7 @@ _HOSTS_TRIED: Final = 5
 _PREVIOUS: Final = "previous_hosts"
 """Name of the predicate, for people only: Envoy finds the predicate by type.
 
-The name is part of every route, therefore short.
+Every route contains the name.
 """
 
 _PREVIOUS_HOSTS: Final = packed(previous_hosts_pb2.PreviousHostsPredicate())

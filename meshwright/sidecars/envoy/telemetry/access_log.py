@@ -91,7 +91,7 @@ def requests(logs: AccessLogPolicy) -> tuple[_AccessLog, ...]:
 
 @lru_cache(ALIKE)
 def judged_requests(logs: AccessLogPolicy) -> tuple[_AccessLog, ...]:
-    """Return the logs of inbound requests, with the admitting policy or the reason for a denial.
+    """Return the logs of inbound requests, with the admitting policy and the policy behind a denial.
 
     See `meshwright.sidecars.envoy.features.denials`.
     """
