@@ -66,6 +66,7 @@ class Agent:
         """
         try:
             if self._enrolled is not None:
+                # Joining is first, because Envoy needs the files at its start.
                 await self._enrolled.begin(self._stop)
                 if self._stop.is_set():
                     return False
@@ -145,6 +146,7 @@ class Agent:
 
     async def not_ready(self) -> tuple[str, ...]:
         """Return the reasons for which the proxy is not ready; empty for a ready proxy."""
+        # A draining proxy must not get new calls, although Envoy itself would still count as ready.
         if self._drains_since is not None or self._stop.is_set():
             return ("the proxy is draining",)
         if words := self._supervisor.not_running():

@@ -79,6 +79,7 @@ class ProxyFiles:
                 settings.credentials, shared=settings.shared_credentials, told=settings.trust_domain
             )
         except ApartFailed:
+            # The count is part of the digest, so the next check tries again although the files are the same.
             self._unread += 1
             raise
         if not self._is_in_use(read):
@@ -90,6 +91,7 @@ class ProxyFiles:
             self._runtime.propose, self._bootstrap(read), self._override(), self._text
         )
         if text != self._text:
+            # Validated before the change, because a faulty override must not end the Envoy in use.
             await validated(self._settings.envoy, self._runtime)
             self._runtime.accept()
             self._text = text

@@ -132,7 +132,7 @@ def _of_group(
 
 @derived
 def needed(view: View, group: ProxyGroup) -> tuple[Requirement, ...]:
-    """Return what a group's driver must be able to do, sorted: once for all of its workloads."""
+    """Return the capabilities that a group's policy needs, sorted; computed once for all its workloads."""
     return requirements(proxy_policy(view, group))
 
 
@@ -153,9 +153,9 @@ def _incapable(view: View, workload: WorkloadKey, driver: str, requirement: Requ
 
 
 def _naming(view: View, workload: WorkloadKey) -> tuple[ObjectKey, str]:
-    """Return the object that names a workload's driver, with the field: itself, its namespace, MeshConfig.
+    """Return the object that names a workload's driver, with the field: workload, namespace or MeshConfig.
 
-    Where none does, the environment has: then it is said of the workload.
+    If only the environment names the driver, the problem is reported at the workload.
     """
     config = config_in_force(view)
     if view.workloads[workload].driver:

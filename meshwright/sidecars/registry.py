@@ -25,6 +25,7 @@ class DriverRegistry:
         """Register every installed driver; raise DriverError for one that cannot be used."""
         registry = cls()
         points = entry_points(group=GROUP) if found is None else found
+        # Sorted, so that of two drivers with the same name the same one is refused everywhere.
         for point in sorted(points, key=lambda each: (each.name, each.value)):
             registry.register(_load(point))
         return registry
@@ -48,6 +49,7 @@ class DriverRegistry:
 def _load(point: EntryPoint) -> SidecarDriver:
     try:
         driver = point.load()()
+    # A driver is code of others and may fail in any way; the error must name the entry point.
     except Exception as error:
         raise NotADriverError(
             f"entry point {point.name} = {point.value} cannot be loaded: {error}"

@@ -85,6 +85,7 @@ class EnrolledCertificate:
         Raises AgentError if joining is refused and a usable certificate is missing.
         """
         try:
+            # A crash may have left the newest key or certificate under its `.next` name.
             await asyncio.to_thread(files.complete, self._directory)
         except OSError as error:
             raise AgentError(f"cannot write to {self._directory}: {error.strerror}") from error

@@ -182,6 +182,7 @@ class Supervisor:
 
     async def _settle(self, epoch: int, process: asyncio.subprocess.Process) -> None:
         """Wait until an epoch is live, and report the epoch."""
+        # Envoy sends no event when an epoch is live, so the admin interface is polled.
         while process.returncode is None:
             if await self._admin.live_epoch() == epoch:
                 await self._carry_out(self._lifecycle.settled(epoch, time.monotonic()))
@@ -195,6 +196,7 @@ class Supervisor:
         with contextlib.suppress(ProcessLookupError):
             process.send_signal(signal.SIGTERM if gently else signal.SIGKILL)
         if gently:
+            # An Envoy that hangs in its shutdown must not keep the agent from ending.
             asyncio.get_running_loop().call_later(_GENTLE_SECONDS, self._kill_if_alive, process)
 
     @staticmethod

@@ -105,6 +105,7 @@ class BoundedSeries(Generic[AnyKey]):
     def own(self, seen: Mapping[AnyKey, int]) -> frozenset[AnyKey]:
         """Return the keys with their own series; among new keys the most used ones come first."""
         room = self._most - len(self._own)
+        # The text of the key decides between equal counts, so that the choice does not depend on the order.
         new = [(-count, str(key), key) for key, count in seen.items() if key not in self._own]
         new.sort(key=lambda each: each[:2])
         self._own.update(key for *_, key in new[:room])

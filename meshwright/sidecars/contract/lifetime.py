@@ -52,6 +52,7 @@ class Lifetime:
             await self._stopping.wait()
             if not self._cancelled.is_set() and await self._closed_in_order(close):
                 return
+        # The server of the driver must be closed even now, without waiting for open calls.
         except asyncio.CancelledError:
             await close(0.0)
             raise

@@ -48,6 +48,7 @@ def select(
     if name not in ports:
         raise UnknownDriverError(f"sidecar driver {name!r} is unknown; known: {', '.join(sorted(ports))}")
     entry = _entry(config, name)
+    # The mesh-wide images contain the default driver's proxy, so another driver must not run them.
     mesh_wide = config if name == default else SidecarSettings()
     return Selection(
         name,

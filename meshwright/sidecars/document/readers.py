@@ -59,6 +59,7 @@ class Readers:
         """Record a request; the first one makes a proxy a reader."""
         reader = self._readers.get(node)
         if reader is None:
+            # The callback is empty: the watch alone makes the catalog keep the document of the node current.
             watch = self._catalog.watch(node, lambda: None)
             reader = self._readers[node] = Reader(next(self._numbers), peer, moment, now, watch)
             self._observer.opened(node, peer, Variant.SOTW)

@@ -93,9 +93,12 @@ class DocumentServer:
             node = self._clients.authenticator.authenticate(peer)
             if self.readers.too_many(node, self._clients.limits):
                 return _said(429, "too many requests at once")
+            # Without the newest tag, any of the others gives an answer at once. The smallest one makes the
+            # choice the same for equal requests.
             tags, newest = _tags(request), self._version(node)
             had = newest if tags & {newest, ANY} else min(tags, default="")
             with self._reading(node, peer):
+                # `*` matches every version, so such a request does not confirm one.
                 self.readers.confirmed(node, "" if ANY in tags else had, newest)
                 await self._changed(node, had, wait)
                 if (
@@ -161,6 +164,8 @@ async def start(context: ControllerContext) -> HealthProbes:
     running = runner(server.application(), _log, max(drain, _AT_ONCE))
     await running.setup()
     try:
+        # The socket is made before the server, because port 0 lets the system choose, and the probe needs the
+        # number.
         taken = listening(HostPort(context.host, context.port))
     except OSError as error:
         await running.cleanup()
@@ -177,6 +182,7 @@ async def start(context: ControllerContext) -> HealthProbes:
 
     async def close(grace: float) -> None:
         unsubscribe()
+        # Stop listening first, because otherwise readers would poll this server again while it ends.
         for each in tuple(running.sites):
             await each.stop()
         server.wake()  # waiting requests are answered now
@@ -206,7 +212,7 @@ def version(snapshot: Snapshot) -> str:
 
 
 def contents(snapshot: Snapshot) -> bytes:
-    """Return the body to send: the document and the credentials of the reader."""
+    """Return the body to send, for example `{"credentials":{...},"document":{...}}`."""
     bodies = [snapshot.resources(each)[NAME].body for each in (DOCUMENT, CREDENTIALS)]
     return b'{"credentials":' + bodies[1] + b',"document":' + bodies[0] + b"}"
 
@@ -214,7 +220,7 @@ def contents(snapshot: Snapshot) -> bytes:
 def _tags(request: web.Request) -> frozenset[str]:
     """Return the tags in If-None-Match, weak ones as strong (RFC 9110, 13.1.2 and 8.8.3.2), or `*`.
 
-    A tag without quotes is accepted too.
+    For example, `W/"3-7"` gives `3-7`. A tag without quotes is accepted too.
     """
     said = ", ".join(request.headers.getall("If-None-Match", ())).strip()
     return frozenset(_TAG.findall(said)) - {ANY} or frozenset(filter(None, [said]))

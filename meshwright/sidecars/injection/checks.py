@@ -50,6 +50,7 @@ def _reasons(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> Iterator[s
     if twice := {each.get("name", "") for each in spec.get("volumes") or ()} & {*names.VOLUMES, *laid}:
         yield f"spec.volumes has a volume of one of the sidecar's names: {min(twice)}"
     if not sidecar.intercepts:
+        # Refused instead of ignored, because the author relies on the interception.
         if context.interception != Transparent():
             driver = context.selection.driver
             yield f"its annotations configure interception, but driver {driver} does not intercept traffic"
@@ -94,6 +95,7 @@ def _too_early(spec: PodSpec) -> Iterator[str]:
 def _conflicts(spec: PodSpec, containers: tuple[Container, ...], capture: Capture) -> Iterator[str]:
     taken = (*_TAKEN_PORTS, TPROXY_PORT) if capture is Capture.TPROXY else _TAKEN_PORTS
     for each in containers:
+        # In Kubernetes the user of a container wins over the user of the pod.
         user = (spec.get("securityContext") or {}).get("runAsUser")
         if (each.get("securityContext") or {}).get("runAsUser", user) == PROXY_UID:
             yield f"container {each.get('name')} runs as user {PROXY_UID}: its own traffic is not captured"

@@ -223,7 +223,7 @@ def _united(mesh_wide: tuple[str, ...], annotations: Mapping[str, str], name: st
 
 
 def _entries(annotations: Mapping[str, str], name: str) -> tuple[str, ...]:
-    """Return the entries of a list; an empty annotation has none."""
+    """Return the entries of a list; an empty annotation has none. For example, `6379, 27017` has two."""
     text = annotations.get(name, "").strip()
     return tuple(each.strip() for each in text.split(",")) if text else ()
 

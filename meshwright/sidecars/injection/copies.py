@@ -55,6 +55,8 @@ def _is_ours(container: Mapping[str, Any]) -> bool:
     command = container.get("command") or ()
     if command and command[-1] != _COMMANDS[name]:
         return False
+    # The init container always has a command. A driver's sidecar may rely on the command of its image, so its
+    # mounts must decide.
     if name == names.INIT_CONTAINER:
         return bool(command)
     mounts = {each.get("name"): each.get("mountPath") for each in container.get("volumeMounts") or ()}

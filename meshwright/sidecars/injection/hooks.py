@@ -39,7 +39,7 @@ class OriginalHook:
 
     @property
     def path(self) -> str:
-        """Return the agent's path for this hook."""
+        """Return the agent's path for this hook, for example `/app-health/web/prestopz`."""
         return f"{PROBE_PREFIX}{self.container}/{self.kind.lower()}z"
 
 

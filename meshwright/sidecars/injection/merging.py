@@ -60,7 +60,10 @@ def merged(base: Mapping[str, object], patch: Mapping[str, object], of: str = ""
 def merged_list(
     base: Sequence[Mapping[str, object]], patch: Sequence[Mapping[str, object]], of: str
 ) -> list[dict[str, object]]:
-    """Return a list with a patch applied; `of` is one of MERGE_KEYS."""
+    """Return a list with a patch applied; `of` is one of MERGE_KEYS.
+
+    For example, `{"name": "x", "$patch": "delete"}` in a patch of `env` removes the variable `x`.
+    """
     key = MERGE_KEYS[of]
     found = {each.get(key): dict(each) for each in base}
     for each in patch:
@@ -74,6 +77,7 @@ def merged_list(
 
 def _alone(of: str, base: Mapping[str, object], patch: Mapping[str, object]) -> frozenset[str]:
     """Return the fields of the base that an exclusive field of the patch replaces."""
+    # Every field of a volume except its name is a source, so the many kinds of sources need no list here.
     kinds = frozenset(base) - {"name"} if of == "volumes" else _ONE_OF.get(of, frozenset())
     said = {name for name in patch if patch[name] is not None and name not in ("name", DIRECTIVE)}
     if not (said if of == "volumes" else said & kinds):

@@ -36,6 +36,7 @@ def patch(context: InjectorContext, sidecar: Sidecar) -> Pod:
     init container; init containers before it use the network as if there were no mesh.
     """
     pod = restored(context.pod)
+    # Before the patch fills empty fields: restoration must return them as the author wrote them.
     nothing = empty(pod)
     theirs = own.taken(pod)
     check(context, sidecar, pod)
@@ -80,12 +81,14 @@ def _placed(pod: Pod, made: Parts, context: InjectorContext) -> AddedParts:
             first = [*rules, made.sidecar, *first]
         case Placement.CLASSIC:
             first = [*first, *rules]
+            # First, because a kubelet starts containers in order, and waits for the postStart hook of each.
             spec["containers"] = [made.sidecar, *spec["containers"]]
     if first:
         spec["initContainers"] = first
     spec["volumes"] = [*(spec.get("volumes") or ()), *made.volumes]
     there = spec.get("imagePullSecrets") or []
     known = {each.get("name") for each in there}
+    # Only new secrets are recorded as added, so that restoration keeps the ones of the author.
     new = tuple(each for each in dict.fromkeys(context.pull_secrets) if each not in known)
     if new:
         spec["imagePullSecrets"] = [*there, *({"name": each} for each in new)]
@@ -100,6 +103,7 @@ def _said(context: InjectorContext, pod: Pod, theirs: tuple[OwnContainer, ...]) 
     if theirs:
         said[names.OWN_ANNOTATION] = own.written(theirs)
     if context.placement is Placement.CLASSIC:
+        # kubectl uses the first container by default, and the first one will be the sidecar.
         said[names.DEFAULT_CONTAINER] = pod["spec"]["containers"][0].get("name", "")
     return said
 

@@ -104,6 +104,7 @@ def numbered(call: HttpGet, ports: Mapping[str, int], what: str) -> HttpGet:
     how = call.copy()
     port = how.get("port")
     if isinstance(port, str):
+        # Like a kubelet: first the name of a port, then a number written as text.
         number = ports.get(port, int(port) if port.isascii() and port.isdigit() else 0)
         if not number:
             raise CannotPatchError(f"{what} names port {port!r}, but the container has no port of that name")

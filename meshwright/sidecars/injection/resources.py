@@ -23,7 +23,7 @@ _EXACT: Final = 100
 """Digits of precision; quantities of the API have at most 28."""
 
 Amounts = Mapping[str, Mapping[str, str]]
-"""Quantities by `requests` or `limits`, then by resource name."""
+"""Quantities by field, then by resource name, for example `{"requests": {"cpu": "100m"}}`."""
 
 
 def widen(pod: Pod, own: Sequence[Container]) -> dict[str, str]:
@@ -65,6 +65,7 @@ def put_back(pod: Pod, noted: tuple[Amounts, Amounts]) -> None:
     there: dict[str, Any] = dict(spec_of(pod).get("resources") or {})
     for field, each in made.items():
         before = was.get(field, {})
+        # Compared as numbers, because API servers rewrite quantities, for example 1000m as 1.
         same = {name for name, said in each.items() if amount(there.get(field, {}).get(name)) == amount(said)}
         kept = {
             name: before[name] if name in same else said
@@ -158,6 +159,7 @@ def _totals(pod: Pod, names: AbstractSet[str]) -> Mapping[str, Decimal]:
     for each in spec_of(pod).get("initContainers") or ():
         for name in sorted(_named(each) & names):
             asked = _asked(each, name)
+            # Kubernetes' rule: init containers run one at a time, except for native sidecars, which stay.
             most[name] = max(most[name], beside[name] + asked)
             beside[name] += asked if stays(each) else 0
     for each in spec_of(pod).get("containers") or ():

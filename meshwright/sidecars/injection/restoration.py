@@ -38,7 +38,7 @@ class AddedParts:
     empty: tuple[str, ...] = ()
 
     def written(self) -> str:
-        """Return the names as text for an annotation."""
+        """Return the names as text for an annotation, for example `{"volumes": ["meshwright-run"]}`."""
         found = {
             "annotations": self.annotations,
             "empty": self.empty,
@@ -94,6 +94,7 @@ def restored(pod: Pod) -> Pod:
     annotations = plain["metadata"]["annotations"]
     name = names.ADDED_ANNOTATION
     try:
+        # `name` is always the annotation in work, so that the error can name the one that was changed.
         added = AddedParts.read(annotations[name])
         name = names.ORIGINALS_ANNOTATION
         originals = json.loads(annotations.get(name, "{}"))
@@ -115,6 +116,7 @@ def restored(pod: Pod) -> Pod:
             "create the pod again from its original manifest"
         ) from error
     _require_no_others(plain, "the container had another name")
+    # After the removal of the injected containers, because the positions count the author's containers only.
     own.put_back(plain, theirs)
     return plain
 

@@ -33,10 +33,12 @@ def said(pod: Pod) -> dict[str, str]:
 def page(found: Mapping[str, str]) -> str:
     """Return the URL from which the agent reads the application's metrics; raise ValueError with the reason.
 
-    The URL is empty if the author does not want scraping, or names the agent's own port.
+    For example, `http://127.0.0.1:9090/metrics`. The URL is empty if the author does not want scraping, or
+    names the agent's own port.
     """
     if found.get(_SCRAPE) != "true" or found.get(_PORT) == str(STATUS_PORT):
         return ""
+    # Prometheus would apply any other setting, such as a parameter of the query, to the agent's page.
     if others := sorted(found.keys() - _MERGED):
         raise ValueError(f"{others[0]} applies to the application only")
     if (scheme := found.get(_SCHEME, "http")) != "http":

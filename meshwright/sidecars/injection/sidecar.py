@@ -37,7 +37,7 @@ class Sidecar:
 
 
 def control_plane(context: InjectorContext) -> str:
-    """Return the address of the driver's control plane within the cluster."""
+    """Return the address of the driver's control plane, for example `meshwright.mesh.svc:15128`."""
     return f"{_host(context)}:{context.selection.proxy_server_port}"
 
 

@@ -135,6 +135,7 @@ def _admin(at: HostPort | Path | None) -> Message:
         case HostPort(host, port):
             return {"admin": {"address": _address(host, port)}}
         case Path():
+            # Anyone with access to the admin interface can stop Envoy and read its configuration.
             return {"admin": {"address": {"pipe": {"path": str(at), "mode": _OWNER_ONLY}}}}
 
 
@@ -148,6 +149,7 @@ def _ads(protocol: AdsProtocol) -> Message:
     return {
         "apiType": api_type,
         "transportApiVersion": "V3",
+        # The node stays the same for the whole stream, so repeating it would only cost bytes.
         "setNodeOnFirstMessageOnly": True,
         "grpcServices": [
             {"envoyGrpc": {"clusterName": ADS_CLUSTER, "retryPolicy": {"retryBackOff": again}}},
@@ -159,6 +161,7 @@ def _ads_cluster(settings: BootstrapSettings) -> Message:
     endpoint = {"address": _address(settings.ads_host, settings.ads_port)}
     return {
         "name": ADS_CLUSTER,
+        # Envoy refuses a name in a STATIC cluster, and an address needs no DNS query.
         "type": "STATIC" if _is_address(settings.ads_host) else "STRICT_DNS",
         "connectTimeout": duration(timedelta(seconds=5)),
         "loadAssignment": {

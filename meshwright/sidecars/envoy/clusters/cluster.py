@@ -63,6 +63,7 @@ def destination(terms: MeshTerms, wanted: ServiceDestination) -> Resource:
     if wanted.checking is not None:
         health_checks.ask(message, wanted.checking, wanted.server_name)
     needed = tls.references(terms)
+    # A cluster of the original destination needs no load assignment.
     return encode(message, needed if wanted.as_called else needed | {reference(ENDPOINT, name)})
 
 
@@ -114,6 +115,7 @@ def collector(told: TracingProtocol, server: HostPort) -> Resource:
     """Return the cluster of a tracing collector in plaintext: HTTP/1.1 for Zipkin, gRPC for OTLP."""
     match told:
         case TracingProtocol.ZIPKIN:
+            # Without protocol options Envoy uses HTTP/1.1, as Zipkin's collectors expect.
             alike = _limited(HeaderLimits(), UNLIMITED, is_http=False)
             return encode(_of_host(names.TRACING_CLUSTER, server, alike))
         case TracingProtocol.OTLP:
@@ -183,6 +185,7 @@ def _destination(terms: MeshTerms, kind: _Kind) -> _Cluster:
     message.CopyFrom(_limited(terms.headers, limits, is_http=kind.is_http, keepalive=resilience.keepalive))
     message.MergeFrom(surviving.peers(resilience, kind.ejecting, as_called=kind.as_called))
     if limits.connect_timeout is None:
+        # The mesh's setting is a default: the limit of an object wins.
         message.connect_timeout.CopyFrom(surviving.duration(resilience.connect_timeout))
     if kind.as_called:
         message.type = _Cluster.DiscoveryType.ORIGINAL_DST

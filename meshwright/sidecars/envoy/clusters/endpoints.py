@@ -63,6 +63,7 @@ def _distance(locality: str, near: CallerLocality | None) -> int:
 
 
 def _endpoint(found: DestinationEndpoint) -> endpoint_components_pb2.LbEndpoint:
+    # Envoy's default is 1, so the usual weight need not be sent for each endpoint.
     weight = None if found.weight == 1 else UInt32Value(value=found.weight)
     places = [SocketAddress(each, found.port) for each in (found.address, *found.other_addresses)]
     return endpoint_components_pb2.LbEndpoint(endpoint=endpoint(*places), load_balancing_weight=weight)

@@ -66,6 +66,8 @@ def _outliers(wanted: OutlierDetection) -> outlier_detection_pb2.OutlierDetectio
         interval=duration(_LOOKED_AT),
         base_ejection_time=duration(wanted.ejected_for),
         max_ejection_percent=UInt32Value(value=wanted.most_percent),
+        # Envoy counts failed connections apart from responses only with this field, and ignores
+        # `consecutive_local_origin_failure` without it.
         split_external_local_origin_errors=True,
         consecutive_gateway_failure=counted,
         enforcing_consecutive_gateway_failure=_ALWAYS,

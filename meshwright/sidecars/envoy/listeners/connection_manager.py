@@ -37,6 +37,7 @@ def connection_manager(
     An HTTP/1.0 request without a host is for `host`; if `host` is None, the answer is 400.
     """
     manager = _Manager()
+    # A copy, because the cached message belongs to all managers with these features.
     manager.CopyFrom(_nameless(terms, features))
     manager.stat_prefix = route
     manager.rds.route_config_name = route

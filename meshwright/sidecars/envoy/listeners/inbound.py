@@ -119,6 +119,7 @@ def _without_proof(
         chain.name += "_named"
         chain.filter_chain_match.server_names.extend(named)
         yield chain, references
+    # Names with the same networks share a chain, so that an IngressBackend with many names stays small.
     alike: dict[tuple[bool, tuple[IpRange, ...]], list[str]] = {}
     for name, near in by_name.items():
         alike.setdefault((name in port.mesh_names, near), []).append(name)

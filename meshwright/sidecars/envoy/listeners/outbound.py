@@ -108,6 +108,7 @@ def _outbound_listener(calls: OutboundInputs, at: listeners.Socket) -> Resource 
     if calls.passthrough:
         out = chains.to_cluster(calls.terms, "egress", names.PASSTHROUGH_CLUSTER)
         default = _Chain(name=names.EGRESS_CHAIN, filters=out.messages)
+        # The default chain is not in the list of chains, so only its references are added.
         found.append((b"", out.references))
     if not found:
         return None
@@ -115,10 +116,13 @@ def _outbound_listener(calls: OutboundInputs, at: listeners.Socket) -> Resource 
     message = listener_pb2.Listener(
         traffic_direction=base_pb2.TrafficDirection.OUTBOUND,
         listener_filters=[listeners.original_destination(), *inspectors],
+        # A client that waits for the server to speak first must get a chain after the timeout of the
+        # inspectors.
         default_filter_chain=default,
         enable_reuse_port=BoolValue(value=False),
         continue_on_listener_filters_timeout=bool(inspectors),
     )
+    # Merging appends repeated fields, so cached chains are inserted without being built and encoded again.
     message.MergeFromString(b"".join(chain for chain, _ in found))
     return listeners.bound(message, at, frozenset().union(*(needed for _, needed in found)))
 

@@ -116,6 +116,7 @@ def _outside_host(port: Port, host: OutsideHost) -> route_components_pb2.Virtual
         for match in ([(each,) for each in route.matches] if route.matches is not None else [()])
     ]
     if any(route.matches is not None for route in host.routes):
+        # Only matches compare paths, so the guard is needed only with them, and must precede them.
         found.insert(0, paths.guard())
     shown = f"[{host.name}]" if ":" in host.name else host.name
     rooted = [] if ":" in host.name else [f"{shown}."]
@@ -142,6 +143,7 @@ def _ways_of(
             for further in rule.matches if rule.matches is not None else (None,):
                 both = (each for each in (match, further) if each is not None)
                 yield tuple(dict.fromkeys(both)), rule
+        # A rule without matches applies to all requests, so rules after it never apply.
         if rule.matches is None:
             return
 

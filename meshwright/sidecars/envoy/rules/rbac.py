@@ -182,6 +182,7 @@ def _all_of(*permissions: rbac_pb2.Permission) -> rbac_pb2.Permission:
 
 
 def _principal(caller: Caller, trust_domain: TrustDomain) -> rbac_pb2.Principal:
+    # Bytes are cached instead of messages, because messages are mutable.
     return rbac_pb2.Principal.FromString(_encoded_principal(caller, trust_domain))
 
 
@@ -200,6 +201,7 @@ def _principal_of(caller: Caller, trust_domain: TrustDomain) -> rbac_pb2.Princip
             near = rbac_pb2.Principal(or_ids=rbac_pb2.Principal.Set(ids=map(_near, networks)))
             return _both(_named(string_pb2.StringMatcher(exact=name)), near)
         case EncryptedRange(network):
+            # An identity of the mesh needs a rule of its own, even in an admitted network.
             stranger = rbac_pb2.Principal(not_id=_of_the_mesh(trust_domain))
             return rbac_pb2.Principal(
                 and_ids=rbac_pb2.Principal.Set(ids=[_near(network), anyone(), stranger])

@@ -35,6 +35,7 @@ class TakenSecrets:
         The method is a generator, because there may be thousands, and the caller yields the event loop
         between them.
         """
+        # Each pass starts a new cache and moves secrets in use into it, so that old secrets are dropped.
         before, self._read = self._read, {}
         streams: dict[NodeKey, list[Accepted]] = {}
         for node, accepted in self._takers():

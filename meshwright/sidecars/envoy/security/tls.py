@@ -51,6 +51,7 @@ def downstream(
         accepted = _exactly(terms.trust_domain, admitted(port.access, ServiceIdentity))
     if caller is None:
         names = dict.fromkeys(each.name for each in admitted(port.access, AuthenticatedName))
+        # A caller with such a name is from outside of the mesh, and never gets a chain of its own.
         accepted += map(_name, names)
     context = tls_pb2.DownstreamTlsContext(
         common_tls_context=_common(terms, accepted), require_client_certificate=_YES

@@ -120,6 +120,7 @@ def _logs(
         found.append(_AccessLog(name="envoy.access_loggers.open_telemetry", typed_config=packed(told)))
     filters = [*passing(log.filter), *_sampled(log.filter)]
     for each in found:
+        # Envoy refuses an `and_filter` with fewer than two filters.
         if len(filters) == 1:
             each.filter.CopyFrom(filters[0])
         elif filters:
@@ -134,6 +135,7 @@ def _format(said: LogFormat | None, fields: dict[str, str]) -> _Format:
         case JsonFormat(text):
             return _Format(json_format=json_format.Parse(text, Struct()))
         case TextFormat(text):
+            # Envoy writes the text as given, so without this all entries would be on one line.
             line = text if text.endswith("\n") else f"{text}\n"
             return _Format(text_format_source=base_pb2.DataSource(inline_string=line))
 
@@ -216,6 +218,7 @@ def _sampled(wanted: LogFilter) -> Iterator[_Filter]:
             runtime_filter=accesslog_pb2.RuntimeFilter(
                 runtime_key=_RUNTIME,
                 percent_sampled=percent(wanted.percent),
+                # Otherwise Envoy samples by X-Request-Id, which clients can choose.
                 use_independent_randomness=True,
             )
         )

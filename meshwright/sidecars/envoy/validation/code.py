@@ -1,7 +1,7 @@
-"""Checks that Envoy makes in its code, beyond the rules of its API.
+"""Checks of Envoy's code, beyond the rules of the API.
 
-Each function looks at one message type. What only a proxy can know is not judged, such as whether an address
-can be bound or whether a certificate's key fits.
+Each function checks one message type. Facts that only a proxy can know are not checked, for example whether
+an address can be bound or whether a certificate's key fits.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ CodeCheck = Callable[[Any, Way, list[Fault]], None]
 
 _UINT32: Final = 2**32 - 1
 _MAX_SECONDS: Final = 315_576_000_000
-"""google.protobuf.Duration: ten thousand years."""
+"""Greatest number of seconds in a google.protobuf.Duration: ten thousand years."""
 
 
 _ASKS_THE_DNS: Final = (
@@ -35,7 +35,7 @@ _ASKS_THE_DNS: Final = (
     cluster_pb2.Cluster.DiscoveryType.LOGICAL_DNS,
 )
 _READINGS: Final = (re2.Options.Encoding.UTF8, re2.Options.Encoding.LATIN1)
-"""How older Envoys (1.38.3), and newer ones, read expressions."""
+"""Encodings of expressions in older Envoys (1.38.3), and in newer ones."""
 
 
 @lru_cache(4096)
@@ -45,6 +45,7 @@ def regex_fault(pattern: str) -> str:
         return ""  # our own bounds are narrower, and were checked when the manifest was read
     options = re2.Options()
     options.log_errors = False
+    # Proxies of both kinds may be connected, so an expression must be valid, and small enough, for both.
     for options.encoding in _READINGS:
         try:
             size = re2.compile(pattern.encode(), options).programsize
@@ -148,7 +149,7 @@ def _filter_chains(message: listener_pb2.Listener, way: Way, found: list[Fault])
 
 
 def _match_keys(match: listener_components_pb2.FilterChainMatch) -> Iterator[tuple[str, int, bytes]]:
-    """Yield what no other filter chain may match: a range of addresses, with all else that is asked for."""
+    """Yield keys that must be unique among filter chains: a range of addresses, with all other conditions."""
     rest = listener_components_pb2.FilterChainMatch()
     rest.CopyFrom(match)
     rest.ClearField("prefix_ranges")

@@ -13,7 +13,7 @@ Way = tuple[Any, str, str | int | bool | None] | None
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A field, and which of its elements: an index of a list, a key of a map, None for a single one."""
+    """A field, and one of its elements: an index of a list, a key of a map, None for a single value."""
 
     field: str
     element: str | int | bool | None = None
@@ -24,7 +24,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One value that Envoy would refuse.
+    """One value for which Envoy would refuse the message.
 
     `steps` lead from the checked message to the value; an Any on the way has no step. `expected` is the
     rule, for example `must be an IP address`. `value` is the wrong value, at most 80 characters,
@@ -37,7 +37,7 @@ class Fault:
 
     @property
     def path(self) -> str:
-        """Return `policies[shop/x].permissions[0].header.name`."""
+        """Return the path to the value, for example `policies[shop/x].permissions[0].header.name`."""
         return ".".join(map(str, self.steps))
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
-"""Messages judged by the rules of their fields.
+"""Validation of messages by the rules of their fields.
 
-A message type is prepared once, when the first message of it is judged: closures for the fields that have
-rules, and nothing for whole trees that have none. Messages inside an Any are judged as part of what holds it.
+A message type is prepared once, for its first message: fields with rules get a closure, and trees without any
+rule are skipped as a whole. A message inside an Any is checked as part of the message around it.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,36 +24,36 @@ _DURATION: Final = duration_pb2.Duration.DESCRIPTOR.full_name
 _WRAPPERS: Final = frozenset(
     each.full_name for each in wrappers_pb2.DESCRIPTOR.message_types_by_name.values()
 )
-"""A rule for a number or a text on a field of such a type is about the value inside."""
+"""Types that wrap one value; a rule for a number or a text on a field of such a type is about this value."""
 _PART_BYTES: Final = 2048
 _REMEMBERED: Final = 32 * 1024
 _DIGEST_BYTES: Final = 16
 
 _Value = Any
-"""What a field holds, of whatever type the descriptor says."""
+"""The value of a field; the descriptor determines its type."""
 _Rules = Any
-"""A message of `validate_pb2`: FieldRules, or those of one kind."""
+"""A message of `validate_pb2`: FieldRules, or the rules of one kind such as StringRules."""
 _Check = Callable[[_Value, Way, list[Fault]], None]
 _Absent = tuple[Callable[[Any], bool], str, str]
-"""Whether a message lacks something, which field, and the words."""
+"""A test whether a message lacks a field, the name of the field, and the text of the fault."""
 
 
 class _ValidParts:
-    """Small parts that were found to be right: the next resource, or the next form of one, has most of them.
+    """Small parts of messages that were valid, because most of them are in the next resource again.
 
-    Encoding a part takes a tenth of judging it. Of each only a digest is kept. When there are too many, all
-    are forgotten.
+    Encoding a part takes a tenth of the time of checking it. Only digests are kept. Above the bound all of
+    them are dropped.
     """
 
     def __init__(self) -> None:
         self._digests: set[bytes] = set()
 
     def __contains__(self, digest: bytes) -> bool:
-        """Say whether the part with this digest was added."""
+        """Return whether the part with this digest was added."""
         return digest in self._digests
 
     def add(self, digest: bytes) -> None:
-        """Remember a part; nothing of one that is too large to have a digest."""
+        """Add a part; a part without a digest is too large, and is left out."""
         if not digest:
             return
         if len(self._digests) >= _REMEMBERED:
@@ -62,7 +62,7 @@ class _ValidParts:
 
 
 def _digest(part: bytes, kind: str) -> bytes:
-    """Return what stands for a part, encoded as a message of that kind; empty where it is not small."""
+    """Return a digest of an encoded message of this kind; empty for a large one."""
     if len(part) > _PART_BYTES:
         return b""
     return blake2b(b"%b %b" % (kind.encode(), part), digest_size=_DIGEST_BYTES).digest()
@@ -72,9 +72,9 @@ _right: Final = _ValidParts()
 
 
 def faults(message: Message) -> tuple[Fault, ...]:
-    """Return everything in `message` that Envoy would refuse.
+    """Return all faults for which Envoy would refuse `message`.
 
-    Raises UnknownRuleError where the API states a rule that is not known here (a test prepares all types).
+    Raises UnknownRuleError for a rule of the API that this package does not know (a test prepares all types).
     """
     found: list[Fault] = []
     check = _message_check(message.DESCRIPTOR)
@@ -84,7 +84,7 @@ def faults(message: Message) -> tuple[Fault, ...]:
 
 
 def prepare(descriptors: Iterable[Descriptor]) -> frozenset[str]:
-    """Prepare message types and all that they hold, and return their names; raise UnknownRuleError."""
+    """Prepare message types with the types of all fields, and return their names; raise UnknownRuleError."""
     known = frozenset[Descriptor]().union(*map(_closure, descriptors))
     for each in known:
         _message_check(each)
@@ -93,7 +93,7 @@ def prepare(descriptors: Iterable[Descriptor]) -> frozenset[str]:
 
 
 def _option(of: Descriptor | FieldDescriptor | OneofDescriptor, option: FieldDescriptor) -> _Value:
-    """Return an option that Envoy's API gives to a part of it, None where it does not."""
+    """Return the value of an option in Envoy's API, or None."""
     options: _Value = of.GetOptions()
     return options.Extensions[option] if options.HasExtension(option) else None
 
@@ -112,7 +112,7 @@ def _closure(root: Descriptor) -> frozenset[Descriptor]:
 
 @cache
 def _matters(root: Descriptor) -> bool:
-    """Say whether anything in messages of a type can be wrong."""
+    """Return whether messages of a type can have faults at all."""
     return any(
         each.full_name == _ANY
         or each.full_name in CODE
@@ -124,9 +124,9 @@ def _matters(root: Descriptor) -> bool:
 
 @cache
 def _message_check(descriptor: Descriptor) -> _Check | None:
-    """Return the check of a message type, None where there is nothing to check.
+    """Return the check of a message type; None without rules.
 
-    Types may hold themselves, so fields are prepared when the first message of the type is judged.
+    Types may contain themselves, so fields are prepared for the first message of the type.
     """
     if any(_option(descriptor, each) is not None for each in (validate_pb2.disabled, validate_pb2.ignored)):
         raise UnknownRuleError(f"{descriptor.full_name} is not to be validated")
@@ -153,7 +153,7 @@ def _message_check(descriptor: Descriptor) -> _Check | None:
 
 @cache
 def _fields(descriptor: Descriptor) -> tuple[dict[int, _Check], tuple[_Absent, ...]]:
-    """Return the checks of the fields that are set, by number, and of those that must be."""
+    """Return the checks of present fields, by number, and the checks for missing fields."""
     checks = {field.number: _field_check(field) for field in descriptor.fields}
     required = [each for each in descriptor.oneofs if _option(each, validate_pb2.required)]
     absent = [
@@ -170,7 +170,7 @@ def _no_choice(oneof: OneofDescriptor) -> _Absent:
 
 
 def _when_absent(field: FieldDescriptor) -> list[_Absent]:
-    """Return what is wrong where a field is not set. Of a oneof, only the field that is set has rules."""
+    """Return the checks for a missing field. In a oneof only the present field has rules."""
     rules, kind = _rules(field)
     name = field.name
     if field.containing_oneof is not None:
@@ -190,7 +190,7 @@ def _when_absent(field: FieldDescriptor) -> list[_Absent]:
 
 
 def _rules(field: FieldDescriptor) -> tuple[_Rules, _Rules]:
-    """Return a field's rules, and those of its kind (StringRules, RepeatedRules, ...) or None."""
+    """Return a field's rules, and the rules of its kind (StringRules, RepeatedRules, ...) or None."""
     return _split(_option(field, validate_pb2.rules) or validate_pb2.FieldRules())
 
 
@@ -200,7 +200,7 @@ def _split(rules: _Rules) -> tuple[_Rules, _Rules]:
 
 
 def _field_check(field: FieldDescriptor) -> _Check | None:
-    """Return the check of a field that is set."""
+    """Return the check of a present field."""
     rules, kind = _rules(field)
     if field.is_repeated:
         inner = field.message_type
@@ -217,6 +217,7 @@ def _field_check(field: FieldDescriptor) -> _Check | None:
 def _value_check(field: FieldDescriptor, rules: _Rules, kind: _Rules) -> _Check | None:
     """Return the check of one value: a field's own, or an element's."""
     if kind is not None and kind.DESCRIPTOR.name == "AnyRules":
+        # `_when_absent` checks `required`. Other rules of an Any are about its type, and not known here.
         refuse_others(kind, "required")
         kind = None
     inner = field.message_type
@@ -249,7 +250,7 @@ def _scalar_check(rules: tuple[Rule, ...], *, hidden: bool, wrapped: bool) -> _C
 
 
 def _list_check(field: FieldDescriptor, kind: _Rules) -> _Check | None:
-    """Return the check of a list. Rules of the list itself are few, so they are asked of every one."""
+    """Return the check of a list. The list itself has few rules, so they are checked for every list."""
     if kind is None:
         kind = validate_pb2.RepeatedRules()
     refuse_others(kind, "min_items", "max_items", "unique", "items", "ignore_empty")
@@ -276,10 +277,11 @@ def _list_check(field: FieldDescriptor, kind: _Rules) -> _Check | None:
 
 
 def _remembering(one: _Check, inner: Descriptor) -> _Check:
-    """Return a check of messages in a list that does not judge twice what was right."""
+    """Return a check of messages in a list, with valid ones checked only once."""
     name = inner.full_name
 
     def check(value: _Value, way: Way, found: list[Fault]) -> None:
+        # Without a fixed order of map entries, equal messages could have different digests.
         digest = _digest(value.SerializeToString(deterministic=True), name)
         if digest in _right:
             return
@@ -292,7 +294,7 @@ def _remembering(one: _Check, inner: Descriptor) -> _Check:
 
 
 def _nothing(value: _Value, way: Way, found: list[Fault]) -> None:
-    """Find nothing wrong with an element that has no rules."""
+    """Accept an element without rules."""
 
 
 def _map_check(field: FieldDescriptor, entry_type: Descriptor, kind: _Rules) -> _Check | None:
@@ -309,6 +311,7 @@ def _map_check(field: FieldDescriptor, entry_type: Descriptor, kind: _Rules) -> 
     def check(pairs: _Value, way: Way, found: list[Fault]) -> None:
         if len(pairs) < fewest:
             found.append(fault((way, name, None), f"must have at least {fewest} entries", len(pairs)))
+        # Sorted, because protobuf leaves the order of a map open, and the faults must be the same each time.
         for key in sorted(pairs):
             if of_key is not None:
                 of_key(key, (way, name, key), found)
@@ -324,6 +327,7 @@ def _check_any(packed: any_pb2.Any, way: Way, found: list[Fault]) -> None:
     if digest in _right:
         return
     before = len(found)
+    # `found` has the faults of the whole message, so only a longer list means that this part has one.
     problem, message = _unpacked(kind, part)
     if message is None:
         found.append(fault(way, problem, kind))
@@ -336,7 +340,7 @@ def _check_any(packed: any_pb2.Any, way: Way, found: list[Fault]) -> None:
 
 
 def _unpacked(type_url: str, value: bytes) -> tuple[str, Message | None]:
-    """Return what an Any holds; else what is wrong with it."""
+    """Return the message in an Any; else the text of the fault and None."""
     made = _class(type_url.rpartition("/")[2])
     if made is None:
         return "must contain a message of a known type", None

@@ -95,7 +95,7 @@ def _durations(rules: Rules) -> Iterator[Rule]:
 
 
 def _compared(rules: Rules, measure: Callable[[Any], float], show: Callable[[Any], str]) -> Iterator[Rule]:
-    """Yield comparisons. Where the lower bound is above the upper one, either of them is enough."""
+    """Yield comparisons. If the lower bound is above the upper one, one of them must hold."""
     found: dict[str, tuple[float, Rule]] = {}
     for field, bound in rules.ListFields():
         if field.name in _ELSEWHERE:

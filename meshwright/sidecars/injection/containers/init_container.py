@@ -53,7 +53,10 @@ def _administrator() -> SecurityContext:
 
 
 def arguments(context: InjectorContext) -> tuple[str, ...]:
-    """Return the options of `meshwright intercept`; the agent's own port is never captured."""
+    """Return the options of `meshwright intercept`; the agent's own port is never captured.
+
+    For example: `--uid 1500 --exclude-inbound-ports 15020`.
+    """
     how, excluded = context.interception, context.exclusions
     captured = (4, 6) if how.ipv6 or context.ipv6_by_address else (4,)
     found = ["--uid", str(PROXY_UID)]
