@@ -59,7 +59,7 @@ class Agent:
         self._enrolled = None if settings.enrolment is None else self._enrolling(settings.enrolment)
 
     async def start(self) -> bool:
-        """Prepare the run directory and start the first Envoy; raise AgentError after a failure.
+        """Prepare the run directory and start the first Envoy; raise AgentError if that is impossible.
 
         If the machine must join a mesh first, wait for the end of the enrolment. The result is False if a
         stop was requested meanwhile.

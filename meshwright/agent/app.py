@@ -94,8 +94,8 @@ async def _kept(agent: Agent, stop: asyncio.Event, again: asyncio.Event, manager
     telling = [] if manager is None else _told(agent, manager)
     tasks = (keeping, watching, naming, enrolling, reaching, ejections, figures, looking, stopping, *telling)
     try:
-        # Every task runs until cancelled, so the first end is a stop, the end of Envoy, or an error, which `result`
-        # raises.
+        # Every task runs until cancelled, so the first end is a stop, the end of Envoy, or an error, which
+        # `result` raises.
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if watching in done:
             watching.result()

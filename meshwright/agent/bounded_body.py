@@ -15,7 +15,7 @@ class TooLarge(ValueError):
 
 
 class UnreadableBody(ValueError):
-    """The body differs from the encoding in the headers, or the encoding is not supported."""
+    """The body does not have the encoding of its headers, or the encoding is not supported."""
 
 
 async def body(answer: aiohttp.ClientResponse, most: int) -> bytes:

@@ -53,7 +53,7 @@ class Files:
         user: int | None = None,
         trust_domain: TrustDomain | None = None,
     ) -> "Files":
-        """Read the files; raise CredentialsError after a failure.
+        """Read the files; raise CredentialsError if that is impossible.
 
         Unless the files are `shared`, users other than `user` (None: the current one) must not be able to
         read the key or to replace a file. Without a `trust_domain` the file beside them is read.
@@ -155,7 +155,7 @@ def _digest(*contents: bytes) -> str:
 
 
 def show_own(context: ssl.SSLContext, directory: Path) -> None:
-    """Load the certificate of a directory into a context; raise OSError after a failure.
+    """Load the certificate of a directory into a context; raise OSError if that is impossible.
 
     An encrypted key is refused, because OpenSSL would prompt for its pass phrase on a terminal and wait.
     """

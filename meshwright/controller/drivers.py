@@ -64,8 +64,8 @@ class MeshDrivers:
     def wanted(self, view: View, told: Iterable[str]) -> tuple[str, ...]:
         """Return the drivers to start: the mesh's, those named by objects, and those in `told` (settings).
 
-        A missing driver in objects becomes a problem of these objects. UnknownDriverError is raised for an
-        unknown driver in the settings.
+        A driver that only objects name, and that is not installed, becomes a problem of these objects.
+        UnknownDriverError is raised for an unknown driver in the settings.
         """
         given = tuple(told)
         for name in given:

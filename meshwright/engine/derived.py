@@ -15,7 +15,7 @@ class ComputationSource(Protocol):
 
     @property
     def graph(self) -> Graph:
-        """Return the graph with the cached values."""
+        """Return the graph that caches the values."""
         ...
 
 
@@ -74,7 +74,7 @@ def derived(function: Callable[Concatenate[S, P], V]) -> DerivedFunction[S, P, V
 
     The first argument is the source of its reads: tables and indexes of one graph, and other derived values.
     The function must be pure, and the result must never be changed afterwards. An error is cached like a
-    value, and raised again. All other data in the function must be constant. Equal results must be
+    value, and raised again. Everything else that the function reads must be constant. Equal results must be
     interchangeable, because the earlier one is kept. For example:
 
         @derived

@@ -1,8 +1,8 @@
 """Enrolment: machines get the certificate of their proxy, and renew it, without manual work.
 
-A machine sends a proof and a certificate signing request, and gets a certificate for the name in the proof.
-There are two gRPC ports: the joining port, for machines without a certificate, and the renewal port with
-mTLS. At the renewal port machines also report ejected endpoints and counted calls.
+A machine sends a proof and a certificate signing request, and gets a certificate for the name that the proof
+entitles to. There are two gRPC ports: the joining port, for machines without a certificate, and the renewal
+port with mTLS. At the renewal port machines also report ejected endpoints and counted calls.
 
 `server` and `methods` are the gRPC edge, `service` handles one request, and `proofs/` judge the kinds of
 proof. `store/` keeps join tokens; `tokens`, `limits`, `entry`, `readmission`, `trust`, `ejections` and

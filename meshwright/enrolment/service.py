@@ -1,4 +1,4 @@
-"""Joining, renewal and trust, one request at a time: only the name in a proof is certified."""
+"""Joining, renewal and trust, one request at a time: only the name that a proof entitles to is certified."""
 
 import asyncio
 import uuid
@@ -139,7 +139,7 @@ class Enrolment:
         self._keys: set[str] = set()
 
     async def join(self, csr_der: bytes, kind: str, data: bytes, address: str) -> EnrolmentGrant:
-        """Certify a key for the name in the proof.
+        """Certify a key for the name that the proof entitles to.
 
         Raises RequestError for an invalid request, ProofRefused, ProofUndecided, LimitExhausted, and
         CertificateError if signing fails. An error never uses up a part of the proof.

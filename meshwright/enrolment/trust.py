@@ -20,7 +20,7 @@ class Confirmation:
 
     @property
     def possible(self) -> frozenset[str]:
-        """Return the digests of all bundles possibly present on the machine."""
+        """Return the digests of all bundles that the machine may have now."""
         return self.given | {self.bundle_digest}
 
 

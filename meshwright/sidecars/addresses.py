@@ -1,4 +1,4 @@
-"""Addresses of clients in the form in which people write addresses."""
+"""Addresses of clients in the form that people write."""
 
 from urllib.parse import unquote
 

@@ -44,7 +44,7 @@ class RequestOutcome:
       tried.
     - `milliseconds` is the time until the answer or the failure.
     - `undelivered`: the called sidecar reports a failed connection to its application.
-    - `own`: a sidecar reports the answer as the sidecar's own.
+    - `own`: a sidecar reports that the answer is its own.
     """
 
     outcome: Outcome

@@ -32,10 +32,10 @@ class ServerDistrusted(Exception):
 
 
 def roots_by(at: HostPort, pins: tuple[str, ...]) -> bytes:
-    """Return the roots (PEM) in a server's certificate chain with a match among the pins.
+    """Return the roots (PEM) that a server presents and that match the pins.
 
-    The server receives only a TLS handshake. Raises ServerDistrusted without a matching root: then the server
-    belongs to another mesh, or to an attacker.
+    Only a TLS handshake is sent to the server. Raises ServerDistrusted without a matching root: then the
+    server belongs to another mesh, or to an attacker.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     # Nothing can be verified yet: the pins select the roots, and `require_believed` then verifies the server.

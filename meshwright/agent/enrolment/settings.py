@@ -52,7 +52,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentResult:
-    """A certificate chain and roots as PEM; empty without news.
+    """A certificate chain and roots as PEM; empty if there is nothing new.
 
     `renew_after` is the time of the next renewal, `ask_again` the seconds until the next request for roots,
     and `clock` the server's time. `trust_domain` is the trust domain of the verified server.

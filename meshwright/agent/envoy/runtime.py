@@ -36,7 +36,7 @@ class RuntimeDirectory:
 
     @property
     def candidate(self) -> Path:
-        """Return the path of a new bootstrap, before Envoy's acceptance."""
+        """Return the path of a new bootstrap until Envoy has accepted it."""
         return self.root / "bootstrap.new.json"
 
     @property

@@ -20,7 +20,7 @@ _log = structlog.get_logger("agent")
 
 @dataclass(frozen=True, slots=True)
 class HostNameSettings:
-    """The hosts file, and the proxy of the listed services."""
+    """The hosts file, and the proxy whose services it lists."""
 
     admin: EnvoyAdmin
     file: HostsFile

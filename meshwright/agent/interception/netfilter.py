@@ -111,7 +111,7 @@ def change(in_force: dict[str, Table], wanted: Rules) -> str:
 
 
 def _table_change(here: Table | None, there: Table | None) -> Iterator[str]:
-    """Yield the lines for one table. Declaring a chain empties the chain, so all rules follow."""
+    """Yield the lines for one table. Declaring a chain empties it, so it is always filled completely."""
     old = here or Table((), (), ())
     new = there or Table((), (), ())
     for chain in sorted({*old.chains, *new.chains}):

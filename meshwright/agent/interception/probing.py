@@ -1,6 +1,6 @@
 """Test by connecting whether a pod's traffic is redirected to the proxy, without privileges or programs.
 
-The test runs as the proxy's user before the proxy starts. A connection of this user to an address of the own
+The test runs as the proxy's user before the proxy starts. A connection of this user to an address of its own
 pod is redirected to the proxy's inbound port, like calls from elsewhere. The target is a port without a
 listener: without rules the connection is refused, and with rules the connection arrives where the proxy will
 listen. With TPROXY the connection times out, because only privileged programs can receive it. Outbound rules

@@ -81,7 +81,7 @@ class Interception:
 
     @property
     def own_mark(self) -> int:
-        """Return the mark of the proxy's calls to the own workload (TPROXY)."""
+        """Return the mark of the proxy's calls to its own workload (TPROXY)."""
         return self.mark + 1
 
 

@@ -26,7 +26,7 @@ _MOST_BYTES: Final = 16 * 1024
 async def greeted(at: HostPort, context: ssl.SSLContext, name: str, seconds: float) -> Way | None:
     """Make a handshake with a server that must be `name`, and wait for the first bytes; return the obstacle.
 
-    None: the server has answered. `seconds` limits each of the three steps.
+    None means that there is no obstacle. `seconds` limits each of the three steps.
     """
     try:
         async with asyncio.timeout(seconds):
@@ -42,7 +42,7 @@ async def greeted(at: HostPort, context: ssl.SSLContext, name: str, seconds: flo
 
 
 class _Session:
-    """A TLS client with a record of the first bytes received, before decryption."""
+    """A TLS client that keeps the first bytes received, before decryption."""
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ class UnresolvedName:
 
 @dataclass(frozen=True, slots=True)
 class PortClosed:
-    """The machine refuses the connection, because the port is without a listener."""
+    """The machine refuses the connection, because nothing listens on the port."""
 
     address: str
 

@@ -1,4 +1,4 @@
-"""The environment of an agent, a machine or a Pod, so that remedies name existing tools."""
+"""The environment of an agent, a machine or a Pod, so that remedies name tools that exist there."""
 
 import enum
 from collections.abc import Mapping

@@ -21,7 +21,7 @@ _NOT_OURS: Final = ("Accept", "Accept-Encoding", "User-Agent")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller of the agent: the User-Agent for the application, and the `Host` of the request."""
+    """The caller of the agent: User-Agent, for example `kube-probe/1.31`, and the `Host` of the request."""
 
     user_agent: str | None = None
     host: str = ""

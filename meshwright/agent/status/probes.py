@@ -53,7 +53,7 @@ class GrpcProbe:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """The action for a path of the agent, and the time limit."""
+    """The action for a path of the agent, for example `/app-health/web/readyz`, and its time limit."""
 
     how: HttpProbe | TcpProbe | GrpcProbe
     seconds: float = 1.0
@@ -168,7 +168,7 @@ async def _carried_out(probe: Probe, address: str, caller: Caller, ports: frozen
 
 
 async def _is_deaf(address: str, port: int) -> bool:
-    """Return whether a port is without a listener, on a machine with IPv6."""
+    """Return whether nothing listens on a port, on a machine with IPv6."""
     if not has_ipv6():
         return False
     try:

@@ -151,7 +151,7 @@ class GatewaySecret:
         return outdated(held.pair, self._issuer, wanted.dns_names, self._clock())
 
     async def _cleared(self, place: SecretName) -> None:
-        """Delete a Secret of ours after the MeshConfig has dropped the name."""
+        """Delete a Secret of ours that is no longer named."""
         held = await self._held(place)
         if held is not None and held.home == self._home:
             await self._api.delete(SECRETS, place.namespace, place.name)

@@ -1,4 +1,4 @@
 """Certificates and join tokens of proxies, the enrolment ports, and the server's own certificate.
 
-The package never decides about the right to join: `meshwright.enrolment` does.
+The package never decides who may join: `meshwright.enrolment` does.
 """

@@ -1,4 +1,4 @@
-"""Access to the cluster as a source of the mesh, with saved state.
+"""Access to the cluster from which the mesh is read, with its source and saved state.
 
 A server without a cluster does not import this module, to save the memory of its libraries.
 """

@@ -1,4 +1,4 @@
-"""Change of the mesh's root, connected with all concerned parts."""
+"""Change of the mesh's root, connected with the parts that it concerns."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime

@@ -12,7 +12,7 @@ from meshwright.controller.errors import SettingsError
 from meshwright.controller.settings.settings import Settings
 
 Apply = Callable[[Settings, Sequence[str]], None]
-"""Function for applying settings, with the names of the changed ones."""
+"""Function that applies settings; the names are those of changed settings."""
 
 IN_PLACE: Final = frozenset(
     {

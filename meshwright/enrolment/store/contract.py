@@ -32,7 +32,7 @@ class TokenRedemption:
 
 
 class TokenStore(Protocol):
-    """Join tokens, and the keys with uses of them. Safe to use from several threads.
+    """Join tokens, and the keys that have used them. Safe to use from several threads.
 
     Every method raises `certs.errors.StateError` if the store cannot be read or written. A call is atomic,
     and the result is on disk at the return.

@@ -105,7 +105,7 @@ class ControllerContext:
     - `secrets` receives a function for the secrets that the driver's proxies have accepted. A change of the
       root waits for these. Without this function an operator must exclude the driver's proxies by name. The
       caller consumes the result in small slices of time.
-    - `tapped` receives the requests of watched proxies, one by one
+    - `tapped` receives requests that proxies report because a person watches them
       (`catalog.policy.values.inbound.InboundPort.tapped`).
     """
 

@@ -3,8 +3,7 @@
 A driver is a class without constructor arguments, named by an entry point of the group `meshwright.sidecars`.
 Translation works in pieces: `pieces` returns pure functions with their arguments (`Piece`), and the engine
 calls each distinct piece once, however many proxies need its resources. Therefore the cost of a change is the
-number of pieces with changed arguments, and arguments should contain only values for which the function has a
-use.
+number of pieces with changed arguments, and arguments should contain only values that the function uses.
 
 Inputs are in `contexts` and `pod`, the end of a driver in `lifetime`. docs/drivers.md shows how to write one.
 """
@@ -77,7 +76,7 @@ class Piece(CachedHash):
 
     - `about` is the part of the policy from which the arguments are taken.
     - `destinations` are further arguments, whose endpoints the function uses. They are filled in when the
-      piece is made, restricted to endpoints within the callers' permissions; the callers themselves are left
+      piece is made, restricted to the endpoints that the callers may call; the callers themselves are left
       out.
     - `faults` returns the reasons for which proxies would refuse a resource, as far as known in advance.
     - `ahead` is a generator with the same arguments for a piece with a long computation: the generator makes
@@ -166,7 +165,7 @@ class Credentials:
 
 @runtime_checkable
 class SidecarDriver(Protocol):
-    """A kind of proxy, as far as the mesh must know the kind.
+    """A kind of proxy, as far as the mesh must know it.
 
     `capabilities` never change. `proxy_server_port` is the default port of the driver's control plane. A
     driver translates a policy, delivers the snapshots of the shared catalog to proxies, and declares
@@ -195,7 +194,7 @@ class SidecarDriver(Protocol):
 
     @property
     def ready_type(self) -> TypeUrl:
-        """Return the type of the response by which a proxy counts as configured and may be called."""
+        """Return the type of which a proxy must have accepted a response before it can be called."""
         ...
 
     def pieces(self, policy: ProxyPolicy) -> tuple[Piece | Pieces, ...]:
@@ -233,7 +232,7 @@ class SidecarDriver(Protocol):
     def patch(self, context: InjectorContext) -> Pod:
         """Return the pod with its sidecar: pure and deterministic; the context's pod is not modified.
 
-        Applied to its own output the function returns an equal pod. Raises CannotPatchError for a pod in
-        which a sidecar is impossible.
+        Applied to its own output the function returns an equal pod. Raises CannotPatchError for a pod that
+        cannot have a sidecar.
         """
         ...

@@ -6,7 +6,7 @@ class DriverError(Exception):
 
 
 class NoDriverError(DriverError):
-    """The registry is empty."""
+    """No driver is registered."""
 
 
 class DuplicateDriverError(DriverError):
@@ -30,4 +30,4 @@ class CannotPatchError(DriverError):
 
 
 class NothingThereError(DriverError):
-    """The subject of a query is unknown to a driver's debug page; the message is one sentence."""
+    """A driver's debug page has nothing for the query; the message is one sentence."""

@@ -1,4 +1,4 @@
-"""Types of the parts of a pod with a use here (Kubernetes API, core/v1); all other fields are kept.
+"""Types of the parts of a pod that are read or written here (Kubernetes API, core/v1); other fields are kept.
 
 An API server has validated the pods. Therefore present fields have the right type, but any field may be
 missing.
@@ -66,7 +66,7 @@ class Lifecycle(TypedDict, total=False):
 
 
 class ContainerPort(TypedDict, total=False):
-    """A port in a container's declaration, for example `{"name": "metrics", "containerPort": 9090}`."""
+    """A port that a container declares, for example `{"name": "metrics", "containerPort": 9090}`."""
 
     name: str
     containerPort: int

@@ -1,4 +1,4 @@
-"""Inputs of a driver's `patch`: the pod, and all knowledge about the pod."""
+"""Inputs of a driver's `patch`: the pod, and everything that is known about it."""
 
 import enum
 from collections.abc import Mapping

@@ -82,7 +82,7 @@ def _outbound(
 ) -> dict[str, Any] | None:
     """Return a callable service; None if calls depend on routes or splits.
 
-    A host outside of the mesh is left out too, because a reader could not verify such a host.
+    A host outside of the mesh is left out too, because it has no certificate that a reader could verify.
     """
     match service.routes:
         case [only] if only.matches is None and only.split is None and len(only.backends) == 1:

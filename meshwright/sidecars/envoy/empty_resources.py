@@ -12,7 +12,7 @@ def empty(key: Reference) -> Resource | None:
 
     A route configuration without routes (status 404), or a cluster or load assignment without endpoints
     (status 503). `None` for listeners, because other resources never refer to them, and for secrets, because
-    a secret cannot be empty.
+    they have no substitute.
     """
     type_url, name = key
     if type_url == ROUTE:

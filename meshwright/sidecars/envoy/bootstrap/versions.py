@@ -30,8 +30,7 @@ def is_tried(version: Version) -> bool:
 def read_version(text: str) -> Version | None:
     """Return the version in the output of `envoy --version` or of `/server_info`, or None.
 
-    The version stands between the commit and the build, for example `1.40.0` in
-    `<commit>/1.40.0/Clean/RELEASE`.
+    The version is between the commit and the build, for example `1.40.0` in `<commit>/1.40.0/Clean/RELEASE`.
     """
     found = re.search(r"[0-9a-f]{40}/(\d+)\.(\d+)\.(\d+)[-/]", text)
     return Version(*map(int, found.groups())) if found else None

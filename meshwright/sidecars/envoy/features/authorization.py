@@ -1,4 +1,4 @@
-"""External authorization of every request within policy.
+"""External authorization of every request that policy admits.
 
 The authorizer gets the request's headers and the caller, but not the body, because waiting for a body would
 block streams. The authorizer can only narrow policy, because it is not called for a denied request.

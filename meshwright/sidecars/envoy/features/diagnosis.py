@@ -43,7 +43,7 @@ class Diagnosis(Feature):
         manager.local_reply_config.mappers.extend(mappers(self.side))
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
-        """Remove the header from the application's answers; Envoy adds a true one afterwards."""
+        """Remove the header from the application's answers; Envoy adds its own afterwards."""
         if self.side is Side.CALLED:
             routes.response_headers_to_remove.append(OWN_ANSWER_HEADER)
 

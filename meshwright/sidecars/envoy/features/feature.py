@@ -8,7 +8,7 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 
 
 class Feature:
-    """One feature; the fields are the necessary part of a port's or service's policy.
+    """One feature; its fields are the part of a port's or service's policy that it needs.
 
     Features add to the same messages: each field belongs to one feature, and entries of lists are appended in
     the order of features. The defaults add nothing. A feature is a frozen value, so that equal features share

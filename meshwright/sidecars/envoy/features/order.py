@@ -8,7 +8,7 @@ documentation, "HTTP filters", "Filter chain"). The order is:
 3. `access`: a denied request must cost nothing more, and later filters may rely on the rules.
 4. `rates`: denied requests must not use up the rate, and requests above the rate must not reach services
 behind.
-5. `authorization`: only requests within policy are sent to the authorizer.
+5. `authorization`: only requests that policy admits are sent to the authorizer.
 6. `faults`: only outbound, after all other filters.
 7. `router`: Envoy requires it to be the last.
 

@@ -1,8 +1,8 @@
 """Normalisation of paths: rules and splits must match the path seen by the application.
 
 Dot segments are resolved first. An escaped slash, which applications interpret in two ways, is refused (400),
-unless the Service declares such slashes as parts of a segment. Otherwise `/books/.*` would admit
-`/books/..%2fadmin`, and a split at the client would see another path than the rules of the server.
+unless the Service declares that it is not a separator. Otherwise `/books/.*` would admit `/books/..%2fadmin`,
+and a split at the client would see another path than the rules of the server.
 """
 
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class Paths(Feature):
         manager.path_with_escaped_slashes_action = _ACTIONS[self.slashes]
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
-        """Refuse, before any other route, paths with one meaning for rules and another for an application.
+        """Refuse, before any other route, paths that an application might read differently from the rules.
 
         With kept escaped slashes, dot segments beside one are not resolved. The route is present at every
         port, because a connection keeps the setting with which it began until the filter chain has drained.

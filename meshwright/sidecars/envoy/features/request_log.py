@@ -1,4 +1,4 @@
-"""Access log of requests: on Envoy's standard output, unless a Telemetry object has another destination."""
+"""Access log of requests: on Envoy's standard output, unless a Telemetry object configures it."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Retries of requests without delivery to an application, at another endpoint if there is one."""
+"""Retries of requests that reached no application, at another endpoint if there is one."""
 
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,10 +1,9 @@
 """Header for the caller's proxy: the request did not reach the application and may be retried.
 
-To the caller's proxy a stopped application looks like an application with the answer 503, because only the
-proxy beside the application sees the failed connection. The latter proxy knows that the request was not
-delivered, and adds the header to the answer. The header is removed from the application's answers: by
-forwarding another application's answer, header included, an application would otherwise cause a second
-delivery of a request.
+To the caller's proxy a stopped application looks like an application that answers 503, because only the proxy
+beside the application sees the failed connection. The latter proxy knows that the request was not delivered,
+and adds the header to the answer. The header is removed from the application's answers: an application that
+forwards another's answer would otherwise cause a retry of a request on which it has acted.
 """
 
 from typing import Final
@@ -24,7 +23,7 @@ _NOT_CONNECTED: Final = "UF"
 
 
 class UndeliveredHeader(Feature):
-    """The header in answers of a proxy without a connection to its application."""
+    """The header in answers of a proxy that could not connect to its application."""
 
     __slots__ = ()
 
@@ -40,5 +39,5 @@ class UndeliveredHeader(Feature):
         manager.local_reply_config.mappers.add(filter=found, headers_to_add=[header])
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
-        """Remove the header from the application's answers; Envoy adds a true one afterwards."""
+        """Remove the header from the application's answers; Envoy adds its own afterwards."""
         routes.response_headers_to_remove.append(UNDELIVERED_HEADER)

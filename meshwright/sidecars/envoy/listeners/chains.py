@@ -83,7 +83,7 @@ def inbound_plain(policy: ProxyPolicy, port: InboundPort) -> Filters:
     """Return the filters for plaintext callers; on a TCP port with the rules for plaintext callers only.
 
     Therefore neither chain of a TCP port changes with the other's callers. The permission is known when the
-    connection arrives, so without any wait.
+    connection arrives, so nothing has to wait.
     """
     if port.protocol.is_http:
         return _requests(policy, port, proven=False)

@@ -1,7 +1,7 @@
 """HTTP connection managers, the last filter of every HTTP filter chain.
 
-The proxy is transparent, without Server, Via or x-envoy headers, and does not change X-Forwarded-For and
-X-Request-Id (a caller is identified by certificate, not by a header). Streams may be idle for ever, because a
+The proxy is transparent: it adds no Server, Via or x-envoy headers, and does not change X-Forwarded-For and
+X-Request-Id (a caller is identified by certificate, not by a header). Streams have no idle timeout, because a
 quiet stream is not broken. Interim responses (100, 102, 103) come from the application: by default Envoy
 would answer `Expect: 100-continue` before the application has seen the request.
 """

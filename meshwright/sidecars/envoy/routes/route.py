@@ -1,7 +1,7 @@
 """Route configurations (RDS): inbound with a port's access rules, outbound with splits.
 
 A changed HTTP policy changes one route configuration, never a listener, and open connections apply the change
-from the next request. An upgraded connection such as a WebSocket lacks a next request. Therefore the port's
+from the next request. An upgraded connection such as a WebSocket has no next request. Therefore the port's
 filter chain is drained once if the policy admits less than before (`renewal`).
 
 The timeout of routes is disabled (0), because a stream may live as long as both ends want, and a default
@@ -40,7 +40,7 @@ from xds.protocol.resources.resource import CLUSTER, Reference, Resource, encode
 _Route = route_components_pb2.Route
 _Action = route_components_pb2.RouteAction
 _UNRULED: Final = RequestRule(PolicyKey(Namespace(""), ""), None, RouteActions())
-"""The rule for requests without another matching rule."""
+"""The rule for requests that match no other rule."""
 
 
 def inbound(
@@ -213,7 +213,7 @@ def _route(name: str, match: tuple[HTTPMatch, ...], action: _Action) -> _Route:
 
 
 def _match(matches: tuple[HTTPMatch, ...]) -> route_components_pb2.RouteMatch:
-    """Match requests by all conditions.
+    """Match requests that fit all conditions.
 
     A route takes one path expression, so further ones match a header.
     """

@@ -64,7 +64,7 @@ def without_proof(terms: MeshTerms, *, asked: bool) -> base_pb2.TransportSocket:
 
     With `asked` a certificate of the mesh is requested and verified.
 
-    Without a request clients present none, because an unverified name is worthless.
+    If none is requested, none is presented, because an unverified name is worthless.
     """
     common = _common(terms, ())
     if not asked:
