@@ -67,7 +67,10 @@ def holders(number: int) -> tuple[Holder, ...]:
 
 
 def end(text: str) -> HostPort:
-    """Parse an address of the tables: 32-bit words, each in the byte order of this machine."""
+    """Parse an address of the tables: 32-bit words, each in the byte order of this machine.
+
+    For example, `0100007F:1F90` is port 8080 of 127.0.0.1 on a little-endian machine.
+    """
     digits, _, port = text.rpartition(":")
     words = (int(digits[start : start + 8], 16) for start in range(0, len(digits), 8))
     packed = b"".join(struct.pack("=I", word) for word in words)

@@ -89,7 +89,7 @@ async def webhook(parts: Parts, sockets: Sockets) -> AsyncIterator[HostPort | No
 
 
 def enrolling(parts: Parts) -> "EnrolmentPorts | None":
-    """Return the enrolment ports, or `None` without a configured one."""
+    """Return the enrolment ports, or `None` if none is configured."""
     core, identity, monitors = parts.core, parts.identity, parts.monitors
     if core.settings.enrolment_address is None and core.settings.renewal_address is None:
         return None

@@ -27,7 +27,7 @@ class Confirmation:
 class Confirmations:
     """The last confirmation of each proxy since the start of this server.
 
-    Old confirmations can be forgotten between two changes of the root, because they lack the new CA.
+    Old confirmations can be forgotten between two changes of the root, because they contain no new CA.
     """
 
     def __init__(self) -> None:

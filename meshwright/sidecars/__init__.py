@@ -3,7 +3,7 @@
 - `contract` defines a driver (`contract.driver.SidecarDriver`), its inputs, and how it starts and ends.
 - `registry` finds installed drivers by their entry points, and `contract.selection` chooses one for a
   workload.
-- `lint` reports objects with a need for a capability that the workload's driver lacks.
+- `lint` reports objects that need a capability which the workload's driver lacks.
 - `injection` has the common part of all drivers' `patch` methods: a pod in, a pod with a sidecar out.
 - `envoy` and `document` are drivers, one package for each kind of proxy.
 

@@ -4,7 +4,7 @@
 turns them into rows: per service, edge, route, backend and proxy. `taps` keeps the subscriptions to tapped
 requests with the unread requests.
 
-All data is lost when the process ends, and collected again from the next reports of the proxies.
+All data is in memory only, and lost when the process ends.
 
 The package never decides anything, or knows a protocol.
 """

@@ -32,8 +32,8 @@ class EnvoyAdmin:
     """The admin interface of the Envoy with this `bootstrap`; an async context manager.
 
     The interface listens on a Unix socket (a Path) or HOST:PORT. Before each request the client checks which
-    Envoy answers. After a conflict over the port one Envoy exits, and the port stays with another Envoy,
-    which must not be trusted or drained.
+    Envoy answers. An Envoy that cannot bind the port exits, and the port stays with another Envoy, which must
+    not be trusted or drained.
     """
 
     def __init__(self, address: HostPort | Path, bootstrap: Path) -> None:

@@ -1,8 +1,8 @@
 """Replace this process by a program that the kernel kills when the parent dies.
 
-Run as a separate file: `python -I -S FILE PARENT PROGRAM [ARGUMENT...]`. For example, PARENT is 4711, the
-agent's process ID. The same could be done in the child between fork and exec, but not safely in a process
-with threads (gRPC's fork handlers start some), and such a fork would copy more memory.
+Run as a separate file: `python -I -S FILE PARENT PROGRAM [ARGUMENT...]`. PARENT is the agent's process ID.
+The same could be done in the child between fork and exec, but not safely in a process with threads (gRPC's
+fork handlers start some), and such a fork would copy more memory.
 """
 
 import ctypes

@@ -45,7 +45,7 @@ class _Goal:
 
 
 class GatewaySecret:
-    """Controller of the Secret in the MeshConfig, for the control plane in the namespace `home`.
+    """Controller of the Secret that the MeshConfig names, for the control plane in the namespace `home`.
 
     `places` are the Secrets written so far, to be deleted when they are no longer named. A Secret of another
     owner is left alone. `say` receives problems, `issued` is called for each new certificate. For example,
@@ -193,4 +193,5 @@ GATEWAY_SECRETS: Final[Form[frozenset[SecretName]]] = Form(
     "Secrets of gateways that are named no longer are not taken away",
     "which Secrets of gateways are ours is not kept: after a restart they would not be taken away",
 )
-"""Names of the Secrets with gateway certificates from us, for example `mesh/gateway-cert`."""
+"""Names of the Secrets with gateway certificates from us; the file has, for example, `[["mesh",
+"gateway"]]`."""

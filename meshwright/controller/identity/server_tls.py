@@ -28,7 +28,7 @@ class ServerTls:
         now: datetime,
         patient: Callable[[datetime], bool] = lambda _: False,
     ) -> None:
-        """Make the first certificate; raise CertificateError after a failure.
+        """Make the first certificate; raise CertificateError if none can be made.
 
         `patient` returns whether agents may not know the present CA yet.
         """

@@ -43,7 +43,7 @@ class WebhookTls:
     """TLS context of the webhook; a renewed certificate is loaded into the same context."""
 
     def __init__(self, issuer: Issuer, pairs: Pairs, host: str, now: datetime) -> None:
-        """Make the first certificate; raise CertificateError after a failure."""
+        """Make the first certificate; raise CertificateError if none can be made."""
         self._issuer, self._pairs, self._host = issuer, pairs, host
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2

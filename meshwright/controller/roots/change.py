@@ -108,7 +108,7 @@ class RootChange:
     async def abort(self) -> ChangeStatus:
         """Abort the change on command.
 
-        Raise RequestError without a change, or if the change is being aborted already.
+        Raise RequestError if there is no change, or if it is being aborted already.
         """
         self._require_command()
         await self.take(aborted)
@@ -122,7 +122,7 @@ class RootChange:
     async def give_up(self, proxies: Collection[str], older_than: timedelta | None = None) -> ChangeStatus:
         """Stop waiting for these proxies, and for proxies silent for `older_than`.
 
-        The webhook may be among them, because API servers without the new CA let requests through. So may
+        The webhook may be among them, because API servers that cannot verify it let requests through. So may
         Pods before joining: they wait until they know the new CA. Raises RequestError for a proxy that the
         change does not wait for, because the name may be mistyped. For example, a scrapped machine would
         otherwise hold up the change for ever.

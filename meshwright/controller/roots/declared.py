@@ -1,4 +1,4 @@
-"""CAs declared by MeshRootCertificates: the mesh's CA is changed until both match."""
+"""CAs declared by MeshRootCertificates: the mesh's CA is changed until it matches them."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence

@@ -35,7 +35,7 @@ class TokenStore(Protocol):
     """Join tokens, and the keys that have used them. Safe to use from several threads.
 
     Every method raises `certs.errors.StateError` if the store cannot be read or written. A call is atomic,
-    and the result is on disk at the return.
+    and its result is on disk when it returns.
     """
 
     def add(self, token: JoinToken, record: TokenRecord) -> None:

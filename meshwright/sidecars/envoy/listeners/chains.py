@@ -5,9 +5,9 @@ therefore lives until its filter chain has drained (Envoy's `--drain-time-s`). H
 request.
 
 For this reason each caller of a TCP port has a separate filter chain. The chain exists as long as the caller
-is admitted, and does not change with other callers or with the rules for this one, so only callers without
-permission are drained. The caller selects the chain by the server name in TLS, and the chain requires the
-caller's certificate. A caller without such a name (a foreign proxy), or beyond the first `OWN_CHAINS` by
+is admitted, and does not change with other callers or with the rules for this one, so only callers that lose
+their permission are drained. The caller selects the chain by the server name in TLS, and the chain requires
+the caller's certificate. A caller without such a name (a foreign proxy), or beyond the first `OWN_CHAINS` by
 name, gets the port's common chain, which admits the same callers and changes with them.
 
 On a TCP port the RBAC filter repeats the identities from the TLS context

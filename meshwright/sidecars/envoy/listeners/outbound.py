@@ -116,10 +116,10 @@ def _outbound_listener(calls: OutboundInputs, at: listeners.Socket) -> Resource 
     message = listener_pb2.Listener(
         traffic_direction=base_pb2.TrafficDirection.OUTBOUND,
         listener_filters=[listeners.original_destination(), *inspectors],
-        # A client that waits for the server to speak first must get a chain after the timeout of the
-        # inspectors.
         default_filter_chain=default,
         enable_reuse_port=BoolValue(value=False),
+        # A client that waits for the server to speak first must get a chain after the timeout of the
+        # inspectors.
         continue_on_listener_filters_timeout=bool(inspectors),
     )
     # Merging appends repeated fields, so cached chains are inserted without being built and encoded again.
