@@ -26,7 +26,7 @@ async def in_json(request: web.Request, handler: Handler) -> web.StreamResponse:
         response.headers["Allow"] = ", ".join(allowed)
         return response
     except web.HTTPNotFound as error:
-        return _error(f"there is nothing at {request.path}", error.status)
+        return _error(f"there is no page at {request.path}", error.status)
     except web.HTTPError as error:
         return _error(f"{request.path}: {error.reason}", error.status)
 

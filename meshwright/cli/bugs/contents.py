@@ -143,7 +143,7 @@ def _metrics(config: object) -> str:
     listening = config.get("listening") if isinstance(config, Mapping) else None
     said = listening.get("http") if isinstance(listening, Mapping) else None
     if said is None:
-        raise ValueError("the server does not say where it listens")
+        raise ValueError("the server's answer has no address")
     at = HostPort.parse(str(said))
     connection = http.client.HTTPConnection(reached_from_here(at.host), at.port, timeout=_SECONDS)
     try:

@@ -105,5 +105,5 @@ def uninstall(
         print_json({"changed": list(changed)})
     else:
         print_lines(
-            f"taken out of {', '.join(changed)}" if changed else "it is in none of the node's networks"
+            f"removed from {', '.join(changed)}" if changed else "not installed in any network of the node"
         )

@@ -81,8 +81,8 @@ def diff(
         served, wanted = _replaced(directory, state)
     else:
         raise CommandFailed(
-            "nothing to compare the directory with: give --state DIR of the running server, or --kubernetes "
-            "for a cluster"
+            "--state or --kubernetes is missing: compare the directory with a running server "
+            "(--state DIR) or a cluster (--kubernetes)"
         )
     _say_errors(directory, wanted)
     # Proxies whose driver cannot be chosen keep their configuration, so they are not compared.
@@ -174,11 +174,12 @@ def _say_errors(directory: Path, found: "SelectedSnapshots") -> None:
     if found.errors:
         say(
             f"meshwright: {_counted(found.errors, 'error')} in {directory} (see meshwright lint): "
-            "what cannot be read is left out here, and the server would keep its last good form"
+            "this comparison leaves out objects with errors, but a server would keep their last "
+            "valid version"
         )
     if found.between:
         said = f"{_counted(found.between, 'error')} between objects of {directory} (see meshwright lint)"
-        say(f"meshwright: {said}: what is named there would not be in force")
+        say(f"meshwright: {said}: the named parts would not be in force")
 
 
 def _counted(number: int, one: str, many: str = "") -> str:
@@ -197,8 +198,8 @@ def _summary(found: "Comparison", kept: Mapping[str, str]) -> str:
     changed = sum(len(each.proxies) for each in found.changed)
     lines = [f"{_counted(changed, 'proxy', 'proxies')} would change, {found.unchanged} would not"]
     lines.extend(f"new: {proxy}" for proxy in found.new)
-    lines.extend(f"not known any more (it keeps what it has): {proxy}" for proxy in found.gone)
-    lines.extend(f"keeps what it has: {proxy}: {kept[proxy]}" for proxy in sorted(kept))
+    lines.extend(f"no longer known (it keeps its configuration): {proxy}" for proxy in found.gone)
+    lines.extend(f"keeps its configuration: {proxy}: {kept[proxy]}" for proxy in sorted(kept))
     return joined(lines)
 
 

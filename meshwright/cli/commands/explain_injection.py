@@ -104,24 +104,24 @@ def _is_good(found: "Explanation") -> bool:
 def lines(found: "Explanation") -> Iterator[str]:
     """Yield the lines of an explanation."""
     if found.webhooks is not None:
-        yield "Who is asked as it is made:"
+        yield "Webhooks called when the Pod is created:"
         for each in found.webhooks:
             why = f"no: {each.why_not}" if each.why_not else "yes"
             yield f"  {each.configuration}, {each.webhook}: {why}"
         if not found.webhooks:
-            yield "  nobody: no control plane has registered its injection"
-    yield "What decides:"
+            yield "  none: no control plane has registered its injection webhook"
+    yield "Rules of the decision:"
     for step in found.steps:
-        yield f"  {step.rule}: {step.said or 'nothing is said'}"
-    yield f"What comes of it: {found.answer.result}: {found.answer.words}"
+        yield f"  {step.rule}: {step.said or 'not set'}"
+    yield f"Result: {found.answer.result}: {found.answer.words}"
     if found.overlays and found.gets_one:
         yield f"  overlays: {', '.join(found.overlays)}"
     for said in found.answer.warnings:
         yield f"  warning: {said}"
     if not found.is_asked:
-        yield "  but nobody is asked about it: it gets no sidecar"
+        yield "  but no webhook is called for the Pod, so it gets no sidecar"
     if found.standing is not None:
-        yield f"The pod that is there: {found.standing}"
+        yield f"The existing Pod: {found.standing}"
     for other in found.differences:
         yield f"  {other}"
 

@@ -232,7 +232,7 @@ def _print(found: "Sequence[Piece]", outcomes: "Sequence[Outcome]", *, as_json: 
         for warning in each.warnings:
             say(f"warning: {each.what}: {warning}")
         if not each.changed and not each.failed:
-            say(f"left as it is: {each.what}: {each.why}")
+            say(f"unchanged: {each.what}: {each.why}")
     if as_json:
         print_json({"objects": list(map(_told, said)), "manifests": None if failed else _list(outcomes)})
     # Before any manifest is printed: a partial output would be applied without its failed objects.

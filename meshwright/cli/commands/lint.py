@@ -109,5 +109,5 @@ def text(found: "Sequence[Problem]", standing: int = 0) -> str:
     counts = Counter(each.severity.value for each in found)
     summary = ", ".join(f"{counts[name]} {name}{'' if counts[name] == 1 else 's'}" for name in sorted(counts))
     lines = [f"{each.severity.value}: {each}" for each in found]
-    besides = f"; {standing} more in the cluster as it is" if standing else ""
-    return joined((*lines, f"{summary or 'nothing to say'}{besides}"))
+    besides = f"; {standing} more already in the cluster" if standing else ""
+    return joined((*lines, f"{summary or 'no problems found'}{besides}"))

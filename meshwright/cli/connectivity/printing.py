@@ -43,19 +43,17 @@ def document(facts: Facts, found: tuple[Step, ...], seen: RequestOutcome | None)
 
 
 def _headline(facts: Facts, found: tuple[Step, ...]) -> str:
-    said = (
-        "unreachable, and policy is not what is missing" if facts.is_withheld else f"{facts.policy} by policy"
-    )
+    said = "unreachable, but not because of policy" if facts.is_withheld else f"{facts.policy} by policy"
     request = next((each.judged.verdict for each in found if each.point is Point.REQUEST), None)
     match status(found):
         case Status.YES:
-            return f"{facts}: {said}, and so it is"
+            return f"{facts}: {said}, and the mesh agrees"
         case Status.NO if request is Verdict.FAILED:
-            return f"{facts}: {said}, but it is not so"
+            return f"{facts}: {said}, but the mesh behaves otherwise"
         case Status.NO:
-            return f"{facts}: {said}; not all that it goes by is as it should be"
+            return f"{facts}: {said}; some steps have failed"
         case Status.UNKNOWN:
-            return f"{facts}: {said}; whether it is so was not found out"
+            return f"{facts}: {said}, but not verified"
 
 
 def _step(step: Step) -> dict[str, object]:

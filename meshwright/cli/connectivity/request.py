@@ -17,15 +17,18 @@ def planned(facts: Facts, agent: Agent, seconds: float) -> Call | RequestOutcome
     # Only an agent beside the caller sends the request with the caller's identity.
     beside = next((each for each in facts.callers if each.proxy == agent.proxy), None)
     if beside is None:
-        wanted = ", ".join(map(str, facts.callers)) or f"none of {facts.caller} is known"
+        wanted = ", ".join(map(str, facts.callers)) or f"an unknown proxy of {facts.caller}"
         return not_tried(
-            f"the agent at {agent.at} is that of {agent.proxy or 'no known proxy'}, not of {wanted}"
+            f"the agent at {agent.at} belongs to {agent.proxy or 'an unknown proxy'}, not to {wanted}"
         )
     if not beside.called_at:
-        return not_tried(f"{beside.workload} has nowhere to call {facts.called}: no upstream, or no address")
+        return not_tried(
+            f"{beside.workload} has no address for calls to {facts.called}: neither an upstream nor an "
+            "address of the Service"
+        )
     if facts.protocol is Protocol.GRPC:
         return not_tried(
-            "the port speaks gRPC, and a request is made in HTTP/1.1: a server of it would not answer"
+            "the port speaks gRPC, but the test request uses HTTP/1.1, which a gRPC server does not answer"
         )
     where = HostPort.parse(beside.called_at[0])
     if not facts.is_http:
@@ -56,15 +59,18 @@ def judged(facts: Facts, seen: RequestOutcome) -> StepResult:
         case Answer.UNREACHABLE:
             return _of_unreachable(facts, seen, text)
         case Answer.DEPENDS:
-            return StepResult(Verdict.UNKNOWN, text, "it may come out otherwise the next time")
+            return StepResult(
+                Verdict.UNKNOWN, text, "repeat the command: the result depends on the chosen endpoint"
+            )
 
 
 def _elsewhere(facts: Facts) -> str:
     if facts.protocol is Protocol.GRPC:
-        return "ask with --no-request, and call with a client of gRPC from beside the caller"
+        return "use --no-request, and make a call with a gRPC client beside the caller"
     return (
-        "ask as the caller's user where the caller's agent is, in a Pod from a debug container with JSON "
-        "from `meshwright connectivity --no-request --json`; or ask with --no-request"
+        "run the command on the machine of the caller's agent as the caller's user (in a Pod: in a "
+        "debug container, with the JSON of `meshwright connectivity --no-request --json`), or use "
+        "--no-request"
     )
 
 
@@ -75,9 +81,13 @@ def _of_allowed(facts: Facts, seen: RequestOutcome, text: str) -> StepResult:
         return StepResult(Verdict.OK, text)
     if seen.is_denied:
         shown = _shown(facts.servers, "routes")
-        return StepResult(Verdict.FAILED, text, f"{shown} has the rules of the called sidecar")
+        return StepResult(Verdict.FAILED, text, f"for the rules of the called sidecar: {shown}")
     if seen.outcome is Outcome.REFUSED:
-        return StepResult(Verdict.FAILED, text, f"{_shown(facts.callers, 'listeners')} says where it listens")
+        return StepResult(
+            Verdict.FAILED,
+            text,
+            f"for the addresses at which the sidecar listens: {_shown(facts.callers, 'listeners')}",
+        )
     return StepResult(Verdict.FAILED, text, _application(facts, seen))
 
 
@@ -97,7 +107,7 @@ def _of_refused(facts: Facts, seen: RequestOutcome, text: str) -> StepResult:
             Verdict.FAILED, f"{text}, although policy refuses it", _CAME_THROUGH.format(facts.called)
         )
     return StepResult(
-        Verdict.UNKNOWN, f"{text}: that it is refused cannot be seen by this", _application(facts, seen)
+        Verdict.UNKNOWN, f"{text}, which does not show whether policy refused it", _application(facts, seen)
     )
 
 
@@ -107,52 +117,53 @@ def _of_unreachable(facts: Facts, seen: RequestOutcome, text: str) -> StepResult
         seen.outcome is Outcome.ANSWERED and not (seen.is_own or seen.status == 503)
     )
     if came:
-        said = f"{text}, although policy says that nobody is reached"
+        said = f"{text}, although by policy no workload is reachable"
         return StepResult(Verdict.FAILED, said, _CAME_THROUGH.format(facts.called))
     if seen.outcome is Outcome.SILENT:
-        return StepResult(Verdict.UNKNOWN, text, "give it longer with --seconds")
+        return StepResult(Verdict.UNKNOWN, text, "wait longer with --seconds")
     return StepResult(Verdict.OK, text)
 
 
 _CAME_THROUGH = (
-    "see who answers behind {}, and that traffic to it is led to its sidecar (`meshwright intercept --check`)"
+    "check which workload answers for {}, and that its traffic is redirected to its sidecar "
+    "(`meshwright intercept --check`)"
 )
 
 
 _BETWEEN: Final = (
-    "the caller's sidecar could not connect to the called one, or TLS between them failed; no application "
-    "was asked: {} has certificates, {} says where the called sidecar listens, `meshwright lint` whether TLS "
-    "settings fit the certificates, and the caller's access log has upstream_transport_failure_reason"
+    "the caller's sidecar could not connect to the called sidecar, or TLS between them failed, so "
+    "the request did not reach the application: check the certificates ({}), the listeners of the "
+    "called sidecar ({}), the TLS settings (`meshwright lint`), and "
+    "upstream_transport_failure_reason in the caller's access log"
 )
 _BY_FLAG: Final = {
-    "UO": "a limit of an UpstreamTrafficSetting is reached, or connections to the service are used up: the "
-    "caller's sidecar has sent nothing",
-    "UT": "the timeout of a RoutePolicy or a Retry is over: the application has the request and has not "
-    "answered",
-    "UPE": "the application's answer is no valid message of the port's protocol: the application speaks "
-    "another protocol (see appProtocol or the port's name in the Service), or writes headers that HTTP "
-    "forbids, such as Transfer-Encoding twice or beside Content-Length",
-    "RL": "a rate limit of an UpstreamTrafficSetting is reached: its rateLimit says how much may come",
-    "DPE": "the sidecar takes no such request: see the header's and the path's characters",
+    "UO": "a limit of an UpstreamTrafficSetting is reached, or all connections to the service are in "
+    "use, so the caller's sidecar did not send the request",
+    "UT": "the timeout of a RoutePolicy or a Retry has passed: the application received the request but "
+    "has not answered",
+    "UPE": "the application's answer is not valid in the port's protocol: the application speaks another "
+    "protocol (see appProtocol or the port's name in the Service), or sends headers that HTTP "
+    "forbids, such as Transfer-Encoding twice or together with Content-Length",
+    "RL": "a rate limit of an UpstreamTrafficSetting is reached: see its field rateLimit",
+    "DPE": "the sidecar does not accept the request: check the characters of its headers and path",
     "UC": "the application, or the called sidecar, ended the connection before an answer: see its log",
     "UR": "the application, or the called sidecar, reset the request before an answer: see its log",
-    "NR": "the sidecar has no route for such a request: `meshwright proxy show PROXY routes` has its routes",
-    "UAEX": "the service that is asked for authorization refused the request, or could not be asked",
-    "SI": "neither side sent anything of the request or its answer for too long",
+    "NR": "the sidecar has no route for the request; to see its routes: `meshwright proxy show PROXY routes`",
+    "UAEX": "the authorization service refused the request, or could not be reached",
+    "SI": "both sides were idle for too long during the request or its answer",
 }
 """Next steps by Envoy's response flag, for answers of Envoy itself."""
 
 _BY_DETAILS: Final = {
-    "upgrade_failed": "the request offers several protocols of the setting http_upgrades at once: offer one",
-    "path_normalization_failed": "the path has an escaped slash or a byte that no path has; "
-    "`meshwright explain` says which, and which annotation of the Service lets escaped slashes pass",
+    "upgrade_failed": "the request offers several protocols of the setting http_upgrades at once: offer only "
+    "one",
+    "path_normalization_failed": "the path has an escaped slash or an invalid byte; for details, and for "
+    "the Service annotation that allows escaped slashes: `meshwright explain`",
 }
 """Next steps by Envoy's response code details, for answers without a flag."""
 
-_TOO_LARGE: Final = (
-    "the headers are larger, or more, than the settings header_kibibytes and headers_per_message allow"
-)
-_OWN: Final = "the {} answered by itself: `meshwright explain` says what it makes of such a request"
+_TOO_LARGE: Final = "the headers exceed the setting header_kibibytes (size) or headers_per_message (number)"
+_OWN: Final = "the {} answered the request itself; for the reason: `meshwright explain`"
 
 
 def _text(facts: Facts, seen: RequestOutcome) -> str:
@@ -164,7 +175,7 @@ def _text(facts: Facts, seen: RequestOutcome) -> str:
     match seen.outcome:
         case Outcome.ANSWERED:
             flag = f" {seen.flag}" if seen.flag else ""
-            by = "" if seen.side is None or seen.denied else f"the {seen.side.sidecar} answered by itself"
+            by = "" if seen.side is None or seen.denied else f"answered by the {seen.side.sidecar} itself"
             said = "; ".join(filter(None, (seen.denied or seen.words, seen.details, by)))
             found = f"{seen.status}{flag} in {seen.milliseconds:g} ms{f' ({said})' if said else ''}"
         case Outcome.OPEN:
@@ -181,7 +192,7 @@ def _text(facts: Facts, seen: RequestOutcome) -> str:
 def _application(facts: Facts, seen: RequestOutcome) -> str:
     """Return the next step if policy allows the request, but the application did not answer."""
     if seen.flag == "UH":
-        return f"{_shown(facts.callers, 'endpoints')} has the endpoints that the caller's sidecar knows"
+        return f"for the endpoints of the caller's sidecar: {_shown(facts.callers, 'endpoints')}"
     if seen.is_between_sidecars:
         return _BETWEEN.format(_shown(facts.callers, "secrets"), _shown(facts.servers, "listeners"))
     if seen.is_own and seen.status == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
@@ -191,8 +202,10 @@ def _application(facts: Facts, seen: RequestOutcome) -> str:
     if seen.own is not None and seen.flag != "UF":
         return _OWN.format(seen.own.side.sidecar)
     where = ", ".join(each.application for each in facts.endpoints if each.application and not each.withheld)
-    longer = ", or give it longer with --seconds" if seen.outcome is Outcome.SILENT else ""
-    listens = f"see that the application listens at {where}" if where else "see that the application listens"
+    longer = ", or wait longer with --seconds" if seen.outcome is Outcome.SILENT else ""
+    listens = (
+        f"check that the application listens at {where}" if where else "see that the application listens"
+    )
     return f"{listens}{longer}"
 
 

@@ -69,42 +69,48 @@ def _policy(facts: Facts) -> StepResult:
             return StepResult(Verdict.OK, f"allowed{by}")
         case Answer.DEPENDS:
             return StepResult(
-                Verdict.UNKNOWN, facts.conclusion, "`meshwright explain` says on what, step by step"
+                Verdict.UNKNOWN, facts.conclusion, "for the conditions, step by step: `meshwright explain`"
             )
         case _:
             return StepResult(Verdict.OK, facts.conclusion)
 
 
 def _agent(agent: Agent) -> StepResult:
-    who = f"the agent of {agent.proxy or 'no known proxy'} at {agent.at}"
+    who = f"the agent of {agent.proxy or 'an unknown proxy'} at {agent.at}"
     if agent.trouble:
         return StepResult(Verdict.FAILED, f"{who}: {agent.trouble}", agent.do)
     if agent.reached is None:
         return StepResult(
-            Verdict.UNKNOWN, f"{who} does not know yet of its control plane", "ask again in a moment"
+            Verdict.UNKNOWN,
+            f"{who} is still connecting to its control plane",
+            "repeat the command in a moment",
         )
-    return StepResult(Verdict.OK, f"{who} is ready, and has its control plane")
+    return StepResult(Verdict.OK, f"{who} is ready and connected to its control plane")
 
 
 def _sidecars(found: tuple[Sidecar, ...], caller: str, because: tuple[str, ...]) -> Iterator[StepResult]:
     """Yield one result for each sidecar with a problem, and one for all others together."""
     if not found and caller:
-        yield StepResult(Verdict.UNKNOWN, f"no sidecar of {caller} is known", "name in --from who runs")
+        yield StepResult(
+            Verdict.UNKNOWN,
+            f"the control plane knows no sidecar of {caller}",
+            "name a running workload in --from",
+        )
     judged = [(each, _trouble(each)) for each in found]
     well = [each for each, trouble in judged if trouble is None]
     ill = [trouble for _, trouble in judged if trouble is not None]
     yield from ill[:NAMED]
     if len(ill) > NAMED:
         yield StepResult(
-            Verdict.FAILED, f"{len(ill) - NAMED} more are not in step", "`meshwright proxies` has all"
+            Verdict.FAILED,
+            f"{len(ill) - NAMED} more are not in sync",
+            "for the whole list: `meshwright proxies`",
         )
     if len(well) == 1:
-        yield StepResult(
-            Verdict.OK, f"{well[0]} has acknowledged all that it is served{_last(well[0], because)}"
-        )
+        yield StepResult(Verdict.OK, f"{well[0]} has acknowledged its configuration{_last(well[0], because)}")
     elif well:
         names = ", ".join(each.proxy for each in well[:NAMED]) + (", ..." if len(well) > NAMED else "")
-        yield StepResult(Verdict.OK, f"{len(well)} have acknowledged all that they are served: {names}")
+        yield StepResult(Verdict.OK, f"{len(well)} sidecars have acknowledged their configuration: {names}")
 
 
 def _last(well: Sidecar, because: tuple[str, ...]) -> str:
@@ -117,7 +123,7 @@ def _last(well: Sidecar, because: tuple[str, ...]) -> str:
 def _trouble(sidecar: Sidecar) -> StepResult | None:
     """Return the problem of a sidecar, or None without one."""
     name = sidecar.proxy
-    retried = f"mend the object that is named; `meshwright proxy retry {name}` offers it again at once"
+    retried = f"correct the named object; to send the resource again at once: `meshwright proxy retry {name}`"
     if sidecar.stands is SidecarState.IN_STEP:
         return StepResult(Verdict.FAILED, "; ".join(sidecar.lacks), retried) if sidecar.lacks else None
     words = "; ".join((sidecar.said, *(each for each in sidecar.rejected if each not in sidecar.said)))
@@ -125,22 +131,22 @@ def _trouble(sidecar: Sidecar) -> StepResult | None:
 
 
 _STATUS: Final = (
-    "`meshwright agent status` where it runs "
-    "(of a Pod: `kubectl exec POD -c meshwright-sidecar -- meshwright agent status`)"
+    "run `meshwright agent status` on its machine (for a Pod: `kubectl exec POD -c "
+    "meshwright-sidecar -- meshwright agent status`)"
 )
 
 
 def _next(sidecar: Sidecar, retried: str) -> str:
     match sidecar.stands:
         case SidecarState.NOT_CONNECTED:
-            return f"{_STATUS} says why"
+            return f"for the reason, {_STATUS}"
         case SidecarState.HELD:
-            return f"`meshwright proxy show {sidecar.proxy}` has what is known of it"
+            return f"for its state: `meshwright proxy show {sidecar.proxy}`"
         case SidecarState.BEHIND:
-            shown = f"`meshwright proxy show {sidecar.proxy} history` has what it was sent"
-            return f"ask again in a moment; if it lasts, {shown}"
+            shown = f"see its history: `meshwright proxy show {sidecar.proxy} history`"
+            return f"repeat the command in a moment; if the state lasts, {shown}"
         case SidecarState.FAILED:
-            return "mend what is said; `meshwright lint` names the object"
+            return "correct the named problem; `meshwright lint` names the object"
         case _:
             return retried
 
@@ -149,28 +155,30 @@ def _endpoints(facts: Facts) -> StepResult:
     held = [f"{each.address} gets no traffic: {each.withheld}" for each in facts.endpoints if each.withheld]
     ready = [each for each in facts.endpoints if not each.withheld]
     if facts.turned_down is not None:
-        return StepResult(Verdict.OK, "none is chosen: the caller's sidecar answers by itself")
+        return StepResult(Verdict.OK, "not needed: the caller's sidecar answers the request itself")
     if not ready:
-        said = "; ".join(held[:NAMED]) or f"nobody stands behind {facts.called}"
+        said = "; ".join(held[:NAMED]) or f"{facts.called} has no endpoints"
         return StepResult(Verdict.FAILED, said, _admitting(facts.endpoints))
     lacking = [each.address for each in ready if not each.given]
     # For a denied call, missing endpoints are right.
     if lacking and facts.policy is Answer.ALLOWED:
-        said = f"the caller's sidecar is not told of {', '.join(lacking[:NAMED])}"
+        said = f"the caller's sidecar lacks {', '.join(lacking[:NAMED])}"
         return StepResult(Verdict.FAILED if facts.callers else Verdict.UNKNOWN, said, _ENDPOINTS_SHOWN)
-    told = "none is told to the caller's sidecar, as it may not call there" if lacking else _given(ready)
+    told = (
+        "the caller's sidecar has none of them, because policy denies the call" if lacking else _given(ready)
+    )
     return StepResult(Verdict.OK, "; ".join((told, *held[:NAMED])))
 
 
-_ENDPOINTS_SHOWN: Final = "`meshwright proxy show PROXY endpoints` has those that it is told of"
+_ENDPOINTS_SHOWN: Final = "for the endpoints of the sidecar: `meshwright proxy show PROXY endpoints`"
 
 
 def _given(ready: list[Endpoint]) -> str:
     names = ", ".join(each.address for each in ready[:NAMED]) + (", ..." if len(ready) > NAMED else "")
-    return f"the caller's sidecar is told of {len(ready)}: {names}"
+    return f"the caller's sidecar has {len(ready)}: {names}"
 
 
 def _admitting(there: tuple[Endpoint, ...]) -> str:
     if not there:
-        return "add a Workload that the Service selects; `meshwright lint` says why it selects none"
-    return f"start the sidecar there; {_STATUS} says how far it has come"
+        return "add a Workload that the Service selects; `meshwright lint` shows why it selects none now"
+    return f"start the sidecar of the endpoint; for its progress, {_STATUS}"

@@ -30,7 +30,8 @@ START_SECONDS: Final = 30.0
 """Longest wait for a server that has locked the state directory, in seconds."""
 
 UNASKED: Final = (
-    "meshwright: nobody knows whether a workload has this name: no server runs; --mesh DIR would have asked"
+    "meshwright: the name was not compared with workloads, because no server runs: give --mesh DIR "
+    "to compare it with a directory"
 )
 
 _PAUSE_SECONDS: Final = 0.1
@@ -115,7 +116,7 @@ def _place(out: Path) -> Iterator[None]:
 
 def made_in(state: Path) -> str:
     """Return the remark about a new CA, so that users notice a mistyped --state."""
-    return f"meshwright: a new CA was made in {state}: it was no state directory before"
+    return f"meshwright: created a new CA in {state}, which was not a state directory before"
 
 
 def candidates(state: Path, confirm: Sequence[str], *, everybody: bool) -> dict[str, object]:

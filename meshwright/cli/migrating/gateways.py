@@ -35,9 +35,12 @@ def of_gateway(document: Document) -> Iterator[Finding]:
         if not _OSM_NAME.fullmatch(name):
             continue
         right = " or ".join(f"{each}.{namespace}.svc.cluster.local" for each in services)
-        said = f"{name!r} is in no sidecar's certificate here: a gateway that verifies it answers 502 or 503"
+        said = (
+            f"Meshwright's certificates do not have the name {name!r}, so a gateway that verifies it "
+            "answers 502 or 503"
+        )
         right = right or "SERVICE.NAMESPACE.svc.cluster.local of the backend"
-        do = f"verify {right}, when its Pods have our sidecar"
+        do = f"verify {right} as soon as its Pods have Meshwright's sidecar"
         yield Finding(named(document), MigrationStatus.TO_DO, said, field, do=do)
 
 

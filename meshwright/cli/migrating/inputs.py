@@ -89,7 +89,7 @@ async def _all(api: Api) -> list[Document]:
         # missing.
         if unknown := sorted(there.unknown):
             raise CommandFailed(
-                f"the cluster does not list its kinds of {', '.join(unknown)}: check its API services"
+                f"the cluster does not list the kinds of {', '.join(unknown)}: check its APIServices"
             )
         asked = [each for kind in kinds if (each := _resource(there, kind)) is not None]
         lists = await asyncio.gather(*(api.list(each) for each in asked))

@@ -8,7 +8,7 @@ from meshwright.cli.migrating.objects import GROUPS, group_of
 from meshwright.mesh import kinds
 from meshwright.specs.osm.own_names import CONTROL_PLANE, WEBHOOKS
 
-_NOT_BEFORE: Final = "when no pod has its sidecar any more"
+_NOT_BEFORE: Final = "when no Pod has its sidecar any more"
 _OURS: Final = "then `meshwright crds | kubectl apply --server-side --force-conflicts -f -`"
 UNCONVERTED: Final = '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'
 """The patch that removes a conversion webhook; applying our definitions would keep the webhook."""
@@ -18,17 +18,22 @@ def of_installation(document: Document) -> Iterator[Finding]:
     """Yield the remaining work for a part of Open Service Mesh; other objects have no finding."""
     match document.get("kind"):
         case kinds.DEPLOYMENT.name if _name(document) in CONTROL_PLANE:
-            said = "Open Service Mesh's control plane: its sidecars live by it"
+            said = "Open Service Mesh's control plane, which its sidecars need"
             do = f"uninstall it {_NOT_BEFORE}: `osm uninstall mesh`"
             yield Finding(named(document), MigrationStatus.TO_DO, said, do=do)
         case "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" if _is_osm_webhook(document):
-            said = "Open Service Mesh's webhook: it judges policy, or makes sidecars, as long as it is there"
-            do = f"delete it {_NOT_BEFORE}; first of all label namespaces that move openservicemesh.io/ignore"
+            said = (
+                "Open Service Mesh's webhook, which validates policy or injects sidecars until it is deleted"
+            )
+            do = (
+                f"delete it {_NOT_BEFORE}; before that, label the namespaces that you migrate "
+                "openservicemesh.io/ignore"
+            )
             if document.get("kind") == "MutatingWebhookConfiguration":
                 do = "delete it as soon as Meshwright injects: both would, of two the first has the pod"
             yield Finding(named(document), MigrationStatus.TO_DO, said, do=do)
         case "CustomResourceDefinition" if _is_converted(document):
-            said = "osm-bootstrap converts its versions: without that nobody can read its objects"
+            said = "osm-bootstrap converts its versions; without osm-bootstrap its objects cannot be read"
             patch = f"kubectl patch crd {_name(document)} --type=merge -p '{UNCONVERTED}'"
             do = f"before it goes: `{patch}`, {_OURS}"
             yield Finding(named(document), MigrationStatus.TO_DO, said, "spec.conversion", do=do)
@@ -42,7 +47,10 @@ def root() -> Finding:
         "is another one than Open Service Mesh's: pods of the one cannot call pods of the other by mTLS, "
         "and policy cannot allow it"
     )
-    do = "move together what calls each other: namespaces whose calls do not leave them first, each at once"
+    do = (
+        "migrate workloads that call each other together, and namespaces without calls to other "
+        "namespaces first"
+    )
     return Finding("root certificate", MigrationStatus.TO_DO, said, do=do)
 
 

@@ -13,7 +13,10 @@ from meshwright.cli.migrating.findings import Document, Finding, MigrationStatus
 from meshwright.cli.migrating.objects import of_problem, read
 from meshwright.mesh.kinds import MESH_CONFIG
 
-_CHARTS: Final = "Open Service Mesh's image has no agent in it: the chart names the proxy's own (proxyImage)"
+_CHARTS: Final = (
+    "Open Service Mesh's image does not contain Meshwright's agent; the chart's value proxyImage names "
+    "the image"
+)
 _LEVELS: Final[Mapping[object, str]] = {
     **dict.fromkeys(("trace", "debug"), "debug"),
     "info": "info",
@@ -127,7 +130,7 @@ def _of_field(
     if any(each.standing is MigrationStatus.REFUSED for each in found):
         return found, None
     if _is_nothing(value):
-        return [Finding(what, MigrationStatus.WORKS, "asks for nothing", path)], None
+        return [Finding(what, MigrationStatus.WORKS, "has no effect", path)], None
     if (translate := _ELSEWHERE.get(path)) is not None and (elsewhere := translate(value)) is not None:
         code = found[0].code if found else ""
         return [Finding(what, MigrationStatus.REWRITTEN, elsewhere.said, path, code)], elsewhere
@@ -155,12 +158,15 @@ def _resources(value: object) -> FieldReplacement:
 def _privileged(_value: object) -> FieldReplacement:
     context = {"privileged": True, "allowPrivilegeEscalation": True}
     overlay = {_PRIVILEGED: {"interception": {"securityContext": context}}}
-    said = "an overlay over every init container says it; with the CNI plug-in there is none that must"
+    said = (
+        "an overlay for the init containers has the same effect; with the CNI plug-in there are no "
+        "init containers"
+    )
     return FieldReplacement(said, injection={"defaultOverlays": [_PRIVILEGED], "overlays": overlay})
 
 
 def _connections(value: object) -> FieldReplacement:
-    return FieldReplacement("the server's setting max_streams says it", {"max_streams": value})
+    return FieldReplacement("replaced by the server's setting max_streams", {"max_streams": value})
 
 
 def _level(value: object) -> FieldReplacement | None:
@@ -168,14 +174,14 @@ def _level(value: object) -> FieldReplacement | None:
     return (
         None
         if level is None
-        else FieldReplacement("the server's setting log_level says it", {"log_level": level})
+        else FieldReplacement("replaced by the server's setting log_level", {"log_level": level})
     )
 
 
 def _key(value: object) -> FieldReplacement | None:
     if value not in _KEYS:
         return None
-    said = "the server's setting service_certificate_key says it; without, keys are ECDSA P-256"
+    said = "replaced by the server's setting service_certificate_key; its default is ECDSA P-256"
     return FieldReplacement(said, {"service_certificate_key": f"rsa-{value}"})
 
 

@@ -145,7 +145,7 @@ def _values(mesh: str, settled: MeshConfigMigration) -> dict[str, Any]:
 def _checked(values: Mapping[str, Any]) -> InjectionConfig:
     """Return the injector's configuration; raise CommandFailed if values of a MeshConfig are invalid."""
     try:
-        return read_configuration(values["injection"]["config"], "what the MeshConfig says of sidecars")
+        return read_configuration(values["injection"]["config"], "the sidecar settings of the MeshConfig")
     except ConfigurationError as error:
         raise CommandFailed(error) from error
 

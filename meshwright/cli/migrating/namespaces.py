@@ -65,7 +65,7 @@ def of_namespace(config: InjectionConfig, document: Document) -> tuple[tuple[Fin
         Finding(
             named(document),
             MigrationStatus.UNUSED,
-            f"{value!r}: nothing here reads it",
+            f"{value!r}: Meshwright does not use this",
             f"metadata.{where}.{key}",
         )
         for where, pairs in (("labels", found.labels), ("annotations", found.annotations))
@@ -86,11 +86,11 @@ def _injected(
         return Finding(what, MigrationStatus.REFUSED, str(error)), None
     if here.inject and not _is_asked_for(found):
         said = (
-            f"is watched, and its pods had no sidecar unless they asked for one ({OSM_INJECT} is not there): "
-            f"label {INJECT} says so here"
+            "is in the mesh, but only Pods with their own annotation had a sidecar, because "
+            f"{OSM_INJECT} is missing; the label {INJECT} has the same effect here"
         )
         label = Label(str(found.name), INJECT, "false")
-        do = f"`{label.command}`, and the same label where the Namespace's manifest is kept"
+        do = f"`{label.command}`, and the same label in the Namespace's manifest"
         return Finding(what, MigrationStatus.REWRITTEN, said, f"metadata.labels.{INJECT}", do=do), label
     said = f"pods get {'a' if here.inject else 'no'} sidecar: {here.words}"
     return Finding(what, MigrationStatus.WORKS, said), None

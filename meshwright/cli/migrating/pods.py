@@ -35,7 +35,7 @@ def of_pods(
     what, metadata = named(document), mapping(pod.get("metadata"))
     ours = [key for key in sorted(mapping(metadata.get("annotations"))) if key.startswith(PREFIX)]
     yield from (
-        Finding(what, MigrationStatus.UNUSED, "nothing here reads it", f"metadata.annotations.{key}")
+        Finding(what, MigrationStatus.UNUSED, "Meshwright does not use this", f"metadata.annotations.{key}")
         for key in ours
         if key not in _READ
     )
@@ -69,11 +69,17 @@ def _has_osm(pod: Document) -> bool:
 
 
 def _restart(document: Document) -> Finding:
-    said = "has Open Service Mesh's sidecar, and is left alone while it has: it trusts another root"
+    said = (
+        "has Open Service Mesh's sidecar, which trusts another root, and stays unchanged until it is "
+        "recreated"
+    )
     owners = mapping(document.get("metadata")).get("ownerReferences")
     owner = mapping(owners[0]) if isinstance(owners, list) and owners else {}
     of = f" by its {owner.get('kind')} {owner.get('name')}" if owner else ""
-    do = f"have it made anew{of} (`kubectl rollout restart`), together with whom it calls and who calls it"
+    do = (
+        f"recreate it{of} (`kubectl rollout restart`), together with its callers and the workloads "
+        "that it calls"
+    )
     if document.get("kind") != POD.name:
-        do = "take label and containers out of the template: they were put there by hand"
+        do = "remove the label and the containers from the template, where they were added by hand"
     return Finding(named(document), MigrationStatus.TO_DO, said, do=do)

@@ -148,7 +148,7 @@ def _nothing(where: Path, contents: Iterator[tuple[str, Content]]) -> str:
     if not files:
         return f"directory {where} has no manifests: they are files that end in {', '.join(EXTENSIONS)}"
     what = "standard input" if where == STANDARD_INPUT else str(where)
-    return f"{what} has no manifest: there is nothing, or comments alone"
+    return f"{what} has no manifest: it is empty, or has only comments"
 
 
 def _of_drivers(view: View) -> Problems:

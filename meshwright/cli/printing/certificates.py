@@ -77,14 +77,14 @@ def certificates_lines(found: Found) -> Iterator[str]:
             yield f"  renewed for {_life(term)} each time, as was asked for"
         yield from _signed_by(each, found.get("authority"))
         if not each.get("in_force"):
-            yield "  it is not in force: whoever shows it is refused"
+            yield "  not in force: the server refuses this certificate"
     for each in records(found, "participants"):
         lacks = ", ".join(texts(each, "lacks"))
-        takes = f"takes no part: {lacks}" if lacks else "takes part in the mesh"
+        takes = f"not part of the mesh: {lacks}" if lacks else "part of the mesh"
         yield f"proxy {each.get('cn')}: {takes}"
         held = each.get("service_certificate")
         if isinstance(held, Mapping):
-            yield f"  shows to others {held.get('serial')}, valid until {held.get('not_after')}"
+            yield f"  presents service certificate {held.get('serial')}, valid until {held.get('not_after')}"
     for each in records(found, "service_certificates"):
         yield f"service certificate {each.get('serial')} of {each.get('identity')}"
         yield f"  {each.get('uri')}"

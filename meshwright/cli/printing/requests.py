@@ -25,13 +25,16 @@ def remark(line: Mapping[str, object]) -> str:
     """Return a sentence for a line of the stream that is not a request."""
     match line:
         case {"watching": {"service": str(service), "proxies": 0}}:
-            return f"no sidecar that answers for {service} is connected; watching for one"
+            return f"waiting, because no sidecar of {service} is connected"
         case {"watching": {"service": str(service), "proxies": int(count)}}:
             return f"watching requests to {service} at {count} sidecar{'s' * (count != 1)}"
         case {"lost": int(count)}:
-            return f"{count} more requests came than can be shown; fewer fit with --from, --method or --path"
+            return (
+                f"{count} requests are not shown, because there were too many: select fewer with "
+                "--from, --method or --path"
+            )
         case {"ended": str(why)}:
-            return f"it has ended: {why}"
+            return f"ended: {why}"
         case _:
             return str(line)
 

@@ -44,7 +44,7 @@ def remark(found: Found) -> str:
     told, here = said.get("proxies", 0), said.get("connected", 0)
     if not isinstance(told, int) or not isinstance(here, int) or told >= here:
         return ""
-    return f"{told} of {here} connected proxies have said lately what they count"
+    return f"only {told} of {here} connected proxies have reported statistics recently"
 
 
 _FIRST = {

@@ -125,7 +125,7 @@ def _is_fine(status: int) -> bool:
 
 def _nothing_at(path: str) -> str:
     """Return a server's text for a path outside the API."""
-    return f"there is nothing at {unquote(path)}"
+    return f"there is no page at {unquote(path)}"
 
 
 def _not_told(state: Path, at: str, status: int, answer: object) -> Exception:

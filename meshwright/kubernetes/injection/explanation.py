@@ -25,10 +25,10 @@ OURS: Final = ".inject.meshwright.dev"
 class SidecarDrift(enum.StrEnum):
     """Comparison of a running Pod with the Pod that the injector would create now."""
 
-    AS_WANTED = "as it would be if it were made anew"
-    MISSING = "has no sidecar, and would get one if it were made anew"
-    NOT_WANTED = "has a sidecar, and would get none if it were made anew"
-    OTHER = "has another sidecar than it would get if it were made anew"
+    AS_WANTED = "its sidecar is up to date"
+    MISSING = "it has no sidecar, but a new Pod would get one"
+    NOT_WANTED = "it has a sidecar, but a new Pod would get none"
+    OTHER = "its sidecar is outdated: a new Pod would get a different one"
 
     @property
     def is_right(self) -> bool:

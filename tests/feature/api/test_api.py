@@ -188,7 +188,7 @@ async def test_what_is_said_is_what_the_pages_say(mesh: Server, session: aiohttp
         ("/topology?by=namespace&namespace=shop", 400, "by=namespace is of the whole mesh"),
         ("/topology?service=shop/none", 404, "there is no service 'shop/none'"),
         ("/explain?from=shop/buyer&to=x%0Ay", 400, "to is 'x\\ny'"),
-        ("/nothing", 404, "there is nothing at /api/v1/nothing"),
+        ("/nothing", 404, "there is no page at /api/v1/nothing"),
     ],
 )
 async def test_what_cannot_be_asked_is_said(

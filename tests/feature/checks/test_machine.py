@@ -38,7 +38,7 @@ def test_what_is_lacking_on_a_machine_is_said(before: Before, tmp_path: Path) ->
     assert (status, lines["control plane"]["status"]) == (1, "ok")
     assert lines["credentials"]["status"] == "warning"
     assert lines["Envoy's program"]["said"].endswith("is not Envoy's version: 'nginx version: nginx/1.22.1'")
-    assert f"{at} is taken, by " in lines["port admin"]["said"]
+    assert f"{at} is in use by " in lines["port admin"]["said"]
     assert f"(pid {os.getpid()})" in lines["port admin"]["said"]
     assert lines["run directory"]["status"] == lines["proxy's user"]["status"] == "ok"
     assert not (tmp_path / "run").exists()
@@ -47,7 +47,7 @@ def test_what_is_lacking_on_a_machine_is_said(before: Before, tmp_path: Path) ->
     assert lines["control plane"]["said"].startswith("port-closed: no server listens at")
     assert lines["run directory"]["status"] == "failed"
     assert lines["proxy's user"]["do"].startswith("useradd --system --uid 4711")
-    assert "there is no such program" in lines["Envoy's program"]["said"]
+    assert "the program does not exist" in lines["Envoy's program"]["said"]
 
 
 def test_credentials_that_are_there_already_are_judged(before: Before, tmp_path: Path) -> None:

@@ -55,4 +55,4 @@ async def test_what_a_proxy_rejects_and_whether_it_is_served_at_all(serve: Serve
 
     join(server, "nobody.buyer.shop", Variant.DELTA)
     found = await _until(server, "proxies", Status.FAILED)
-    assert found.said.startswith("connected, and served nothing: nobody.buyer.shop")
+    assert found.said.startswith("connected, but without configuration: nobody.buyer.shop")

@@ -156,7 +156,7 @@ def test_a_port_that_another_program_has(program: Program, more: tuple[str, ...]
     at = f"127.0.0.1:{free_port('127.0.0.1')}"
     with _listener(at) as pid:
         _, found = check(program, "--http-address", at, *more)
-        assert f"{at} is taken, by python" in found["port HTTP"].said
+        assert f"{at} is in use by python" in found["port HTTP"].said
         assert f"(pid {pid})" in found["port HTTP"].said
         everywhere = at.replace("127.0.0.1", "0.0.0.0")
         assert "port HTTP" in wrong(check(program, "--http-address", everywhere, *more)[1])

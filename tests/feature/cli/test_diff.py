@@ -181,7 +181,7 @@ async def test_what_comes_and_goes(diff: Diff) -> None:
     assert done.stdout.splitlines()[:3] == [
         "1 proxy would change, 0 would not",
         "new: u3.store.shop",
-        "not known any more (it keeps what it has): u1.store.shop",
+        "no longer known (it keeps its configuration): u1.store.shop",
     ]
     assert "  - cluster shop/store|8080" in done.stdout.splitlines()
 
@@ -208,7 +208,7 @@ async def test_a_proxy_of_another_driver_is_compared_too(diff: Diff) -> None:
     assert "  - listener inbound-listener" in lines
     done = await diff(MESH.replace("metadata: {name: store-1, namespace: shop,", named % "pipy") + policy)
     unknown = "sidecar driver 'pipy' is unknown; known: document, envoy"
-    said = f"0 proxies would change, 1 would not\nkeeps what it has: u1.store.shop: {unknown}\n"
+    said = f"0 proxies would change, 1 would not\nkeeps its configuration: u1.store.shop: {unknown}\n"
     assert done == Done(0, said, "")
 
 

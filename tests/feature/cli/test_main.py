@@ -144,7 +144,7 @@ def test_the_token_by_which_a_revoked_proxy_came_is_named(run: Run, tmp_path: Pa
 def test_a_token_for_which_a_ca_was_made_says_so(run: Run) -> None:
     """Once: a path that was mistaken has another CA than the server whose machines are to join."""
     done = run("certs", "token", "create", "--state", "state", *NAME[2:])
-    said = "meshwright: a new CA was made in state: it was no state directory before\n"
+    said = "meshwright: created a new CA in state, which was not a state directory before\n"
     assert (done.returncode, done.stderr.startswith(said)) == (0, True)
     done = run("certs", "token", "create", "--state", "state", *NAME[2:], "--json")
     assert (json.loads(done.stdout)["ca_made"], "new CA" in done.stderr) == (False, False)
@@ -152,7 +152,7 @@ def test_a_token_for_which_a_ca_was_made_says_so(run: Run) -> None:
 
 def test_a_token_for_one_proxy_says_that_nobody_was_asked_for_it(run: Run) -> None:
     """As a certificate does; one of no proxy in particular has nobody to be asked for."""
-    words = "meshwright: nobody knows whether a workload has this name: no server runs; --mesh DIR would"
+    words = "meshwright: the name was not compared with workloads, because no server runs: give --mesh DIR"
     for arguments, said in ((NAME, True), ((*NAME, "--anyway"), False), (NAME[2:], False)):
         done = run("certs", "token", "create", "--state", "state", *arguments)
         assert (done.returncode, words in done.stderr) == (0, said)

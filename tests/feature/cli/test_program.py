@@ -240,7 +240,7 @@ def test_the_version_is_an_option_too(run: Run) -> None:
 def test_a_file_or_standard_input_is_linted(run: Run, folder: Path) -> None:
     """By whatever name, with that name in what is said."""
     (folder / "shop.txt").write_text(GOOD)
-    assert run("lint", "shop.txt").stdout == "nothing to say\n"
+    assert run("lint", "shop.txt").stdout == "no problems found\n"
     assert run("lint", "bad.yaml").stdout.startswith("error: MW1101 bad.yaml:2 (document 1): ")
     command = [sys.executable, "-c", "from meshwright.cli.main import main; main()", "lint", "-"]
     done = subprocess.run(command, input=BAD, capture_output=True, text=True, cwd=ROOT, check=False)
@@ -250,10 +250,10 @@ def test_a_file_or_standard_input_is_linted(run: Run, folder: Path) -> None:
 
 NOTHING = {
     "lint empty": "directory empty has no manifests: they are files that end in .yaml, .yml, .json",
-    "lint comments": "comments has no manifest: there is nothing, or comments alone",
-    "lint comments/a.yaml": "comments/a.yaml has no manifest: there is nothing, or comments alone",
-    "lint -": "standard input has no manifest: there is nothing, or comments alone",
-    "lint - --json": "standard input has no manifest: there is nothing, or comments alone",
+    "lint comments": "comments has no manifest: it is empty, or has only comments",
+    "lint comments/a.yaml": "comments/a.yaml has no manifest: it is empty, or has only comments",
+    "lint -": "standard input has no manifest: it is empty, or has only comments",
+    "lint - --json": "standard input has no manifest: it is empty, or has only comments",
     "lint binary/a.yaml": (
         "binary/a.yaml cannot be read: must be UTF-8 text; the byte at position 0 is not valid"
     ),
@@ -281,8 +281,8 @@ def test_of_nothing_nothing_is_said_to_be_well(run: Run, tmp_path: Path, line: s
 def test_what_holds_no_object_may_be_a_document(run: Run, tmp_path: Path) -> None:
     """As an API server's list is where there is none of the kind; a file among others is a problem of it."""
     (tmp_path / "list.yaml").write_text("{apiVersion: v1, kind: List, items: []}")
-    assert run("lint", "list.yaml") == Done(0, "nothing to say\n", "")
-    assert run("lint", ".") == Done(0, "nothing to say\n", "")
+    assert run("lint", "list.yaml") == Done(0, "no problems found\n", "")
+    assert run("lint", ".") == Done(0, "no problems found\n", "")
     (tmp_path / "a.yaml").write_bytes(b"\xff")
     said = (
         "error: MW1105 a.yaml:1 (document 1): document: must be UTF-8 text; the byte at "

@@ -176,7 +176,7 @@ async def test_one_that_reports_without_end_is_bounded(serve: Serve) -> None:
         ("/stat/edges?window=a", 400, "window is 'a'"),
         ("/stat/edges?from=shop", 400, "from is 'shop': it must be namespace/service"),
         ("/stat/edges?form=a/b", 400, "unknown parameter 'form': must be one of window, namespace, from"),
-        ("/stat/edge", 404, "there is nothing at /api/v1/stat/edge"),
+        ("/stat/edge", 404, "there is no page at /api/v1/stat/edge"),
     ],
 )
 async def test_what_cannot_be_asked_is_said(serve: Serve, path: str, status: int, words: str) -> None:

@@ -91,7 +91,7 @@ class ApiServer:
         self._do(change())
 
     def go(self) -> None:
-        """Be away: nobody listens at the port any more."""
+        """Be away: no process listens at the port any more."""
 
         async def end() -> None:
             self._mood += 1

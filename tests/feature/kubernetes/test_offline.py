@@ -53,7 +53,7 @@ def test_lint_says_of_manifests_what_they_bring(program: Program, at: tuple[str,
     there = len(json.loads(program.run("lint", *at, "--json")[1]))
     fine = _written(program, TARGET)
     status, out, complaint = program.run("lint", *at, str(fine))
-    assert (status, out, complaint) == (0, f"nothing to say; {there} more in the cluster as it is\n", "")
+    assert (status, out, complaint) == (0, f"no problems found; {there} more already in the cluster\n", "")
     wrong = _written(program, TARGET.replace("TrafficTarget", "TrafficTraget"))
     status, out, _ = program.run("lint", *at, "--json", str(wrong))
     assert (status, {each["code"] for each in json.loads(out)}) == (1, {"MW1003"})

@@ -167,7 +167,7 @@ def test_a_command_makes_a_mesh_in_an_empty_directory_only_and_says_so(program: 
     assert not program.state.exists()
     status, out, said = program.issue("one")
     assert (status, out.splitlines()[0]) == (0, "one.store.shop")
-    assert said == f"a new CA was made in {program.state}: it was no state directory before"
+    assert said == f"created a new CA in {program.state}, which was not a state directory before"
     assert program.issue("two")[2] == ""
     mistaken = Program(program.files, program.files / "mistaken", program.commands)
     status, out, said = mistaken.issue("one")

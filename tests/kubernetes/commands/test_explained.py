@@ -60,7 +60,7 @@ def _explains(
     _, by_settings, complaint = said()
     assert complaint == ""
     assert "no image is known" in by_chart
-    assert "What comes of it: injected" in by_settings
+    assert "Result: injected" in by_settings
     in_home.apply(_config_map("own", "mine.yaml", {"sidecar": {"imagge": "own:1"}}))
     status, _, complaint = said()
     assert status == 2

@@ -87,7 +87,7 @@ def test_a_cluster_that_osm_was_installed_in_takes_ours_step_by_step(
         line = conversion()
         assert line is not None
         assert line["status"] == "failed"
-        assert f"Service {here}/osm-bootstrap: objects cannot be read of TrafficSplit" in line["said"]
+        assert f"Service {here}/osm-bootstrap of the conversion webhook has no ready endpoint" in line["said"]
         refused = kubectl.run(*applied, "--force-conflicts", given=definitions)
         assert "should not be set when strategy is not set to Webhook" in refused.err
         kubectl.apply(MESH)

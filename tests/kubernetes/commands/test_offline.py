@@ -23,7 +23,7 @@ def test_what_manifests_would_make_of_a_cluster(
         lambda found: any(each["endpoints"] for each in found["items"]),
         *("endpointslices", "-l", "kubernetes.io/service-name=shop"),
     )
-    assert program.run("lint", *at) == (0, "nothing to say\n", "")
+    assert program.run("lint", *at) == (0, "no problems found\n", "")
     assert program.run("explain", *at, *ask)[0] == 0
 
     target = kubectl.get("traffictarget", "buyers")

@@ -130,7 +130,7 @@ def test_a_label_is_all_it_takes(
     status, said, _ = program.run(*asking, "--kubeconfig", str(shared_cluster.kubeconfig))
     assert (status, said.splitlines()[-1]) == (
         0,
-        "The pod that is there: as it would be if it were made anew",
+        "The existing Pod: its sidecar is up to date",
     )
     write(program.files / "other.yaml", {"sidecar": {"image": "proxy:1", "resources": {}}})
     other = (*asking[:-1], "other.yaml", "--kubeconfig", str(shared_cluster.kubeconfig))
@@ -140,7 +140,7 @@ def test_a_label_is_all_it_takes(
         for each in ("meshwright-init", SIDECAR)
         for name, amount in (("cpu", "50m"), ("memory", "128Mi"))
     ]
-    standing = "The pod that is there: has another sidecar than it would get if it were made anew"
+    standing = "The existing Pod: its sidecar is outdated: a new Pod would get a different one"
     assert (status, said.splitlines()[-5:]) == (1, [standing, *lost])
     kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject-")
     status, said, _ = program.run(*asking, "--kubeconfig", str(shared_cluster.kubeconfig))

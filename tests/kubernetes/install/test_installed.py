@@ -210,7 +210,7 @@ def test_what_is_installed_is_upgraded_rolled_back_and_gone(
     with namespaced(administrator) as kubectl:
         shop = Shop(kubectl)
         shop.answers()
-        assert shop.connectivity(administrator) == ("allowed by policy, and so it is", ["ok"] * 6)
+        assert shop.connectivity(administrator) == ("allowed by policy, and the mesh agrees", ["ok"] * 6)
         _is_well(administrator, commands, tmp_path)
 
         release.do("upgrade", str(CHART), values=_values("2", "secret", cni=True, log_level="debug"))
@@ -263,7 +263,7 @@ def _is_missed(administrator: Kubectl, commands: Commands, pods: set[str]) -> No
         return said["status"] == "failed" and all(each in said["said"] for each in pods)
 
     wait_until(are_named, SECONDS, lambda: said)
-    assert said["said"].startswith(f"{len(pods)} of {len(pods)} without control plane: ")
+    assert said["said"].startswith(f"{len(pods)} of {len(pods)} not connected to the control plane: ")
 
 
 def _checked(administrator: Kubectl, commands: Commands) -> dict[str, Any]:

@@ -32,4 +32,4 @@ def test_what_stands_in_the_environment_is_for_others(run: Run, tmp_path: Path) 
     """A directory is looked at without a cluster all the same."""
     (tmp_path / "list.yaml").write_text("{apiVersion: v1, kind: List, items: []}")
     done = run("lint", ".", MESHWRIGHT_KUBECONFIG="/etc/kubeconfig", MESHWRIGHT_NAMESPACES="shop")
-    assert (done.returncode, done.stdout) == (0, "nothing to say\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "no problems found\n"), done.stderr

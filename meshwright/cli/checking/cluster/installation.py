@@ -165,7 +165,7 @@ class _InstallationReader:
         try:
             found = await self._sorted()
         except ConfigurationError as error:
-            do = "mend it: the control plane goes on with what it had"
+            do = "correct the configuration; until then the control plane uses the last valid one"
             return (Check.failed("injection", str(error), do),)
         return (
             judging.misworded(found.misworded),

@@ -179,7 +179,7 @@ def _outdated(
             yield PodFinding(name_of(each), f"would be refused: {' '.join(str(error).split())}")
             continue
         if other is None:
-            yield PodFinding(name_of(each), "would have none")
+            yield PodFinding(name_of(each), "would get no sidecar")
         elif other:
             more = f"; and {counted(len(other) - 1, 'more field')}" if len(other) > 1 else ""
             yield PodFinding(name_of(each), f"{other[0]}{more}")
@@ -193,5 +193,5 @@ def _unready(pod: Mapping[str, Any]) -> str:
         if each.get("name") == SIDECAR_CONTAINER and not (each.get("started") and each.get("ready", True)):
             state = each.get("state") or {}
             waiting = state.get("waiting") or state.get("terminated") or {}
-            return str(waiting.get("reason") or "it has not begun")
+            return str(waiting.get("reason") or "the container has not started")
     return ""

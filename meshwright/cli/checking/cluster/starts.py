@@ -101,7 +101,7 @@ def _waits_for(pod: Mapping[str, Any], ours: list[Mapping[str, Any]]) -> str:
     conditions = {each.get("type"): each for each in (pod.get("status") or {}).get("conditions") or ()}
     scheduled = conditions.get("PodScheduled") or {}
     if scheduled.get("status") == "False":
-        why = scheduled.get("message") or scheduled.get("reason") or "no reason is said"
+        why = scheduled.get("message") or scheduled.get("reason") or "the scheduler gives no reason"
         return f"no node for the Pod: {why}"
     waiting = ((each.get("state") or {}).get("waiting") or {} for each in ours)
     reason = next((str(each["reason"]) for each in waiting if each.get("reason")), "")

@@ -50,6 +50,6 @@ async def _why(api: Api, namespace: str, pod: str) -> str:
             return ""
         if error.is_forbidden:
             raise
-        return f"its agent does not answer as it should: {error}"
+        return f"unexpected answer of its agent: {error}"
     except KubeError as error:
         return f"its agent does not answer: {error}"

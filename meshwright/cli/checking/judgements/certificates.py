@@ -12,8 +12,8 @@ from meshwright.cli.checking.judgements.check import Check, counted, listed
 _LATE: Final = timedelta(minutes=10)
 """A renewal by the server is overdue after this delay, because the server tries again within minutes."""
 _ANEW: Final = (
-    "where its agent renews, that one's log says why it did not; else issue it anew "
-    "(`meshwright certs issue-proxy`) and put it into the credentials' directory"
+    "if an agent renews the certificate, see the agent's log for the reason; otherwise issue a new "
+    "one (`meshwright certs issue-proxy`) and put it into the credentials directory"
 )
 
 
@@ -30,31 +30,44 @@ def authority(found: Validity, now: datetime) -> Check:
     """Judge the CA of a state directory."""
     name, until = "CA", stamp(found.not_after)
     if now < found.not_before:
-        said = f"it is valid from {stamp(found.not_before)}, and it is {stamp(now)}"
-        return Check.failed(name, said, "set the clock, or put the right CA there")
+        said = f"the CA certificate is valid from {stamp(found.not_before)}, and the clock shows {stamp(now)}"
+        return Check.failed(name, said, "set the clock, or install the right CA")
     if now > found.not_after:
         do = (
-            "have a new one made, and machines join again by tokens (docs/certificates.md, Changing the root)"
+            "create a new CA, and let machines join again with tokens (docs/certificates.md, "
+            "Changing the root)"
         )
-        return Check.failed(name, f"it expired at {until}: nobody believes what it signs", do)
+        return Check.failed(
+            name,
+            f"the CA certificate expired at {until}, so proxies reject all certificates that this CA signs",
+            do,
+        )
     left = f"valid until {until}, {length(found.not_after - now)} left"
     if found.not_after - now < CA_ENDS_SOON:
-        do = "change it while it is valid (`meshwright certs rotate-root`): nothing that it signs outlives it"
+        do = (
+            "rotate the root while it is valid (`meshwright certs rotate-root`): certificates expire "
+            "with their CA"
+        )
         return Check.warning(name, left, do)
     return Check.ok(name, left)
 
 
 def given_authority(found: Validity | None, now: datetime, place: str) -> Check:
     """Judge a CA in files at `place`, renewed by another program; `found` is None without files."""
-    name, do = "CA", f"whoever renews {place} must put a CA there: the server takes it as soon as it is good"
+    name, do = (
+        "CA",
+        f"put a valid CA into {place} with the tool that renews the CA; the server then uses it at once",
+    )
     if found is None:
-        return Check.failed(name, f"it is to be in {place}, and is not there", do)
+        return Check.failed(name, f"the CA certificate is missing in {place}", do)
     until = stamp(found.not_after)
     if now < found.not_before:
-        return Check.failed(name, f"that in {place} is valid from {stamp(found.not_before)}", "set the clock")
+        return Check.failed(
+            name, f"the CA certificate in {place} is valid from {stamp(found.not_before)}", "set the clock"
+        )
     if now > found.not_after:
-        return Check.failed(name, f"that in {place} expired at {until}", do)
-    left = f"somebody else's, in {place}, valid until {until}, {length(found.not_after - now)} left"
+        return Check.failed(name, f"the CA certificate in {place} expired at {until}", do)
+    left = f"external CA in {place}, valid until {until}, {length(found.not_after - now)} left"
     return Check.ok(name, left)
 
 
@@ -64,16 +77,19 @@ def services(found: Iterable[Certificate], now: datetime) -> Check:
     over = [each.whose for each in known if now > each.not_after]
     if over:
         return Check.failed(
-            name, f"expired: {listed(over)}", "the server's log says why it cannot renew them"
+            name, f"expired: {listed(over)}", "see the server's log for the reason (`certificate-not-issued`)"
         )
     # Expired certificates are an error already; these are still valid.
     late = [each.whose for each in known if now > renewed_by(each) + _LATE]
     if late:
         said = f"{counted(len(late), 'renewal')} overdue: {listed(late)}"
-        return Check.warning(name, said, "the server's log says why (`certificate-not-issued`)")
+        return Check.warning(name, said, "see the server's log for the reason (`certificate-not-issued`)")
     if not known:
-        return Check.ok(name, "none is needed before a proxy connects")
-    said = f"{len(known)} in force, the next ends at {stamp(known[0].not_after)} and is renewed before"
+        return Check.ok(name, "the first one is issued when a proxy connects")
+    said = (
+        f"{len(known)} in force; the next one expires at {stamp(known[0].not_after)}, and the server "
+        "renews it before then"
+    )
     return Check.ok(name, said)
 
 
@@ -88,8 +104,8 @@ def proxies(found: Iterable[Certificate], now: datetime) -> Check:
         said = f"{counted(len(soon), 'certificate')} in the last quarter of its life: {listed(soon)}"
         return Check.warning(name, said, _ANEW)
     if not known:
-        return Check.ok(name, "none was issued yet")
-    said = f"{len(known)} valid, the first ends at {stamp(known[0].not_after)}"
+        return Check.ok(name, "the first one is still to be issued")
+    said = f"{len(known)} valid, the first expires at {stamp(known[0].not_after)}"
     return Check.ok(name, said)
 
 
@@ -99,13 +115,19 @@ def own(found: Certificate, now: datetime) -> Check:
     if now < found.not_before:
         early = length(found.not_before - now)
         said = (
-            f"it is {found.whose}'s, and valid from {stamp(found.not_before)}, in {early} by the clock here"
+            f"the certificate of {found.whose} is valid from {stamp(found.not_before)}, which is "
+            f"in {early} by the local clock"
         )
-        return Check.failed(name, said, "set the clock here, or that of the machine that issued it")
+        return Check.failed(
+            name, said, "set the local clock, or the clock of the machine that issued the certificate"
+        )
     if now > found.not_after:
         ago = length(now - found.not_after)
-        said = f"it is {found.whose}'s, and expired at {stamp(found.not_after)}, {ago} ago by the clock here"
-        return Check.failed(name, said, f"{_ANEW}; if the clock here is wrong, set it")
+        said = (
+            f"the certificate of {found.whose} expired at {stamp(found.not_after)}, {ago} ago by the "
+            "local clock"
+        )
+        return Check.failed(name, said, f"{_ANEW}; if the local clock is wrong, set it")
     left = length(found.not_after - now)
-    said = f"it is {found.whose}'s, and valid until {stamp(found.not_after)}, {left} left"
+    said = f"the certificate of {found.whose} is valid until {stamp(found.not_after)}, {left} left"
     return Check.warning(name, said, _ANEW) if now >= alarm_at(found) else Check.ok(name, said)

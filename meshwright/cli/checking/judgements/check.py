@@ -41,7 +41,7 @@ class Check:
     @classmethod
     def unseen(cls, name: str, seen: "UnavailableCheck") -> Self:
         """Return a check for a failed observation."""
-        return cls(name, Status.WARNING, f"cannot be found out: {seen.why}", seen.do)
+        return cls(name, Status.WARNING, f"unknown: {seen.why}", seen.do)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from meshwright.cli.checking.judgements.check import Check
 NAME: Final = "clock"
 DIFFERS: Final = timedelta(seconds=5)
 """Tolerated difference: `date` in HTTP has whole seconds, and the answer takes time."""
-_SET: Final = "set it, and keep it in step (chrony, systemd-timesyncd): `timedatectl` says how it is kept"
+_SET: Final = "set the clock and synchronise it (chrony, systemd-timesyncd); `timedatectl` shows the state"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Clock:
 
     def __str__(self) -> str:
         return f"{stamp(self.now)}" + (
-            "" if self.kept is None or self.kept else ", and the kernel knows nobody who keeps it in step"
+            "" if self.kept is None or self.kept else ", and the kernel reports the clock as not synchronised"
         )
 
 
@@ -35,13 +35,13 @@ def beside_control_plane(clock: Clock, ahead: timedelta | None) -> Check:
     certificates.
     """
     if ahead is None:
-        return Check.ok(NAME, f"it is {clock}; the control plane's is not known")
+        return Check.ok(NAME, f"it is {clock}; the control plane's clock is unknown")
     if abs(ahead) <= DIFFERS:
-        return Check.ok(NAME, f"it is {clock}; within {DIFFERS.seconds} s of the control plane's")
+        return Check.ok(NAME, f"it is {clock}; within {DIFFERS.seconds} s of the control plane's clock")
     word = "ahead of" if ahead > timedelta() else "behind"
-    said = f"it is {clock}; {length(abs(ahead))} {word} the control plane's"
+    said = f"it is {clock}; {length(abs(ahead))} {word} the control plane's clock"
     if abs(ahead) >= BACKDATED:
-        return Check.failed(NAME, said, f"certificates will be refused: {_SET}")
+        return Check.failed(NAME, said, f"peers refuse certificates because of this difference: {_SET}")
     return Check.warning(NAME, said, _SET)
 
 
@@ -50,6 +50,11 @@ def beside_certificates(clock: Clock, made: Iterable[datetime]) -> Check:
     newest = max(made, default=None)
     if newest is not None and clock.now < newest - BACKDATED:
         behind = length(newest - clock.now)
-        said = f"it is {clock}; a certificate was made at {stamp(newest)}: it is behind by {behind} or more"
-        return Check.failed(NAME, said, f"what is issued now is refused elsewhere: {_SET}")
-    return Check.ok(NAME, f"it is {clock}" + ("" if newest is None else "; later than all that was issued"))
+        said = (
+            f"it is {clock}, but a certificate was issued at {stamp(newest)}, so the clock is behind "
+            f"by {behind} or more"
+        )
+        return Check.failed(NAME, said, f"other machines refuse certificates that are issued now: {_SET}")
+    return Check.ok(
+        NAME, f"it is {clock}" + ("" if newest is None else "; later than all issued certificates")
+    )

@@ -40,12 +40,18 @@ def api_server(version: tuple[int, int], text: str) -> Check:
     name, said = "API server", f"Kubernetes {text}"
     if version < RULES_SINCE:
         need = ".".join(map(str, RULES_SINCE))
-        return Check.failed(name, f"{said}: the kinds' rules need {need}", f"take {need} or newer")
+        return Check.failed(
+            name,
+            f"{said}: the validation rules of the CustomResourceDefinitions need {need}",
+            f"upgrade to {need} or newer",
+        )
     if version < NATIVE_SINCE:
         native = ".".join(map(str, NATIVE_SINCE))
-        said += f": sidecars are classic, native ones need {native}"
-        return Check.warning(name, said, "docs/injection.md says what a classic one cannot do")
-    return Check.ok(name, f"{said}: sidecars are native")
+        said += f": sidecars are ordinary containers, because native sidecars need {native}"
+        return Check.warning(
+            name, said, "see docs/injection.md for the limits of sidecars as ordinary containers"
+        )
+    return Check.ok(name, f"{said}, with native sidecars")
 
 
 def other_meshes(found: Sequence[Injector], daemons: Sequence[str]) -> Check:
@@ -54,9 +60,12 @@ def other_meshes(found: Sequence[Injector], daemons: Sequence[str]) -> Check:
     meshes = [f"{mesh} ({each.configuration})" for each in found if (mesh := mesh_of(each.name))]
     meshes += [f"DaemonSet {each}" for each in daemons]
     if not meshes:
-        return Check.ok(name, "none is here")
-    do = "let no namespace have both: docs/from-istio.md; a Pod that has another's sidecar is left alone"
-    return Check.warning(name, f"also at work: {listed(sorted(set(meshes)))}", do)
+        return Check.ok(name, "no other mesh found")
+    do = (
+        "enable only one mesh in each namespace (docs/from-istio.md); Pods with a sidecar of another "
+        "mesh are left unchanged"
+    )
+    return Check.warning(name, f"also installed: {listed(sorted(set(meshes)))}", do)
 
 
 def mesh_of(webhook: str) -> str:
@@ -71,14 +80,22 @@ def open_service_mesh(control_plane: Sequence[str], webhooks: Sequence[str], pod
     """
     name = "Open Service Mesh"
     if not (control_plane or webhooks or pods):
-        return Check.ok(name, "nothing of it is here")
+        return Check.ok(name, "not installed")
     with_sidecar = f"{counted(pods, POD.name)} with its sidecar"
     if webhooks and not control_plane:
-        said = f"no control plane, {with_sidecar}, and its webhooks are still asked: {listed(webhooks)}"
-        do = f"nobody answers, and what they are asked about is not made: `kubectl delete {webhooks[0]}`"
+        said = (
+            f"its control plane is missing, but its webhooks are still registered: {listed(webhooks)}; "
+            f"{with_sidecar}"
+        )
+        do = (
+            "delete the webhooks, because API servers refuse the objects that these webhooks would "
+            f"review: `kubectl delete {webhooks[0]}`"
+        )
         return Check.failed(name, said, do)
     said = f"{listed(control_plane) or 'control plane not connected'}, {with_sidecar}"
-    return Check.warning(name, said, "`meshwright migrate osm --kubernetes`; docs/from-osm.md has the way")
+    return Check.warning(
+        name, said, "migrate as described in docs/from-osm.md: `meshwright migrate osm --kubernetes`"
+    )
 
 
 def conversions(found: Mapping[str, Sequence[str]], away: Sequence[str]) -> Check:
@@ -87,13 +104,19 @@ def conversions(found: Mapping[str, Sequence[str]], away: Sequence[str]) -> Chec
     `away` are the Services without ready endpoints.
     """
     name = "conversion"
-    do = "docs/from-osm.md: take the conversion away, and apply `meshwright crds`, which needs nobody"
+    do = (
+        "remove the conversion webhook (docs/from-osm.md), and apply `meshwright crds`, which works "
+        "without one"
+    )
     if gone := {service: found[service] for service in away}:
         which = listed(sorted(each for kinds in gone.values() for each in kinds), _NAMED)
-        said = f"nobody ready is behind {listed(sorted(gone))}: objects cannot be read of {which}"
+        said = (
+            f"{listed(sorted(gone))} of the conversion webhook has no ready endpoint, so "
+            f"objects of these kinds cannot be read: {which}"
+        )
         return Check.failed(name, said, do)
     which = listed(sorted(each for kinds in found.values() for each in kinds), _NAMED)
-    said = f"{listed(sorted(found))} must be there for objects to be read of {which}"
+    said = f"objects of these kinds can be read only while {listed(sorted(found))} answers: {which}"
     return Check.warning(name, said, do)
 
 
@@ -106,7 +129,9 @@ def kinds(served: Mapping[Kind, Sequence[str]], *, before: bool) -> Check:
         if versions and not set(versions) & set(READ[kind].versions)
     ]
     if unread:
-        return Check.failed(name, f"served in versions that are not read alone: {listed(unread)}", do)
+        return Check.failed(
+            name, f"served only in versions that Meshwright does not read: {listed(unread)}", do
+        )
     missing = [str(kind) for kind, versions in served.items() if not versions]
     if missing and not before:
         return Check.failed(name, f"not defined: {listed(missing, _NAMED)}", do)
@@ -114,8 +139,8 @@ def kinds(served: Mapping[Kind, Sequence[str]], *, before: bool) -> Check:
     older = [str(kind) for kind, versions in served.items() if READ[kind].versions[-1] not in (*versions,)]
     there = {kind: versions for kind, versions in served.items() if versions}
     if there and (others := [each for each in older if each not in missing]):
-        said = f"defined in older versions than are read: {listed(others, _NAMED)}"
-        return Check.warning(name, said, f"it works; ours have the newest: {do}")
+        said = f"defined only in older versions: {listed(others, _NAMED)}"
+        return Check.warning(name, said, f"this works; to get the newest versions: {do}")
     if missing:
-        return Check.ok(name, f"{len(there)} of {len(served)} are defined; the others are installed with it")
-    return Check.ok(name, f"all {len(served)} are defined, in the newest version that is read")
+        return Check.ok(name, f"{len(there)} of {len(served)} are defined; the installation adds the others")
+    return Check.ok(name, f"all {len(served)} are defined in the newest version")

@@ -25,7 +25,9 @@ def python(version: Sequence[int], system: str) -> Check:
     """Judge the version of Python and the operating system."""
     said = f"Python {'.'.join(map(str, version[:3]))} on {system}"
     if system != "Linux":
-        return Check.failed("Python", said, "take a machine with Linux: sockets, locks and rules are its own")
+        return Check.failed(
+            "Python", said, "use a machine with Linux: Meshwright needs its sockets, file locks and iptables"
+        )
     if tuple(version[:2]) < _PYTHON:
         return Check.failed("Python", said, f"install Python {_PYTHON[0]}.{_PYTHON[1]} or newer")
     return Check.ok("Python", said)
@@ -34,7 +36,9 @@ def python(version: Sequence[int], system: str) -> Check:
 def directory(name: str, found: Directory, option: str) -> Check:
     """Judge a directory of ours."""
     if found.error:
-        return Check.failed(name, found.error, f"make it for this user, or name another with {option}")
+        return Check.failed(
+            name, found.error, f"create the directory for this user, or give another one with {option}"
+        )
     return Check.ok(name, f"{found.path} {'can be written' if found.there else 'can be made'}")
 
 
@@ -42,10 +46,14 @@ def mesh(where: Path, objects: int, found: Sequence[ObjectProblem], error: str =
     """Judge the mesh directory as lint does."""
     name = "mesh directory"
     if error:
-        return Check.failed(name, error, "make it, or name the right one with --mesh")
+        return Check.failed(name, error, "create the directory, or give the right one with --mesh")
     what = f"{where} has {counted(objects, 'object')}"
     return judged(
-        name, found, f"`meshwright lint {where}` has them all", f"{what}, and nothing is wrong", f"{what}: "
+        name,
+        found,
+        f"for the whole list: `meshwright lint {where}`",
+        f"{what}, and nothing is wrong",
+        f"{what}: ",
     )
 
 
@@ -53,22 +61,26 @@ def cluster(objects: int, found: Sequence[ObjectProblem], error: str = "") -> Ch
     """Judge a cluster as lint does."""
     name = "cluster"
     if error:
-        return Check.failed(name, error, "docs/kubernetes.md says how it is reached, and what it must permit")
+        return Check.failed(
+            name,
+            error,
+            "see docs/kubernetes.md for access to the cluster and the permissions that the server needs",
+        )
     what = f"the cluster has {counted(objects, 'object')}"
-    do = "`meshwright lint --kubernetes` has them all"
+    do = "for the whole list: `meshwright lint --kubernetes`"
     return judged(name, found, do, f"{what}, and nothing is wrong", f"{what}: ")
 
 
 def program(name: str, found: str | None, need: str, do: str) -> Check:
     """Judge whether a program is installed."""
     if found is None:
-        return Check.failed(name, f"there is none here: {need}", do)
-    return Check.ok(name, f"{found} is there")
+        return Check.failed(name, f"not found on this machine: {need}", do)
+    return Check.ok(name, f"found at {found}")
 
 
 def user(uid: int, *, known: bool) -> Check:
     """Judge the proxy's user."""
     if known:
-        return Check.ok("proxy's user", f"{named(uid)} is there")
+        return Check.ok("proxy's user", f"{named(uid)} exists")
     do = f"useradd --system --uid {uid} --no-create-home meshwright-proxy"
-    return Check.warning("proxy's user", f"no user has the number {uid}", do)
+    return Check.warning("proxy's user", f"no user has the uid {uid}", do)

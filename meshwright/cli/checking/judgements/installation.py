@@ -10,7 +10,7 @@ from meshwright.cli.checking.judgements.check import Check, counted, listed
 from meshwright.kubernetes.injection.credentials.pod_roots import ConfigMapState
 from meshwright.mesh.kinds import POD
 
-_RESTART = "have them made anew: `kubectl rollout restart` of what they belong to"
+_RESTART = "recreate the Pods: `kubectl rollout restart` for the workloads that own them"
 
 _NAMED = 10
 """Most Pods or namespaces to name in a line."""
@@ -63,8 +63,12 @@ def control_plane(found: Sequence[Runner], home: str) -> Check:
     images = sorted({each.image for each in found})
     # During an update, Pods of two versions run at the same time.
     if len(images) > 1:
-        return Check.warning(name, f"of several versions: {listed(images)}", "wait, or end the update")
-    return Check.ok(name, f"{counted(len(found), POD.name)} ready, of {images[0]}")
+        return Check.warning(
+            name,
+            f"Pods run several versions: {listed(images)}",
+            "wait for the update to finish, or finish it",
+        )
+    return Check.ok(name, f"{counted(len(found), POD.name)} ready, with image {images[0]}")
 
 
 def no_control_plane(replicas: Mapping[str, int], home: str) -> Check:
@@ -74,56 +78,79 @@ def no_control_plane(replicas: Mapping[str, int], home: str) -> Check:
         if not wanted:
             do = f"`kubectl -n {home} scale statefulset {each} --replicas=1`"
             return Check.failed(name, f"StatefulSet {home}/{each} is scaled to 0", do)
-        do = f"`kubectl -n {home} describe statefulset {each}` says why its Pod is not made"
+        do = f"for the reason: `kubectl -n {home} describe statefulset {each}`"
         return Check.failed(name, f"StatefulSet {home}/{each} has no Pod", do)
-    do = "install it: docs/kubernetes.md; where it is, --control-plane-namespace says"
-    return Check.failed(name, f"no Pod of it is in namespace {home}", do)
+    do = (
+        "install the control plane (docs/kubernetes.md), or give its namespace with --control-plane-namespace"
+    )
+    return Check.failed(name, f"namespace {home} has no Pod of the control plane", do)
 
 
 def webhook(name: str, found: WebhookRegistration | None, now: datetime, *, wanted: bool) -> Check:
     """Judge a webhook configuration: existence, webhooks, and a valid root."""
     if found is None and not wanted:
-        return Check.ok(name, "none is registered, and none is installed")
+        return Check.ok(name, "not installed and not registered")
     if found is None:
-        return Check.failed(name, "it is not registered", "look at the control plane's log: it registers it")
+        return Check.failed(
+            name,
+            "the webhook is not registered",
+            "see the log of the control plane, which registers the webhook",
+        )
     if not found.webhooks:
-        do = "the control plane fills it in when it runs: look at its log, and at its permissions"
-        return Check.failed(name, f"{found.name} is there, and has no webhook in it", do)
+        do = "the running control plane adds the webhook: see its log and its permissions"
+        return Check.failed(name, f"{found.name} exists but contains no webhook", do)
     if not found.ends:
-        return Check.failed(name, f"{found.name} trusts nobody: caBundle has no certificate", "mend it")
+        return Check.failed(
+            name,
+            f"{found.name} trusts no certificate, because its caBundle is empty",
+            "restart the control plane, which fills in caBundle",
+        )
     until = max(found.ends)
     if until <= now:
-        do = "change the root: docs/certificates.md"
-        return Check.failed(name, f"all that {found.name} trusts expired, the last at {stamp(until)}", do)
+        do = "rotate the root: docs/certificates.md"
+        return Check.failed(
+            name, f"all roots in {found.name} have expired, the last one at {stamp(until)}", do
+        )
     said = f"{found.name} has {counted(found.webhooks, 'webhook')}; its root is valid until {stamp(until)}"
     if until - now < CA_ENDS_SOON:
         left = f"{said}, {length(until - now)} left"
-        return Check.warning(name, left, "change it while it is valid (`meshwright certs rotate-root`)")
+        return Check.warning(name, left, "rotate the root while it is valid (`meshwright certs rotate-root`)")
     return Check.ok(name, said)
 
 
 def service(name: str, where: str, ready: int) -> Check:
     """Judge whether a webhook's Service has ready endpoints."""
     if ready:
-        return Check.ok(name, f"{counted(ready, 'ready endpoint')} behind Service {where}")
-    do = "its selector must fit the control plane's Pods, and one of them be ready"
-    return Check.failed(name, f"nobody ready is behind Service {where}", do)
+        return Check.ok(name, f"Service {where} has {counted(ready, 'ready endpoint')}")
+    do = (
+        "check that the selector of the Service matches the Pods of the control plane, and that one of "
+        "these Pods is ready"
+    )
+    return Check.failed(name, f"Service {where} has no ready endpoint", do)
 
 
 def judged(name: str, namespace: str, answer: str, *, ours: bool) -> Check:
     """Judge the answer to an invalid object of policy, offered in a dry run."""
     if ours:
-        return Check.ok(name, f"it refused what is wrong, in namespace {namespace}")
-    do = "API servers ask it in vain, or not at all: the control plane's log, its Service, network policies"
-    return Check.failed(name, f"in namespace {namespace}, what is wrong was not refused by it: {answer}", do)
+        return Check.ok(name, f"the webhook refused an invalid object in namespace {namespace}, as it should")
+    do = (
+        "API servers cannot reach the webhook, or do not call it: see the control plane's log, its "
+        "Service, and NetworkPolicies"
+    )
+    return Check.failed(
+        name, f"the webhook did not refuse an invalid object in namespace {namespace}: {answer}", do
+    )
 
 
 def injects(name: str, namespace: str, answer: str, *, ours: bool) -> Check:
     """Judge the answer to a Pod, offered in a dry run in a namespace with injection."""
     if ours:
-        return Check.ok(name, f"a Pod in namespace {namespace} was given a sidecar: {answer}")
-    do = "no Pod can be made there, or none gets one: the control plane's log, its Service, network policies"
-    return Check.failed(name, f"a Pod in namespace {namespace} was given none: {answer}", do)
+        return Check.ok(name, f"a Pod in namespace {namespace} got a sidecar: {answer}")
+    do = (
+        "Pods in the namespace cannot be created, or start without a sidecar: see the control plane's "
+        "log, its Service, and NetworkPolicies"
+    )
+    return Check.failed(name, f"a Pod in namespace {namespace} got no sidecar: {answer}", do)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +183,7 @@ def offers(name: str, found: Sequence[Offer], namespaces: int) -> tuple[Check, .
     judged = judged or next((each for each in found if not each.is_refused_by_the_cluster), None)
     lines = []
     if judged is not None:
-        answer = judged.image or judged.refused or "it has no sidecar"
+        answer = judged.image or judged.refused or "the Pod has no sidecar"
         lines.append(injects(name, judged.namespace, answer, ours=bool(judged.image)))
     refused = [PodFinding(each.namespace, each.refused) for each in found if each.is_refused_by_the_cluster]
     return (*lines, takes(refused, len(found), namespaces))
@@ -166,24 +193,25 @@ def takes(refused: Sequence[PodFinding], asked: int, namespaces: int) -> Check:
     """Judge whether Pods with sidecars can be created; if not, their controllers retry without success."""
     name = "Pods with sidecar"
     if not refused:
-        more = f"; {namespaces - asked} more were not asked" if namespaces > asked else ""
-        return Check.ok(name, f"{counted(asked, 'namespace')} would take one{more}")
+        more = f"; {namespaces - asked} more were not checked" if namespaces > asked else ""
+        return Check.ok(name, f"{counted(asked, 'namespace')} would accept such a Pod{more}")
     do = (
         "give sidecars limits and requests that fit (`injection.config.sidecar.resources`), raise the quota, "
         "or, for Pod Security, let the node set the rules (`cni.enabled`): "
         "docs/injection.md#quotas-limits-and-pod-security"
     )
-    return Check.failed(name, f"no Pod can be made in {listed(map(str, refused), _NAMED)}", do)
+    return Check.failed(name, f"no Pod can be created in {listed(map(str, refused), _NAMED)}", do)
 
 
 def outside(found: Sequence[str]) -> Check:
     """Judge namespaces with injection outside the mesh, because their Pods would wait for ever."""
     name = "namespaces"
     if not found:
-        return Check.ok(name, "all that ask for sidecars are of the mesh")
-    said = f"to have sidecars, and not of the mesh: {listed(found, _NAMED)}"
+        return Check.ok(name, "all namespaces with injection belong to the mesh")
+    said = f"these have injection but do not belong to the mesh: {listed(found, _NAMED)}"
     do = (
-        "label them as the setting `namespace_selector` has it, or change that: the server knows no Pod there"
+        "add the labels of the setting `namespace_selector`, or change the setting: the server "
+        "ignores Pods in these namespaces"
     )
     return Check.failed(name, said, do)
 
@@ -192,9 +220,9 @@ def misworded(found: Sequence[PodFinding]) -> Check:
     """Judge labels and annotations of namespaces, because a misspelt one is accepted without effect."""
     name = "labels of namespaces"
     if not found:
-        return Check.ok(name, "every label and annotation of ours is understood")
+        return Check.ok(name, "every Meshwright label and annotation has a valid value")
     return Check.warning(
-        name, listed(map(str, found), _NAMED), "`kubectl label --overwrite namespace` with a right value"
+        name, listed(map(str, found), _NAMED), "set a valid value: `kubectl label --overwrite namespace`"
     )
 
 
@@ -202,12 +230,12 @@ def uninjected(found: Sequence[PodFinding], namespaces: int) -> Check:
     """Judge the Pods without their sidecar."""
     if found:
         without = listed(map(str, found), _NAMED)
-        said = f"{counted(len(found), POD.name)} to have a sidecar, and without: {without}"
+        said = f"{counted(len(found), POD.name)} should have a sidecar but do not: {without}"
         return Check.warning("Pods without sidecar", said, _RESTART)
     if not namespaces:
-        do = 'label a namespace `meshwright.dev/inject: "true"`, or inject by hand'
-        return Check.warning("Pods without sidecar", "no namespace asks for sidecars", do)
-    said = f"none, of those in {counted(namespaces, 'namespace')} that ask for sidecars"
+        do = 'label a namespace `meshwright.dev/inject: "true"`, or inject with `meshwright inject`'
+        return Check.warning("Pods without sidecar", "no namespace has injection", do)
+    said = f"all Pods in {counted(namespaces, 'namespace')} with injection have a sidecar"
     return Check.ok("Pods without sidecar", said)
 
 
@@ -215,9 +243,11 @@ def outdated(found: Sequence[PodFinding], injected: int) -> Check:
     """Judge the Pods whose sidecar differs from the present result of injection."""
     name = "Pods of another make"
     if not found:
-        return Check.ok(name, f"none: all of {counted(injected, 'sidecar')} are as they would be made now")
+        return Check.ok(
+            name, f"{counted(injected, 'sidecar')} checked, and all match the present configuration"
+        )
     which = listed(map(str, found), _NAMED)
-    said = f"{counted(len(found), 'sidecar')} of {injected} as no more is made: {which}"
+    said = f"{len(found)} of {counted(injected, 'sidecar')} differ from the present configuration: {which}"
     return Check.warning(name, said, _RESTART)
 
 
@@ -237,23 +267,28 @@ def sidecars(found: Sequence[PodFinding], late: Sequence[PodFinding], injected: 
             name, f"{len(found)} of {injected} not ready: {listed(map(str, found), _NAMED)}", do
         )
     if late:
-        said = f"{len(late)} of {injected} not started, or killed lately: {listed(map(str, late), _NAMED)}"
-        return Check.warning(name, said, "`kubectl describe pod` has the Events")
-    return Check.ok(name, f"all of {injected} are ready, or starting" if injected else "no Pod has one")
+        said = f"{len(late)} of {injected} not started, or killed recently: {listed(map(str, late), _NAMED)}"
+        return Check.warning(name, said, "see the Events: `kubectl describe pod`")
+    return Check.ok(name, f"all of {injected} are ready, or starting" if injected else "no Pod has a sidecar")
 
 
 def streams(found: Sequence[PodFinding], ready: int, most: int) -> Check:
     """Judge whether proxies of ready Pods have their control plane; at most `most` Pods are asked."""
     name, asked = "proxies of Pods", min(ready, most)
     if found:
-        do = "traffic goes on with what they have, and nothing new comes to them: do what each says"
+        do = (
+            "their traffic continues with the last configuration, without updates: follow the advice "
+            "for each proxy"
+        )
         return Check.failed(
-            name, f"{len(found)} of {asked} without control plane: {listed(map(str, found), _NAMED)}", do
+            name,
+            f"{len(found)} of {asked} not connected to the control plane: {listed(map(str, found), _NAMED)}",
+            do,
         )
     if not ready:
-        return Check.ok(name, "no Pod has one that is ready")
-    more = f"; {ready - most} more were not asked" if ready > most else ""
-    return Check.ok(name, f"all of {asked} have their control plane{more}")
+        return Check.ok(name, "no Pod has a ready proxy")
+    more = f"; {ready - most} more were not checked" if ready > most else ""
+    return Check.ok(name, f"all of {asked} are connected to the control plane{more}")
 
 
 def roots(found: Mapping[str, ConfigMapState], config_map: str) -> Check:
@@ -263,12 +298,15 @@ def roots(found: Mapping[str, ConfigMapState], config_map: str) -> Check:
         ConfigMapState.ABSENT: ("is missing", "Pods wait for it (FailedMount)"),
         ConfigMapState.WRONG: (
             "has other roots than the webhook trusts",
-            "Pods that join believe somebody else",
+            "Pods that join cannot verify the control plane",
         ),
-        ConfigMapState.ANOTHER_S: ("is somebody else's, with other roots", "take it away, or move the Pods"),
+        ConfigMapState.ANOTHER_S: (
+            "belongs to another owner and has other roots",
+            "delete the ConfigMap, or move the Pods",
+        ),
     }
     for standing, (what, means) in said.items():
         if where := sorted(each for each, how in found.items() if how is standing):
-            do = f"{means}; the control plane's log says why it does not keep it"
+            do = f"{means}; see the control plane's log for the reason why it does not update the ConfigMap"
             return Check.failed(name, f"ConfigMap {config_map} {what} in {listed(where, _NAMED)}", do)
     return Check.ok(name, f"ConfigMap {config_map} is right in {counted(len(found), 'namespace')}")

@@ -16,9 +16,11 @@ from meshwright.sidecars.envoy.bootstrap.versions import NEWEST, OLDEST, Version
 from meshwright.sidecars.layout import OUTBOUND_PORT
 
 _NAMES: Final = (Reason.WORKLOAD_UNKNOWN, Reason.OTHER_WORKLOAD)
-_SAME: Final = "have `meshwright intercept` and the Workload's `interception` say the same"
-_NOBODY: Final = "see `agent` and `Envoy`; or take the rules away: `meshwright intercept --clean`"
-_ISSUE: Final = "have it issued (`meshwright certs issue-proxy`), and copy the three files there"
+_SAME: Final = "give the same values to `meshwright intercept` and the Workload's `interception`"
+_NOBODY: Final = "see `agent` and `Envoy`, or remove the rules: `meshwright intercept --clean`"
+_ISSUE: Final = (
+    "issue a certificate (`meshwright certs issue-proxy`), and copy the three files into the directory"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +72,14 @@ class Hosts:
     lacking: tuple[str, ...] | None = None
 
 
-_LOG: Final = "`kubectl logs POD -c meshwright-sidecar` says why"
-_RESTART: Final = "`kubectl rollout restart` of what the Pod belongs to"
+_LOG: Final = "for the reason: `kubectl logs POD -c meshwright-sidecar`"
+_RESTART: Final = "then `kubectl rollout restart` for the workload that owns the Pod"
 _IN_A_POD: Final[Mapping[str, str]] = {
-    "credentials": f"the agent joins by the Pod's own token: {_LOG}; {_RESTART}",
-    "certificate": f"the agent renews it by itself: {_LOG}; {_RESTART}",
-    "agent": f"{_LOG} if it ends",
-    "Envoy": f"{_LOG} if it does not run",
-    "Envoy's program": "take another image of the sidecar (the chart's proxyImage)",
+    "credentials": f"the agent joins with the Pod's token; {_LOG}; {_RESTART}",
+    "certificate": f"the agent renews the certificate itself; {_LOG}; {_RESTART}",
+    "agent": f"if the agent ends, {_LOG}",
+    "Envoy": f"if Envoy does not run, {_LOG}",
+    "Envoy's program": "use another image for the sidecar (the chart's proxyImage)",
 }
 """Next steps in a Pod, by the name of a check whose usual next step is for machines."""
 
@@ -91,12 +93,12 @@ def in_a_pod(found: Check) -> Check:
 def credentials(directory: Path, name: str, error: str, *, before: bool = False) -> Check:
     """Judge the three files of credentials: `error` is why they cannot be used, `name` is their proxy."""
     if error and before and "No such file" in error:
-        return Check.warning("credentials", f"there are none in {directory} yet", _ISSUE)
+        return Check.warning("credentials", f"{directory} has no credentials yet", _ISSUE)
     if error:
         # Errors about file modes end in the command that corrects the mode.
         said, _, do = error.partition(": chmod ")
         return Check.failed("credentials", said, f"chmod {do}" if do else _ISSUE)
-    said = f"the three files in {directory} fit together, are private, and are those of {name}"
+    said = f"the three files in {directory} belong to {name}, match each other, and are private"
     return Check.ok("credentials", said)
 
 
@@ -104,7 +106,7 @@ def control_plane(at: HostPort, why: UnreachableReason | None) -> Check:
     """Judge the connection to the control plane."""
     if why is not None:
         return Check.failed("control plane", f"{why.reason.value}: {why.said}", why.do)
-    return Check.ok("control plane", f"{at} answers, and serves this proxy")
+    return Check.ok("control plane", f"{at} answers and serves this proxy")
 
 
 def workload(name: str, why: UnreachableReason | None) -> Check:
@@ -113,19 +115,23 @@ def workload(name: str, why: UnreachableReason | None) -> Check:
         return Check.ok("workload", f"{name} is the name of a workload of the mesh")
     if why.reason in _NAMES:
         return Check.failed("workload", why.said, why.do)
-    do = "mend the line `control plane` first"
-    return Check.warning("workload", f"only the control plane knows whether a workload is to have {name}", do)
+    do = "correct the line `control plane` first"
+    return Check.warning(
+        "workload", f"only the control plane knows whether a workload has the name {name}", do
+    )
 
 
 def envoy_program(program: str, said: str, version: Version | None) -> Check:
     """Judge Envoy's program by its version output; `said` is the error if there is no version."""
-    name, tried = "Envoy's program", f"{OLDEST} to {NEWEST} are tried"
+    name, tried = "Envoy's program", f"supported versions: {OLDEST} to {NEWEST}"
     if version is None:
-        do = f"install Envoy ({tried}), and name it with --envoy (or MESHWRIGHT_ENVOY)"
+        do = f"install Envoy ({tried}), and give its path with --envoy (or MESHWRIGHT_ENVOY)"
         return Check.failed(name, f"{program} cannot be used: {said}", do)
     if not is_tried(version):
         return Check.warning(
-            name, f"{program} is {version}: {tried}", "take one of those if it rejects something"
+            name,
+            f"{program} is {version}: {tried}",
+            "install a supported version if Envoy rejects its configuration",
         )
     return Check.ok(name, f"{program} is {version}; {tried}")
 
@@ -133,16 +139,20 @@ def envoy_program(program: str, said: str, version: Version | None) -> Check:
 def agent(at: HostPort, found: Agent | str) -> Check:
     """Judge the agent's report; a string is the reason for a missing report."""
     if isinstance(found, str):
-        do = "start it (`systemctl start meshwright-agent`); its log says why if it ends"
+        do = "start the agent (`systemctl start meshwright-agent`); if it ends, see its log for the reason"
         return Check.failed("agent", found, do)
     if found.not_ready:
-        do = "mend what the other lines name; the agent's log has more"
+        do = "correct the problems in the other lines; see the agent's log for details"
         return Check.failed("agent", f"the proxy is not ready: {'; '.join(found.not_ready)}", do)
     if found.reason:
-        do = "mend the line `control plane`: meanwhile the proxy serves with what it has"
-        return Check.warning("agent", f"the proxy is ready, and has no control plane ({found.reason})", do)
-    plane = "has its control plane" if found.reached else "has just asked its control plane"
-    return Check.ok("agent", f"it answers at {at}; the proxy {found.proxy} is ready, and {plane}")
+        do = "correct the line `control plane`; until then the proxy uses its last configuration"
+        return Check.warning(
+            "agent", f"the proxy is ready, but not connected to the control plane ({found.reason})", do
+        )
+    plane = (
+        "connected to its control plane" if found.reached else "waiting for an answer of its control plane"
+    )
+    return Check.ok("agent", f"the agent answers at {at}; proxy {found.proxy} is ready and {plane}")
 
 
 def envoy(found: Envoy | str, program: Version | None) -> Check:
@@ -150,16 +160,21 @@ def envoy(found: Envoy | str, program: Version | None) -> Check:
     name = "Envoy"
     if isinstance(found, str):
         return Check.failed(
-            name, found, "its agent's log says why it does not run; else look at --admin and --run here"
+            name,
+            found,
+            "see the agent's log for the reason why Envoy does not run; if it runs, check --admin "
+            "and --run of this command",
         )
     if found.state != "LIVE":
         return Check.failed(
-            name, f"it is {found.state}", "wait if it has just started; else see `control plane`"
+            name,
+            f"Envoy is in state {found.state}",
+            "wait if Envoy has just started; otherwise see `control plane`",
         )
     if program is not None and found.version not in (None, program):
-        said = f"it runs {found.version}, and the program is {program} by now"
+        said = f"Envoy runs version {found.version}, but the installed program is now {program}"
         return Check.warning(name, said, "restart the agent")
-    return Check.ok(name, f"it is live, and is version {found.version or 'unknown'}")
+    return Check.ok(name, f"Envoy is live, version {found.version or 'unknown'}")
 
 
 def interception(led: Redirection, listeners: Iterable[Listener], waits_at: Sequence[int] | None) -> Check:
@@ -173,19 +188,28 @@ def interception(led: Redirection, listeners: Iterable[Listener], waits_at: Sequ
     if not targets:
         if waits_at:
             at = ", ".join(map(str, sorted(waits_at)))
-            said = f"no rules lead traffic to the proxy, which waits for it at {at}: it is passed by"
+            said = (
+                f"the proxy expects redirected traffic at port {at}, but no rules redirect traffic, so "
+                "traffic bypasses the proxy"
+            )
             return Check.failed(name, said, "as root: `meshwright intercept`")
         if waits_at is None:
             return Check.warning(
-                name, "there are no rules; whether there should be, Envoy would tell", "see `Envoy`"
+                name,
+                "no rules redirect traffic, and Envoy does not answer, so whether the proxy needs "
+                "rules is unknown",
+                "see `Envoy`",
             )
-        return Check.ok(name, "there are no rules, and the proxy expects none")
+        return Check.ok(name, "no rules redirect traffic, and the proxy does not need any")
     for port, direction in sorted(targets.items()):
         there = [each for each in known if each.owner.port == port]
         if not there and (expected := _expected(waits_at, direction)) != ():
-            said = f"{direction} traffic is led to port {port}, where nobody listens: it is refused"
+            said = (
+                f"rules redirect {direction} traffic to port {port}, but no process listens there, so "
+                "connections are refused"
+            )
             if expected is not None:
-                return Check.failed(name, f"{said}; the proxy waits for it at {_ports(expected)}", _SAME)
+                return Check.failed(name, f"{said}; the proxy listens at {_ports(expected)}", _SAME)
             return Check.failed(name, said, _NOBODY)
         for each in there:
             # A listener of another user would get its own outgoing calls back, in a loop.
@@ -197,7 +221,8 @@ def interception(led: Redirection, listeners: Iterable[Listener], waits_at: Sequ
                 return Check.failed(name, said, do)
     users = listed(named(uid) for uid in sorted(led.users))
     return Check.ok(
-        name, f"rules lead to {_ports(targets)}, which {users} has, whose own traffic is left alone"
+        name,
+        f"rules redirect to {_ports(targets)}, which belong to {users}, and exempt the traffic of this user",
     )
 
 
@@ -219,20 +244,22 @@ def hosts_file(found: Hosts) -> Check:
     if found.error:
         return Check.failed(name, found.error, "let the proxy's user read and write it")
     if not found.kept:
-        return Check.ok(name, f"no names of the mesh are kept in {found.path}")
+        return Check.ok(name, f"the agent writes no names of services into {found.path}")
     if not found.whole:
-        do = "take away what is left of the block; the agent writes it anew when it starts"
-        return Check.failed(name, f"the block of the mesh's names in {found.path} has no end", do)
+        do = "delete the rest of the block; the agent writes a new one when it starts"
+        return Check.failed(name, f"the block with the names of services in {found.path} has no end line", do)
     if found.lacking is None:
         return Check.warning(
-            name, f"{found.path} has names, and no Envoy can be asked which are right", "see `Envoy`"
+            name,
+            f"{found.path} has names of services, which cannot be checked because Envoy does not answer",
+            "see `Envoy`",
         )
     if found.lacking:
         said = f"{found.path} lacks {counted(len(found.lacking), 'name')}: {listed(found.lacking)}"
         return Check.failed(
-            name, said, "let the proxy's user write the file; the agent's log says what it could not"
+            name, said, "let the proxy's user write the file; see the agent's log for the error"
         )
-    return Check.ok(name, f"{found.path} has the names of all services that can be called")
+    return Check.ok(name, f"{found.path} has the names of all services that the proxy may call")
 
 
 def application(
@@ -250,11 +277,11 @@ def application(
         if each.owner.port == at.port and (each.owner.address, each.owner.port) not in own
     ]
     if not there:
-        said = f"nobody listens at {at}, where the proxy calls the application"
-        return Check.failed(name, said, "start the application, or mend the targetPort of its Service")
+        said = f"no process listens at {at}, where the proxy connects to the application"
+        return Check.failed(name, said, "start the application, or correct the targetPort of its Service")
     if reached := [each for each in there if each.owner.takes(at.host)]:
         where = HostPort(reached[0].owner.address, at.port)
         return Check.ok(name, f"{reached[0].who} listens at {where}")
     places = listed(str(HostPort(each.owner.address, at.port)) for each in there)
-    do = f"have it listen at {at}, or at all addresses"
-    return Check.failed(name, f"{there[0].who} listens at {places}, and the proxy calls it at {at}", do)
+    do = f"let the application listen at {at}, or at all addresses"
+    return Check.failed(name, f"{there[0].who} listens at {places}, but the proxy connects to {at}", do)

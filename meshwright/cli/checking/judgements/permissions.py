@@ -78,10 +78,12 @@ def permitted(
     """Judge the authorizer's answer to each need; `unknown` are kinds missing in the cluster."""
     if unknown:
         said = f"the cluster does not serve {listed(unknown)}"
-        return Check.failed(name, said, "install its definition first, or leave that out of the values")
+        return Check.failed(
+            name, said, "install the CustomResourceDefinition first, or remove the object from the values"
+        )
     denied = [str(need) for need, answer in answers.items() if answer is False]
     if denied:
         return Check.failed(name, f"{who} may not: {listed(denied, 5)}", do)
     if unseen := next((each for each in answers.values() if isinstance(each, UnavailableCheck)), None):
         return Check.unseen(name, unseen)
-    return Check.ok(name, f"{who} may do all that is needed: {counted(len(answers), 'permission')}")
+    return Check.ok(name, f"{who} may do everything that is needed ({counted(len(answers), 'permission')})")

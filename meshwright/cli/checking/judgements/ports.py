@@ -36,24 +36,28 @@ class Port:
 def free(port: Port) -> Check:
     """Judge a port for a program of ours before its start."""
     if not port.address.port:
-        return Check.ok(port.name, "the system chooses one that is free")
+        return Check.ok(port.name, "the system chooses a free port")
     if port.taken:
-        do = f"end that program, or choose another address with {port.setting}"
-        return Check.failed(port.name, f"{port.address} is taken, by {port.who}", do)
+        do = f"stop the other program, or choose another address with {port.setting}"
+        return Check.failed(port.name, f"{port.address} is in use by {port.who}", do)
     return Check.ok(port.name, f"{port.address} is free")
 
 
 def ours(port: Port, pids: Sequence[int]) -> Check:
     """Judge a port at which one of our processes must listen."""
     if not port.address.port:
-        return Check.ok(port.name, "the system has chosen one; the server's log has it (`serving`)")
+        return Check.ok(
+            port.name, "the system has chosen a port; see the server's log for the number (`serving`)"
+        )
     if not port.taken:
-        do = f"restart the server; it was told to listen there by {port.setting}"
-        return Check.failed(port.name, f"nobody listens at {port.address}", do)
+        do = f"restart the server, which should listen there because of {port.setting}"
+        return Check.failed(port.name, f"no process listens at {port.address}", do)
     if not port.holders:
-        do = "ask as the user that runs it, or as root"
-        return Check.warning(port.name, f"whose {port.address} is cannot be seen by this user", do)
+        do = "repeat the command as the server's user, or as root"
+        return Check.warning(
+            port.name, f"the process that listens at {port.address} is not visible to this user", do
+        )
     if not any(each.pid in pids for each in port.holders):
-        do = f"end that program and restart ours, or choose another address with {port.setting}"
-        return Check.failed(port.name, f"{port.address} is not ours: {port.who} has it", do)
+        do = f"stop the other program and restart the server, or choose another address with {port.setting}"
+        return Check.failed(port.name, f"another program listens at {port.address}: {port.who}", do)
     return Check.ok(port.name, f"{port.who} serves at {port.address}")

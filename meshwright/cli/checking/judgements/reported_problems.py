@@ -33,6 +33,6 @@ def reported(found: Sequence[ReportedProblem], home: str) -> Check:
         return Check.ok(NAME, f"no Event reports a problem of an object in namespace {home}")
     ordered = sorted(found, key=lambda each: (each.reason not in _BROKEN, each.about, each.note))
     said = listed([str(each) for each in ordered], _NAMED)
-    do = f"do what the Event says; `kubectl -n {home} get events` has them all"
+    do = f"follow the text of the Event; for all Events: `kubectl -n {home} get events`"
     make = Check.failed if ordered[0].reason in _BROKEN else Check.warning
     return make(NAME, said, do)

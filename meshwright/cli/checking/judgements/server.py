@@ -78,35 +78,39 @@ def state_directory(found: State, *, shared: bool = False) -> Check:
     """Judge the directory with keys and ledger; `shared` is the setting of this name."""
     name = "state directory"
     if not found.there:
-        do = "name the right one with --state, or start `meshwright serve`, which makes it"
-        return Check.failed(name, f"{found.path} is not there, or is no directory", do)
+        do = "give the right directory with --state, or start `meshwright serve`, which creates it"
+        return Check.failed(name, f"{found.path} does not exist, or is not a directory", do)
     if found.exposed and not shared:
         first, *more = found.exposed
         # Each exposure ends in the command that corrects the mode.
         said, _, do = first.rpartition(": ")
-        others = f" (and so of {len(more)} more)" if more else ""
+        others = f" (and {len(more)} more)" if more else ""
         return Check.failed(name, f"{said}{others}", f"{do}, or set shared_state if that is meant")
     if found.unwritable:
-        return Check.failed(name, found.unwritable, "make room, or mend the file system or its owner")
+        return Check.failed(
+            name, found.unwritable, "free some disk space, or correct the file system or its owner"
+        )
     room = f"{found.free / 2**30:.1f} GiB are free"
     if found.free < LITTLE_ROOM:
         return Check.warning(
-            name, f"{found.path}: {room}", "make room: what cannot be written is lost at a restart"
+            name,
+            f"{found.path}: {room}",
+            "free some disk space: state that cannot be written is lost at a restart",
         )
-    kept = "is shared" if shared else "is its owner's alone"
-    return Check.ok(name, f"{found.path} {kept}, and can be written; {room}")
+    kept = "is shared" if shared else "is accessible only to its owner"
+    return Check.ok(name, f"{found.path} {kept} and can be written; {room}")
 
 
 def ledger(known: int) -> Check:
     """Judge a readable ledger of the right CA."""
-    return Check.ok("ledger", f"it can be read, and has {counted(known, 'proxy certificate')}")
+    return Check.ok("ledger", f"readable, with {counted(known, 'proxy certificate')}")
 
 
 def broken_ledger(why: str) -> Check:
     """Judge a ledger or a CA with which no server starts."""
     # The sentence has the remedy after the semicolon.
     said, _, do = why.partition("; ")
-    return Check.failed("ledger", said, do or "docs/operations.md says what to do about each")
+    return Check.failed("ledger", said, do or "see docs/operations.md for the remedy")
 
 
 def readiness(found: Answer) -> Check:
@@ -117,11 +121,13 @@ def readiness(found: Answer) -> Check:
     if not found.status:
         return Check.failed(name, text, "look at `port HTTP`, and at the server's log")
     if found.status != 200:
-        return Check.failed(name, first, "wait if it has just started; else its log says what keeps it")
+        return Check.failed(
+            name, first, "wait if the server has just started; otherwise see its log for the reason"
+        )
     if remarks:
         said = "; ".join(each.removeprefix("but: ") for each in remarks)
-        return Check.warning(name, said, "mend that; docs/operations.md has more")
-    return Check.ok(name, "it is ready, and has nothing to remark")
+        return Check.warning(name, said, "correct this; see docs/operations.md")
+    return Check.ok(name, "the server is ready, without warnings")
 
 
 def source(found: Source) -> Check:
@@ -129,14 +135,21 @@ def source(found: Source) -> Check:
     name = f"source {found.name}"
     if found.error:
         since = f" (since {found.since})" if found.since else ""
-        do = "mend that; what it said before stays in force meanwhile"
+        do = "correct the error; until then the last objects of this source stay in force"
         return Check.failed(name, f"degraded: {found.error}{since}", do)
     if found.refused or found.stale:
         bad = f"{counted(found.refused, 'object')} refused, {found.stale} in force in an older form"
-        return Check.failed(name, bad, "`/debug/policies` says which, and why; so does `meshwright lint`")
+        return Check.failed(
+            name, bad, "for the objects and the reasons: `/debug/policies` or `meshwright lint`"
+        )
     if found.held:
-        do = "if they are to go, nothing is to be done: that is believed soon; `meshwright sources`"
-        return Check.warning(name, f"held back, as they went all at once: {listed(found.held)}", do)
+        do = (
+            "if the objects were deleted on purpose, wait: the deletion takes effect soon (see "
+            "`meshwright sources`); otherwise restore them"
+        )
+        return Check.warning(
+            name, f"deletion delayed, because all objects disappeared at once: {listed(found.held)}", do
+        )
     read = f", read {found.age} ago" if found.age else ""
     return Check.ok(name, f"{counted(found.good, 'object')} in force{read}")
 
@@ -144,8 +157,8 @@ def source(found: Source) -> Check:
 def problems(found: Sequence[ObjectProblem]) -> Check:
     """Judge the problems of objects, without rejections by proxies."""
     others = [each for each in found if each.code not in (REJECTED, LEFT_OUT)]
-    do = "`meshwright lint` and `/debug/policies` have them all"
-    return judged("problems", others, do, "nothing is wrong with the objects, or between them")
+    do = "for the whole list: `meshwright lint` or `/debug/policies`"
+    return judged("problems", others, do, "no problems found")
 
 
 def rejections(proxies: Sequence[Proxy], found: Sequence[ObjectProblem]) -> Check:
@@ -153,9 +166,9 @@ def rejections(proxies: Sequence[Proxy], found: Sequence[ObjectProblem]) -> Chec
     who = [f"{each.name} ({', '.join(each.rejects)})" for each in proxies if each.rejects]
     why = next((each.line for each in found if each.code == REJECTED), "")
     if not who and not why:
-        return Check.ok("rejections", "no proxy rejects anything")
-    said = f"rejected by {listed(who) or 'a proxy that is gone'}" + (f": {why}" if why else "")
-    do = "mend the object that is named; `meshwright proxy retry NAME` offers it again at once"
+        return Check.ok("rejections", "no proxy rejects a resource")
+    said = f"rejected by {listed(who) or 'a proxy that has disconnected'}" + (f": {why}" if why else "")
+    do = "correct the named object; to send the resource again at once: `meshwright proxy retry NAME`"
     return Check.failed("rejections", said, do)
 
 
@@ -163,9 +176,14 @@ def withheld(found: Sequence[ObjectProblem], failures: Sequence[str]) -> Check:
     """Judge parts of policy out of force, and groups of proxies with outdated configuration."""
     left = [each for each in found if each.code == LEFT_OUT]
     if failures:
-        said = f"{counted(len(failures), 'group')} of proxies cannot be configured anew: {failures[0]}"
-        return Check.failed("withheld", said, "it keeps what it had: mend what is named; /debug/policies")
-    do = "mend the match that is named, or take it out"
+        said = f"{counted(len(failures), 'group')} of proxies cannot get new configuration: {failures[0]}"
+        return Check.failed(
+            "withheld",
+            said,
+            "correct the named object; until then these proxies keep their last configuration (see "
+            "/debug/policies)",
+        )
+    do = "correct the named match, or remove it"
     return judged("withheld", left, do, "every part of policy is in force")
 
 
@@ -179,15 +197,17 @@ def connected(found: Sequence[Proxy]) -> Check:
         return Check.failed(
             "proxies",
             said,
-            "where it runs, `meshwright agent check` says why (of a Pod: `kubectl exec POD -c "
-            "meshwright-sidecar -- ...`)",
+            "for the reason, run `meshwright agent check` on the proxy's machine (for a Pod: "
+            "`kubectl exec POD -c meshwright-sidecar -- ...`)",
         )
     if held := [each for each in found if each.held]:
-        do = "declare its Workload, or issue its certificate for the name that the Workload has"
-        return Check.failed("proxies", f"connected, and served nothing: {listed(map(_told, held))}", do)
+        do = "create a Workload for the proxy, or issue its certificate for the name of the Workload"
+        return Check.failed(
+            "proxies", f"connected, but without configuration: {listed(map(_told, held))}", do
+        )
     if by["expected"]:
         said = f"{counts}: {listed(_told(each) for each in by['expected'])}"
-        do = "start its agent, or look there: `meshwright agent check`"
+        do = "start the agent, or run `meshwright agent check` on the proxy's machine"
         return Check.warning("proxies", said, do)
     return Check.ok("proxies", counts if found else "no workload has a sidecar")
 
@@ -197,8 +217,12 @@ def in_step(found: Sequence[Proxy]) -> Check:
     here = [each for each in found if each.state == "connected"]
     if behind := [each for each in here if each.waits > BEHIND]:
         said = listed(f"{each.name} for {length(each.waits)} ({each.why})" for each in behind)
-        return Check.failed("in step", f"behind: {said}", "`meshwright proxy show NAME`, and its Envoy's log")
-    return Check.ok("in step", f"{len(here)} of {len(here)} connected have what they are served")
+        return Check.failed(
+            "in step", f"behind: {said}", "see `meshwright proxy show NAME`, and the log of its Envoy"
+        )
+    return Check.ok(
+        "in step", f"{len(here)} of {len(here)} connected proxies have acknowledged their configuration"
+    )
 
 
 def _told(proxy: Proxy) -> str:
@@ -210,13 +234,16 @@ def event_loop(alive: Answer, found: Sequence[Moment], now: datetime) -> Check:
     name = "event loop"
     # The liveness page has its own thread, so it answers even while the event loop is blocked.
     if alive.status == 503:
-        do = "look at its log for what it is at; a process that stays so is to be restarted"
+        do = "see the server's log for the cause; restart the server if this state lasts"
         return Check.failed(name, alive.text.strip(), do)
     late = [each for each in found if now - each.at < LATELY and each.late >= LATE]
     if not late:
-        return Check.ok(name, f"never held for {length(LATE)} in the last {length(LATELY)}")
+        return Check.ok(name, f"never blocked for {length(LATE)} or longer in the last {length(LATELY)}")
     most = max(late, key=lambda each: (each.late, each.at))
-    doing = f", at {most.doing}" if most.doing else ""
-    said = f"held {counted(len(late), 'time')} lately, for {most.late.total_seconds():.1f} s{doing}"
-    do = f"`/debug/loop` has all moments, the longest at {stamp(most.at)}: give it more of a processor"
+    doing = f", during {most.doing}" if most.doing else ""
+    said = (
+        f"blocked {counted(len(late), 'time')} in the last {length(LATELY)} (longest: "
+        f"{most.late.total_seconds():.1f} s{doing})"
+    )
+    do = f"give the server more CPU; see `/debug/loop` for all moments, the longest at {stamp(most.at)}"
     return Check.warning(name, said, do)

@@ -25,21 +25,21 @@ def volume(wanted: str | None, found: Sequence[StorageClass]) -> Check:
     """
     name, there = "volume", listed(sorted(each.name for each in found)) or "none"
     if wanted is None:
-        return Check.ok(name, "none is asked for (persistence.enabled is false)")
+        return Check.ok(name, "not needed (persistence.enabled is false)")
     if wanted:
         if any(each.name == wanted for each in found):
-            return Check.ok(name, f"StorageClass {wanted} is there")
-        do = "name one that is there with persistence.storageClassName"
-        return Check.failed(name, f"StorageClass {wanted} is not there; there are: {there}", do)
+            return Check.ok(name, f"StorageClass {wanted} exists")
+        do = "set persistence.storageClassName to an existing StorageClass"
+        return Check.failed(name, f"StorageClass {wanted} does not exist; the cluster has: {there}", do)
     if defaults := sorted(each.name for each in found if each.default):
         return Check.ok(name, f"StorageClass {listed(defaults)} is the cluster's default")
     do = (
-        "name one with persistence.storageClassName, make one the default, "
-        "or, to try it out, set persistence.enabled=false"
+        "set persistence.storageClassName, make one StorageClass the default, or set "
+        "persistence.enabled=false for a trial"
     )
     return Check.failed(
         name,
-        f"there is no default StorageClass, and the Pod would be Pending for ever; there are: {there}",
+        f"the cluster has no default StorageClass, so the Pod would stay Pending; the cluster has: {there}",
         do,
     )
 
@@ -51,12 +51,13 @@ def definitions(foreign: Sequence[str], *, installed: bool) -> Check:
     """
     name = "definitions"
     if not foreign:
-        return Check.ok(name, "none is there that the chart would have to take over")
-    said = f"{counted(len(foreign), 'CustomResourceDefinition')} of somebody else: {listed(foreign, _NAMED)}"
+        return Check.ok(name, "no CustomResourceDefinition of another owner is in the way of the chart")
+    said = f"{counted(len(foreign), 'CustomResourceDefinition')} of another owner: {listed(foreign, _NAMED)}"
     if not installed:
-        return Check.ok(name, f"{said}; the values leave them alone (crds.install is false)")
+        return Check.ok(name, f"{said}; the chart leaves them unchanged (crds.install is false)")
     do = (
-        "install with crds.install=false, or Helm ends with `cannot be imported into the current release`; "
-        "`meshwright crds | kubectl apply --server-side --force-conflicts -f -` brings our versions"
+        "install with crds.install=false, otherwise Helm fails with `cannot be imported into the "
+        "current release`; to install Meshwright's versions: `meshwright crds | kubectl apply "
+        "--server-side --force-conflicts -f -`"
     )
-    return Check.warning(name, f"{said}, and `helm install` would fail on them", do)
+    return Check.warning(name, f"{said}, so `helm install` would fail", do)

@@ -62,18 +62,19 @@ def dials_in(
     ahead = way.clock_ahead if isinstance(way, ReachObservation) else None
     yield clock.beside_control_plane(kernel.clock(), ahead)
     if ads is None:
-        do = "say where it is with --ads (or MESHWRIGHT_ADS)"
-        yield Check.unseen("control plane", UnavailableCheck("nobody has said where it is", do))
+        do = "give its address with --ads (or MESHWRIGHT_ADS)"
+        yield Check.unseen("control plane", UnavailableCheck("its address is not given", do))
         return
     match way:
         case None:
             yield Check.ok(
-                "control plane", f"somebody listens at {ads}, who that is only credentials can tell"
+                "control plane",
+                f"a server listens at {ads}; without credentials its identity cannot be verified",
             )
         case UnavailableCheck():
             yield Check.unseen("control plane", way)
         case str():
-            yield Check.unseen("control plane", UnavailableCheck(way, "mend the line `credentials` first"))
+            yield Check.unseen("control plane", UnavailableCheck(way, "correct the line `credentials` first"))
         case ReachObservation():
             why = unreached(way)
             if why is not None:

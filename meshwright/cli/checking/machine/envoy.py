@@ -59,12 +59,12 @@ def program(path: str, user: int | None = None) -> tuple[str, Version | None]:
             **identity,  # type: ignore[call-overload]
         )
     except FileNotFoundError:
-        return "there is no such program", None
+        return "the program does not exist", None
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error), None
     said = (done.stdout + done.stderr).strip()
     found = read_version(said)
-    return (said if found else f"what it says is not Envoy's version: {said[:80]!r}"), found
+    return (said if found else f"its output does not contain a version of Envoy: {said[:80]!r}"), found
 
 
 async def running(admin: HostPort | Path, bootstrap: Path) -> EnvoyState | str:

@@ -150,11 +150,11 @@ def _rules() -> Redirection | UnavailableCheck:
     if shutil.which("iptables-save") is None and shutil.which("ip6tables-save") is None:
         return Redirection()
     if os.geteuid() != 0:
-        return UnavailableCheck("only root can read the rules", "ask as root")
+        return UnavailableCheck("only root can read the iptables rules", "repeat the command as root")
     try:
         return led()
     except ProgramFailed as error:
-        return UnavailableCheck(str(error), "look at what iptables says, as root")
+        return UnavailableCheck(str(error), "see the output of `iptables-save`, as root")
 
 
 def _left_alone(rules: Redirection | UnavailableCheck) -> int | None:

@@ -97,7 +97,7 @@ def authority(told: ServerPaths, now: datetime) -> Check:
     if files is not None:
         return certificates.given_authority(found, now, str(files.place))
     if found is None:
-        return Check.warning("CA", f"there is none in {told.state} yet", "the first start makes one")
+        return Check.warning("CA", f"{told.state} has no CA yet", "the first start creates one")
     return certificates.authority(found, now)
 
 

@@ -170,7 +170,7 @@ def _authority(settings: Page) -> WatchedFiles | None:
 
 def _field(page: Page, name: str) -> object:
     if name not in page:
-        raise ValueError(f"it has no `{name}`")
+        raise ValueError(f"the answer has no `{name}`")
     return page[name]
 
 

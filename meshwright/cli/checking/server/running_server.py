@@ -58,7 +58,7 @@ def checks(told: ServerPaths) -> Iterator[Check]:
     yield directory(told)
     pid = holder(state)
     yield Check.ok(
-        "server", f"it answers{'' if pid is None else f' (pid {pid})'}; it reads {listed(told.sources)}"
+        "server", f"running{'' if pid is None else f' (pid {pid})'}; its sources are {listed(told.sources)}"
     )
     yield ready.judged("readiness", server.readiness)
     yield certs.judged("ledger", lambda found: server.ledger(found.proxies.known))
@@ -115,6 +115,6 @@ def _health(at: HostPort | None, path: str) -> Answer:
         answer = connection.getresponse()
         return Answer(answer.status, answer.read().decode(errors="replace"))
     except (OSError, http.client.HTTPException) as error:
-        return Answer(0, f"nobody answers at {at}: {error}")
+        return Answer(0, f"no answer at {at}: {error}")
     finally:
         connection.close()

@@ -11,7 +11,7 @@ from meshwright.cli.checking.server.paths import ServerPaths, all_ports, directo
 from meshwright.cli.errors import CommandFailed, ServerNotRunning, UnexpectedResponse
 
 _SILENT: Final = (
-    "look at its log for what it is at; if the socket is another user's, ask as that one, or as root"
+    "see the server's log; if the socket belongs to another user, repeat the command as this user or as root"
 )
 
 

@@ -31,7 +31,9 @@ from meshwright.mesh.names import TrustDomain
 _DIRECTORY: Final = "mesh directory"
 _CLUSTER: Final = "cluster"
 _PATIENCE: Final = timedelta(seconds=8)
-_START: Final = "start it: `meshwright serve`; if it ends, its last line says why"
+_START: Final = (
+    "start the server: `meshwright serve`; if it ends, see the last line of its log for the reason"
+)
 
 
 def checks(told: ServerPaths, why: str) -> Iterator[Check]:
@@ -57,8 +59,8 @@ def before(told: ServerPaths, envoy: str) -> Iterator[Check]:
     yield fitness.directory("state directory", kernel.directory(told.state), "--state")
     yield from mesh.checks()
     yield from all_ports(told, ports.free)
-    need = "the server itself needs none, each sidecar does"
-    do = "install it where sidecars are to run, or name it with --envoy"
+    need = "each sidecar needs Envoy, but the server does not"
+    do = "install Envoy on machines with sidecars, or give its path with --envoy"
     yield fitness.program("Envoy", shutil.which(envoy), need, do)
     yield clocks.beside_certificates(kernel.clock(), ())
 
@@ -78,7 +80,7 @@ class _Mesh:
         """Return the checks of all sources."""
         if not self._sources:
             do = "give --mesh or MESHWRIGHT_MESH, or --kubernetes"
-            yield Check.unseen(_DIRECTORY, UnavailableCheck("nobody has named it", do))
+            yield Check.unseen(_DIRECTORY, UnavailableCheck("the directory is not given", do))
         for name, look in self._looks:
             yield look.judged(name, lambda check: check)
 
@@ -119,12 +121,14 @@ def _ledger(told: ServerPaths, now: datetime) -> IssuedCertificates | str | Unav
             return None
         # Checked before the directory is locked, because locking creates a file.
         if (user := user_of(told.state)) != os.geteuid():
-            return UnavailableCheck(f"it is that of {named(user)}", f"ask as {named(user)} (`runuser -u`)")
+            return UnavailableCheck(
+                f"it belongs to {named(user)}", f"repeat the command as {named(user)} (`runuser -u`)"
+            )
         domain = TrustDomain(told.trust_domain)
         with held(told.state), opened(told.state, domain, now, custody=told.custody) as found:
             return issued(offline_certificates(found.ledger.entries(), now, found.whose.standing()))
     except StateInUse as error:
-        return UnavailableCheck(str(error), "wait if that one is starting; else look at its log")
+        return UnavailableCheck(str(error), "wait if the other server is starting; otherwise see its log")
     except (StartupError, CertificateError) as error:
         return " ".join(str(error).split())
 
@@ -132,9 +136,11 @@ def _ledger(told: ServerPaths, now: datetime) -> IssuedCertificates | str | Unav
 def _of_ledger(found: IssuedCertificates | str | UnavailableCheck | None, state: Path) -> Check:
     match found:
         case None:
-            said = f"there is no CA and no ledger in {state} yet"
+            said = f"{state} has neither a CA nor a ledger yet"
             return Check.warning(
-                "ledger", said, "if there was one, --state is mistaken; the first start makes them"
+                "ledger",
+                said,
+                "the first start creates both; if there was a server before, give its directory with --state",
             )
         case UnavailableCheck():
             return Check.unseen("ledger", found)

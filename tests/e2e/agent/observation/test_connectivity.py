@@ -87,7 +87,7 @@ class Buyer:
         return await self.run("--state", str(self.server.state), *CALL, *more, "GET", path)
 
     async def known(self) -> bool:
-        """Say whether the agent knows that it has its control plane."""
+        """Say whether the agent knows that it is connected to its control plane."""
         _, said = await get(f"http://{self.status}/healthz/status")
         return bool(json.loads(said)["control_plane"]["reached"])
 
@@ -134,22 +134,22 @@ async def test_the_first_point_where_reality_differs_is_named(
         await until(buyer.known)
         code, printed, complaint = await buyer.ask("/books")
         assert (code, complaint) == (1, "")
-        assert printed.startswith(f"{BOOKS}: unreachable, and policy is not what is missing; not all that it")
+        assert printed.startswith(f"{BOOKS}: unreachable, but not because of policy; some steps")
         first = f"{SELLER}:18080 gets no traffic: its sidecar has not accepted its inbound listeners"
         assert f"\ndiffers first at the endpoints: {first}\n" in printed
         assert "503 UH" in printed
-        assert "no_healthy_upstream; the caller's sidecar answered by itself)" in printed
+        assert "no_healthy_upstream; answered by the caller's sidecar itself)" in printed
 
         async with running(envoy, server, tmp_path / "seller", name="seller.seller.shop"):
             await until(buyer.in_step)
             code, printed, _ = await buyer.ask("/books")
             assert (code, verdicts(printed)) == (1, [*OK[:-1], ("request", "failed")])
             assert printed.startswith(
-                f"{BOOKS}: allowed by policy, but it is not so\ndiffers first at the request:"
+                f"{BOOKS}: allowed by policy, but the mesh behaves otherwise\ndiffers first at the request:"
             )
             assert "503 UF in " in printed
-            assert "the called sidecar answered by itself)" in printed
-            assert f"\nnext: see that the application listens at {APPLICATION}:18080\n" in printed
+            assert "answered by the called sidecar itself)" in printed
+            assert f"\nnext: check that the application listens at {APPLICATION}:18080\n" in printed
 
             async with await asyncio.start_server(answer, APPLICATION, 18080):
                 await _all_is_there(buyer)
@@ -157,7 +157,7 @@ async def test_the_first_point_where_reality_differs_is_named(
                 await until(lambda: _refused(buyer))
                 code, printed, _ = await buyer.ask("/books")
                 assert (code, verdicts(printed)) == (0, OK)
-                assert printed.startswith(f"{BOOKS}: refused by policy, and so it is\n")
+                assert printed.startswith(f"{BOOKS}: refused by policy, and the mesh agrees\n")
                 assert " 403 in " in printed
                 assert "(no-rule-fits shop/buyers)" in printed
         await until(lambda: _stands(buyer, "called", "not connected"))
@@ -181,7 +181,7 @@ async def _all_is_there(buyer: Buyer) -> None:
     assert (found["request"]["status"], found["request"]["where"]) == (200, f"{BUYER}:7001")
     code, there, _ = await buyer.run("--facts", "-", given=printed)
     assert (code, verdicts(there)) == (0, OK)
-    assert there.startswith(f"{BOOKS}: allowed by policy, and so it is\n")
+    assert there.startswith(f"{BOOKS}: allowed by policy, and the mesh agrees\n")
     code, elsewhere, complaint = await buyer.run(*where, "--agent", "127.0.0.1:1", "GET", "/books")
     assert (code, verdicts(elsewhere)[-1]) == (2, ("request", "unknown"))
     assert complaint.startswith("meshwright: not tried: the agent at 127.0.0.1:1 does not answer")

@@ -32,8 +32,8 @@ def test_each_object_of_a_file_is_explained_in_its_order(run: Run, tmp_path: Pat
     ]
     assert {each["result"] for each in objects} == {"injected"}
     shown = run("explain-injection", "-f", "kinds.yaml", **IMAGE).stdout
-    assert shown.startswith("Pod default/pod\n  What decides:\n")
-    assert "\n\nCronJob default/cronjob\n  What decides:\n" in shown
+    assert shown.startswith("Pod default/pod\n  Rules of the decision:\n")
+    assert "\n\nCronJob default/cronjob\n  Rules of the decision:\n" in shown
 
 
 def test_one_that_gets_none_is_the_status(run: Run, tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_one_that_gets_none_is_the_status(run: Run, tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "  warning: a classic sidecar does not end by itself" in done.stdout
     said = "the namespace's annotation openservicemesh.io/sidecar-injection is disabled"
-    assert done.stdout.splitlines()[-1] == f"  What comes of it: skipped: {said}"
+    assert done.stdout.splitlines()[-1] == f"  Result: skipped: {said}"
 
 
 def test_a_file_without_pods_and_a_workload_without_a_template_are_errors(run: Run, tmp_path: Path) -> None:

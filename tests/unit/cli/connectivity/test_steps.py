@@ -108,7 +108,7 @@ def test_a_sidecar_that_is_not_in_step_differs(stands: SidecarState, next_step: 
 
 
 def test_a_sidecar_that_decides_without_a_part_differs() -> None:
-    """It has acknowledged all that it is served, which is less than policy says."""
+    """It has acknowledged its configuration, which is less than policy says."""
     without = "u1.store.shop is served without TrafficTarget shop/buyers, which the proxy rejects: no"
     found, text, do = verdict(replace(FACTS, servers=(replace(STORE, lacks=(without,)),)), Point.CALLED)
     assert (found, text) == (Verdict.FAILED, without)
@@ -122,7 +122,7 @@ def test_of_many_sidecars_those_in_trouble_are_named() -> None:
     called = [each.judged for each in steps(facts, AGENT, YES) if each.point is Point.CALLED]
     assert [each.verdict for each in called] == [Verdict.FAILED] * (NAMED + 1) + [Verdict.OK]
     assert called[NAMED].text.startswith("2 more")
-    assert called[-1].text == "2 have acknowledged all that they are served: u1.store.shop, v.s.n"
+    assert called[-1].text == "2 sidecars have acknowledged their configuration: u1.store.shop, v.s.n"
 
 
 def test_what_decides_is_said_to_be_acknowledged() -> None:
@@ -131,14 +131,15 @@ def test_what_decides_is_said_to_be_acknowledged() -> None:
     facts = replace(FACTS, servers=(replace(STORE, brought=brought),))
     _, text, _ = verdict(facts, Point.CALLED)
     assert text.endswith(
-        "is served, the last change of TrafficTarget shop/buyers as route of 2026-01-02T03:04:05.000Z"
+        "acknowledged its configuration, the last change of TrafficTarget shop/buyers "
+        "as route of 2026-01-02T03:04:05.000Z"
     )
 
 
 def test_nobody_runs_as_the_caller() -> None:
     """There is nothing to look at."""
     found, text, _ = verdict(replace(FACTS, callers=()), Point.CALLER)
-    assert (found, text) == (Verdict.UNKNOWN, "no sidecar of shop/buyer is known")
+    assert (found, text) == (Verdict.UNKNOWN, "the control plane knows no sidecar of shop/buyer")
 
 
 def test_endpoints() -> None:
@@ -153,7 +154,7 @@ def test_endpoints() -> None:
         "untold": "failed",
     }
     assert of["all"][1] == "10.0.0.2:8080 gets no traffic: its sidecar is late"
-    assert of["none"][1] == "nobody stands behind shop/store:80"
+    assert of["none"][1] == "shop/store:80 has no endpoints"
     assert "10.0.0.2:8080 gets no traffic" in of["some"][1]
     unreachable = replace(UNREACHABLE, endpoints=seen["untold"])
     assert verdict(unreachable, Point.ENDPOINTS)[0] is Verdict.OK
@@ -201,8 +202,8 @@ def test_the_agent_s_words_come_first() -> None:
         (replace(FACTS, protocol=Protocol.TCP), CLOSED, "failed", "closed"),
         (REFUSED, YES, "failed", "although policy refuses it"),
         (REFUSED, replace(YES, status=403), "failed", "although policy refuses it"),
-        (REFUSED, DOWN, "unknown", "cannot be seen by this"),
-        (REFUSED, CLOSED, "unknown", "cannot be seen by this"),
+        (REFUSED, DOWN, "unknown", "does not show whether policy refused it"),
+        (REFUSED, CLOSED, "unknown", "does not show whether policy refused it"),
         (REFUSED, SILENT, "unknown", ""),
         (replace(REFUSED, turned_down=400), replace(YES, status=400), "ok", "400"),
         (replace(REFUSED, turned_down=0), CLOSED, "ok", "closed"),
@@ -211,7 +212,7 @@ def test_the_agent_s_words_come_first() -> None:
         (UNREACHABLE, NOBODY, "ok", "503 UH"),
         (UNREACHABLE, CLOSED, "ok", "closed"),
         (UNREACHABLE, FORBIDDEN, "ok", "403"),
-        (UNREACHABLE, YES, "failed", "nobody is reached"),
+        (UNREACHABLE, YES, "failed", "by policy no workload is reachable"),
         (UNREACHABLE, SILENT, "unknown", ""),
         (replace(FACTS, policy=Answer.DEPENDS), YES, "unknown", "200"),
         (FACTS, not_tried("no agent"), "unknown", "not tried: no agent"),
@@ -229,7 +230,9 @@ def test_the_request_is_held_against_policy(
 
 def test_an_application_that_is_down_is_named() -> None:
     """By where it should listen: both sidecars have all they need."""
-    assert verdict(FACTS, Point.REQUEST, seen=DOWN)[2] == "see that the application listens at 127.0.0.1:8080"
+    assert (
+        verdict(FACTS, Point.REQUEST, seen=DOWN)[2] == "check that the application listens at 127.0.0.1:8080"
+    )
 
 
 def test_how_the_request_is_made() -> None:
@@ -245,7 +248,7 @@ def test_how_the_request_is_made() -> None:
     assert isinstance(plan, RequestOutcome)
     assert plan.words.startswith("the port speaks gRPC")
     found, _, do = verdict(grpc, Point.REQUEST, seen=plan)
-    assert (found, "a client of gRPC" in do) == (Verdict.UNKNOWN, True)
+    assert (found, "a gRPC client" in do) == (Verdict.UNKNOWN, True)
     stranger, nowhere = (
         planned(FACTS, replace(AGENT, proxy="x.y.z"), 2),
         planned(replace(FACTS, callers=(replace(BUYER, called_at=()),)), AGENT, 2),
@@ -253,9 +256,12 @@ def test_how_the_request_is_made() -> None:
     assert isinstance(stranger, RequestOutcome)
     assert isinstance(nowhere, RequestOutcome)
     assert stranger.words == (
-        "the agent at 127.0.0.1:15020 is that of x.y.z, not of u2.buyer.shop (shop/buyer-1)"
+        "the agent at 127.0.0.1:15020 belongs to x.y.z, not to u2.buyer.shop (shop/buyer-1)"
     )
-    assert nowhere.words == "shop/buyer-1 has nowhere to call shop/store:80: no upstream, or no address"
+    assert nowhere.words == (
+        "shop/buyer-1 has no address for calls to shop/store:80: "
+        "neither an upstream nor an address of the Service"
+    )
 
 
 def test_without_a_request_nobody_is_asked() -> None:
@@ -275,7 +281,7 @@ def test_what_is_no_answer_is_said(found: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("status", "words", "named"),
     [
-        (503, DOWN.words, "TLS between them failed; no application was asked"),
+        (503, DOWN.words, "TLS between them failed, so the request did not reach the application"),
         (
             503,
             "upstream connect error or disconnect/reset before headers. reset reason: overflow",
@@ -283,7 +289,11 @@ def test_what_is_no_answer_is_said(found: dict[str, object]) -> None:
         ),
         (504, "upstream request timeout", "the timeout of a RoutePolicy or a Retry"),
         (429, "local_rate_limited", "a rate limit of an UpstreamTrafficSetting"),
-        (431, "Request Header Fields Too Large", "settings header_kibibytes and headers_per_message"),
+        (
+            431,
+            "Request Header Fields Too Large",
+            "the headers exceed the setting header_kibibytes (size) or headers_per_message (number)",
+        ),
         (
             502,
             "upstream connect error or disconnect/reset before headers. reset reason: protocol error",
@@ -322,7 +332,7 @@ def test_an_answer_without_words_is_known_as_the_sidecar_s(
         FACTS, Point.REQUEST, seen=RequestOutcome(Outcome.ANSWERED, "here", status, own=own)
     )
     assert (found.value, said in text, own.details in text) == (wanted, True, True)
-    assert f"the {own.side.sidecar} answered by itself" in text
+    assert f"answered by the {own.side.sidecar} itself" in text
     assert (remedy in do, bool(do)) == (True, bool(remedy))
 
 

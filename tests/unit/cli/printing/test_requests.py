@@ -66,13 +66,16 @@ def test_nothing_that_a_caller_writes_is_a_command_of_the_terminal() -> None:
         ({"watching": {"service": "a/b", "proxies": 2}}, "watching requests to a/b at 2 sidecars"),
         (
             {"watching": {"service": "a/b", "proxies": 0}},
-            "no sidecar that answers for a/b is connected; watching for one",
+            "waiting, because no sidecar of a/b is connected",
         ),
         (
             {"lost": 3},
-            "3 more requests came than can be shown; fewer fit with --from, --method or --path",
+            (
+                "3 requests are not shown, because there were too many: "
+                "select fewer with --from, --method or --path"
+            ),
         ),
-        ({"ended": "the server is shutting down"}, "it has ended: the server is shutting down"),
+        ({"ended": "the server is shutting down"}, "ended: the server is shutting down"),
         ({"new\n": 1}, "{'new\\n': 1}"),
     ],
 )

@@ -65,7 +65,7 @@ def test_what_nobody_answered_has_no_success_and_tcp_no_rate() -> None:
     [
         (2, 2, ""),
         (3, 2, ""),
-        (1, 2, "1 of 2 connected proxies have said lately what they count"),
+        (1, 2, "only 1 of 2 connected proxies have reported statistics recently"),
         (None, None, ""),
     ],
 )

@@ -269,9 +269,7 @@ def test_a_namespace_of_the_same_file_counts() -> None:
     found = injected(text)
     assert found.stdout.startswith(space + pod % ("one", ""))
     assert found.stdout.count("name: meshwright-sidecar") == 1
-    assert found.stderr == (
-        "left as it is: Pod shop/one: the namespace's label meshwright.dev/inject is false\n"
-    )
+    assert found.stderr == ("unchanged: Pod shop/one: the namespace's label meshwright.dev/inject is false\n")
 
 
 MESH = """

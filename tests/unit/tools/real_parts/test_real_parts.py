@@ -148,7 +148,7 @@ def test_a_folder_of_its_module_goes_with_a_program(cache: Path, monkeypatch: py
 
 
 def test_keys_are_one_authoritys_and_nobody_elses_to_read(tmp_path: Path) -> None:
-    """A server's certificate is valid for loopback; what is written is its owner's alone."""
+    """A server's certificate is valid for loopback; what is written is accessible only to its owner."""
     keys = Keys(tmp_path / "keys")
     keys.issue("server", "kube-apiserver", "", "10.96.0.1")
     found = tmp_path / "keys"

@@ -134,7 +134,7 @@ SIDECAR, INIT = "meshwright-sidecar", "meshwright-init"
             "meshwright-init: ended by Error, exit code 1",
             "",
         ),
-        ("Running", 9, [_status(SIDECAR, state={"running": {}})], "it has not begun", ""),
+        ("Running", 9, [_status(SIDECAR, state={"running": {}})], "the container has not started", ""),
         (
             "Pending",
             960,

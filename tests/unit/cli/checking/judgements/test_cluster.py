@@ -79,12 +79,15 @@ def test_what_is_left_of_open_service_mesh() -> None:
 def test_pods_whose_proxies_have_no_control_plane() -> None:
     """Each is named with what its agent says; that not all were asked is said."""
     assert installed.streams([], 0, 2).status is Status.OK
-    assert installed.streams([], 2, 2).said == "all of 2 have their control plane"
-    assert installed.streams([], 3, 2).said == "all of 2 have their control plane; 1 more were not asked"
+    assert installed.streams([], 2, 2).said == "all of 2 are connected to the control plane"
+    assert (
+        installed.streams([], 3, 2).said
+        == "all of 2 are connected to the control plane; 1 more were not checked"
+    )
     found = installed.streams([PodFinding("shop/cart", "refused: nobody listens there")], 3, 2)
     assert (found.status, found.said) == (
         Status.FAILED,
-        "1 of 2 without control plane: shop/cart (refused: nobody listens there)",
+        "1 of 2 not connected to the control plane: shop/cart (refused: nobody listens there)",
     )
 
 
@@ -111,7 +114,7 @@ def test_kinds_that_somebody_converts() -> None:
     there, gone = (cluster.conversions(found, away) for away in ([], ["Service osm-system/osm-bootstrap"]))
     assert (there.status, gone.status) == (Status.WARNING, Status.FAILED)
     assert "TrafficSplit, TrafficTarget" in there.said
-    assert gone.said.endswith("objects cannot be read of TrafficSplit")
+    assert gone.said.endswith("no ready endpoint, so objects of these kinds cannot be read: TrafficSplit")
 
 
 def test_kinds_by_their_versions() -> None:
@@ -193,7 +196,7 @@ def test_a_control_plane_that_is_scaled_to_nothing_is_installed() -> None:
     found = installed.no_control_plane({"meshwright": 0}, "mesh")
     assert (found.status, found.said) == (Status.FAILED, "StatefulSet mesh/meshwright is scaled to 0")
     assert found.do == "`kubectl -n mesh scale statefulset meshwright --replicas=1`"
-    assert "install it" in installed.no_control_plane({}, "mesh").do
+    assert "install the control plane" in installed.no_control_plane({}, "mesh").do
     assert "describe statefulset" in installed.no_control_plane({"meshwright": 1}, "mesh").do
 
 

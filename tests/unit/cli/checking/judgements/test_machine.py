@@ -50,40 +50,44 @@ FAILED = [
     ),
     (
         certificates.own(Certificate(CN, NOW - 3 * DAY, NOW - DAY), NOW),
-        "1 d ago by the clock here",
+        "1 d ago by the local clock",
         "issue-proxy",
     ),
     (
         certificates.own(Certificate(CN, NOW + DAY, NOW + 2 * DAY), NOW),
-        "in 1 d by the clock",
-        "set the clock",
+        "in 1 d by the local clock",
+        "set the local clock",
     ),
     (
         clock.beside_control_plane(Clock(NOW), 61 * SECOND),
-        "1 min 1 s ahead of the control plane's",
-        "refused",
+        "1 min 1 s ahead of the control plane's clock",
+        "peers refuse certificates",
     ),
-    (clock.beside_control_plane(Clock(NOW), -2 * DAY), "2 d behind the control plane's", "refused"),
+    (clock.beside_control_plane(Clock(NOW), -2 * DAY), "2 d behind the control plane's clock", "refuse"),
     (machine.control_plane(AT, CLOSED), "port-closed: nobody listens", "start it"),
     (machine.workload(CN, NOBODY), "it knows no workload of u.s.n", "declare it"),
-    (machine.envoy_program("envoy", "there is no such program", None), "no such program", "install Envoy"),
-    (machine.agent(AT, "nobody answers"), "nobody answers", "start it"),
+    (
+        machine.envoy_program("envoy", "the program does not exist", None),
+        "the program does not exist",
+        "install Envoy",
+    ),
+    (machine.agent(AT, "nobody answers"), "nobody answers", "start the agent"),
     (
         machine.agent(AT, Agent(CN, ("no clusters",), (7,), reached=True)),
         "not ready: no clusters",
         "other lines",
     ),
     (machine.envoy("it does not answer", NEWEST), "it does not answer", "agent's log"),
-    (machine.envoy(Envoy("DRAINING", NEWEST), NEWEST), "it is DRAINING", "wait"),
+    (machine.envoy(Envoy("DRAINING", NEWEST), NEWEST), "Envoy is in state DRAINING", "wait"),
     (
         machine.interception(Redirection(), (), (15001, 15003)),
-        "waits for it at 15001, 15003",
+        "expects redirected traffic at port 15001, 15003",
         "meshwright intercept",
     ),
-    (machine.interception(LED, BOTH[:1], (15001, 15006)), "the proxy waits for it at port 15006", "the same"),
+    (machine.interception(LED, BOTH[:1], (15001, 15006)), "the proxy listens at port 15006", "the same"),
     (
         machine.interception(LED, BOTH[:1], None),
-        "inbound traffic is led to port 15003, where nobody",
+        "rules redirect inbound traffic to port 15003, but no process listens there",
         "--clean",
     ),
     (
@@ -91,7 +95,7 @@ FAILED = [
         "outbound traffic is redirected, belongs to envoy (pid 7), running as user root (0), but the rules ",
         "run the agent as user",
     ),
-    (machine.hosts_file(Hosts(HOSTS, kept=True, whole=False)), "has no end", "take away"),
+    (machine.hosts_file(Hosts(HOSTS, kept=True, whole=False)), "has no end", "delete the rest"),
     (machine.hosts_file(Hosts(HOSTS, kept=False, error="cannot be read")), "cannot be read", "let"),
     (
         machine.hosts_file(Hosts(HOSTS, kept=True, lacking=("a", "b"))),
@@ -100,19 +104,19 @@ FAILED = [
     ),
     (
         machine.application(HostPort("127.0.0.1", 8080), BOTH),
-        "nobody listens at 127.0.0.1:8080",
+        "no process listens at 127.0.0.1:8080",
         "start the app",
     ),
     (
         machine.application(HostPort("127.0.0.1", 8080), (_at(8080, 0, "10.0.0.2"),)),
-        "envoy (pid 7) as user root (0) listens at 10.0.0.2:8080, and the proxy calls it at 127.0.0.1:8080",
+        "envoy (pid 7) as user root (0) listens at 10.0.0.2:8080, but the proxy connects to 127.0.0.1:8080",
         "or at all addresses",
     ),
     (
         machine.application(
             HostPort("127.0.0.1", 8080), (_at(8080, 0, "10.0.0.2"),), own={("10.0.0.2", 8080)}
         ),
-        "nobody listens at 127.0.0.1:8080, where the proxy calls the application",
+        "no process listens at 127.0.0.1:8080, where the proxy connects to the application",
         "start the app",
     ),
     (
@@ -122,10 +126,10 @@ FAILED = [
     ),
 ]
 WARNINGS = [
-    (machine.interception(Redirection(), (), None), "no rules; whether there should be", "Envoy"),
+    (machine.interception(Redirection(), (), None), "no rules redirect traffic", "Envoy"),
     (
         machine.credentials(CREDENTIALS, "", "cannot read /c/k: No such file or directory", before=True),
-        "none in /c yet",
+        "/c has no credentials yet",
         "issue-proxy",
     ),
     (certificates.own(Certificate(CN, NOW - 3 * DAY, NOW + DAY), NOW), "1 d left", "issue-proxy"),
@@ -133,17 +137,17 @@ WARNINGS = [
     (machine.workload(CN, CLOSED), "only the control plane knows", "control plane"),
     (
         machine.envoy_program("envoy", "", Version(1, 20, 0)),
-        "envoy is 1.20.0: 1.36.4 to",
-        "take one of those",
+        "envoy is 1.20.0: supported versions: 1.36.4 to",
+        "install a supported version",
     ),
     (
         machine.agent(AT, Agent(CN, (), (7,), reached=False, reason="port-closed")),
         "(port-closed)",
-        "what it has",
+        "last configuration",
     ),
-    (machine.envoy(LIVE, Version(1, 39, 3)), "the program is 1.39.3 by now", "restart the agent"),
-    (machine.hosts_file(Hosts(HOSTS, kept=True)), "no Envoy can be asked", "Envoy"),
-    (fitness.user(4711, known=False), "no user has the number 4711", "useradd --system --uid 4711"),
+    (machine.envoy(LIVE, Version(1, 39, 3)), "the installed program is now 1.39.3", "restart the agent"),
+    (machine.hosts_file(Hosts(HOSTS, kept=True)), "Envoy does not answer", "Envoy"),
+    (fitness.user(4711, known=False), "no user has the uid 4711", "useradd --system --uid 4711"),
 ]
 WELL = [
     machine.credentials(CREDENTIALS, CN, ""),

@@ -9,7 +9,7 @@ GATEWAY = ReportedProblem(
     "RBAC grants no `get` on `secrets`; the chart's value ingressGateway.secrets grants it",
 )
 SECOND = ReportedProblem("MeshConfig mesh/another", "MW2040", "one MeshConfig counts")
-DO = "do what the Event says; `kubectl -n mesh get events` has them all"
+DO = "follow the text of the Event; for all Events: `kubectl -n mesh get events`"
 
 
 def test_a_gateway_without_its_certificate_fails_with_the_words_of_the_event() -> None:

@@ -31,7 +31,7 @@ PORT = Port("HTTP", "--http-address", HostPort("127.0.0.1", 9091), taken=True, h
 FREE = Port("HTTP", "--http-address", HostPort("127.0.0.1", 9091), taken=False)
 
 FAILED = [
-    (server.state_directory(State(Path("/s"), there=False)), "/s is not there", "--state"),
+    (server.state_directory(State(Path("/s"), there=False)), "/s does not exist", "--state"),
     (
         server.state_directory(
             State(Path("/s"), there=True, exposed=("/s/ca can be read: chmod 700 /s/ca",))
@@ -42,12 +42,12 @@ FAILED = [
     (
         server.state_directory(State(Path("/s"), there=True, unwritable="/s cannot be written: full")),
         "/s cannot be written: full",
-        "make room",
+        "free some disk space",
     ),
     (server.broken_ledger("ledger /l is missing; put it back"), "ledger /l is missing", "put it back"),
     (server.readiness(Answer(503, "waiting for: first snapshots\n")), "waiting for: first snapshots", "log"),
     (server.readiness(Answer(0, "nobody answers at 1:1")), "nobody answers", "port HTTP"),
-    (server.source(Source("directory", error="gone", since="9:00")), "gone (since 9:00)", "stays in force"),
+    (server.source(Source("directory", error="gone", since="9:00")), "gone (since 9:00)", "stay in force"),
     (server.source(Source("directory", good=3, refused=2)), "2 objects refused", "meshwright lint"),
     (server.source(Source("directory", good=3, stale=1)), "1 in force in an older form", "meshwright lint"),
     (
@@ -60,39 +60,51 @@ FAILED = [
         "rejected by u.s.n (CDS): workload",
         "retry",
     ),
-    (server.rejections((), (REJECTED,)), "no such address", "mend the object"),
-    (server.withheld((), ("g: no",)), "1 group of proxies cannot be configured anew: g: no", "keeps"),
+    (server.rejections((), (REJECTED,)), "no such address", "correct the named object"),
+    (server.withheld((), ("g: no",)), "1 group of proxies cannot get new configuration: g: no", "keep their"),
     (
         server.withheld((ObjectProblem("policy-left-out", Severity.ERROR, "route x"),), ()),
         "1 error, 0 warnings; route x",
-        "mend the match",
+        "correct the named match",
     ),
     (
         server.connected((Proxy(CN, "disconnected", why="gone for 3 s"), Proxy("v", "connected"))),
         "1 connected, 0 expected, 1 disconnected: u.s.n (gone for 3 s)",
         "agent check",
     ),
-    (server.connected((Proxy(CN, "connected", held=True),)), "served nothing: u.s.n", "declare its Workload"),
+    (
+        server.connected((Proxy(CN, "connected", held=True),)),
+        "without configuration: u.s.n",
+        "create a Workload",
+    ),
     (
         server.in_step((Proxy(CN, "connected", why="CDS unanswered", waits=timedelta(seconds=31)),)),
         "u.s.n for 31 s (CDS unanswered)",
         "proxy show",
     ),
-    (server.event_loop(Answer(503, "the event loop is blocked\n"), (), NOW), "is blocked", "restarted"),
+    (
+        server.event_loop(Answer(503, "the event loop is blocked\n"), (), NOW),
+        "is blocked",
+        "restart the server",
+    ),
     (
         certificates.authority(_lived(-YEAR, -DAY), NOW),
-        "it expired at 2026-04-30T00:00:00Z",
-        "join again by tokens",
+        "the CA certificate expired at 2026-04-30T00:00:00Z",
+        "join again with tokens",
     ),
-    (certificates.given_authority(None, NOW, "/ca"), "it is to be in /ca, and is not there", "renews /ca"),
+    (
+        certificates.given_authority(None, NOW, "/ca"),
+        "the CA certificate is missing in /ca",
+        "put a valid CA into /ca",
+    ),
     (
         certificates.given_authority(_lived(-YEAR, -DAY), NOW, "/ca"),
-        "that in /ca expired at 2026-04-30T00:00:00Z",
-        "takes it as soon as it is good",
+        "the CA certificate in /ca expired at 2026-04-30T00:00:00Z",
+        "uses it at once",
     ),
     (
         certificates.authority(_lived(DAY, YEAR), NOW),
-        "it is valid from 2026-05-02T00:00:00Z",
+        "is valid from 2026-05-02T00:00:00Z",
         "set the clock",
     ),
     (certificates.services((_lived(-DAY, -MINUTE),), NOW), "expired: u.s.n", "log"),
@@ -102,9 +114,9 @@ FAILED = [
         "issue-proxy",
     ),
     (clock.beside_certificates(Clock(NOW), (NOW - DAY, NOW + DAY)), "behind by 1 d or more", "chrony"),
-    (ports.free(PORT), "127.0.0.1:9091 is taken, by nginx (pid 7)", "--http-address"),
-    (ports.ours(PORT, (8,)), "not ours: nginx (pid 7) has it", "--http-address"),
-    (ports.ours(FREE, (8,)), "nobody listens at 127.0.0.1:9091", "restart the server"),
+    (ports.free(PORT), "127.0.0.1:9091 is in use by nginx (pid 7)", "--http-address"),
+    (ports.ours(PORT, (8,)), "another program listens at 127.0.0.1:9091: nginx (pid 7)", "--http-address"),
+    (ports.ours(FREE, (8,)), "no process listens at 127.0.0.1:9091", "restart the server"),
     (fitness.python((3, 10, 1), "Linux"), "Python 3.10.1 on Linux", "3.11 or newer"),
     (fitness.python((3, 12, 1), "Darwin"), "Python 3.12.1 on Darwin", "Linux"),
     (fitness.mesh(Path("m"), 0, (), "m is not there"), "m is not there", "--mesh"),
@@ -116,7 +128,11 @@ FAILED = [
     (fitness.program("iptables", None, "for rules", "install it"), "for rules", "install it"),
 ]
 WARNINGS = [
-    (server.state_directory(State(Path("/s"), there=True, free=2**20)), "0.0 GiB are free", "make room"),
+    (
+        server.state_directory(State(Path("/s"), there=True, free=2**20)),
+        "0.0 GiB are free",
+        "free some disk space",
+    ),
     (server.readiness(Answer(200, "ready\nbut: the disk is full\n")), "the disk is full", "operations"),
     (server.source(Source("dns", good=1, held=("a", "b", "c", "d"))), "a, b, c and 1 more", "sources"),
     (
@@ -129,16 +145,16 @@ WARNINGS = [
         server.event_loop(
             Answer(200, "alive"), (Moment(NOW - MINUTE, timedelta(seconds=2), "reading"),), NOW
         ),
-        "held 1 time lately, for 2.0 s, at reading",
+        "blocked 1 time in the last 10 min (longest: 2.0 s, during reading)",
         "/debug/loop",
     ),
     (certificates.authority(_lived(-YEAR, timedelta(days=179)), NOW), "179 d left", "certs rotate-root"),
     (certificates.services((_lived(-DAY, DAY / 4),), NOW), "1 renewal overdue: u.s.n", "log"),
     (certificates.proxies((_lived(-YEAR, DAY),), NOW), "u.s.n (1 d left)", "issue-proxy"),
-    (ports.ours(Port("ADS", "--ads-address", PORT.address, taken=True), (8,)), "cannot be seen", "as root"),
+    (ports.ours(Port("ADS", "--ads-address", PORT.address, taken=True), (8,)), "not visible", "as root"),
     (
         Check.unseen("ledger", UnavailableCheck("no answer in 8 s")),
-        "cannot be found out: no answer in 8 s",
+        "unknown: no answer in 8 s",
         "try",
     ),
 ]

@@ -145,7 +145,7 @@ def test_what_has_every_field_is_understood(tmp_path: Path) -> None:
     found = _checked(tmp_path, PAGES)
     assert _not_understood(found) == set()
     assert found["proxies"].said.startswith("1 connected")
-    assert found["server"].said == "it answers; it reads the mesh directory /m"
+    assert found["server"].said == "running; its sources are the mesh directory /m"
     assert found["event loop"].status is Status.OK
 
 
@@ -154,7 +154,7 @@ def test_what_a_server_reads_need_be_no_directory(tmp_path: Path) -> None:
     told: dict[str, Any] = {"mesh": None, "kubernetes": True, "providers": {"mine": {}}}
     settings = PAGES["/api/v1/config"]["settings"] | told
     found = _checked(tmp_path, {**PAGES, "/api/v1/config": {**PAGES["/api/v1/config"], "settings": settings}})
-    assert found["server"].said == "it answers; it reads a Kubernetes cluster, provider mine"
+    assert found["server"].said == "running; its sources are a Kubernetes cluster, provider mine"
 
 
 @pytest.mark.parametrize(("path", "way"), EVERY, ids=str)
