@@ -192,7 +192,7 @@ def rebuilt(state: Path) -> int:
     ledger_path, kept_path = state / LEDGER_FILE, state / REBUILDING_FILE
     if not _has_content(kept_path):
         raise RequestError(
-            f"{state} has no ledger that is being rebuilt; start the server with --rebuild-ledger first"
+            f"the ledger in {state} is not being rebuilt; start the server with --rebuild-ledger first"
         )
     with SqliteLedger.open(kept_path) as ledger:
         if not (count := len(ledger.entries())):

@@ -111,7 +111,8 @@ class SucceedingIssuer:
         self._note_end(chain_pem)
         if self._is_other(noted) and not stands_below(chain_pem, noted.trusted.pem):
             raise IssuerError(
-                f"{self._name} signs below another root, which nobody trusts yet: soon they will"
+                f"{self._name} now signs with another root, which proxies do not trust yet; the "
+                "server tries again after it has published the root"
             )
         return chain_pem
 

@@ -121,7 +121,7 @@ def _wrong(leaf: Leaf, request: CertificateRequest, now: datetime) -> str:
     same_common = leaf.names.common_name == request.names.common_name or request.usage in _UNNAMED
     if not (same_common and leaf.names.alternatives == request.names.alternatives):
         said = ", ".join(itertools.chain(*leaf.names.alternatives)) or "none"
-        return f"has other names than requested: {said[:200]}"
+        return f"has names that differ from the request: {said[:200]}"
     if not leaf.serves(request.usage):
         return "has other key usages than requested; check which extended key usages the issuer allows"
     if now < leaf.not_before:

@@ -39,9 +39,8 @@ class RevocationMark:
             return int(content.decode("ascii"))
         except ValueError:
             raise StateError(
-                f"{self.path} is damaged: it must have the number of revoked "
-                "certificates. Remove the file if nobody has replaced the ledger in the "
-                "same directory by an older one"
+                f"{self.path} is damaged: it must contain the number of revoked certificates. If "
+                "the ledger in the same directory is the newest one, remove the file"
             ) from None
 
     def raise_to(self, count: int) -> None:

@@ -179,7 +179,7 @@ class SqliteLedger:
             try:
                 self._unwritten.write_now(connection, entry.serial)
             except sqlite3.Error as error:
-                words = f"the revocation of {entry.serial} holds only until this server stops"
+                words = f"the revocation of {entry.serial} is not stored"
                 raise UnwrittenError(
                     f"ledger {self._path} cannot be written ({error}): {words}", self._unwritten.on(entry)
                 ) from error

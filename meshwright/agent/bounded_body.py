@@ -49,7 +49,7 @@ class Inflater:
         try:
             content = self._inflating.decompress(part, self._left)
         except zlib.error as error:
-            raise UnreadableBody(f"it is no gzip: {error}") from error
+            raise UnreadableBody(f"it is not gzip: {error}") from error
         self._left -= len(content)
         if self._left <= 0:
             raise TooLarge("decompressed, it has more bytes than are taken")

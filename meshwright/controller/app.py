@@ -117,7 +117,11 @@ def _say(found: AuthorityWithLedger, settings: Settings, now: datetime) -> None:
     if found.rebuilding is not None:
         _log.warning(REBUILT, do="meshwright certs rebuild-ledger")
     if (left := found.authority.not_after - now) < CA_ENDS_SOON:
-        _log.warning("CA expires soon, and no certificate outlives it; change the root", days=left.days)
+        _log.warning(
+            "CA expires soon, and all its certificates with it; rotate the root (meshwright certs "
+            "rotate-root)",
+            days=left.days,
+        )
     last = found.ledger.last_issued_at()
     if last is not None and last > now + CLOCK_BEHIND:
         said = {"clock": now.isoformat(), "issued": last.isoformat()}

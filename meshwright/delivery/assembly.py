@@ -105,7 +105,7 @@ class Delivery:
         yield "problems", self.loop.linting.run()
         yield "renewals", self.certificates.renewing(clock, self.gathering.changed)
         yield "shared identities", self.sharing.watching(self.gathering.changed)
-        yield "offers of what was rejected", self.answers.retrying()
+        yield "retries of rejected resources", self.answers.retrying()
         yield "verdicts", self.answers.keeping(keep)
 
 

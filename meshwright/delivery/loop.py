@@ -209,7 +209,7 @@ class Loop:
     async def _attend(self, model: Model, slices: Slices) -> bool:
         """Serve one batch of connected and disconnected proxies; return False if there were none."""
         work = model.work()
-        self.doing = "attending to who came"
+        self.doing = "serving new proxies"
         await slices.result(model.attend(self._presence.here()))
         groups = model.serving.arrivals(ATTENDED)
         if not groups:

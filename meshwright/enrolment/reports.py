@@ -81,7 +81,7 @@ def _counts(what: str, said: Iterable[int], wanted: int) -> tuple[int, ...]:
     if not found:
         return (0,) * wanted
     if len(found) != wanted:
-        raise BadReport(f"{what} has {len(found)} numbers: must have {wanted}, or be empty")
+        raise BadReport(f"{what} has {len(found)} numbers: must have {wanted} or none")
     _count(what, max(found))
     return found
 

@@ -45,5 +45,7 @@ class Objects:
             if not following:
                 return
             if str(following) == call.params.get("continue"):
-                raise Nonsense(f"the list of {call.what} goes on with the same page again and again")
+                raise Nonsense(
+                    f"the API server returns the same page of the list of {call.what} again and again"
+                )
             call = replace(call, params={**call.params, "continue": str(following)})

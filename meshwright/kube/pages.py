@@ -55,7 +55,7 @@ class Page:
                     break
                 yield each
         except ValueError as error:  # includes UnicodeDecodeError
-            raise Nonsense(f"the list is no JSON: {shortened(self._begun)!r}") from error
+            raise Nonsense(f"the list is not JSON: {shortened(self._begun)!r}") from error
         except RecursionError as error:
             raise Nonsense("the list is JSON that is nested too deeply") from error
         if len(self._text) - self._at > self._longest:

@@ -22,7 +22,8 @@ def demand_json(answer: aiohttp.ClientResponse, call: Call) -> None:
     if not answer.content_type.startswith(JSON):
         kind = shortened(answer.content_type)
         raise Nonsense(
-            f"cannot {call.verb} {call.what}: the answer is {kind}, not JSON: this is no API server"
+            f"cannot {call.verb} {call.what}: the answer is {kind} instead of JSON, so the server "
+            "is not an API server"
         )
 
 
@@ -50,7 +51,9 @@ async def refusal(answer: aiohttp.ClientResponse, call: Call) -> KubeError:
         found = json.loads(body)
         status = found if isinstance(found, dict) and found.get("kind") == "Status" else {}
     if answer.status < 400:
-        return Nonsense(f"cannot {call.verb} {call.what}: the server leads elsewhere ({answer.status})")
+        return Nonsense(
+            f"cannot {call.verb} {call.what}: the server redirects to another address ({answer.status})"
+        )
     said = str(status.get("message") or "") or (answer.reason or "")
     return ApiError(
         answer.status,
@@ -76,11 +79,13 @@ def said(error: Exception) -> str:
             why = getattr(inner, "verify_message", "") or inner
             return f"its certificate is not accepted: {shortened(str(why))}"
         case aiohttp.InvalidURL():
-            return "its URL, or that of the proxy, is none"  # not shown, because it may contain a password
+            return (
+                "its URL, or the URL of the proxy, is invalid"  # not shown, because it may contain a password
+            )
         case aiohttp.ClientHttpProxyError():
             return f"the proxy refuses: {error.status} {shortened(error.message)}"
         case aiohttp.ClientConnectorDNSError():
-            return f"there is no such host as {error.host}"
+            return f"the host {error.host} does not exist"
         case aiohttp.ClientConnectorError():
             return _of_system(error.os_error)
         case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError():

@@ -44,14 +44,14 @@ def event(line: bytes) -> tuple[str, dict[str, Any]]:
     try:
         said = json.loads(line)
     except ValueError as error:  # includes wrong UTF-8 and numbers that are too long
-        raise Nonsense(f"a watch sent what is no JSON: {_shown(line)}") from error
+        raise Nonsense(f"a watch sent a line that is not JSON: {_shown(line)}") from error
     except RecursionError as error:
         raise Nonsense("a watch sent JSON that is nested too deeply") from error
     if isinstance(said, dict) and isinstance(kind := said.get("type"), str):
         body = said.get("object")
         if isinstance(body, dict):
             return kind, body
-    raise Nonsense(f"a watch sent what is no event: {_shown(line)}")
+    raise Nonsense(f"a watch sent a line that is not an event: {_shown(line)}")
 
 
 def value(body: bytes) -> dict[str, Any]:
@@ -59,11 +59,11 @@ def value(body: bytes) -> dict[str, Any]:
     try:
         said = json.loads(body)
     except ValueError as error:
-        raise Nonsense(f"the answer is no JSON: {_shown(body)}") from error
+        raise Nonsense(f"the answer is not JSON: {_shown(body)}") from error
     except RecursionError as error:
         raise Nonsense("the answer is JSON that is nested too deeply") from error
     if not isinstance(said, dict):
-        raise Nonsense(f"the answer is no JSON object: {_shown(body)}")
+        raise Nonsense(f"the answer is not a JSON object: {_shown(body)}")
     return said
 
 

@@ -169,13 +169,17 @@ async def _lines(call: Call, answer: aiohttp.ClientResponse, silence: float) -> 
         try:
             data = await answer.content.readany()
         except TimeoutError as error:
-            quiet = f"the API server said nothing about {call.what} for {silence:g} s"
+            quiet = f"the API server sent nothing on the watch of {call.what} for {silence:g} s"
             raise ApiUnreachable(quiet, Reason.INACTIVE) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise ApiUnreachable(f"the watch of {call.what} broke: {said(error)}", Reason.BROKEN) from error
+            raise ApiUnreachable(
+                f"the connection of the watch of {call.what} broke: {said(error)}", Reason.BROKEN
+            ) from error
         if not data:
             if lines.begun:
-                raise ApiUnreachable(f"the watch of {call.what} ended within an event", Reason.BROKEN)
+                raise ApiUnreachable(
+                    f"the watch of {call.what} ended in the middle of an event", Reason.BROKEN
+                )
             return
         complete = lines.complete(data)
         del data  # free it, because the next bytes may arrive hours later

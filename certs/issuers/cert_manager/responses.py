@@ -16,9 +16,9 @@ from meshwright.kube.errors import shortened
 from meshwright.kube.resource import Raw
 
 _UNAPPROVED: Final = (
-    "it is not approved yet: the approver of cert-manager does this unless its settings "
-    "(disableAutoApproval, approveSignerNames) forbid it; then an approval policy must "
-    "do it (docs/certificates.md)"
+    "it is not approved yet: cert-manager's approver does not approve it if its settings "
+    "(disableAutoApproval, approveSignerNames) forbid this; then add an approval policy "
+    "(docs/certificates.md)"
 )
 _BEGUN: Final = (
     "it is approved, but its issuer has not answered yet; check that a controller for this "

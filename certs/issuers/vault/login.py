@@ -189,5 +189,5 @@ def _words(file: Path, count: int, what: str) -> list[str]:
         raise StateError(f"{file} must have {what}, but it is not ASCII text") from None
     words = [line.strip() for line in lines if line.strip()]
     if len(words) != count or not all(word.isprintable() and " " not in word for word in words):
-        raise StateError(f"{file} must have {what} and nothing else")
+        raise StateError(f"{file} must contain only {what}")
     return words

@@ -83,7 +83,7 @@ def made(call: Call) -> RequestOutcome:
                 return seen(_kept(connection))
             answer = _asked(connection, call)
         except (http.client.InvalidURL, ValueError) as error:
-            return seen(Outcome.NOT_TRIED, f"it cannot be sent as it is: {error}")
+            return seen(Outcome.NOT_TRIED, f"the request is invalid: {error}")
         except TimeoutError:
             return seen(Outcome.SILENT, f"no answer in {call.seconds:g} s")
         except (OSError, http.client.HTTPException) as error:
@@ -156,14 +156,14 @@ def _kept(connection: socket.socket) -> Outcome:
 def _past(uid: int) -> str:
     if uid == PROXY_UID:
         return (
-            f"the connection of {named(uid)} was not led to the sidecar, because it is the sidecar's own "
-            "user, whose calls interception leaves alone so that Envoy's do not come back to it; nothing was "
-            "sent on it. In a Pod, make the request from a debug container, which has another user: `kubectl "
-            "debug --attach POD --image=CONTROL-PLANE-IMAGE -- meshwright connectivity --facts JSON`"
+            f"the request was not sent, because this command runs as {named(uid)}, the user of the "
+            "sidecar, whose connections are exempt from interception. In a Pod, run the command in "
+            "a debug container, which has another user: `kubectl debug --attach POD "
+            "--image=CONTROL-PLANE-IMAGE -- meshwright connectivity --facts JSON`"
         )
     return (
-        f"the connection of {named(uid)} was not led to the sidecar: no interception rules are in force "
-        "here, or they leave alone what that user sends, or that address; nothing was sent on it"
+        f"the request was not sent, because the connection of {named(uid)} was not redirected to "
+        "the sidecar: no interception rules are in force, or they exempt this user or this address"
     )
 
 

@@ -73,7 +73,7 @@ class EnvoyAdmin:
         if theirs != self._bootstrap:
             raise AnotherEnvoy(
                 f"another Envoy answers at {self.address}: it runs with "
-                f"{theirs or 'no file'}, not with {self._bootstrap}; give each proxy on "
+                f"{theirs or 'an unknown file'} instead of {self._bootstrap}; give each proxy on "
                 "this machine its own --admin"
             )
         return found

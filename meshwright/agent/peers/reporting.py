@@ -122,7 +122,7 @@ class EjectionReporter:
 
 
 async def _program(telling: ReportTask) -> Answer:
-    found = await apart(PROGRAM, telling, SECONDS, "the program that tells who is ejected")
+    found = await apart(PROGRAM, telling, SECONDS, "the program for ejection reports")
     if isinstance(found, ReportAccepted | EnrolmentFailure):
         return found
-    raise ApartFailed(f"the program that tells who is ejected answered a {type(found).__name__}")
+    raise ApartFailed(f"the program for ejection reports returned an unexpected {type(found).__name__}")

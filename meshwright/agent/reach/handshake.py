@@ -123,7 +123,7 @@ async def _first_words(session: _Session, seconds: float) -> Way | None:
         async with asyncio.timeout(seconds):
             words = await session.read()
     except TimeoutError:
-        return OtherProtocol("it speaks no HTTP/2")
+        return OtherProtocol("it does not speak HTTP/2")
     except ssl.SSLError as error:
         return ClosedAfterHandshake(_reason(error))
     except OSError:
@@ -131,7 +131,7 @@ async def _first_words(session: _Session, seconds: float) -> Way | None:
     if not words:
         return ClosedAfterHandshake()
     if session.tls.selected_alpn_protocol() != "h2":
-        return OtherProtocol("it speaks no HTTP/2")
+        return OtherProtocol("it does not speak HTTP/2")
     return None
 
 

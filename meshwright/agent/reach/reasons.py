@@ -203,7 +203,8 @@ def _answer(at: str, answer: ServerAnswer, shown: PresentedCertificate) -> Unrea
         case _, "workload-unknown":
             return UnreachableReason(
                 Reason.WORKLOAD_UNKNOWN,
-                f"{at} has no workload for {shown.name}, and serves this proxy only when there is one",
+                f"{at} has no workload for {shown.name}, and serves this proxy as soon as the "
+                "workload exists",
                 f"add a Workload with the uuid {shown.name.partition('.')[0]} to the "
                 "manifests of the control plane",
             )

@@ -56,7 +56,7 @@ def _edge_families(told: _Told) -> Iterator[Family]:
     )
     yield _plain(
         "meshwright_edge_grpc_failed_total",
-        "Of these, what ended in gRPC with another status than OK.",
+        "gRPC requests among these with another status than OK.",
         told,
         GRPC_FAILED,
     )
@@ -75,12 +75,10 @@ def _edge_families(told: _Told) -> Iterator[Family]:
 
 
 def _backend_families(told: _Told) -> Iterator[Family]:
-    yield _classes(
-        "meshwright_backend_requests_total", "Requests that a backend had, tries again left out.", told, "up"
-    )
+    yield _classes("meshwright_backend_requests_total", "Requests to a backend, without retries.", told, "up")
     yield _plain(
         "meshwright_backend_grpc_failed_total",
-        "Of these, what ended in gRPC with another status than OK.",
+        "gRPC requests among these with another status than OK.",
         told,
         GRPC_FAILED,
     )
@@ -111,7 +109,7 @@ def _backend_families(told: _Told) -> Iterator[Family]:
 
 def _route_families(told: _Told) -> Iterator[Family]:
     yield _classes(
-        "meshwright_route_requests_total", "Requests that took a route, answered by its backend.", told, "up"
+        "meshwright_route_requests_total", "Requests of a route that its backend answered.", told, "up"
     )
     yield Family(
         "meshwright_route_request_duration_seconds",

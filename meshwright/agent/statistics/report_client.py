@@ -47,7 +47,7 @@ async def send(at: HostPort, name: str, files: Path, report: bytes) -> int:
         why = f"{at} answered with status {error.status}: {error}"
         raise ReportRefused(why, refused=refused, unfit=unfit) from None
     except (OSError, ValueError, TimeoutError) as error:
-        raise ReportRefused(f"{at} is not told: {str(error) or type(error).__name__}") from error
+        raise ReportRefused(f"cannot report to {at}: {str(error) or type(error).__name__}") from error
 
 
 def _context(files: Path) -> ssl.SSLContext:

@@ -104,7 +104,7 @@ class ApplicationMetrics:
         yield Family(
             "meshwright_agent_application_scrapes_failed_total",
             Kind.COUNTER,
-            "Scrapes of the application's metrics that came to nothing.",
+            "Failed scrapes of the application's metrics.",
             tuple(Sample((("reason", each),), self._failed[each]) for each in Failure),
         )
         yield Family(

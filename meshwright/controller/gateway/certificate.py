@@ -121,8 +121,15 @@ class GatewaySecret:
         held = await self._held(place)
         # A Secret of another owner may contain a certificate in use, so it is never overwritten.
         if held is not None and held.home != self._home:
-            whose = f"that of the control plane in namespace {held.home}" if held.home else "none of ours"
-            raise _Failure(f"Secret {place} is {whose}, and stays; name another, or delete it")
+            whose = (
+                f"belongs to the control plane in namespace {held.home}"
+                if held.home
+                else "was not created by this control plane"
+            )
+            raise _Failure(
+                f"Secret {place} {whose}, so it is not overwritten; name another Secret in the "
+                "MeshConfig, or delete this one"
+            )
         why = self._outdated(held, wanted)
         if held is None or held.pair is None or why:
             pair = await asyncio.to_thread(
@@ -190,8 +197,9 @@ GATEWAY_SECRETS: Final[Form[frozenset[SecretName]]] = Form(
     frozenset(),
     _read,
     _as_json,
-    "Secrets of gateways that are named no longer are not taken away",
-    "which Secrets of gateways are ours is not kept: after a restart they would not be taken away",
+    "Secrets of former gateways are not deleted",
+    "the list of gateway Secrets cannot be saved, so a restarted server would not delete Secrets "
+    "of former gateways",
 )
 """Names of the Secrets with gateway certificates from us; the file has, for example, `[["mesh",
 "gateway"]]`."""

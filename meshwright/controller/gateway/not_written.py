@@ -14,7 +14,10 @@ NOT_WRITTEN: Final = "gateway-certificate-not-written"
 PACE_SECONDS: Final = 1.0
 """Seconds between two comparisons with the MeshConfig, which work without a network."""
 
-_NO_CLUSTER: Final = "needs a cluster to be written to, and this server reads none (setting kubernetes)"
+_NO_CLUSTER: Final = (
+    "the certificate is stored in a Secret of a cluster, but this server does not use a cluster "
+    "(setting kubernetes)"
+)
 
 
 class NoGatewaySecret:

@@ -142,7 +142,7 @@ def without_server(
 def _require_room(state: Path, *, new: bool) -> None:
     """Raise StartupError unless a new CA may be made in this directory."""
     if not new:
-        raise MissingAuthority(f"there is no CA in {state}, and nothing was issued there")
+        raise MissingAuthority(f"{state} has no CA and no issued certificates")
     try:
         others = sorted(
             path.name for path in state.iterdir() if not path.match("*.lock") and path.name not in _LEFT
@@ -151,6 +151,6 @@ def _require_room(state: Path, *, new: bool) -> None:
         return  # missing or unreadable; the lock reports the cause
     if others:
         raise StartupError(
-            f"there is no CA in {state}, but other things ({', '.join(others[:3])}): name the state "
-            "directory, or for a new mesh one that is empty or not there yet"
+            f"{state} has no CA, but other files ({', '.join(others[:3])}): give the state "
+            "directory, or for a new mesh an empty or new directory"
         )

@@ -99,8 +99,8 @@ class RootChange:
             if (rotation := self._authority.rotation) is not None:
                 since = rotation.since.isoformat()
                 raise RequestError(
-                    f"the root is being changed already ({rotation.stage}, since {since}): wait for its end, "
-                    "or abort it"
+                    f"a rotation of the root is in progress ({rotation.stage}, since {since}): "
+                    "wait until it is done, or abort it"
                 )
             await asyncio.to_thread(begin, self._clock(), await self._moment())
             await self._announce_step()
@@ -154,7 +154,9 @@ class RootChange:
         try:
             return await self.status()
         except StateError as error:
-            raise StateError(f"it is done, and who holds it back cannot be said: {error}") from error
+            raise StateError(
+                f"the command is done, but the status of the rotation cannot be read: {error}"
+            ) from error
 
     async def _moment(self) -> datetime:
         """Return the beginning of a stage, not before the last issued certificate.

@@ -43,14 +43,16 @@ class DeclaredRule:
         view = self._view()
         if view is None or not (used := wanted(view)):
             return ""
-        return f"which roots there are is what MeshRootCertificates say, such as {used[0].key}: change them"
+        return (
+            f"MeshRootCertificates determine the roots, such as {used[0].key}: change these objects instead"
+        )
 
     def held(self, rotation: Rotation) -> str:
         """Return the reason why the next stage is not wanted yet; before the first look it is unknown."""
         if self.found is None:
-            return "they have not been looked at yet"
+            return "the MeshRootCertificates have not been read yet"
         if self.found.errors:
-            return "one of them cannot be taken"
+            return "a MeshRootCertificate has a problem"
         return held(rotation, self.found.roots) if self.found.is_ruled else ""
 
 

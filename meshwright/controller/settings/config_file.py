@@ -31,7 +31,9 @@ def only_document(path: Path, what: str, *, as_text: bool = False) -> object:
     except OSError as error:
         raise SettingsError(f"cannot read {what} {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise SettingsError(f"{what} {path} is not YAML: byte {error.start} is not UTF-8") from error
+        raise SettingsError(
+            f"{what} {path} is not YAML: the byte at offset {error.start} is not UTF-8"
+        ) from error
 
 
 def only_in(text: str, what: str, *, as_text: bool = False) -> object:

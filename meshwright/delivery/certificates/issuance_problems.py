@@ -27,8 +27,8 @@ def remarks_on(found: Collection[ExpiringCertificate]) -> tuple[str, ...]:
         return ()
     first = min(found, key=lambda each: each.certificate.not_after)
     until = f"{first.certificate.not_after:%Y-%m-%dT%H:%M:%SZ}"
-    said = f"the first, of {first.certificate.identity}, ends at {until}: {first.error}"
-    return (f"{len(found)} service certificates run out and cannot be renewed; {said}",)
+    said = f"the first, of {first.certificate.identity}, expires at {until}: {first.error}"
+    return (f"{len(found)} service certificates expire soon and cannot be renewed; {said}",)
 
 
 def failure_kind(error: CertificateError) -> str:

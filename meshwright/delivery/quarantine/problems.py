@@ -141,14 +141,14 @@ def _retried(rejected: RejectedResource) -> str:
 def _unit_says(rejected: RejectedResource, unit: Unit, key: ObjectKey | None) -> str:
     where = f"{short_type(rejected.type_url)} {rejected.name}"
     return (
-        f"Proxy {rejected.proxy}, and perhaps others, rejected {where} because of {part_name(unit, key)}. "
-        f"That part is excluded, and {_outcome(unit)}, until you edit the object or the proxy accepts it. "
-        f"{_retried(rejected)}"
+        f"Proxy {rejected.proxy} (and perhaps other proxies) rejected {where} because of "
+        f"{part_name(unit, key)}. That part is excluded, and {_outcome(unit)}, until you edit the "
+        f"object or the proxy accepts it. {_retried(rejected)}"
     )
 
 
 def _resource_says(rejected: RejectedResource, behind: Iterable[InputObject], held: ObjectKey | None) -> str:
-    proxies = f"Proxy {rejected.proxy}, and perhaps others of its group,"
+    proxies = f"Proxy {rejected.proxy} (and perhaps other proxies of its group)"
     if rejected.reason.of_the_moment:
         says = f"{proxies} cannot apply the resource at the moment ({rejected.reason}). {_retried(rejected)}"
         by_likelihood = sorted(behind, key=lambda each: (unlikelihood(rejected.type_url, each), each.key))

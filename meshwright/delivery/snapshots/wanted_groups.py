@@ -53,9 +53,9 @@ class ConnectedGroups:
     def __init__(self, view: View, here: Picture[ProxyName, ProxyName] = NOBODY) -> None:
         self._view = view
         self._here = NOBODY
-        self._table: Table[ProxyName, ProxyName] = Table(view.graph, "who is here")
+        self._table: Table[ProxyName, ProxyName] = Table(view.graph, "connected proxies")
         self.groups: Entries[ProxyGroup, Any] = DerivedIndex(
-            view.graph, "groups of who is here", self._table, self._group_of
+            view.graph, "groups of connected proxies", self._table, self._group_of
         )
         self.attend(here)
 

@@ -114,7 +114,7 @@ def holder(shown: TokenIdentity, seen: PodIdentity | None) -> ProxyName:
         ("runs on the node", shown.node or seen.node, seen.node or shown.node),
     ):
         if said != known:
-            words = f"{shown}: by the token, the Pod {what} {said}; by the mesh, {known}"
+            words = f"{shown}: the token says that the Pod {what} {said}, but the mesh has {known}"
             raise ProofRefused(ProofRefusal.OTHER_POD, words, str(shown))
     if seen.proxy is None:
         raise ProofPending(f"{shown} of ServiceAccount {shown.identity} has no known proxy in the mesh")

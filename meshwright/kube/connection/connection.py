@@ -178,8 +178,8 @@ def _of_user(context: str, environment: Mapping[str, str]) -> Access:
     if not files:
         looked = ", ".join(map(str, named)) or "~/.kube/config"
         raise ConfigError(
-            f"there is no kubeconfig: not in a Pod with a ServiceAccount's token, and {looked} is not there; "
-            "name one with --kubeconfig"
+            "no access to a cluster is configured: this is not a Pod with a ServiceAccount's "
+            f"token, and {looked} does not exist; give a file with --kubeconfig"
         )
     return access([read(each) for each in files], context)
 
@@ -200,10 +200,10 @@ def _headers(user: User, token: str) -> tuple[tuple[str, str], ...]:
         try:
             token = user.token_file.read_text("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            said = getattr(error, "strerror", None) or "is no text"
+            said = getattr(error, "strerror", None) or "the file is not text"
             raise ConfigError(f"{user.token_file} cannot be read: {said}", Reason.CREDENTIALS) from error
         if not token:
-            raise ConfigError(f"{user.token_file} is empty: must hold a token", Reason.CREDENTIALS)
+            raise ConfigError(f"{user.token_file} is empty: must contain a token", Reason.CREDENTIALS)
     token = token or user.token
     if token:
         return (("Authorization", f"Bearer {token}"),)

@@ -50,7 +50,7 @@ def context(material: Material) -> ssl.SSLContext:
         except (ssl.SSLError, ValueError) as error:
             pair = ((material.certificate, "client-certificate"), (material.key, "client-key"))
             named = " and ".join(_named(*each) for each in pair)
-            wrong = "are no certificate and its key, without a password, in PEM"
+            wrong = "must be a certificate and its key in PEM, without a password"
             raise ConfigError(f"{named} {wrong}", Reason.CREDENTIALS) from error
     return made
 

@@ -92,7 +92,9 @@ class ObjectCache(Generic[T]):
         if self.at and not later(version, self.at):
             if known is not None and known.version == version:
                 return  # a repeated event
-            raise DisorderError(f"{self._shown(key)} came in version {version}, after {self.at}")
+            raise DisorderError(
+                f"{self._shown(key)} has resourceVersion {version}, but arrived after {self.at}"
+            )
         self.at = version
         if kind == "DELETED":
             if self.items.pop(key, None) is not None:

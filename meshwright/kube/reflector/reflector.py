@@ -188,9 +188,9 @@ class Reflector(Generic[T]):
                     patience.reschedule(min(loop.time() + silence, end))
         except TimeoutError as error:
             raise ApiUnreachable(
-                f"the API server does not say that all {self.resource} were sent", Reason.INACTIVE
+                f"the API server does not mark the end of the list of {self.resource}", Reason.INACTIVE
             ) from error
-        raise ApiUnreachable(f"the list of {self.resource} ended before all was sent", Reason.BROKEN)
+        raise ApiUnreachable(f"the list of {self.resource} ended before it was complete", Reason.BROKEN)
 
     async def _batch(self, lines: Iterator[bytes]) -> None:
         """Apply a batch of events, and report the changes of all of them at once."""

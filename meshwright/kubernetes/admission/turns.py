@@ -133,7 +133,8 @@ class Turns:
         if job.result.done():
             if error is not None and not isinstance(error, LateError):
                 _log.error(
-                    "work for a client that no longer waits failed", error=f"{type(error).__name__}: {error}"
+                    "a check failed after its client had stopped waiting",
+                    error=f"{type(error).__name__}: {error}",
                 )
         elif found.cancelled():
             job.result.cancel()

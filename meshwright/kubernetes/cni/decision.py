@@ -29,16 +29,16 @@ def decide(pod: Mapping[str, Any] | None, uid: str) -> Interception | ForeignPod
     if uid and uid != metadata.get("uid"):
         return ForeignPod("the cluster has another pod of that name")
     if spec.get("hostNetwork"):
-        return ForeignPod("its network is the node's")
+        return ForeignPod("it uses the network of the node")
     said = (metadata.get("annotations") or {}).get(INTERCEPTION_ANNOTATION)
     if said is None:
-        return ForeignPod(f"annotation {INTERCEPTION_ANNOTATION} is not there")
+        return ForeignPod(f"annotation {INTERCEPTION_ANNOTATION} is missing")
     try:
         return read(said)
     except InterceptionError as error:
         raise InterceptionError(
-            f"annotation {INTERCEPTION_ANNOTATION}: {error}; it is the injection's, which may be of a later "
-            "version than meshwright-cni"
+            f"annotation {INTERCEPTION_ANNOTATION}: {error}; the injector, which writes it, may "
+            "have a later version than meshwright-cni"
         ) from error
 
 

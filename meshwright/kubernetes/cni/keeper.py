@@ -51,7 +51,7 @@ class Keeper:
         self._failures = 0
         self._writing = threading.Lock()  # a cancelled task does not stop the thread that installs the entry
         self._ended = False
-        self.words = "the folder of the node's networks has not been looked at"
+        self.words = "the directory of the node's networks has not been read yet"
         """Reason why our plug-in is missing from the list; empty while the list has the plug-in."""
 
     async def keep(self, look_seconds: float = LOOK_SECONDS) -> None:
@@ -67,7 +67,7 @@ class Keeper:
     def put(self) -> str:
         """Install the program and the entry; return the reason of a failure, or an empty text."""
         with self._writing:
-            return "it has been taken out" if self._ended else self._put()
+            return "the plug-in has been removed" if self._ended else self._put()
 
     def _put(self) -> str:
         try:

@@ -30,7 +30,8 @@ def seen(path: str) -> Path:
         if each.exists():
             return each
     raise NoSuchNetwork(
-        f"{path} is not there; as long as its pod is, the folder must be mounted with HostToContainer"
+        f"{path} does not exist; if its pod still runs, mount the directory with mountPropagation: "
+        "HostToContainer"
     )
 
 

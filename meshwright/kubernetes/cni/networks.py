@@ -100,7 +100,9 @@ def used(files: Files) -> str:
         found = network(files[name]) if name.endswith(_LIST) else None
         if (found is not None and is_list(found)) or _is_single(files, name):
             return name
-    raise NoNetworkError("there is no network here yet: no file that ends in .conflist or .conf can be used")
+    raise NoNetworkError(
+        "the node has no usable network configuration yet: no valid file with the ending .conflist or .conf"
+    )
 
 
 def _is_single(files: Files, name: str) -> bool:
@@ -116,8 +118,9 @@ def _in_place(files: Files, name: str, text: str) -> tuple[str, list[Step]]:
     is_taken = target in files and _replaced(files[target]) != name
     if is_taken or (other := used(after)) != target:
         raise NoNetworkError(
-            f"{name} holds one plug-in, and a list cannot take its place: {target if is_taken else other} is "
-            "another network's; remove one of the two, or give it another name"
+            f"{name} contains a single plug-in and cannot be replaced by a list, because "
+            f"{target if is_taken else other} is the file of another network; remove or rename one "
+            "of the two"
         )
     steps: list[Step] = [] if files.get(target) == text.encode() else [FileWrite(target, text.encode(), name)]
     return target, [*steps, FileRename(name, name + KEPT)]

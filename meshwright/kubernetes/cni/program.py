@@ -96,7 +96,7 @@ def install(folder: Path) -> str:
             if each.name != version and f"/{each.name}\n" not in before.replace('"', ""):
                 shutil.rmtree(each, ignore_errors=True)
     except (OSError, subprocess.SubprocessError, py_compile.PyCompileError, ValueError) as error:
-        raise ProgramError(f"the plug-in cannot be put into {folder}: {error}") from error
+        raise ProgramError(f"the plug-in cannot be installed in {folder}: {error}") from error
     return version
 
 
@@ -107,7 +107,7 @@ def remove(folder: Path) -> None:
             _replace(folder / TYPE, _STUB)
         shutil.rmtree(folder / FOLDER, ignore_errors=True)
     except OSError as error:
-        raise ProgramError(f"the plug-in cannot be taken out of {folder}: {error}") from error
+        raise ProgramError(f"the plug-in cannot be removed from {folder}: {error}") from error
 
 
 def _files() -> Mapping[str, Path]:
@@ -117,7 +117,7 @@ def _files() -> Mapping[str, Path]:
     look = [str(interpreter), *_FLAGS, "-c", _LOOK, str(relay.parent)]
     found = json.loads(_said(look))
     if not found["loader"]:
-        raise ProgramError(f"{interpreter} is linked statically: one with a loader is needed")
+        raise ProgramError(f"{interpreter} is linked statically: a dynamically linked interpreter is needed")
     loader, standard = Path(found["loader"][0]), Path(found["standard"])
     modules = [Path(each) for each in found["files"] if Path(each).is_relative_to(standard)]
     files = {f"lib/{found['version']}/{each.relative_to(standard)}": each for each in modules}

@@ -67,7 +67,7 @@ def run(environment: Mapping[str, str], given: bytes) -> str:
             result = config.get("prevResult")
             if not isinstance(result, dict):
                 raise CniRefusal(
-                    INVALID, "prevResult is missing: meshwright-cni stands behind other plug-ins"
+                    INVALID, "prevResult is missing: meshwright-cni must follow other plug-ins in the list"
                 )
             _carry_out(command, config, environment)
             return json.dumps({**result, "cniVersion": config["cniVersion"]}) if command == "ADD" else ""
@@ -90,9 +90,7 @@ def _carry_out(command: str, config: Mapping[str, Any], environment: Mapping[str
     if answer is None and command == "ADD":
         _leave(_note(config, container), asked)
     elif answer is None:
-        raise CniRefusal(
-            AGAIN, f"nobody answers at {config[SOCKET]}: the daemon of meshwright-cni does not run"
-        )
+        raise CniRefusal(AGAIN, f"no answer at {config[SOCKET]}: the daemon of meshwright-cni does not run")
     elif answer.get("code"):
         raise CniRefusal(int(answer["code"]), str(answer.get("msg", "")), str(answer.get("details", "")))
 
@@ -133,7 +131,7 @@ def _require_notes(config: Mapping[str, Any]) -> None:
         if not os.access(folder, os.W_OK):
             raise OSError("it cannot be written")
     except OSError as error:
-        words = f"{folder} is where pods are noted for the daemon, and cannot be"
+        words = f"{folder}, the directory of notes for the daemon, cannot be"
         raise CniRefusal(UNAVAILABLE, words, str(error)) from error
 
 
@@ -154,9 +152,9 @@ def _config(given: bytes) -> dict[str, Any]:
     try:
         found = json.loads(given)
     except (ValueError, RecursionError) as error:
-        raise CniRefusal(UNDECODABLE, "what is at standard input is no JSON", str(error)) from error
+        raise CniRefusal(UNDECODABLE, "standard input is not JSON", str(error)) from error
     if not isinstance(found, dict):
-        raise CniRefusal(UNDECODABLE, "what is at standard input must be an object of JSON")
+        raise CniRefusal(UNDECODABLE, "standard input must be a JSON object")
     if found.get("cniVersion") not in VERSIONS:
         words = f"cniVersion is {found.get('cniVersion')!r}: must be one of {', '.join(VERSIONS)}"
         raise CniRefusal(INCOMPATIBLE, words)

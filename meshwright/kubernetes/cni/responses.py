@@ -58,7 +58,7 @@ class Request:
         """Parse a request in the relay's form. Raises ValueError."""
         said = json.loads(content)
         if not isinstance(said, dict):
-            raise ValueError("must be an object of JSON")  # noqa: TRY004 - wrong content
+            raise ValueError("must be a JSON object")  # noqa: TRY004 - wrong content
         fields = {name: said.get(name, "") for name in cls.__slots__}
         if wrong := [name for name, value in fields.items() if not isinstance(value, str)]:
             raise ValueError(f"{wrong[0]} must be text")

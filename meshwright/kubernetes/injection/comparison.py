@@ -60,9 +60,9 @@ class Difference:
             case None, wanted:
                 return f"{self.field} is missing{f', and would be {wanted}' if wanted else ''}"
             case there, None:
-                return f"{self.field} would not be there{f', and is {there}' if there else ''}"
+                return f"{self.field} would be absent{f', and is {there}' if there else ''}"
             case "", "":
-                return f"{self.field} would be another"
+                return f"{self.field} would have another value"
             case there, wanted:
                 return f"{self.field} is {there}, and would be {wanted}"
 

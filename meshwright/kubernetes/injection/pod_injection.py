@@ -162,8 +162,8 @@ def _warnings(pod: Pod, placement: Placement, *, ends: bool) -> list[str]:
     is_to_end = ends or spec_of(pod).get("restartPolicy", "Always") != "Always"
     if is_to_end and placement is Placement.CLASSIC:
         found.append(
-            "a classic sidecar does not end by itself, so the pod would not complete: "
-            "have the last container send POST /quitquitquit to 127.0.0.1:15020, or use "
-            "a native sidecar"
+            "a sidecar as an ordinary container does not end by itself, so the pod would not "
+            "complete: let the last container send POST /quitquitquit to 127.0.0.1:15020, or use a "
+            "native sidecar"
         )
     return found

@@ -79,7 +79,7 @@ class DocumentServer:
         snapshot = self._catalog.snapshot(NodeKey(name))
         if snapshot is None:
             raise NothingThereError(
-                f"no document is made for {name[:200]!r}: /debug/proxy says how it stands"
+                f"the driver has no document for proxy {name[:200]!r}: see /debug/proxy for its state"
             )
         return {"document": json.loads(snapshot.resources(DOCUMENT)[NAME].body), "version": version(snapshot)}
 
@@ -143,7 +143,7 @@ class DocumentServer:
     def _current(self, node: NodeKey, tags: frozenset[str], method: str) -> web.Response:
         snapshot = self._catalog.snapshot(node)
         if snapshot is None:
-            return _said(404, "nothing is known for this proxy yet")
+            return _said(404, "the driver has no configuration for this proxy yet")
         newest = version(snapshot)
         headers = {"ETag": f'"{newest}"', "Cache-Control": "no-store"}
         if tags & {newest, ANY}:

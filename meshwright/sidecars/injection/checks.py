@@ -42,7 +42,7 @@ def _reasons(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> Iterator[s
     if not spec.get("containers"):
         yield "spec.containers is empty"
     noted = set(pod.get("metadata", {}).get("annotations") or ()) & INJECTED
-    yield from (f"annotation {name} is the injection's own: leave it out" for name in sorted(noted))
+    yield from (f"annotation {name} is reserved for the injector: remove it" for name in sorted(noted))
     known = Counter(each.get("name") for each in all_containers(pod))
     yield from (f"two containers are named {name}" for name, count in known.items() if count > 1)
     yield from _nobody(context, sidecar, pod)
@@ -73,12 +73,12 @@ def _nobody(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> Iterator[st
             yield f"the sidecar of driver {driver} cannot join by itself: it needs an issued certificate"
         return
     if certificate is not None and certificate.name != proxy:
-        yield f"the certificate is of {certificate.name}, and the proxy is {proxy}"
+        yield f"the certificate is for {certificate.name}, but the proxy is {proxy}"
     said = (pod.get("metadata", {}).get("labels") or {}).get(names.PROXY_UUID_LABEL, proxy.uuid)
     if said != proxy.uuid:
-        yield f"label {names.PROXY_UUID_LABEL} is {said!r}, and the proxy is {proxy}"
+        yield f"label {names.PROXY_UUID_LABEL} is {said!r}, but the proxy is {proxy}"
     if proxy.namespace != context.namespace:
-        yield f"the proxy {proxy} is not of namespace {context.namespace}"
+        yield f"the proxy {proxy} does not belong to namespace {context.namespace}"
 
 
 def _too_early(spec: PodSpec) -> Iterator[str]:
@@ -87,8 +87,9 @@ def _too_early(spec: PodSpec) -> Iterator[str]:
         found = [kind for kind in ProbeKind if not set(BY_NETWORK).isdisjoint(probe_of(each, kind) or ())]
         if found:
             yield (
-                f"init container {each.get('name')} has a {found[0]} over the network, which is asked before "
-                "the sidecar runs and must be answered by it afterwards: use one of kind exec"
+                f"init container {each.get('name')} has a {found[0]} over the network, but the "
+                "kubelet calls it before the sidecar runs, and after that only the sidecar can "
+                "answer: use a probe or hook of kind exec"
             )
 
 

@@ -212,7 +212,7 @@ def _ports(mesh_wide: tuple[Port, ...], annotations: Mapping[str, str], name: st
     found = set(mesh_wide)
     for text in _entries(annotations, name):
         if not (text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= 65535):
-            raise CannotPatchError(f"annotation {name}: {text!r} is no port number from 1 to 65535")
+            raise CannotPatchError(f"annotation {name}: {text!r} is not a port number from 1 to 65535")
         found.add(Port(int(text)))
     return tuple(sorted(found))
 
@@ -235,8 +235,8 @@ def _service(pod: Pod, annotations: Mapping[str, str]) -> ServiceName:
     name = annotations.get(our_own.SERVICE_ANNOTATION) or account
     if not isinstance(name, str) or not is_dns_label(name):
         raise CannotPatchError(
-            f"the primary service {name!r} is not a DNS label, but the common name of the proxy contains it: "
-            f"name one by the annotation {our_own.SERVICE_ANNOTATION}"
+            f"the primary service {name!r} is not a DNS label, but the common name of the proxy "
+            f"contains it: name another Service in the annotation {our_own.SERVICE_ANNOTATION}"
         )
     return ServiceName(name)
 

@@ -66,8 +66,9 @@ def _require_room(pod: Pod, said: Mapping[str, str]) -> None:
     if (total := sum(sizes.values())) > MOST_ANNOTATED:
         largest = max(said, key=lambda each: sizes[each])
         raise CannotPatchError(
-            f"its annotations would have {total} bytes, and a pod may have {MOST_ANNOTATED}: of those of "
-            f"the injection {largest} is the largest, with {sizes[largest]}"
+            f"the annotations of the pod would have {total} bytes, but at most {MOST_ANNOTATED} "
+            f"are allowed; the largest annotation of the injector is {largest}, with "
+            f"{sizes[largest]} bytes"
         )
 
 

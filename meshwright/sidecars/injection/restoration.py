@@ -157,8 +157,8 @@ def _require_no_others(pod: Pod, why: str) -> None:
         for name, value in {**asked, **(fields.get("lifecycle") or {})}.items():
             if _asks_agent(value):
                 raise CannotPatchError(
-                    f"{name} of container {each.get('name')} asks the sidecar, and annotation "
-                    f"{names.ORIGINALS_ANNOTATION} does not say for what: {why}"
+                    f"{name} of container {each.get('name')} calls the sidecar, but annotation "
+                    f"{names.ORIGINALS_ANNOTATION} does not contain the original: {why}"
                 )
 
 

@@ -42,12 +42,12 @@ def page(found: Mapping[str, str]) -> str:
     if others := sorted(found.keys() - _MERGED):
         raise ValueError(f"{others[0]} applies to the application only")
     if (scheme := found.get(_SCHEME, "http")) != "http":
-        raise ValueError(f"{_SCHEME} is {scheme!r}, and must be http")
+        raise ValueError(f"{_SCHEME} is {scheme!r}: must be http")
     port, path = found.get(_PORT, ""), found.get(_PATH, METRICS_PATH)
     if (number := _number(port)) is None:
-        raise ValueError(f"{_PORT} is {port!r}, and must be a number from 1 to 65535")
+        raise ValueError(f"{_PORT} is {port!r}: must be a number from 1 to 65535")
     if not _IS_PATH.fullmatch(path) or _NOT_IN_PATH & {*path}:
-        raise ValueError(f"{_PATH} is {path!r}, and must be a path that begins with / and has no query")
+        raise ValueError(f"{_PATH} is {path!r}: must be a path that begins with / and has no query")
     return f"http://{APPLICATION}:{number}{path}"
 
 
@@ -91,9 +91,14 @@ def warnings(context: InjectorContext, pod: Pod) -> list[str]:
     if port in context.exclusions.inbound_ports:
         return []
     at = "a port of the application" if port is None else f"port {port}"
-    merge = f"have the namespace say {METRICS}: {ENABLED}, and the sidecar tells these with its own, or"
-    remedy = merge if url else f"these metrics are not merged with the sidecar's, for {why};"
-    return [f"at {at} Prometheus is turned away without a certificate: {remedy} exclude it ({INBOUND_PORTS})"]
+    merge = f"set {METRICS}: {ENABLED} on the namespace to merge these metrics with the sidecar's, or"
+    remedy = merge if url else f"these metrics cannot be merged with the sidecar's, because {why};"
+    return [
+        (
+            f"the sidecar refuses Prometheus at {at}, because Prometheus has no certificate: {remedy} "
+            f"exclude the port ({INBOUND_PORTS})"
+        )
+    ]
 
 
 def written(theirs: Mapping[str, str]) -> str:

@@ -37,7 +37,9 @@ def test_what_is_lacking_on_a_machine_is_said(before: Before, tmp_path: Path) ->
         status, lines = before("--ads", at, "--admin", at, "--credentials", "none", "--envoy", str(program))
     assert (status, lines["control plane"]["status"]) == (1, "ok")
     assert lines["credentials"]["status"] == "warning"
-    assert lines["Envoy's program"]["said"].endswith("is not Envoy's version: 'nginx version: nginx/1.22.1'")
+    assert lines["Envoy's program"]["said"].endswith(
+        "does not contain a version of Envoy: 'nginx version: nginx/1.22.1'"
+    )
     assert f"{at} is in use by " in lines["port admin"]["said"]
     assert f"(pid {os.getpid()})" in lines["port admin"]["said"]
     assert lines["run directory"]["status"] == lines["proxy's user"]["status"] == "ok"

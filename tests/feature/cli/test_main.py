@@ -187,7 +187,7 @@ def test_a_no_about_certificates_is_json_if_asked_for(
         (("serve", "--mesh", ".", "--state", "s", "--http-address", "x"), "--http-address is 'x': must be"),
         (("proxies", "--state", "s"), "no server is running with the state directory s"),
         (("hosts", "--state", "s", "--namespace", "n"), "no server is running"),
-        (("certs", "revoke", "--state", "s", "ab"), "cannot revoke serial ab: there is no CA in s"),
+        (("certs", "revoke", "--state", "s", "ab"), "cannot revoke serial ab: s has no CA"),
         (
             ("certs", "issue-proxy", "--state", "s", "--uuid", "U!", *NAME[2:], "--out", "o"),
             "common name 'U!.s.n' is not <uuid>.<service>.<namespace>",

@@ -80,7 +80,9 @@ async def test_the_roles_lead_through_the_stages(serve: Serve) -> None:
     async with AsyncExitStack() as stack:
         one, _ = await running(server, stack)
         assert await server.ask("GET", ROTATE) == {"stage": None}
-        with pytest.raises(AssertionError, match="what MeshRootCertificates say, such as osm-system/first"):
+        with pytest.raises(
+            AssertionError, match="what MeshRootCertificates determine the roots, such as osm-system/first"
+        ):
             await server.ask("POST", ROTATE, {})
 
         declare(server, root("second", 2, "role: passive"))

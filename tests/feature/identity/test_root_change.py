@@ -161,7 +161,7 @@ async def test_a_change_that_is_under_way(serve: Serve) -> None:
     await server.ask("POST", ROTATE, {})
     assert await server.counted("meshwright_root_rotation_stage", 1) == 1
     assert await server.counted("meshwright_trust_bundle_roots", 2) == 2
-    with pytest.raises(AssertionError, match="the root is being changed already"):
+    with pytest.raises(AssertionError, match="a rotation of the root is in progress"):
         await server.ask("POST", ROTATE, {})
     with pytest.raises(
         AssertionError, match=f"{ENROLLED} does not delay the rotation; the rotation waits for: {ABSENT}, "

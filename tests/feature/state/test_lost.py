@@ -162,7 +162,7 @@ def test_a_command_makes_a_mesh_in_an_empty_directory_only_and_says_so(program: 
     assert program.revoke("abc") == (
         2,
         "",
-        f"cannot revoke serial abc: there is no CA in {program.state}, and nothing was issued there",
+        f"cannot revoke serial abc: {program.state} has no CA and no issued certificates",
     )
     assert not program.state.exists()
     status, out, said = program.issue("one")
@@ -172,5 +172,5 @@ def test_a_command_makes_a_mesh_in_an_empty_directory_only_and_says_so(program: 
     mistaken = Program(program.files, program.files / "mistaken", program.commands)
     status, out, said = mistaken.issue("one")
     assert (status, out) == (2, "")
-    assert said.startswith(f"there is no CA in {program.files}, but other things (")
+    assert said.startswith(f"{program.files} has no CA, but other files (")
     assert not (program.files / "ca").exists()

@@ -79,7 +79,7 @@ def test_a_file_system_that_turns_read_only(device: Volume, tmp_path: Path, type
         assert (status, out) == (2, "")
         assert complaint.startswith(f"ledger {program.state}/ledger.sqlite cannot be written (")
         assert complaint.endswith(
-            f"): the revocation of {one} holds only until this server stops; the revocation is in force in "
+            f"): the revocation of {one} is not stored; the revocation is in force in "
             "this server, which tries again to write it; if the server stops before that, the revocation "
             "is lost"
         )

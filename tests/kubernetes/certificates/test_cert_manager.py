@@ -160,7 +160,7 @@ def test_a_ca_that_is_another_is_trusted_before_it_signs(
         assert now_asked.issuer.signing_bundle() == trusted("own", "first")
         kept(now_asked.issuer, "after")
         signing.replace_secret(second)
-        with pytest.raises(IssuerError, match="below another root, which nobody trusts yet: soon they will"):
+        with pytest.raises(IssuerError, match="with another root, which proxies do not trust yet"):
             _until_other(now_asked.issuer)
         noticed = now()
         now_asked.tend(noticed)

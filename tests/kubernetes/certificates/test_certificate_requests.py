@@ -186,7 +186,7 @@ def _leaf(
             Names("x", uris=("spiffe://mesh.example/ns/a/sa/b",)),
             HOUR,
             "root",
-            "has other names than requested: spiffe",
+            "has names that differ from the request: spiffe",
         ),
         (NAMES, timedelta(hours=2), "root", "is valid until .*, longer than requested"),
         (NAMES, HOUR, "", ROOTLESS),

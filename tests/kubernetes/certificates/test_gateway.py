@@ -110,7 +110,10 @@ def test_a_gateway_s_certificate_follows_what_is_said_of_it(
     edge("create", "secret", "generic", NAME, "--from-literal=mine=mine")
     kubectl.apply(config(*NAMES, edge=edge.namespace))
     until(
-        lambda: f"Secret {edge.namespace}/{NAME} is none of ours, and stays" in server.log_path.read_text(),
+        lambda: (
+            f"Secret {edge.namespace}/{NAME} was not created by this control plane, so it is not overwritten"
+            in server.log_path.read_text()
+        ),
         server,
     )
     assert data(edge) == {"mine": b"mine"}

@@ -59,7 +59,7 @@ def _explains(
     in_home.apply(_config_map("meshwright", "config.yaml", {"injection_config_map": f"{home}/own/mine.yaml"}))
     _, by_settings, complaint = said()
     assert complaint == ""
-    assert "no image is known" in by_chart
+    assert "no image is configured" in by_chart
     assert "Result: injected" in by_settings
     in_home.apply(_config_map("own", "mine.yaml", {"sidecar": {"imagge": "own:1"}}))
     status, _, complaint = said()

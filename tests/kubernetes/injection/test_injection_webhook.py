@@ -136,7 +136,7 @@ def test_a_label_is_all_it_takes(
     other = (*asking[:-1], "other.yaml", "--kubeconfig", str(shared_cluster.kubeconfig))
     status, said, _ = program.run(*other)
     lost = [
-        f"  spec.initContainers[{each}].resources.requests.{name} would not be there, and is {amount}"
+        f"  spec.initContainers[{each}].resources.requests.{name} would be absent, and is {amount}"
         for each in ("meshwright-init", SIDECAR)
         for name, amount in (("cpu", "50m"), ("memory", "128Mi"))
     ]

@@ -200,7 +200,7 @@ async def test_describe_says_that_an_envoy_rejected_a_policy_and_where(reports: 
             assert "RE2 program size of 248" in event["note"]
             shown = await reports.describe("httproutegroup", "all")
             assert "ResourceRejected" in shown
-            assert f"Proxy {name}, and perhaps others, rejected route" in " ".join(shown.split())
+            assert f"Proxy {name} (and perhaps other proxies) rejected route" in " ".join(shown.split())
 
 
 async def test_a_status_is_written_when_it_is_other_and_others_fields_stay(reports: Reports) -> None:
@@ -343,7 +343,10 @@ async def test_the_owner_of_a_mesh_config_is_told_that_its_gateway_has_no_certif
     async with reports.serving():
         (told,) = await reports.events(lambda said: said["GatewayCertificateNotWritten"] == 1)
         assert told["regarding"]["kind"] == "MeshConfig"
-        assert f"Secret {here}/tls is none of ours, and stays" in told["note"]
+        assert (
+            f"Secret {here}/tls was not created by this control plane, so it is not overwritten"
+            in told["note"]
+        )
         line = (await asyncio.to_thread(found, program, shared_cluster, here))["reported problems"]
         said = f"MeshConfig {here}/osm-mesh-config: {told['note']} (GatewayCertificateNotWritten)"
         assert (line["status"], line["said"]) == ("failed", said)

@@ -120,7 +120,7 @@ def test_an_answer_that_nobody_would_believe_is_not_believed_here(
         (_Issuer(authority, _moved(-25)), "expired at 2031-05-06 06:08:09.*one of the two clocks is wrong"),
         (
             _Issuer(authority, lambda asked: replace(asked, names=more)),
-            "other names than requested: spiffe://",
+            "names that differ from the request: spiffe://",
         ),
         (_Issuer(authority, _longer), "is valid until 2031-05-08 .*, longer than requested: 2031-05-07"),
         (

@@ -115,8 +115,8 @@ def test_a_mark_that_is_damaged_is_named(restored: Path) -> None:
     with (
         pytest.raises(
             StateError,
-            match="is damaged: it must have the number of revoked certificates\\. Remove the file if "
-            "nobody has replaced the ledger in the same directory by an older one",
+            match="is damaged: it must contain the number of revoked certificates\\. If the ledger in the "
+            "same directory is the newest one, remove the file",
         ),
         opened(restored, DOMAIN, START),
     ):

@@ -175,7 +175,7 @@ def test_an_issuer_that_signs_something_else_is_not_believed(
         sentences.append(str(refused.value))
     answer = "the issuer's answer for u1.shop.default"
     assert sentences == [
-        f"{answer} has other names than requested: none",
+        f"{answer} has names that differ from the request: none",
         (f"{answer} has other key usages than requested; check which extended key usages the issuer allows"),
         f"{answer} is for another key than requested",
     ]

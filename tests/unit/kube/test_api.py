@@ -106,7 +106,9 @@ async def test_a_list_that_does_not_go_on() -> None:
     """A server that names the same page as the next one for ever is not asked for ever."""
     page = answering(listed(7, service("cart", 5), more="a b"))
     async with Played(*[page] * 5) as played, api_of(played) as api:
-        with pytest.raises(Nonsense, match="the list of services goes on with the same page again and again"):
+        with pytest.raises(
+            Nonsense, match="the API server returns the same page of the list of services again and again"
+        ):
             await api.list(SERVICES)
     assert len(played.asked) == 2
 
@@ -157,9 +159,9 @@ FAILURES: list[tuple[Part, type[KubeError], Reason, str]] = [
     (_short, ApiUnreachable, Reason.UNREACHABLE, "cannot get services shop/cart at URL: "),
     (_no_http, ApiUnreachable, Reason.UNREACHABLE, "cannot get services shop/cart at URL: "),
     (_html, ApiError, Reason.SERVER, "cannot get services shop/cart: X (502)"),
-    (answering([]), Nonsense, Reason.NONSENSE, "the answer is no JSON object: '[]'"),
+    (answering([]), Nonsense, Reason.NONSENSE, "the answer is not a JSON object: '[]'"),
     (answering({}, 302, "Location: http://elsewhere/"), Nonsense, Reason.NONSENSE,
-     "cannot get services shop/cart: the server leads elsewhere (302)"),
+     "cannot get services shop/cart: the server redirects to another address (302)"),
     (refusing(404, "NotFound", 'services "cart" not found'), ApiError, Reason.NOT_FOUND,
      'cannot get services shop/cart: services "cart" not found (404)'),
     (refusing(409, "Conflict", "x"), ApiError, Reason.CONFLICT, "cannot get services shop/cart: x (409)"),

@@ -36,7 +36,7 @@ def requests(message: bytes) -> list[TappedRequest]:
     try:
         return [_request(each) for each in said.http_logs.log_entry]
     except (ValueError, OverflowError) as error:
-        raise WireError("the start_time or duration of an entry is none") from error
+        raise WireError("the start_time or duration of an entry is invalid") from error
 
 
 def _request(entry: accesslog_pb2.HTTPAccessLogEntry) -> TappedRequest:

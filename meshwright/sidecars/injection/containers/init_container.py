@@ -95,7 +95,7 @@ def _ports(ports: Iterable[Port]) -> str:
 def _ranges(which: str, ranges: tuple[str, ...], captured: tuple[int, ...]) -> str:
     """Return the ranges of the captured families as the command's argument."""
     if not ranges:
-        raise CannotPatchError(f"the list of {which} outbound ranges is empty: leave it out")
+        raise CannotPatchError(f"the list of {which} outbound ranges is empty: remove the annotation")
     found = []
     for text in ranges:
         try:
@@ -104,7 +104,7 @@ def _ranges(which: str, ranges: tuple[str, ...], captured: tuple[int, ...]) -> s
             raise CannotPatchError(f"{which} outbound range {text!r}: {error}") from error
         if network.version not in captured:
             raise CannotPatchError(
-                f"{which} outbound range {text}: only IPv4 is captured here, by the annotation {IPV6}"
+                f"{which} outbound range {text}: the annotation {IPV6} turns off the capture of IPv6"
             )
         if network.prefixlen == 0 and which == "excluded":
             raise CannotPatchError(f"{which} outbound range {text} excludes all addresses")

@@ -78,12 +78,12 @@ def require_whole(found: Parts, sidecar: Sidecar, placement: Placement) -> None:
         _require_place(found.interception, None, placement)
     for each in (found.sidecar, found.interception):
         if each is not None and not isinstance(each.get("image"), str):
-            raise CannotPatchError(f"container {each.get('name')} is left without an image")
+            raise CannotPatchError(f"container {each.get('name')} has no image")
     user = found.sidecar.get("securityContext", {}).get("runAsUser")
     if sidecar.intercepts and user != PROXY_UID and not sidecar.raw_sockets:
         raise CannotPatchError(
-            f"container {names.SIDECAR_CONTAINER} is to run as user {user}: must be {PROXY_UID}, for what "
-            "another user sends is led to the sidecar again"
+            f"container {names.SIDECAR_CONTAINER} would run as user {user}: must be {PROXY_UID}, "
+            "because the traffic of other users is redirected to the sidecar again"
         )
 
 
@@ -91,8 +91,9 @@ def _require_place(container: Container, policy: str | None, placement: Placemen
     """Raise CannotPatchError for a container that would start and end at a wrong time."""
     if (said := container.get("restartPolicy")) != policy:
         raise CannotPatchError(
-            f"container {container.get('name')} is to have restartPolicy {said}: must "
-            f"{'have none' if policy is None else f'be {policy}'} where the sidecar is {placement}"
+            f"container {container.get('name')} would have restartPolicy {said}: must "
+            f"{'be absent' if policy is None else f'be {policy}'} if the placement of the sidecar is "
+            f"{placement}"
         )
 
 
@@ -107,8 +108,9 @@ def _image(context: InjectorContext) -> str:
     image = selection.windows_image if context.os is PodOs.WINDOWS else selection.linux_image
     if not image:
         raise CannotPatchError(
-            f"no image is known for the {context.os} sidecar of driver {selection.driver}: name one in "
-            "MeshConfig, spec.sidecar or its sidecarDrivers, or in the control plane's environment"
+            f"no image is configured for the {context.os} sidecar of driver {selection.driver}: "
+            "set one in the MeshConfig (spec.sidecar, or sidecarDrivers in it), or in the "
+            "environment of the control plane"
         )
     return image
 
@@ -116,5 +118,5 @@ def _image(context: InjectorContext) -> str:
 def _init_image(context: InjectorContext) -> str:
     image = context.selection.init_image or context.selection.linux_image
     if not image:
-        raise CannotPatchError("no image is known for the init container")
+        raise CannotPatchError("no image is configured for the init container")
     return image

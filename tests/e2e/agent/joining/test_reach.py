@@ -76,7 +76,9 @@ async def test_a_sidecar_whose_workload_is_removed_says_that_it_is_held(
     assert said["reason"] == "workload-unknown"
     code, words = await get(f"{agent.status}/healthz/ready")
     assert (code, words.startswith("ok\nbut: control plane not connected: ")) == (200, True), words
-    sentence = "has no workload for alice-uuid.alice.default, and serves this proxy only when there is one"
+    sentence = (
+        "has no workload for alice-uuid.alice.default, and serves this proxy as soon as the workload exists"
+    )
     assert sentence in words
     assert (await _status(meshwright, agent))[0] == 1
     scene.mesh.apply(MESH)

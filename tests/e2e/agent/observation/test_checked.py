@@ -155,7 +155,7 @@ async def _network_is_broken(meshed: Meshed) -> None:
     machine.run(str(COMMAND), "intercept", "--clean")
     lines = await agent_check(meshed, "alice", status=1)
     assert failed(lines) == {"interception"}
-    assert "it is passed by" in lines["interception"]["said"]
+    assert "so traffic bypasses the proxy" in lines["interception"]["said"]
     await meshed.intercept(BOTH)
 
 
@@ -168,7 +168,7 @@ async def _agent_is_broken(meshed: Meshed, shop: Path) -> None:
     async def silent() -> bool:
         lines = await agent_check(meshed, "shop", "--ads", PLANE.ads, status=1)
         said = lines["interception"]["said"]
-        return {"agent", "Envoy", "interception"} <= failed(lines) and "where nobody listens" in said
+        return {"agent", "Envoy", "interception"} <= failed(lines) and "no process listens there" in said
 
     await until(silent)
     servers = Servers(meshed.machines["shop"])

@@ -24,7 +24,7 @@ async def client(reading: Any, now: Any) -> AsyncIterator[Client]:
 
     async def answer(query: Mapping[str, str]) -> Mapping[str, object]:
         if "none" in query:
-            raise NothingThereError("no document is made for it")
+            raise NothingThereError("the driver has no document for proxy it")
         return {"asked": dict(query)}
 
     pages.page("/debug/documents", "documents", answer)
@@ -72,8 +72,8 @@ async def test_a_driver_is_asked_by_the_name_that_its_proxies_have(client: Clien
 async def test_what_a_driver_has_not_is_not_there(client: Client) -> None:
     """In its words."""
     answer = await client.get("/debug/documents?none")
-    assert (answer.status, await answer.json()) == (404, {"error": "no document is made for it"})
+    assert (answer.status, await answer.json()) == (404, {"error": "the driver has no document for proxy it"})
     assert (
-        "no document is made for it"
+        "the driver has no document for proxy it"
         in await (await client.get("/debug/documents?none=1", headers=BROWSER)).text()
     )

@@ -66,7 +66,7 @@ async def test_another_is_neither_believed_nor_told_anything() -> None:
         ):
             with pytest.raises(
                 AnotherEnvoy,
-                match=f"{THEIRS}, not with {OURS}; give each proxy on this machine its own --admin$",
+                match=f"{THEIRS} instead of {OURS}; give each proxy on this machine its own --admin$",
             ):
                 await asking
     assert {*asked} == {"GET /server_info"}

@@ -152,7 +152,7 @@ async def test_an_application_that_does_not_answer_is_not_waited_for(monkeypatch
     ("encoding", "body", "words"),
     [
         ("br", b"a 1\n", "its Content-Encoding is 'br': must be identity or gzip"),
-        ("gzip", b"a 1\n", "it is no gzip: "),
+        ("gzip", b"a 1\n", "it is not gzip: "),
         ("gzip", PACKED[:-1], "its gzip is cut short"),
         ("gzip", PACKED + b"b 1\n", "something follows the end of its gzip"),
     ],

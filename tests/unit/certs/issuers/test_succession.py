@@ -200,7 +200,9 @@ def test_a_root_that_is_not_noted_yet_takes_nothing_away_and_serves_nobody(
     shutil.copytree(tmp_path / "1" / "ca", told, dirs_exist_ok=True)
     ca.look(scene.now)
     assert issuer.trust_bundle() == issuer.signing_bundle() == scene.roots(0, 1).pem
-    with pytest.raises(IssuerError, match="files signs below another root, which nobody trusts yet"):
+    with pytest.raises(
+        IssuerError, match="files now signs with another root, which proxies do not trust yet"
+    ):
         scene.issued(issuer, "other")
     issuer.look(scene.now)
     assert issuer.trust_bundle() == issuer.signing_bundle() == scene.roots(0, 1).pem

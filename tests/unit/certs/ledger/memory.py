@@ -116,9 +116,7 @@ class MemoryLedger:
         try:
             self._write(entry.serial)
         except StateError as error:
-            raise UnwrittenError(
-                f"the revocation of {entry.serial} holds only until this server stops", entry
-            ) from error
+            raise UnwrittenError(f"the revocation of {entry.serial} is not stored", entry) from error
         return self._known(entry.serial)
 
     def write_unwritten(self) -> None:

@@ -49,7 +49,7 @@ def test_one_that_gets_none_is_the_status(run: Run, tmp_path: Path) -> None:
     )
     done = run("explain-injection", "-f", "two.yaml", "--config", "config.yaml")
     assert done.returncode == 1
-    assert "  warning: a classic sidecar does not end by itself" in done.stdout
+    assert "  warning: a sidecar as an ordinary container does not end by itself" in done.stdout
     said = "the namespace's annotation openservicemesh.io/sidecar-injection is disabled"
     assert done.stdout.splitlines()[-1] == f"  Result: skipped: {said}"
 

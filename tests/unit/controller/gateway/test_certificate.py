@@ -242,9 +242,12 @@ async def test_it_is_taken_away_where_it_is_wanted_no_longer(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("labels", "whose"),
     [
-        ({}, "none of ours"),
-        ({**OURS, "app.kubernetes.io/managed-by": "cert-manager"}, "none of ours"),
-        ({**OURS, "meshwright.dev/control-plane": "other"}, "that of the control plane in namespace other"),
+        ({}, "was not created by this control plane"),
+        ({**OURS, "app.kubernetes.io/managed-by": "cert-manager"}, "was not created by this control plane"),
+        (
+            {**OURS, "meshwright.dev/control-plane": "other"},
+            "belongs to the control plane in namespace other",
+        ),
     ],
 )
 async def test_what_is_another_s_stays(tmp_path: Path, labels: dict[str, str], whose: str) -> None:
@@ -259,7 +262,8 @@ async def test_what_is_another_s_stays(tmp_path: Path, labels: dict[str, str], w
         (problem,) = kept.said
         assert problem.said == (
             "spec.certificate.ingressGateway.secret: "
-            f"Secret ingress/tls is {whose}, and stays; name another, or delete it"
+            f"Secret ingress/tls {whose}, so it is not overwritten; "
+            "name another Secret in the MeshConfig, or delete this one"
         )
         kept.wanted = None
         assert await kept.look() == ["GET ingress/tls"]

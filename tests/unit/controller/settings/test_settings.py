@@ -143,7 +143,7 @@ def test_a_wrong_variable_is_named_as_a_variable(monkeypatch: pytest.MonkeyPatch
         ("log-level: debug\nlog_level: info", "has the setting log_level twice, with - and with _"),
         ("verify: no\n---\nverify: no", "must have one document, but line 3 begins a second one"),
         ("verify: !yes no", "line 1: must not use YAML tags (!name)"),
-        ("\ud800".encode("utf-8", "surrogatepass"), "is not YAML: byte 0 is not UTF-8"),
+        ("\ud800".encode("utf-8", "surrogatepass"), "is not YAML: the byte at offset 0 is not UTF-8"),
     ],
 )
 def test_a_wrong_file_is_named(tmp_path: Path, text: str | bytes, sentence: str) -> None:

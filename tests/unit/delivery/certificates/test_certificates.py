@@ -271,8 +271,10 @@ def test_what_runs_out_is_told_once_it_has_less_than_a_quarter_left(
     assert sorted(alarms) == ["shop/buyer", "shop/store"]
     assert early == ()
     (said,) = remarks_on(keeper.running_out(now + timedelta(hours=19)))
-    assert said.startswith("2 service certificates run out and cannot be renewed; the first, of shop/buyer")
-    assert said.endswith("ends at 2026-01-03T03:04:05Z: the issuer is down")
+    assert said.startswith(
+        "2 service certificates expire soon and cannot be renewed; the first, of shop/buyer"
+    )
+    assert said.endswith("expires at 2026-01-03T03:04:05Z: the issuer is down")
     issuer.down = False
     _needed(keeper, {}, DAY, now + timedelta(hours=21))
     assert remarks_on(keeper.running_out(now + timedelta(hours=21))) == ()

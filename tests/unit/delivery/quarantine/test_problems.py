@@ -69,7 +69,8 @@ RETRIED = f"It is retried automatically; to retry now: `meshwright proxy retry {
 def _excluded(part: str) -> str:
     """Return the text of a problem of a part of policy, without which calls are made."""
     return (
-        f"Proxy {NODE}, and perhaps others, rejected route rds-outbound.default/shop|80 because of {part}. "
+        f"Proxy {NODE} (and perhaps other proxies) rejected route rds-outbound.default/shop|80 "
+        f"because of {part}. "
         "That part is excluded, and calls are made without it, until you edit the object or the proxy "
         f"accepts it. {RETRIED}"
     )
@@ -86,7 +87,8 @@ def test_the_likeliest_object_is_blamed_and_it_alone() -> None:
         field="route rds-outbound.default/shop|80",
         value="rejected: bad regex",
         expected=(
-            f"Proxy {NODE}, and perhaps others of its group, rejected the resource and is served its last "
+            f"Proxy {NODE} (and perhaps other proxies of its group) rejected the resource "
+            "and is served its last "
             f"good version, until you edit the object or the proxy accepts the resource. {RETRIED}"
         ),
     )
@@ -278,6 +280,6 @@ def test_what_is_of_the_moment_is_held_against_the_proxys_own_workload() -> None
     assert str(found.key) == "Workload default/buyer"
     assert found.value == "rejected: cannot bind '10.0.0.1:1': Address already in use"
     assert found.expected == (
-        f"Proxy {NODE}, and perhaps others of its group, cannot apply the resource at the moment "
+        f"Proxy {NODE} (and perhaps other proxies of its group) cannot apply the resource at the moment "
         f"(address-in-use). {RETRIED} The objects behind it may be correct: Service default/shop."
     )

@@ -90,9 +90,9 @@ def test_the_proxy_is_that_of_the_pod_which_both_know(node: str) -> None:
     [
         (
             replace(SEEN, identity=OTHER),
-            "has the ServiceAccount market/shop; by the mesh, market/other",
+            "has the ServiceAccount market/shop, but the mesh has market/other",
         ),
-        (replace(SEEN, node="worker-2"), "the Pod runs on the node worker-1; by the mesh, worker-2"),
+        (replace(SEEN, node="worker-2"), "the Pod runs on the node worker-1, but the mesh has worker-2"),
     ],
 )
 def test_a_pod_that_the_mesh_sees_otherwise_is_refused(seen: PodIdentity, words: str) -> None:

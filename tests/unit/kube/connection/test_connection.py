@@ -141,7 +141,7 @@ async def test_a_plugin_is_asked_when_its_answer_is_refused(keys: Path, tmp_path
         await _get(api)
         played.good = set()
         with pytest.raises(
-            ApiError, match="cannot get services shop/cart: the API server does not accept our"
+            ApiError, match="cannot get services shop/cart: the API server does not accept the credentials"
         ):
             await _get(api)
     assert played.seen == ["Bearer one", "Bearer one", "Bearer two", "Bearer two"]
@@ -161,7 +161,7 @@ async def test_a_plugin_is_not_run_for_each_refusal(keys: Path, tmp_path: Path) 
         async with Api(connection) as api:
             for seconds, runs in ((0, 2), (1, 2), (9, 2), (11, 3), (12, 3)):
                 clock.now = NOW + timedelta(seconds=seconds)
-                with pytest.raises(ApiError, match="does not accept our"):
+                with pytest.raises(ApiError, match="does not accept the credentials"):
                     await _get(api)
                 assert count("one") == runs
             users[0] = User(plugin=other)  # the kubeconfig was written anew
@@ -341,7 +341,7 @@ async def test_acting_as_somebody(keys: Path) -> None:
             b"",
             b"no PEM",
             b"no PEM",
-            "client-certificate-data and client-key-data are no certificate and its key, ",
+            "client-certificate-data and client-key-data must be a certificate and its key",
         ),
     ],
 )
@@ -415,10 +415,10 @@ def test_which_one_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 def test_nothing_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """It is said where was looked, and what to do."""
     _environment(monkeypatch, tmp_path)
-    with pytest.raises(ConfigError, match=r"~/\.kube/config is not there; name one with --kubeconfig$"):
+    with pytest.raises(ConfigError, match=r"~/\.kube/config does not exist; give a file with --kubeconfig$"):
         found(None, "", tmp_path)
     _environment(monkeypatch, tmp_path, KUBECONFIG=f"{tmp_path}/a:{tmp_path}/b")
-    with pytest.raises(ConfigError, match=f"{tmp_path}/a, {tmp_path}/b is not there"):
+    with pytest.raises(ConfigError, match=f"{tmp_path}/a, {tmp_path}/b does not exist"):
         found(None, "", tmp_path)
 
 

@@ -144,18 +144,21 @@ def _exec(**more: Any) -> dict[str, Any]:
 
 
 URL = "https://10.0.0.1:6443"
-ASKS = "nobody can be asked here; log in before, or use a plug-in that asks nobody"
+ASKS = "this program cannot ask a user: log in first, or use a plug-in that works without questions"
 V1 = "client.authentication.k8s.io/v1"
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({}, "says no current-context; name one with --context: it has none"),
-    (config(**{"current-context": ""}), "says no current-context; name one with --context: it has day"),
-    (config(**{"current-context": "x"}), "has no context 'x': it has day"),
+    ({}, "current-context is missing; give a context with --context: the file has no contexts"),
+    (
+        config(**{"current-context": ""}),
+        "current-context is missing; give a context with --context: it has day",
+    ),
+    (config(**{"current-context": "x"}), "context 'x' does not exist; the contexts are day"),
     (config(contexts=[{"name": "day"}]), "contexts[day].context.cluster is missing"),
     (
         config(clusters=[]),
-        "contexts[day].context.cluster is 'prod', which FILE does not define: there is none",
+        "contexts[day].context.cluster is 'prod', which FILE does not define; defined are none",
     ),
-    (config(users=[]), "contexts[day].context.user is 'me', which FILE does not define: there is none"),
+    (config(users=[]), "contexts[day].context.user is 'me', which FILE does not define; defined are none"),
     (config(clusters={}), "clusters must be a list of mappings"),
     (config(users=[{"user": {}}]), "users[0].name is missing"),
     (config(cluster={}), f"CLUSTER.server must be a URL such as {URL}"),
@@ -172,7 +175,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         config(cluster={"server": f"https://me:{SECRET}@10.0.0.1"}),
-        "CLUSTER.server must not say who we are, for it is shown: that is for users",
+        (
+            "CLUSTER.server must not contain a user or password, because logs show the URL; "
+            "put credentials into a user"
+        ),
     ),
     (
         config(cluster={"server": URL, "proxy-url": f"http://me:{SECRET}@proxy:99999"}),
@@ -185,7 +191,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         config(cluster={"server": URL, "certificate-authority": "x", "insecure-skip-tls-verify": True}),
-        "CLUSTER.insecure-skip-tls-verify cannot be true beside a certificate-authority",
+        "CLUSTER.insecure-skip-tls-verify cannot be true together with a certificate-authority",
     ),
     (
         config(cluster={"server": URL, "insecure-skip-tls-verify": "yes"}),
@@ -195,8 +201,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         config(cluster={"server": URL, "proxy-url": "socks5://x"}),
         "CLUSTER.proxy-url must be a URL with http or https; other proxies, such as socks5, cannot be used",
     ),
-    (config(user={"client-certificate-data": PEM}), "USER.client-key is missing beside the other one"),
-    (config(user={"client-key": "x"}), "USER.client-certificate is missing beside the other one"),
+    (config(user={"client-certificate-data": PEM}), "USER.client-key is missing, but the other one is set"),
+    (config(user={"client-key": "x"}), "USER.client-certificate is missing, but the other one is set"),
     (config(user={"token": [SECRET]}), "USER.token must be text, is a list"),
     (config(user={"client-key-data": SECRET}), "USER.client-key-data must be base64 of PEM"),
     (config(user={"as-groups": "a"}), "USER.as-groups must be a list of texts"),
@@ -206,14 +212,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (config(user={"exec": "login"}), "USER.exec must be a mapping, is text"),
     (_exec(command=None), "USER.exec.command is missing"),
-    (_exec(apiVersion=f"{V1}alpha1"), f"USER.exec.apiVersion must be {V1} or {V1}beta1, is {V1}alpha1"),
+    (_exec(apiVersion=f"{V1}alpha1"), f"USER.exec.apiVersion is {V1}alpha1: must be {V1} or {V1}beta1"),
     (
         _exec(interactiveMode="Always"),
-        f"USER.exec.interactiveMode is Always: {ASKS}",
+        f"USER.exec.interactiveMode is Always, but {ASKS}",
     ),
     (
         _exec(interactiveMode="Maybe"),
-        "USER.exec.interactiveMode must be Never, IfAvailable or Always, is 'Maybe'",
+        "USER.exec.interactiveMode is 'Maybe': must be Never, IfAvailable or Always",
     ),
     (_exec(env=[5]), "USER.exec.env must be a list of mappings"),
 ]
@@ -238,12 +244,12 @@ def test_wrong(said: dict[str, Any], expected: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (f"users: [{{token: {SECRET}", "line 2: is no YAML: "),
-        ("- a", "is no kubeconfig: must be a mapping with clusters, contexts and users"),
-        ("\x00", "is no YAML"),
-        (f"users: !{SECRET} a", "line 1: is no YAML: ConstructorError"),
-        (f"users: *{SECRET}", "line 1: is no YAML: ComposerError"),
-        ("users: 2026-13-32", "is no YAML: ValueError"),
+        (f"users: [{{token: {SECRET}", "line 2: is not YAML: "),
+        ("- a", "is not a kubeconfig: must be a mapping with clusters, contexts and users"),
+        ("\x00", "is not YAML"),
+        (f"users: !{SECRET} a", "line 1: is not YAML: ConstructorError"),
+        (f"users: *{SECRET}", "line 1: is not YAML: ComposerError"),
+        ("users: 2026-13-32", "is not YAML: ValueError"),
     ],
 )
 def test_no_kubeconfig(text: str, said: str, tmp_path: Path) -> None:

@@ -147,7 +147,9 @@ def test_disorder(kind: str) -> None:
     """An event older than one before it is refused: what was removed does not come back by it."""
     seen = _seen(service("cart", 1))
     _take(seen, "DELETED", service("cart", 30))
-    with pytest.raises(DisorderError, match=r"services shop/cart came in version 29, after 30"):
+    with pytest.raises(
+        DisorderError, match=r"services shop/cart has resourceVersion 29, but arrived after 30"
+    ):
         _take(seen, kind, service("cart", 29))
     assert not seen.items
 

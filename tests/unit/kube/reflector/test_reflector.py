@@ -387,7 +387,10 @@ async def test_a_page_of_html() -> None:
 
     async with running(play) as found:
         await found.until(lambda: found.errors(Reason.NONSENSE) >= 2)
-        said = "cannot watch services: the answer is text/html, not JSON: this is no API server"
+        said = (
+            "cannot watch services: the answer is text/html instead of JSON, "
+            "so the server is not an API server"
+        )
         assert found.reflector.figures.error == said
 
 

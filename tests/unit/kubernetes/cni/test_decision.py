@@ -55,9 +55,9 @@ def test_of_all_others_nothing_is_touched() -> None:
     cases: list[tuple[Any, str, str]] = [
         (None, "u-1", "the cluster has no such pod"),
         (ours, "u-2", "the cluster has another pod of that name"),
-        ({**ours, "spec": {"hostNetwork": True}}, "u-1", "its network is the node's"),
-        (pod(RulesOwner.INIT_CONTAINER), "u-1", "annotation meshwright.dev/interception is not there"),
-        ({}, "", "annotation meshwright.dev/interception is not there"),
+        ({**ours, "spec": {"hostNetwork": True}}, "u-1", "it uses the network of the node"),
+        (pod(RulesOwner.INIT_CONTAINER), "u-1", "annotation meshwright.dev/interception is missing"),
+        ({}, "", "annotation meshwright.dev/interception is missing"),
     ]
     for found, uid, why in cases:
         assert decide(found, uid) == ForeignPod(why)

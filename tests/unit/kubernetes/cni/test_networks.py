@@ -102,7 +102,7 @@ def test_the_first_that_a_runtime_can_read_is_used() -> None:
     steps = put_in(files, OURS)
     assert [each.name for each in steps] == ["10-used.conflist"]
     assert put_in(done(files, steps), OURS) == ()
-    with pytest.raises(NoNetworkError, match="there is no network here yet"):
+    with pytest.raises(NoNetworkError, match="the node has no usable network configuration yet"):
         put_in({"00-broken.conflist": b"{"}, OURS)
 
 
@@ -127,7 +127,10 @@ def test_one_plug_in_becomes_a_list_and_comes_back() -> None:
 def test_a_list_takes_no_other_networks_place(other: str) -> None:
     """Nor one that a runtime would not look at: two would be used in turn."""
     files = {"10-net.conf": SINGLE.encode(), other: CALICO.encode()}
-    with pytest.raises(NoNetworkError, match=f"10-net.conf holds one plug-in, .*: {other} is another"):
+    with pytest.raises(
+        NoNetworkError,
+        match=f"10-net.conf contains a single plug-in .* {other} is the file of another network",
+    ):
         put_in(files, OURS)
 
 

@@ -322,14 +322,14 @@ def test_a_pod_that_is_to_end_is_warned_of_a_sidecar_that_does_not(policy: str, 
     """Whoever made it: by its restart policy, not only a Job's."""
     classic = "name: pod, annotations: {meshwright.dev/sidecar-placement: classic}"
     text = POD.replace("name: pod", classic).replace("spec: {", f"spec: {{restartPolicy: {policy}, ")
-    assert injected(text).stderr.count("a classic sidecar does not end by itself") == said
+    assert injected(text).stderr.count("a sidecar as an ordinary container does not end by itself") == said
     native = injected(text.replace("classic", "native"))
     assert "does not end" not in native.stderr
 
 
 REFUSED = {
-    "openservicemesh.io/inbound-port-exclusion-list: http": "'http' is no port number from 1 to 65535",
-    "openservicemesh.io/outbound-port-exclusion-list: '70000'": "'70000' is no port number",
+    "openservicemesh.io/inbound-port-exclusion-list: http": "'http' is not a port number from 1 to 65535",
+    "openservicemesh.io/outbound-port-exclusion-list: '70000'": "'70000' is not a port number",
     "openservicemesh.io/outbound-ip-range-exclusion-list: 10.0.0.1/8": "has host bits set",
     "openservicemesh.io/outbound-ip-range-inclusion-list: here": "does not appear to be an IPv4 or IPv6",
     "openservicemesh.io/sidecar-injection: maybe": "is 'maybe': must be one of disabled, enabled,",

@@ -108,9 +108,9 @@ def test_each_field_that_would_be_another_is_said_in_the_order_of_the_pod() -> N
         "metadata.annotations[meshwright.dev/mesh] is meshwright, and would be osm",
         *_said_of_init(now),
         f"{NATIVE}.image is proxy:1, and would be proxy:2",
-        f"{NATIVE}.resources.limits.memory would not be there, and is 1Gi",
+        f"{NATIVE}.resources.limits.memory would be absent, and is 1Gi",
         f"{NATIVE}.resources.requests.cpu is 1, and would be 2",
-        f"{NATIVE}.resources.requests.memory would not be there, and is 1Gi",
+        f"{NATIVE}.resources.requests.memory would be absent, and is 1Gi",
     ]
 
 
@@ -132,11 +132,13 @@ def _said_of_init(now: InjectionInputs) -> list[str]:
 def test_what_an_overlay_gave_and_gives_no_more_is_a_difference_and_shows_no_value() -> None:
     """An environment may hold a secret: its name is enough."""
     loud = _standing(_known(defaultOverlays=["loud"]))
-    assert _said(_known(), loud) == [f"{NATIVE}.env[LOUD] would not be there"]
+    assert _said(_known(), loud) == [f"{NATIVE}.env[LOUD] would be absent"]
     assert _said(_known(defaultOverlays=["loud"]), _standing()) == [f"{NATIVE}.env[LOUD] is missing"]
     other = _container(loud)["env"]
     other[0]["value"] = "an0ther"
-    assert _said(_known(defaultOverlays=["loud"]), loud) == [f"{NATIVE}.env[LOUD].value would be another"]
+    assert _said(_known(defaultOverlays=["loud"]), loud) == [
+        f"{NATIVE}.env[LOUD].value would have another value"
+    ]
 
 
 def test_what_somebody_gives_all_containers_alike_is_no_difference() -> None:
@@ -144,7 +146,7 @@ def test_what_somebody_gives_all_containers_alike_is_no_difference() -> None:
     pod = _standing()
     role = {"name": "AWS_ROLE_ARN", "value": "arn"}
     _container(pod).setdefault("env", []).append(role)
-    assert _said(_known(), pod) == [f"{NATIVE}.env[AWS_ROLE_ARN] would not be there"]
+    assert _said(_known(), pod) == [f"{NATIVE}.env[AWS_ROLE_ARN] would be absent"]
     pod["spec"]["containers"][0]["env"] = [role]
     assert _said(_known(), pod) == []
 
@@ -154,7 +156,7 @@ def test_what_a_limit_range_gave_is_no_difference() -> None:
     none = _known(sidecar={"image": "proxy:1", "resources": {}})
     pod = _standing(none)
     _container(pod)["resources"] = {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}
-    said = [f"{NATIVE}.resources.{each}.cpu would not be there, and is 1" for each in ("limits", "requests")]
+    said = [f"{NATIVE}.resources.{each}.cpu would be absent, and is 1" for each in ("limits", "requests")]
     assert _said(none, pod) == said
     words = "LimitRanger plugin set: cpu limit for init container meshwright-sidecar"
     pod["metadata"]["annotations"]["kubernetes.io/limit-ranger"] = words
@@ -165,7 +167,7 @@ def test_a_sidecar_of_another_place_and_a_container_too_many_are_said() -> None:
     """Native where it was classic; and a container before ours that came there after."""
     classic = _known(sidecar={**SIDECAR, "placement": "classic"})
     said = _said(_known(), _standing(classic))
-    assert "spec.containers[meshwright-sidecar] would not be there" in said
+    assert "spec.containers[meshwright-sidecar] would be absent" in said
     assert f"{NATIVE} is missing" in said
     pod = _standing()
     pod["spec"]["initContainers"].insert(0, {"name": "first", "image": "x"})

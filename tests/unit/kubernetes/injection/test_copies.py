@@ -159,7 +159,7 @@ def test_a_copy_that_still_asks_the_old_sidecar_is_told_how_to_be_made(asking: d
     refused = answer(_known(), SHOP, _copied(running))
     assert refused.result is Result.REFUSED
     (hook,) = asking["lifecycle"]
-    assert refused.words.startswith(f"{hook} of container app asks the sidecar")
+    assert refused.words.startswith(f"{hook} of container app calls the sidecar")
     assert "--keep-annotations --keep-labels" in refused.words
     made = _made(_known(), _copied(running, keep=("annotations", "labels")))
     assert json.loads(made["metadata"]["annotations"]["meshwright.dev/probes"]) == {
@@ -174,7 +174,7 @@ def test_a_native_sidecar_that_still_asks_is_told_as_well() -> None:
         {"name": "log", "image": "log:1", "restartPolicy": "Always", "startupProbe": PROBE}
     ]
     said = answer(_known(), SHOP, _copied(_running(_known(), pod)))
-    assert said.words.startswith("startupProbe of container log asks the sidecar")
+    assert said.words.startswith("startupProbe of container log calls the sidecar")
 
 
 def _strange(change: str) -> dict[str, Any]:

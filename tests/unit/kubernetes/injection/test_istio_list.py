@@ -284,7 +284,7 @@ def test_what_of_the_list_cannot_be_is_refused(name: str) -> None:
     (annotation,) = REFUSED[name].items()
     pod: Any = {**POD, "metadata": {"annotations": dict([annotation])}}
     known = InjectionInputs(InjectionConfig(image="proxy:1"), {"envoy": EnvoyDriver()})
-    with pytest.raises(DriverError, match=r"outbound range|is no port number"):
+    with pytest.raises(DriverError, match=r"outbound range|is not a port number"):
         injected(known, SPACE, pod)
 
 

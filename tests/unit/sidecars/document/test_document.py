@@ -300,7 +300,7 @@ async def test_whose_document_there_is_not_is_said() -> None:
     found = await server.shown({"proxy": NODE})
     assert found["version"] == version(_snapshot())
     assert await server.shown({}) == {"readers": []}
-    with pytest.raises(NothingThereError, match=r"no document is made for 'two\.store\.shop'"):
+    with pytest.raises(NothingThereError, match=r"the driver has no document for proxy 'two\.store\.shop'"):
         await server.shown({"proxy": "two.store.shop"})
 
 

@@ -382,7 +382,7 @@ def test_a_container_with_another_name_is_not_left_to_ask_the_agent() -> None:
     for pod, field in ((PROBED, "livenessProbe"), (hooked(), "preStop")):
         made: Any = EnvoyDriver().patch(context(pod, **JOINING))
         made["spec"]["containers"][0]["name"] = "shop"
-        with pytest.raises(CannotPatchError, match=f"{field} of container shop asks the sidecar"):
+        with pytest.raises(CannotPatchError, match=f"{field} of container shop calls the sidecar"):
             restored(made)
 
 
@@ -443,27 +443,27 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "another user": (
         among({"name": "meshwright-sidecar", "securityContext": {"runAsUser": 1000}}),
         {},
-        "is to run as user 1000: must be 1500",
+        "would run as user 1000: must be 1500",
     ),
     "a sidecar that ends": (
         among({"name": "meshwright-sidecar", "restartPolicy": "Never"}),
         {},
-        "container meshwright-sidecar is to have restartPolicy Never: must be Always where the sidecar is",
+        "container meshwright-sidecar would have restartPolicy Never: must be Always if the placement",
     ),
     "a classic one that is none": (
         among({"name": "meshwright-sidecar", "restartPolicy": "Always"}),
         CLASSIC,
-        "restartPolicy Always: must have none where the sidecar is classic",
+        "restartPolicy Always: must be absent if the placement of the sidecar is classic",
     ),
     "rules for which nobody waits": (
         among(initContainers=[{"name": "meshwright-init", "restartPolicy": "Always"}]),
         {},
-        "container meshwright-init is to have restartPolicy Always: must have none",
+        "container meshwright-init would have restartPolicy Always: must be absent",
     ),
     "an overlay without image": (
         PLAIN,
         {"overlays": (Overlay("bad", sidecar={"image": None}),)},
-        "container meshwright-sidecar is left without an image",
+        "container meshwright-sidecar has no image",
     ),
     "more than a pod can say": (
         {
@@ -471,16 +471,24 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
             **_container(livenessProbe={"httpGet": {"path": "/" + "a" * 50_000, "port": 1}}),
         },
         {},
-        r"would have 3\d{5} bytes, and a pod may have 262144: .* meshwright.dev/[a-z-]*probes is the largest",
+        r"would have 3\d{5} bytes, but at most 262144 are allowed; .* meshwright.dev/[a-z-]*probes, with 5",
     ),
     "another label": (
         {**PLAIN, "metadata": {"labels": {names.PROXY_UUID_LABEL: "x"}}},
         {},
-        "is 'x', and the proxy is 5b1c.store.shop",
+        "is 'x', but the proxy is 5b1c.store.shop",
     ),
-    "no image": (PLAIN, {"selection": replace(IMAGES, linux_image="")}, "no image is known for the linux"),
-    "another's certificate": (PLAIN, {"proxy": ProxyName.parse("x.store.shop")}, "is of 5b1c.store.shop"),
-    "another namespace": (PLAIN, {"namespace": Namespace("else")}, "is not of namespace else"),
+    "no image": (
+        PLAIN,
+        {"selection": replace(IMAGES, linux_image="")},
+        "no image is configured for the linux",
+    ),
+    "another's certificate": (
+        PLAIN,
+        {"proxy": ProxyName.parse("x.store.shop")},
+        "is for 5b1c.store.shop, but the proxy is x.store.shop",
+    ),
+    "another namespace": (PLAIN, {"namespace": Namespace("else")}, "does not belong to namespace else"),
     "a port": (PLAIN, {"exclusions": Exclusions((Port(0),))}, "port 0 cannot be excluded"),
     "an interface": (
         PLAIN,
@@ -488,7 +496,11 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         "network interface 'lo' cannot be excluded: must be the name",
     ),
     "a range": (PLAIN, {"exclusions": Exclusions(ranges_excluded=("10.0.0.1/8",))}, "has host bits set"),
-    "IPv6": (PLAIN, {"exclusions": Exclusions(ranges_excluded=("fd00::/8",))}, "only IPv4 is captured"),
+    "IPv6": (
+        PLAIN,
+        {"exclusions": Exclusions(ranges_excluded=("fd00::/8",))},
+        "turns off the capture of IPv6",
+    ),
     "everything": (
         PLAIN,
         {"exclusions": Exclusions(ranges_excluded=("0.0.0.0/0",))},
