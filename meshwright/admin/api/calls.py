@@ -25,7 +25,7 @@ _DECIDING: Final = record(
         **_OBJECT,
         "stale": noted(FLAG, "an older version is in force, because a newer one is invalid"),
         "decides": noted(FLAG, "the object is in `because`"),
-        "manifest": noted(maybe(FIELDS), "the manifest in force; null for other kinds than those of SMI"),
+        "manifest": noted(maybe(FIELDS), "the manifest in force, for kinds of SMI; null for other kinds"),
         "value": noted(ANYTHING, "the value in force for other kinds, in a form of this release; else null"),
     }
 )

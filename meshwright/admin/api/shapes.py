@@ -59,8 +59,10 @@ _PROXY_CERTIFICATE: Final = record(
         "last_seen": maybe(MOMENT),
         "revoked_at": maybe(MOMENT),
         "revoked_why": maybe(TEXT),
-        "term_seconds": noted(maybe(WHOLE), "for how long it is renewed, null where nothing was asked for"),
-        "joined_by": noted(maybe(TEXT), "by what its holder was let in, null of one that was issued"),
+        "term_seconds": noted(maybe(WHOLE), "validity of each renewal, in seconds; null for the default"),
+        "joined_by": noted(
+            maybe(TEXT), "the proof with which the proxy joined; null for an issued certificate"
+        ),
         "signer": maybe(TEXT),
     }
 )
@@ -68,10 +70,11 @@ _PARTICIPANT: Final = record(
     {
         "cn": TEXT,
         "takes_part": FLAG,
-        "lacks": noted(listed(TEXT), "what it would need for that"),
-        "serial": noted(maybe(TEXT), "of its own certificate"),
+        "lacks": noted(listed(TEXT), "requirements that the proxy does not meet"),
+        "serial": noted(maybe(TEXT), "serial of the proxy certificate"),
         "service_certificate": noted(
-            maybe(record({"serial": TEXT, "not_after": MOMENT})), "what it shows to others"
+            maybe(record({"serial": TEXT, "not_after": MOMENT})),
+            "the service certificate that the proxy presents",
         ),
     }
 )
@@ -82,14 +85,15 @@ _AUTHORITY: Final = record(
         "signer": TEXT,
         "not_after": maybe(MOMENT),
         "formers": noted(
-            listed(record({"roots": listed(TEXT), "until": maybe(MOMENT)})), "those that are trusted still"
+            listed(record({"roots": listed(TEXT), "until": maybe(MOMENT)})),
+            "former issuers whose roots are still trusted",
         ),
     }
 )
 CERTIFICATES: Final = record(
     {
         "at": MOMENT,
-        "authority": noted(_AUTHORITY, "who signs for proxies"),
+        "authority": noted(_AUTHORITY, "the CA of proxy certificates"),
         "service_certificates": listed(_SERVICE_CERTIFICATE),
         "participants": noted(listed(_PARTICIPANT), "every proxy, and whether it takes part in the mesh"),
         "proxy_certificates": listed(_PROXY_CERTIFICATE),
@@ -103,7 +107,7 @@ _OBJECT: Final = record(
         "name": TEXT,
         "origin": TEXT,
         "stale": FLAG,
-        "value": noted(ANYTHING, "what was read of it, set out as this release has it"),
+        "value": noted(ANYTHING, "the object as read, in the form of this release"),
     }
 )
 PROBLEM: Final = record(
@@ -160,7 +164,7 @@ _SOURCE: Final = record(
         "last_full_read": maybe(MOMENT),
         **_ago("age"),
         "objects": record({"good": WHOLE, "stale": WHOLE, "refused": WHOLE}),
-        "held": noted(listed(TEXT), "in force although the source says that it is gone"),
+        "held": noted(listed(TEXT), "objects that stay in force although the source no longer has them"),
         "error": maybe(TEXT),
         "error_since": maybe(MOMENT),
         "watches": listed(_WATCH),
@@ -171,14 +175,18 @@ SOURCES: Final = record({"at": MOMENT, "sources": listed(_SOURCE)})
 CONFIG: Final = record(
     {
         "at": MOMENT,
-        "mesh_config": noted(maybe(FIELDS), "the MeshConfig in force, set out as this release has it"),
-        "settings": noted(FIELDS, "the server's, by their names; none of them is a secret"),
-        "listening": noted(named(TEXT), "where it listens, by what for"),
+        "mesh_config": noted(maybe(FIELDS), "the MeshConfig in force, in the form of this release"),
+        "settings": noted(FIELDS, "settings of the server by name; they contain no secrets"),
+        "listening": noted(named(TEXT), "addresses of the server, by purpose"),
     }
 )
 
 _LATE: Final = record(
-    {"at": MOMENT, "seconds": NUMBER, "doing": noted(maybe(TEXT), "what a wave was at, null where none was")}
+    {
+        "at": MOMENT,
+        "seconds": NUMBER,
+        "doing": noted(maybe(TEXT), "the step of the wave in progress; null without a wave"),
+    }
 )
 LOOP: Final = record({"at": MOMENT, "late": noted(listed(_LATE), "the last such moments, newest first")})
 

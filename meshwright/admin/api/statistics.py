@@ -22,7 +22,7 @@ _REPORTING: Final = record({"proxies": WHOLE, "connected": WHOLE, "every_seconds
 FIGURES: Final = {
     "requests": WHOLE,
     "per_second": NUMBER,
-    "success": noted(maybe(NUMBER), "the part that did not fail, 0 to 1; null of none"),
+    "success": noted(maybe(NUMBER), "share of successful requests, 0 to 1; null without requests"),
     "failures": WHOLE,
     "by_class": record({f"{number}xx": WHOLE for number in range(1, 6)}),
     "grpc_failed": WHOLE,
@@ -56,20 +56,30 @@ _NODE: Final = record(
         "verdict": one_of("ok", "info", "warning", "failed"),
     }
 )
-_SHARE: Final = noted(maybe(NUMBER), "the part of the calls that the backend had, 0 to 1")
+_SHARE: Final = noted(maybe(NUMBER), "share of calls that the backend received, 0 to 1")
 _EDGE: Final = record(
     {
         "source": TEXT,
         "destination": TEXT,
-        "allowed": noted(maybe(FLAG), "by some object; null of what is outside, and behind a TrafficSplit"),
+        "allowed": noted(
+            maybe(FLAG),
+            "whether an object allows the calls; null for hosts outside the mesh and backends of a "
+            "TrafficSplit",
+        ),
         "by": noted(listed(TEXT), "the objects that allow it"),
-        "configured": noted(FLAG, "it is allowed, and a sidecar of the source is in step"),
-        "verified": noted(FLAG, "policy allows all that is seen; if not, it is the caller's word alone"),
-        "seen": noted(maybe(record(FIGURES)), "what callers have counted; null where nobody has called"),
-        "mtls": noted(maybe(FLAG), "whether any connection of the last hour was in mTLS; null of none"),
+        "configured": noted(
+            FLAG, "whether the calls are allowed and a sidecar of the source has the current configuration"
+        ),
+        "verified": noted(
+            FLAG, "whether policy allows all these calls; if not, only the caller reports them"
+        ),
+        "seen": noted(maybe(record(FIGURES)), "statistics of the callers; null without calls"),
+        "mtls": noted(
+            maybe(FLAG), "whether a connection of the last hour used mTLS; null without connections"
+        ),
         "weights": noted(
             listed(record({"split": TEXT, "part": NUMBER})),
-            "what TrafficSplits have for a backend",
+            "weights of the backend in TrafficSplits",
         ),
         "share": _SHARE,
     }
@@ -77,10 +87,10 @@ _EDGE: Final = record(
 TOPOLOGY: Final = record(
     {
         "at": MOMENT,
-        "window_seconds": noted(NUMBER, "what the rates are over"),
+        "window_seconds": noted(NUMBER, "seconds over which the rates are computed"),
         "by": one_of("service", "namespace"),
-        "services": noted(WHOLE, "how many there are in all"),
-        "edges_in_all": noted(WHOLE, "how many there are without limit and offset"),
+        "services": noted(WHOLE, "total number"),
+        "edges_in_all": noted(WHOLE, "number without limit and offset"),
         "nodes": listed(_NODE),
         "edges": listed(_EDGE),
     }
@@ -88,9 +98,9 @@ TOPOLOGY: Final = record(
 STAT: Final = record(
     {
         "at": MOMENT,
-        "window_seconds": noted(NUMBER, "what the rates are over"),
+        "window_seconds": noted(NUMBER, "seconds over which the rates are computed"),
         "reporting": _REPORTING,
-        "rows_in_all": noted(WHOLE, "how many there are without limit and offset"),
+        "rows_in_all": noted(WHOLE, "number without limit and offset"),
         "rows": listed(_ROW),
     }
 )

@@ -13,7 +13,7 @@ class ExpiryMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._expiry = Gauge(
             "meshwright_certificate_acknowledged_expiry_seconds",
-            "Until the first certificate ends of those that connected proxies have acknowledged.",
+            "Seconds until the first of the certificates that connected proxies use expires.",
             ["kind"],
             registry=registry,
         )

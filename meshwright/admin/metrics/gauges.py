@@ -70,7 +70,7 @@ class MomentMetrics:
         )
         self._withheld = Gauge(
             "meshwright_withheld_resources",
-            "Resources served in an older version, or with less, because the newest was rejected.",
+            "Resources served in an older or reduced version, because the newest version was rejected.",
             ["type"],
             registry=r,
         )
@@ -80,28 +80,32 @@ class MomentMetrics:
         )
         self._running_out = Gauge(
             "meshwright_certificates_running_out",
-            "Service certificates with less than a quarter of their life left that cannot be renewed.",
+            "Service certificates with less than a quarter of their validity left that cannot be renewed.",
             registry=r,
         )
         self._trusted_roots = Gauge(
-            "meshwright_trust_bundle_roots", "Roots by which sidecars verify their peers.", registry=r
+            "meshwright_trust_bundle_roots",
+            "Root certificates with which sidecars verify their peers.",
+            registry=r,
         )
         self._root_stage = Gauge(
-            "meshwright_root_rotation_stage", "Stage of a change of the root; 0 for none.", registry=r
+            "meshwright_root_rotation_stage",
+            "Stage of the rotation of the root; 0 without a rotation.",
+            registry=r,
         )
         self._ejected = Gauge(
             "meshwright_ejected_endpoints",
-            "Endpoints that some proxy has ejected, as the machines say.",
+            "Endpoints that at least one proxy has ejected, as agents report.",
             registry=r,
         )
         self._reporting = Gauge(
             "meshwright_reporting_proxies",
-            "Proxies whose agents have said lately what they counted.",
+            "Proxies whose agents have reported statistics recently.",
             registry=r,
         )
         self._unacked = Gauge(
             "meshwright_xds_unacked_age_seconds",
-            "How long the oldest response without an answer has waited.",
+            "Age of the oldest response without an answer, in seconds.",
             registry=r,
         )
 
@@ -111,30 +115,39 @@ class MomentMetrics:
         )
         self._unwritten = Gauge(
             "meshwright_ledger_unwritten",
-            "Proxy certificates of which the ledger remembers what is not written yet.",
+            "Proxy certificates with changes that are not written to the ledger yet.",
             registry=r,
         )
 
     def _sources(self, r: CollectorRegistry) -> None:
         self._age = Gauge(
-            "meshwright_source_age_seconds", "Since all of it was last looked at.", ["source"], registry=r
+            "meshwright_source_age_seconds",
+            "Seconds since the source was last read completely.",
+            ["source"],
+            registry=r,
         )
         self._event_age = Gauge(
-            "meshwright_source_event_age_seconds", "Since the last change.", ["source"], registry=r
+            "meshwright_source_event_age_seconds", "Seconds since the last change.", ["source"], registry=r
         )
         self._failing = Gauge(
-            "meshwright_source_failing", "1 while a source answers from memory.", ["source"], registry=r
+            "meshwright_source_failing",
+            "1 while a source fails and its last objects stay in force.",
+            ["source"],
+            registry=r,
         )
         self._objects = Gauge(
-            "meshwright_source_objects", "Objects by what became of them.", ["source", "state"], registry=r
+            "meshwright_source_objects", "Objects by state.", ["source", "state"], registry=r
         )
         self._held = Gauge(
-            "meshwright_source_held", "Empty answers that are held back.", ["source"], registry=r
+            "meshwright_source_held",
+            "Empty answers of the source that are not in force yet.",
+            ["source"],
+            registry=r,
         )
         self._problems = Gauge("meshwright_problems", "Problems of the input.", ["severity"], registry=r)
         self._late = Gauge(
             "meshwright_event_loop_lateness_seconds",
-            "The most that the event loop was late since the last measurement.",
+            "Maximum lateness of the event loop since the last measurement, in seconds.",
             registry=r,
         )
         self._latest = Gauge(

@@ -9,20 +9,20 @@ class InjectionMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._pods = Counter(
             "meshwright_injection_pods",
-            "Pods that an API server asked the injector about, by what became of them and what decided that.",
+            "Pods reviewed by the injector, by result and deciding rule.",
             ["result", "reason"],
             registry=registry,
         )
         self._seconds = Histogram(
             "meshwright_injection_seconds",
-            "How long such a question took to answer.",
+            "Seconds for the review of a pod.",
             buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0),
             registry=registry,
         )
 
         self._configurations = Counter(
             "meshwright_injection_configurations",
-            "Configurations of injection that were read, by whether they were taken.",
+            "Injection configurations that were read, by result.",
             ["result"],
             registry=registry,
         )

@@ -9,7 +9,7 @@ class ReviewMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._reviews = Counter(
             "meshwright_kubernetes_reviews",
-            "Objects that an API server asked the webhook about, by what became of them.",
+            "Objects reviewed by the validating webhook, by result.",
             ["verdict"],
             registry=registry,
         )

@@ -9,12 +9,12 @@ class SpanMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._exported = Counter(
             "meshwright_spans_exported",
-            "Spans of the control plane that its collector has taken.",
+            "Spans of the control plane that the collector accepted.",
             registry=registry,
         )
         self._dropped = Counter(
             "meshwright_spans_dropped",
-            "Spans of the control plane that were dropped, by why.",
+            "Spans of the control plane that were dropped, by reason.",
             ["reason"],
             registry=registry,
         )

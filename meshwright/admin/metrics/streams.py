@@ -45,7 +45,7 @@ class StreamMetrics:
         self._refused = Counter("meshwright_xds_streams_refused", "Streams refused.", ["reason"], registry=r)
         self._exceeded = Counter(
             "meshwright_xds_budget_exceeded",
-            "Calls ended or turned away for what they took.",
+            "Calls ended or refused because of a limit.",
             ["bound"],
             registry=r,
         )
@@ -57,7 +57,7 @@ class StreamMetrics:
             "meshwright_xds_connections_ended", "Connections ended for their cost.", ["cause"], registry=r
         )
         self._used = Counter(
-            "meshwright_xds_connections_used", "Connections on which a stream was asked for.", registry=r
+            "meshwright_xds_connections_used", "Connections on which a client opened a stream.", registry=r
         )
 
     def _traffic(self, r: CollectorRegistry) -> None:
@@ -65,7 +65,7 @@ class StreamMetrics:
         self._sent = Counter("meshwright_xds_resources_sent", "Resources in responses.", ["type"], registry=r)
         self._large = Counter(
             "meshwright_xds_large_responses",
-            "Responses larger than gRPC's clients take unless told.",
+            "Responses larger than the default limit of gRPC clients.",
             ["type"],
             registry=r,
         )
@@ -74,13 +74,13 @@ class StreamMetrics:
         self._nacks = Counter("meshwright_xds_nacks", "Responses rejected.", ["type"], registry=r)
         self._pushed = Durations(
             "meshwright_event_to_send_seconds",
-            "From a source's event to a response with what it changed.",
+            "Seconds from a source's event to a response with its change.",
             LATENCIES,
             r,
         )
         self._acknowledged = Durations(
             "meshwright_event_to_ack_seconds",
-            "From a source's event to the answer that acknowledges it.",
+            "Seconds from a source's event to the acknowledgement of its change.",
             LATENCIES,
             r,
         )

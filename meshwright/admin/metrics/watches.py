@@ -19,9 +19,9 @@ class WatchMetrics:
         self._watch_ages = {
             field: Gauge(f"meshwright_kubernetes_{name}_age_seconds", words, _RESOURCE, registry=registry)
             for field, name, words in (
-                ("heard", "heard", "Since anything was last heard of a kind."),
-                ("last_event", "event", "Since an object was last another one."),
-                ("last_list", "list", "Since all objects of a kind were last listed."),
+                ("heard", "heard", "Seconds since the API server last sent something about a kind."),
+                ("last_event", "event", "Seconds since the last change of an object of a kind."),
+                ("last_list", "list", "Seconds since the last complete list of a kind."),
             )
         }
         self._watch_unfollowed = Gauge(
@@ -35,13 +35,13 @@ class WatchMetrics:
         )
         self._watch_relists = Counter(
             "meshwright_kubernetes_relists_total",
-            "Lists after the first: a watch could not be gone on with.",
+            "Lists after the first one, because a watch could not be continued.",
             _RESOURCE,
             registry=registry,
         )
         self._watch_errors = Counter(
             "meshwright_kubernetes_errors_total",
-            "Answers of the API server that were none, or their absence.",
+            "Failed requests to the API server.",
             (*_RESOURCE, "reason"),
             registry=registry,
         )

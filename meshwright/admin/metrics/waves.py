@@ -13,55 +13,63 @@ class WaveMetrics:
 
     def _changes(self, r: CollectorRegistry) -> None:
         self._events = Counter(
-            "meshwright_events", "Changes that sources brought.", ["source", "kind"], registry=r
+            "meshwright_events", "Changes received from sources.", ["source", "kind"], registry=r
         )
         self._waves = Counter(
-            "meshwright_waves", "Computations, by what came of them.", ["result"], registry=r
+            "meshwright_waves", "Waves (computations of snapshots), by result.", ["result"], registry=r
         )
         self._wave_seconds = Histogram(
-            "meshwright_wave_seconds", "From taking up changes to publishing their snapshots.", registry=r
+            "meshwright_wave_seconds",
+            "Seconds from the first step of a wave to the publication of its snapshots.",
+            registry=r,
         )
 
     def _work(self, r: CollectorRegistry) -> None:
         self._values = Counter(
-            "meshwright_values", "Derived values, by what a wave did with them.", ["result"], registry=r
+            "meshwright_values", "Derived values in waves, by result.", ["result"], registry=r
         )
         self._encoded = Counter("meshwright_resources_encoded", "Pieces that were encoded.", registry=r)
         self._touched = Counter(
-            "meshwright_proxies_touched", "Connected proxies whose snapshot a wave replaced.", registry=r
+            "meshwright_proxies_touched",
+            "Connected proxies whose snapshot was replaced by a wave.",
+            registry=r,
         )
         self._failures = Counter(
-            "meshwright_group_failures", "Groups whose last good snapshot was kept.", registry=r
+            "meshwright_group_failures",
+            "Failed groups of proxies, which keep their last good snapshot.",
+            registry=r,
         )
 
     def _checks(self, r: CollectorRegistry) -> None:
         self._verifications = Counter(
-            "meshwright_verifications", "Waves compared with one from nothing.", registry=r
+            "meshwright_verifications",
+            "Waves that were compared with a computation from scratch.",
+            registry=r,
         )
         self._differences = Counter(
-            "meshwright_verification_differences", "What those comparisons found.", registry=r
+            "meshwright_verification_differences", "Differences found by these comparisons.", registry=r
         )
         self._beats = Histogram(
             "meshwright_event_loop_beat_seconds",
-            "How late each beat of the event loop came.",
+            "Lateness of the event loop, in seconds.",
             buckets=(0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5),
             registry=r,
         )
         self._issued = Counter(
             "meshwright_certificates_issued",
-            "Certificates issued, by what they are for and by issuer.",
+            "Issued certificates, by purpose and issuer.",
             ["kind", "issuer"],
             registry=r,
         )
         self._renewed = Counter(
             "meshwright_certificates_renewed",
-            "Service certificates that took another's place, by issuer.",
+            "Service certificates that replaced another one, by issuer.",
             ["issuer"],
             registry=r,
         )
         self._not_issued = Counter(
             "meshwright_certificates_failed",
-            "Tries to have a service certificate issued that failed, by issuer and reason.",
+            "Failed attempts to issue a service certificate, by issuer and reason.",
             ["issuer", "reason"],
             registry=r,
         )

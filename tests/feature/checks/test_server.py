@@ -204,4 +204,4 @@ def test_it_is_a_table_for_people(used: Program) -> None:
     assert lines[0].split() == ["CHECK", "STATE", "FOUND"]
     row = next(number for number, line in enumerate(lines) if line.startswith("server "))
     assert lines[row].split()[:3] == ["server", "failed", "no"]
-    assert lines[row + 1].startswith("-> start it: `meshwright serve`")
+    assert lines[row + 1].startswith("-> start the server: `meshwright serve`")

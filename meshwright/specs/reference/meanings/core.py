@@ -175,7 +175,7 @@ ENDPOINT_SLICE: Final[Meanings] = {
     "endpoints[].conditions.serving": Meaning(
         "Whether a terminating endpoint still answers; it then receives requests if no endpoint is ready."
     ),
-    "endpoints[].zone": Meaning("The zone of the endpoint, which becomes its locality."),
+    "endpoints[].zone": Meaning("The zone of the endpoint, which is its locality."),
     **_SLICE_PORTS,
 }
 ENDPOINTS: Final[Meanings] = {

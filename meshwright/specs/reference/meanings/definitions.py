@@ -225,7 +225,7 @@ INSTALLED: Final[Mapping[Kind, DefinitionFacts]] = {
     MUTUAL_TLS: DefinitionFacts(
         short_names=("mtls",),
         categories=(_OURS,),
-        columns=(Column("Mode", ("spec.mode",), "Whether some clients need no certificate."),),
+        columns=(Column("Mode", ("spec.mode",), "Whether some clients may call without a certificate."),),
     ),
     TELEMETRY: DefinitionFacts(
         short_names=("telemetry",),

@@ -51,7 +51,7 @@ KINDS: Final[Mapping[Kind, tuple[str, Meanings]]] = {
         osm_policy.EXTENSION_SERVICE,
     ),
     kinds.MESH_ROOT_CERTIFICATE: (
-        "A root certificate of the mesh, and whether it signs.",
+        "A root certificate of the mesh, and its role.",
         osm.MESH_ROOT_CERTIFICATE,
     ),
     kinds.MESH_CONFIG: ("The settings of the mesh.", osm.MESH_CONFIG),
