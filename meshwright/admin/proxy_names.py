@@ -32,7 +32,7 @@ def find(reading: ProxyReading, wanted: str) -> ProxyStatus:
             return found[0]
         if found:
             said = _listed(_described(each, view) for each in found)
-            raise NothingToShow(f"{wanted[:200]!r} may be any of {len(found)} proxies: {said}")
+            raise NothingToShow(f"{wanted[:200]!r} fits {len(found)} proxies: {said}")
     raise NothingToShow(f"there is no proxy {wanted[:200]!r}{_suggested(statuses, view, wanted)}")
 
 

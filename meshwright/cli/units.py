@@ -45,7 +45,7 @@ UMask=0077
 """
 
 _RESTART: Final = """\
-# Tried for ever, less and less often (systemd before 254 waits for RestartSec= each time).
+# Restarted for ever, with growing pauses (systemd before 254 waits for RestartSec= each time).
 Restart=on-failure
 RestartSec=1
 RestartSteps=6
@@ -126,12 +126,12 @@ def server_unit(server: Server) -> str:
         + f"""\
 [Service]
 Type=notify
-# Ready is what /healthz/ready says: the mesh has been read, and proxies can dial in.
+# The unit is ready when /healthz/ready is: the mesh has been read, and proxies can connect.
 TimeoutStartSec=5min
 ExecStart={server.command.line()}{_HANDED if server.kubeconfig else ""}
 ExecReload=/bin/kill -HUP $MAINPID
 {server.command.environment()}{_credential(server.kubeconfig)}\
-# An event loop that is held for so long is killed, and leaves in the log where it hung.
+# A process whose event loop is blocked for this time is killed; the log shows where it was blocked.
 WatchdogSec={max(30, round(3 * server.heartbeat))}
 {_RESTART}\
 # Streams have {server.drain:g} s to end; SIGTERM goes to the server.
@@ -142,7 +142,7 @@ DynamicUser=yes
 StateDirectory={server.state.relative_to("/var/lib")}
 StateDirectoryMode=0700
 LimitNOFILE=1048576
-# There are keys in the memory.
+# A core dump would contain keys.
 LimitCORE=0
 OOMScoreAdjust=-500
 """
@@ -159,25 +159,25 @@ def agent_unit(agent: Agent) -> str:
         + f"""\
 [Service]
 Type=notify
-# Ready is the proxy that serves. Without its control plane it waits, and says for what (`systemctl status`).
+# The unit is ready when the proxy serves. Without its control plane it waits (see `systemctl status`).
 TimeoutStartSec=infinity
 ExecStart={agent.command.line()}
 ExecReload=/bin/kill -HUP $MAINPID
 {agent.command.environment()}\
-# An event loop that is held for so long is killed, and leaves in the log where it hung.
+# A process whose event loop is blocked for this time is killed; the log shows where it was blocked.
 WatchdogSec=60
-# The agent restarts Envoy ten times itself; when it gives up, the whole of it is tried anew.
+# The agent restarts Envoy up to ten times itself; after that systemd restarts the agent.
 {_RESTART}\
 # SIGTERM goes to the agent alone, which drains Envoy ({agent.drain:g} s at most) and ends it.
 TimeoutStopSec={round(agent.drain) + 20}
 KillMode=mixed
-# What this user sends is not intercepted: nothing else may run as it, and its number is in the rules.
+# Traffic of this user is not intercepted, so only the agent may run as this user; the rules have its uid.
 User={agent.user}
 RuntimeDirectory={agent.run.relative_to("/run")}
 RuntimeDirectoryMode=0700
 {written if agent.written else ""}\
 LimitNOFILE=1048576
-# There are keys in the memory.
+# A core dump would contain keys.
 LimitCORE=0
 OOMScoreAdjust=-500
 # /dev/shm is shared by Envoy's epochs: a private /tmp does not touch it.
@@ -193,9 +193,9 @@ def intercept_unit(command: Command) -> str:
     return (
         f"""\
 [Unit]
-Description=Lead this machine's traffic through its mesh proxy
-# Set once the proxy serves, and taken away when this unit is stopped, in a shutdown before the agent.
-# While the agent is started again, or is not there, the rules stay: no call goes past the proxy.
+Description=Redirect this machine's traffic to its mesh proxy
+# Rules are set when the proxy serves, and removed when this unit stops (in a shutdown before the agent).
+# The rules stay while the agent restarts or is stopped, so no call bypasses the proxy.
 Wants={AGENT_UNIT}
 After={AGENT_UNIT}
 StartLimitIntervalSec=0
@@ -205,13 +205,13 @@ Type=oneshot
 RemainAfterExit=yes
 ExecStartPre=/bin/systemctl is-active --quiet {AGENT_UNIT}
 ExecStart={command.line()}
-# Whatever was left half done goes, too.
+# Also removes incomplete rules.
 ExecStopPost={clean}
 {command.environment()}\
 {_RESTART}\
 # Programs that set rules share a lock in /run.
 ReadWritePaths=/run
-# Rules are the kernel's, for CAP_NET_ADMIN; who has the ports they lead to is read of all processes.
+# CAP_NET_ADMIN is for the rules; the other capabilities are for finding the owners of their ports.
 """
         + _confined(("CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH"), root=True)
         + _TAIL
@@ -225,7 +225,7 @@ def _credential(kubeconfig: PurePosixPath | None) -> str:
     if kubeconfig is None:
         return ""
     return f"""\
-# Copied for this user at each start: it may be root's alone. Relative paths in it lead nowhere.
+# Copied for this user at each start, so the file may be readable only by root. Use absolute paths in it.
 LoadCredential=kubeconfig:{str(kubeconfig).replace("%", "%%")}
 """
 

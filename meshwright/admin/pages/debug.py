@@ -104,9 +104,7 @@ def access(reading: ViewReading, source: str | None = None) -> Document:
     view = reading.view()
     pairs = [] if view is None else access_pairs(view, source)
     if source is not None and not pairs:
-        raise NothingToShow(
-            f"no workload has the identity {source[:200]!r}, or there is no service port to call"
-        )
+        raise NothingToShow(f"no workload has the identity {source[:200]!r}, or no service port is callable")
     return {"access": pairs}
 
 

@@ -81,7 +81,7 @@ class Answers:
         """Return the reasons for allowing or refusing a request."""
         view = self.reading.view()
         if view is None:
-            raise web.HTTPNotFound(reason="nothing has been read yet")
+            raise web.HTTPNotFound(reason="the server has not read the mesh yet")
         if not request.query:
             return {"usage": explaining.USAGE}
         with _understood():

@@ -40,7 +40,7 @@ class TrialRunner:
             raise TrialUnavailable(TOO_LONG, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         view = self.reading.view()
         if view is None:
-            raise TrialUnavailable("nothing has been read yet", HTTPStatus.SERVICE_UNAVAILABLE)
+            raise TrialUnavailable("the server has not read the mesh yet", HTTPStatus.SERVICE_UNAVAILABLE)
         # A trial computes a second mesh, so another one at the same time is refused.
         if self._one.locked():
             sentence = "something is being tried already: try again in a moment"
@@ -66,7 +66,7 @@ async def manifests_of(request: web.Request) -> str:
     except web.HTTPRequestEntityTooLarge as error:
         raise web.HTTPRequestEntityTooLarge(BYTES, reason=TOO_LONG) from error
     except (ValueError, LookupError) as error:  # invalid encoding or multipart syntax
-        raise web.HTTPBadRequest(reason="the body is no form, or none in UTF-8") from error
+        raise web.HTTPBadRequest(reason="the body must be a form in UTF-8") from error
     if given is None:
         raise web.HTTPBadRequest(reason="manifests is missing: send manifests=YAML")
     if not isinstance(given, str):

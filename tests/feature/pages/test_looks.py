@@ -22,7 +22,7 @@ from tests.tools.browser import Browser
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 REJECTED = "rds-outbound.shop/shop|80"
-GONE = ("no source has an object", "no earlier version of", "is not kept")
+GONE = ("no source has an object", "knows no version of", "is not kept")
 """A sentence may name what is lacking, and versions are kept for a while."""
 PAGES = {
     "index": "/debug",

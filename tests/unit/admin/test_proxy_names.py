@@ -32,7 +32,7 @@ def test_a_proxy_is_found_by_the_beginning_of_its_uuid(three: Any) -> None:
     with pytest.raises(NothingToShow) as raised:
         find(three, "uuid")
     assert str(raised.value) == (
-        "'uuid' may be any of 2 proxies: shop/store-1 (uuid-1.store.shop), shop/buyer-1 (uuid-2.buyer.shop)"
+        "'uuid' fits 2 proxies: shop/store-1 (uuid-1.store.shop), shop/buyer-1 (uuid-2.buyer.shop)"
     )
 
 

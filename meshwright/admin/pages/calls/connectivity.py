@@ -51,7 +51,7 @@ async def connectivity(
         return {"usage": USAGE}
     view = reading.view()
     if view is None:
-        raise NothingToShow("nothing has been read yet")
+        raise NothingToShow("the server has not read the mesh yet")
     asked, service, port = _asked(view, query, headers)
     found, concerned = await asyncio.to_thread(explaining.explained, view, asked)
     issued = newest(await asyncio.to_thread(reading.ledger), now)
@@ -97,7 +97,9 @@ def _asked(
 ) -> tuple[Request, Service, ServicePort]:
     """Return the request with the called Service and port."""
     if explaining.read_outside(view, query, ()) is not None:
-        raise QueryError(f"to is {query['to']!r}, outside the mesh: explain says what becomes of such a call")
+        raise QueryError(
+            f"to is {query['to']!r}, outside the mesh: use explain for calls to hosts outside the mesh"
+        )
     asked = explaining.read_request(_with_port(view, query), headers)
     if asked.identity is None:
         raise QueryError(f"from is {asked.client}: a caller outside the mesh has no sidecar; ask explain")
@@ -117,7 +119,7 @@ def _with_port(view: View, query: Mapping[str, str]) -> Mapping[str, str]:
         return query
     if len(service.ports) != 1:
         has = ", ".join(str(each.port) for each in service.ports) or "none"
-        raise QueryError(f"to is {called!r}: must say which port of it; it has {has}")
+        raise QueryError(f"to is {called!r}: must have a port of the service; its ports are {has}")
     return {**query, "to": f"{called}:{service.ports[0].port}"}
 
 

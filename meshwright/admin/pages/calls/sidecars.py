@@ -80,9 +80,9 @@ def _stand(
     if status is None or status.state is not ProxyState.CONNECTED:
         return SidecarState.NOT_CONNECTED, "is not connected"
     if not served:
-        return SidecarState.HELD, "is served nothing yet"
+        return SidecarState.HELD, "has no configuration yet"
     if failure := reading.failure(name):
-        return SidecarState.FAILED, f"could not be configured anew: {failure}"
+        return SidecarState.FAILED, f"cannot get new configuration: {failure}"
     waiting = {
         short_type(each.type_url)
         for stream in served
@@ -91,7 +91,7 @@ def _stand(
     }
     if waiting:
         sent = ", ".join(sorted(waiting))
-        return SidecarState.BEHIND, f"has not acknowledged yet what it was sent ({sent})"
+        return SidecarState.BEHIND, f"has not acknowledged its newest configuration yet ({sent})"
     parts = {each.object for each in without}
     for type_url, resource in reading.rejected(name):
         behind = {each.key for each in reading.objects_behind(name, type_url, resource)}
@@ -99,6 +99,6 @@ def _stand(
         if not parts & behind:
             return (
                 SidecarState.REJECTED,
-                f"rejects {short_type(type_url)} {resource}, and has what was good before",
+                f"rejects {short_type(type_url)} {resource}, and keeps the last good version",
             )
     return SidecarState.IN_STEP, ""

@@ -37,7 +37,7 @@ async def topology(reading: TopologyReading, query: Mapping[str, str], now: date
     """
     view = reading.view()
     if view is None:
-        raise web.HTTPNotFound(reason="nothing has been read yet")
+        raise web.HTTPNotFound(reason="the server has not read the mesh yet")
     traffic, at, shown = reading.traffic(), time.monotonic(), page(query)
     span = traffic.by_source(window_seconds(query, traffic), at)
     hour, sidecars = traffic.by_source(HOUR, at), tuple(_sidecars(reading))
@@ -75,7 +75,7 @@ def _asked(whole: Graph, query: Mapping[str, str]) -> tuple[Graph, str]:
     if by not in ("", "service", "namespace"):
         raise web.HTTPBadRequest(reason=f"by is {by[:40]!r}: it must be service or namespace")
     if by == "namespace" and (query.get("service") or query.get("namespace")):
-        said = "by=namespace is of the whole mesh: it goes neither with service nor with namespace"
+        said = "by=namespace is for the whole mesh and cannot be used together with service or namespace"
         raise web.HTTPBadRequest(reason=said)
     if service := query.get("service", ""):
         named = next((each for each in whole.nodes if identifier(each) == service), None)

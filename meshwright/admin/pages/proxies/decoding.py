@@ -99,7 +99,7 @@ def _other(resource: Resource) -> Json:
     try:
         return masked(json.loads(resource.body))
     except ValueError:
-        return {"undecodable": f"{len(resource.body)} bytes that are no JSON"}
+        return {"undecodable": f"{len(resource.body)} bytes that are not JSON"}
 
 
 def _module(package: str) -> ModuleType:

@@ -106,7 +106,7 @@ def _admission(port: InboundPort) -> Iterator[Document]:
             "target": target,
             "text": f"inbound {port.port}: {_listed(who)} may send {said}{told}"
             if who
-            else f"inbound {port.port}: nobody is admitted",
+            else f"inbound {port.port}: no caller is admitted",
         }
 
     match port.access:

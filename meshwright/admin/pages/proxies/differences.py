@@ -45,7 +45,7 @@ def read_type(word: str, served: Iterable[TypeUrl] = ()) -> TypeUrl:
         if word in (type_url, type_word(type_url)):
             return type_url
     words = ", ".join(sorted(map(type_word, known)))
-    raise NothingToShow(f"there is no type {word[:200]!r}: it is one of {words}")
+    raise NothingToShow(f"type {word[:200]!r} does not exist: must be one of {words}")
 
 
 def pair(
@@ -65,17 +65,15 @@ def pair(
     snapshot = reading.snapshot(proxy)
     current = snapshot.resources(type_url).get(name) if snapshot is not None else None
     if type_url == SECRET or (current is not None and current.secret):
-        raise NothingToShow("what a secret holds is never shown, nor what changed in it")
+        raise NothingToShow("the content of secrets, and changes of it, are never shown")
     if after is None:
         if current is None:
-            raise NothingToShow(f"{proxy} is not served {what}{_kept(reading, proxy, type_url, name)}")
+            raise NothingToShow(f"{proxy} has no {what}{_kept(reading, proxy, type_url, name)}")
         after = current.version
     if before is None:
         before = next(_before(reading.pushes(proxy), type_url, name, after), None)
         if before is None:
-            raise NothingToShow(
-                f"no earlier version of {what} than {after} is known to have been sent to {proxy}"
-            )
+            raise NothingToShow(f"the server knows no version of {what} that {proxy} was sent before {after}")
 
     def found(version: Version) -> Resource:
         if (there := _find(reading, current, (type_url, name, version))) is not None:

@@ -158,7 +158,7 @@ def _connected(proxy: ProxyStatus, known: ProxyEvidence, now: datetime) -> str:
     if not any(stream.served for stream in known.streams):
         if not proxy.known:
             return "held: workload unknown"
-        return failed or "held: nothing is published for it"
+        return failed or "held: the server has no configuration for it"
     if rejected := _rejected(known):
         return rejected
     if failed:

@@ -49,7 +49,7 @@ def test_its_configuration_is_shown_without_keys() -> None:
     assert decoded(SNAPSHOT) == {
         "credentials": {"document": {"version": "k", "resource": REDACTED}},
         "document": {"document": {"version": "d1", "resource": {"inbound": [], "privateKey": REDACTED}}},
-        THING: {"t": {"version": "t1", "resource": {"undecodable": "2 bytes that are no JSON"}}},
+        THING: {"t": {"version": "t1", "resource": {"undecodable": "2 bytes that are not JSON"}}},
     }
 
 

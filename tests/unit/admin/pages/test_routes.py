@@ -172,13 +172,13 @@ async def test_a_call_is_explained(client: TestClient[Any, Any]) -> None:
         ("/debug/proxy/show?section=routes", "proxy is missing: ?proxy="),
         (
             "/debug/proxy/show?proxy=uuid-1&section=x",
-            "there is no section 'x': it is one of listeners, routes",
+            "section 'x' does not exist: must be one of listeners, routes",
         ),
         ("/debug/xds?proxy=uuid-1&resource=x", "resource is 'x': must be <type>/<name>"),
         ("/debug/xds/diff?proxy=uuid-1", "type is missing: ?proxy="),
         (
             "/debug/xds/diff?proxy=uuid-1&type=x&name=y",
-            "there is no type 'x': it is one of cluster, endpoint",
+            "type 'x' does not exist: must be one of cluster, endpoint",
         ),
     ],
 )

@@ -73,13 +73,13 @@ async def test_what_is_too_long_is_said_by_the_status(client: Client, headers: d
 
 
 async def test_what_is_not_tried_is_no_success(empty_reading: Any, now: Any) -> None:
-    """Where nothing has been read yet it is 503, as the API has it."""
+    """Where the server has not read the mesh yet it is 503, as the API has it."""
     pages = routes.pages(empty_reading, lambda: now, TrialRunner(empty_reading, as_read))
     async with TestClient(TestServer(site.application(pages, (), lambda: now))) as client:
         answer = await client.post(PATH, data={"manifests": "a"})
         assert (answer.status, await answer.json()) == (
             503,
-            {"error": "nothing has been read yet", "manifests": "a"},
+            {"error": "the server has not read the mesh yet", "manifests": "a"},
         )
 
 

@@ -120,7 +120,11 @@ async def test_what_a_sidecar_lacks_counts_where_it_decides(reading: Any, view: 
             "There is no Service shop/stroe (similar names: shop/store).",
         ),
         ({"to": "shop/store:81"}, NothingToShow, "Service shop/store has no port 81. Its ports: 80, 90."),
-        ({"to": "shop/store"}, QueryError, "to is 'shop/store': must say which port of it; it has 80, 90"),
+        (
+            {"to": "shop/store"},
+            QueryError,
+            "to is 'shop/store': must have a port of the service; its ports are 80, 90",
+        ),
         ({"to": "203.0.113.1:443"}, QueryError, "to is '203.0.113.1:443', outside the mesh"),
         ({"from": "x"}, QueryError, "from is 'x': must be <namespace>/<service account>"),
     ],

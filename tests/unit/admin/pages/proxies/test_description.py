@@ -44,7 +44,7 @@ def test_inbound_is_ports_callers_and_the_application(policies: tuple[ProxyPolic
     ]
     assert _texts(describe.routes(server)) == [
         "inbound 8080: shop/buyer may send GET,PUT /buy, * * x-kind=b.* (TrafficTarget shop/buyers)",
-        "inbound 9090: nobody is admitted",
+        "inbound 9090: no caller is admitted",
     ]
     everybody = replace(server, inbound=(replace(server.inbound[0], access=EveryoneInTheMesh()),))
     assert _texts(describe.routes(everybody)) == [

@@ -91,7 +91,7 @@ def test_a_proxy_that_is_here_and_cannot_be_served(stream_of: StreamOf, now: dat
     assert (
         why(standing, ProxyEvidence(streams, failure="ValueError: x"), now) == "group failed: ValueError: x"
     )
-    assert why(standing, ProxyEvidence(streams), now) == "held: nothing is published for it"
+    assert why(standing, ProxyEvidence(streams), now) == "held: the server has no configuration for it"
 
 
 def test_a_workload_that_gets_no_traffic_yet(entry: LedgerEntry, stream_of: StreamOf, now: datetime) -> None:
