@@ -200,7 +200,7 @@ class Agent:
             (
                 "credentials_taken_total",
                 Kind.COUNTER,
-                "Certificates that were taken into use.",
+                "Certificates that the agent has started to use.",
                 self._files.taken,
             ),
             (

@@ -52,7 +52,7 @@ class Inflater:
             raise UnreadableBody(f"it is not gzip: {error}") from error
         self._left -= len(content)
         if self._left <= 0:
-            raise TooLarge("decompressed, it has more bytes than are taken")
+            raise TooLarge("decompressed, it has more bytes than allowed")
         if self._inflating.unused_data:
             raise UnreadableBody("something follows the end of its gzip")
         return content

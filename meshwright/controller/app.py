@@ -59,7 +59,7 @@ async def run(
     with explained():
         lock.prepare(settings.state, shared=settings.shared_state)
         if settings.mesh is not None and not settings.mesh.is_dir():
-            raise StartupError(f"the mesh directory {settings.mesh} is not there, or is no directory")
+            raise StartupError(f"the mesh directory {settings.mesh} does not exist, or is not a directory")
     descriptors.raise_limit()
     # The lock before the CA: two processes must not create a CA in one directory.
     with lock.held(settings.state, lock.COMMAND_SECONDS), tended(), contextlib.ExitStack() as stack:

@@ -75,7 +75,7 @@ class IncrementalLint:
 
         If the caller is cancelled, the search still finishes and reports its results.
         """
-        await asyncio.shield(asyncio.create_task(self._finish(), name="problems asked for"))
+        await asyncio.shield(asyncio.create_task(self._finish(), name="requested problems"))
 
     async def _finish(self) -> None:
         async with self._turn:

@@ -36,7 +36,7 @@ class RestartSettings:
 class EnvoyEnd(enum.Enum):
     """The reason for which Envoy is not started any more."""
 
-    CLEAN = "Envoy ended by itself, without an error"
+    CLEAN = "Envoy ended without an error and without a request to end"
     STOPPED = "stopped"
     EXHAUSTED = "Envoy failed again and again"
 

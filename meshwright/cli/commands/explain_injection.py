@@ -216,7 +216,7 @@ async def _mesh_config(api: "Api", home: str) -> "configured.MeshConfig":
     try:
         return await mesh_config(ClusterClient(api), home)
     except ApiError as error:
-        say(f"the MeshConfig cannot be read, and its defaults are taken: {error}")
+        say(f"the MeshConfig cannot be read, so its defaults are used: {error}")
         return MeshConfig()
 
 

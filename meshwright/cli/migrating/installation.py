@@ -30,12 +30,15 @@ def of_installation(document: Document) -> Iterator[Finding]:
                 "openservicemesh.io/ignore"
             )
             if document.get("kind") == "MutatingWebhookConfiguration":
-                do = "delete it as soon as Meshwright injects: both would, of two the first has the pod"
+                do = (
+                    "delete it as soon as Meshwright injects sidecars; with both webhooks the first "
+                    "one gets the pod"
+                )
             yield Finding(named(document), MigrationStatus.TO_DO, said, do=do)
         case "CustomResourceDefinition" if _is_converted(document):
             said = "osm-bootstrap converts its versions; without osm-bootstrap its objects cannot be read"
             patch = f"kubectl patch crd {_name(document)} --type=merge -p '{UNCONVERTED}'"
-            do = f"before it goes: `{patch}`, {_OURS}"
+            do = f"before its removal: `{patch}`, {_OURS}"
             yield Finding(named(document), MigrationStatus.TO_DO, said, "spec.conversion", do=do)
         case _:
             return
@@ -44,8 +47,8 @@ def of_installation(document: Document) -> Iterator[Finding]:
 def root() -> Finding:
     """Return the finding about the new root certificate, which is not visible in any object."""
     said = (
-        "is another one than Open Service Mesh's: pods of the one cannot call pods of the other by mTLS, "
-        "and policy cannot allow it"
+        "differs from Open Service Mesh's root, so pods of the two meshes cannot call each other "
+        "by mTLS, whatever policy allows"
     )
     do = (
         "migrate workloads that call each other together, and namespaces without calls to other "

@@ -130,7 +130,7 @@ def _of_field(
     if any(each.standing is MigrationStatus.REFUSED for each in found):
         return found, None
     if _is_nothing(value):
-        return [Finding(what, MigrationStatus.WORKS, "has no effect", path)], None
+        return [Finding(what, MigrationStatus.WORKS, "is off or empty", path)], None
     if (translate := _ELSEWHERE.get(path)) is not None and (elsewhere := translate(value)) is not None:
         code = found[0].code if found else ""
         return [Finding(what, MigrationStatus.REWRITTEN, elsewhere.said, path, code)], elsewhere

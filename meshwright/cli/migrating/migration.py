@@ -124,7 +124,7 @@ def _settled(documents: list[Document], home: str) -> MeshConfigMigration:
     # An earlier run of migrate wrote the one in `home`, so this one is migrated only if there is no other.
     first, *others = theirs or there
     found = configured(first, home)
-    said = f"a mesh has one MeshConfig, and {named(first)} is taken: leave the one that is meant"
+    said = f"a mesh has only one MeshConfig, and {named(first)} is used: keep only the right one"
     code = str(Code.SEVERAL_CONFIGS)
     more = [Finding(named(each), MigrationStatus.REFUSED, said, code=code) for each in others]
     more += [finding for each in there if theirs for finding in objects.of_object(each)]

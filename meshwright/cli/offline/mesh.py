@@ -121,7 +121,7 @@ def _alone(where: Path) -> tuple[str, str] | None:
     else:
         return None
     if not isinstance(content, str):
-        why = "it has gone" if content is None else content.expected
+        why = "it no longer exists" if content is None else content.expected
         raise OfflineError(f"{name if where == STANDARD_INPUT else where} cannot be read: {why}")
     return name, content
 

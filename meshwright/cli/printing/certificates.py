@@ -74,7 +74,7 @@ def certificates_lines(found: Found) -> Iterator[str]:
         yield f"proxy certificate {each.get('serial')} of {each.get('cn')}: {each.get('state')}"
         yield from (f"  {words} {each[name]}" for words, name in _FIELDS if each.get(name))
         if isinstance(term := each.get("term_seconds"), int):
-            yield f"  renewed for {_life(term)} each time, as was asked for"
+            yield f"  each renewal is valid for {_life(term)}, as requested"
         yield from _signed_by(each, found.get("authority"))
         if not each.get("in_force"):
             yield "  not in force: the server refuses this certificate"

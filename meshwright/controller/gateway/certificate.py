@@ -148,7 +148,7 @@ class GatewaySecret:
         await self._api.apply(SECRETS, place.namespace, place.name, body, manager=MANAGER)
         self._pair = pair
         said = {"secret": str(place), "serial": pair.leaf.serial, "until": pair.leaf.not_after.isoformat()}
-        _log.info("gateway certificate written", **said, reason=why or "the Secret held no certificate")
+        _log.info("gateway certificate written", **said, reason=why or "the Secret had no certificate")
 
     def _outdated(self, held: SecretContent | None, wanted: GatewayCertificate) -> str:
         if held is None or held.pair is None:

@@ -66,7 +66,7 @@ def _snapshot_of(parts: tuple[ResourceSet, ...], before: Snapshot | None) -> Sna
         source, type_url, name = missing[0]
         more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
         raise InconsistentSnapshot(
-            f"{source.name} refers to {type_url.rpartition('.')[2]} {name}, which is not there{more}"
+            f"{source.name} refers to {type_url.rpartition('.')[2]} {name}, which does not exist{more}"
         )
     return snapshot
 

@@ -185,7 +185,7 @@ async def test_what_is_said_is_what_the_pages_say(mesh: Server, session: aiohttp
         ("/streams?proxy=nobody", 404, "there is no proxy 'nobody'"),
         ("/proxies/nobody/configuration", 404, "there is no proxy 'nobody'"),
         ("/topology?by=x", 400, "by is 'x': it must be service or namespace"),
-        ("/topology?by=namespace&namespace=shop", 400, "by=namespace is of the whole mesh"),
+        ("/topology?by=namespace&namespace=shop", 400, "by=namespace is for the whole mesh"),
         ("/topology?service=shop/none", 404, "there is no service 'shop/none'"),
         ("/explain?from=shop/buyer&to=x%0Ay", 400, "to is 'x\\ny'"),
         ("/nothing", 404, "there is no page at /api/v1/nothing"),

@@ -52,7 +52,7 @@ def test_a_server_imports_nothing_that_it_may_never_need(tmp_path: Path) -> None
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-    assert "the mesh directory none is not there" in done.stderr
+    assert "the mesh directory none does not exist" in done.stderr
     assert done.stdout.split() == list(needed)
 
 
@@ -131,7 +131,7 @@ def test_the_token_by_which_a_revoked_proxy_came_is_named(run: Run, tmp_path: Pa
         f"{token}`\n"
     )
     shown = run("certs", "show", "--state", "state", serials[1]).stdout
-    assert f"  joined by join-token {token}\n  renewed for 1 day each time, as was asked for\n" in shown
+    assert f"  joined by join-token {token}\n  each renewal is valid for 1 day, as requested\n" in shown
     done = run("certs", "revoke", "--state", "state", "ub.s.n", "--with-token")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"revoked {serials[1]} of ub.s.n\nrevoked token {token}\n"
@@ -183,7 +183,7 @@ def test_a_no_about_certificates_is_json_if_asked_for(
     [
         (("serve",), "the setting state is missing: give --state or set MESHWRIGHT_STATE"),
         (("serve", "--state", "s"), "no source for the mesh is configured: give --mesh DIR"),
-        (("serve", "--mesh", "none", "--state", "s"), "the mesh directory none is not there"),
+        (("serve", "--mesh", "none", "--state", "s"), "the mesh directory none does not exist"),
         (("serve", "--mesh", ".", "--state", "s", "--http-address", "x"), "--http-address is 'x': must be"),
         (("proxies", "--state", "s"), "no server is running with the state directory s"),
         (("hosts", "--state", "s", "--namespace", "n"), "no server is running"),

@@ -81,7 +81,7 @@ async def test_the_roles_lead_through_the_stages(serve: Serve) -> None:
         one, _ = await running(server, stack)
         assert await server.ask("GET", ROTATE) == {"stage": None}
         with pytest.raises(
-            AssertionError, match="what MeshRootCertificates determine the roots, such as osm-system/first"
+            AssertionError, match="MeshRootCertificates determine the roots, such as osm-system/first"
         ):
             await server.ask("POST", ROTATE, {})
 

@@ -48,9 +48,9 @@ async def test_a_report_is_taken_from_whom_the_certificate_says(serve: Serve, tm
     assert "answered with status 7: the request is refused: see the log of the control plane" in str(
         await told(server, stranger)
     )
-    assert "is not told" in str(await told(server, files, name="other.cluster.local"))
+    assert "cannot report to" in str(await told(server, files, name="other.cluster.local"))
     own = put(tmp_path / "own", pair, pair.chain_pem)
-    assert "is not told" in str(await told(server, own))
+    assert "cannot report to" in str(await told(server, own))
     assert (await server.ask("GET", "/api/v1/stat/proxies"))["reporting"]["proxies"] == 1
 
 
@@ -85,6 +85,6 @@ async def test_files_that_are_half_written_are_said(serve: Serve, tmp_path: Path
     server = await serve(workload("one"), **PORTS)
     files = put(tmp_path / "good", server.certificate(NAME), server.authority.trust_bundle())
     (files / KEY_FILE).write_bytes(server.certificate(NAME).key.reveal())
-    assert "is not told" in str(await told(server, files))
+    assert "cannot report to" in str(await told(server, files))
     (files / KEY_FILE).unlink()
     assert "No such file" in str(await told(server, files))

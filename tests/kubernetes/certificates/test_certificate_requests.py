@@ -140,7 +140,7 @@ def test_a_request_that_nobody_answers(controllers: Service, signing: Signing, o
     issuer = opened(signing.open("Widget.example.com/x", seconds=0.5, known=TrustBundle.of([new_ca().pem])))
     controllers.kill()
     try:
-        sentence = "was not signed within 0.5 s: it is not approved yet: the approver of cert-manager"
+        sentence = "was not signed within 0.5 s: it is not approved yet: cert-manager's approver"
         with pytest.raises(IssuerError, match=f"{_called(signing)} {sentence}"):
             issued(issuer)
     finally:

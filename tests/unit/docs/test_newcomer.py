@@ -142,7 +142,9 @@ def test_explain_says_what_the_pages_say(tmp_path: Path) -> None:
         .partition("GET /buy-a-book/new\n")[2]
         .partition("  The sidecars enforce this decision")[0]
     )
-    assert _without_places(denied.stdout.partition("  No server was asked")[0]) == _without_places(said)
+    assert _without_places(
+        denied.stdout.partition("  Whether sidecars enforce this decision is unknown")[0]
+    ) == _without_places(said)
     assert '"No\n# TrafficTarget has the destination bookstore/bookstore."' in README
     (tmp_path / "policies.yaml").write_text(POLICIES.read_text("utf-8"))
     assert CliRunner().invoke(app, asked).exit_code == 0

@@ -79,7 +79,7 @@ class Webhooks:
             if not ours and not error.is_of_one:
                 raise
             return (judging.judged(name, namespace, str(error), ours=ours),)
-        return (judging.judged(name, namespace, "it would have been taken", ours=False),)
+        return (judging.judged(name, namespace, "the API server would have accepted the object", ours=False),)
 
     async def outside(self, namespaces: Collection[str]) -> Sequence[str]:
         """Return the given namespaces outside the policy webhook's namespace selector.

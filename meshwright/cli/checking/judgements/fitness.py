@@ -52,7 +52,7 @@ def mesh(where: Path, objects: int, found: Sequence[ObjectProblem], error: str =
         name,
         found,
         f"for the whole list: `meshwright lint {where}`",
-        f"{what}, and nothing is wrong",
+        f"{what} and no problems",
         f"{what}: ",
     )
 
@@ -68,7 +68,7 @@ def cluster(objects: int, found: Sequence[ObjectProblem], error: str = "") -> Ch
         )
     what = f"the cluster has {counted(objects, 'object')}"
     do = "for the whole list: `meshwright lint --kubernetes`"
-    return judged(name, found, do, f"{what}, and nothing is wrong", f"{what}: ")
+    return judged(name, found, do, f"{what} and no problems", f"{what}: ")
 
 
 def program(name: str, found: str | None, need: str, do: str) -> Check:

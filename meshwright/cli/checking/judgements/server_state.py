@@ -27,7 +27,9 @@ def certificates(running_out: int, first: Mapping[str, timedelta], home: str, po
     """
     name, do = "certificates", f"{_INSIDE.format(home=home, pod=pod, command='check')} names them"
     if ended := sorted(kind for kind, left in first.items() if left <= timedelta()):
-        return Check.failed(name, f"expired, and held by a proxy: one of {' and one of '.join(ended)}", do)
+        return Check.failed(
+            name, f"expired, but still used by a proxy: one of {' and one of '.join(ended)}", do
+        )
     if running_out:
         said = f"{counted(running_out, 'certificate')} of services cannot be renewed, and will end"
         return Check.failed(name, said, do)

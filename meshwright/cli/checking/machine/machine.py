@@ -101,7 +101,7 @@ def before(where: DialSettings) -> Iterator[Check]:
     ):
         yield ports.free(kernel.port(purpose, option, at))
     need, do = (
-        "traffic cannot be led to the proxy without it",
+        "traffic cannot be redirected to the proxy without it",
         "install iptables, or have the proxy called by address",
     )
     yield fitness.program("iptables", shutil.which("iptables-restore"), need, do)

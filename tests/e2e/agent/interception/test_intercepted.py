@@ -195,7 +195,7 @@ async def test_connectivity_makes_a_request_that_is_led_to_the_sidecar(meshed: M
     code, found = await seen("--facts", str(facts), uid=PROXY_UID)
     assert (code, found["request"]["outcome"]) == (2, "not tried")
     words = found["request"]["words"]
-    assert "because it is the sidecar's own user" in words
+    assert "the user of the sidecar, whose connections are exempt from interception" in words
     assert (
         "`kubectl debug --attach POD --image=CONTROL-PLANE-IMAGE -- meshwright connectivity --facts JSON`"
         in words

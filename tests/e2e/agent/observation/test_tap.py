@@ -136,7 +136,7 @@ async def test_requests_are_watched_while_somebody_does(
         assert await ask(meshed, "/books/three", "POST") == 200
         line = await tap.line()
         assert await tap.process.wait() == 0
-        assert await tap.remark() == "it has ended: the limit of 1 requests is reached"
+        assert await tap.remark() == "ended: the limit of 1 requests is reached"
     assert f"{CALLER}  →  default/shop (shop-uui):{HTTP}  POST " in line
     assert "/books/three  200" in line
     assert "by default/books" in line

@@ -20,7 +20,7 @@ Run = Callable[..., Done]
 ASK = ("--from", "shop/buyer", "--to", "shop/store:80", "GET", "/books?x=1")
 UNKNOWN, NOT_ASKED = (
     "  It is not known whether the sidecars enforce this decision:",
-    "  No server was asked whether the sidecars enforce this decision:",
+    "  Whether sidecars enforce this decision is unknown without a server:",
 )
 MESH = """
 apiVersion: v1
@@ -65,7 +65,7 @@ def test_what_is_printed_makes_it_a_yes(run: Run, mesh: Path) -> None:
     assert (allowed.returncode, allowed.stderr) == (0, "")
     assert allowed.stdout.splitlines()[0].endswith(": allowed")
     assert ". The request is allowed.\n" in allowed.stdout
-    assert "  No server was asked whether the sidecars enforce this decision:\n" in allowed.stdout
+    assert "  Whether sidecars enforce this decision is unknown without a server:\n" in allowed.stdout
     assert run("lint", "--strict", str(mesh)).returncode == 0
 
 

@@ -149,7 +149,7 @@ def test_a_reference_that_leads_nowhere_is_named() -> None:
     """Who refers to what, and how many more there are."""
     with pytest.raises(InconsistentSnapshot) as caught:
         consistent([_resource("l", needs="gone"), _resource("m", needs="gone"), _resource("c")])
-    assert str(caught.value) == "l refers to Cluster gone, which is not there (and 1 more)"
+    assert str(caught.value) == "l refers to Cluster gone, which does not exist (and 1 more)"
 
 
 def test_what_refers_to_what_is_there_is_consistent() -> None:
