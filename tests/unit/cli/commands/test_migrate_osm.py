@@ -201,7 +201,7 @@ def test_of_several_mesh_configs_one_counts_and_the_others_are_said(migrate: Cal
     assert [each["spec"] for each in found["manifests"]] == [plain["spec"]]
     (said,) = (each for each in found["findings"] if each["what"] == "MeshConfig elsewhere/other")
     assert (said["standing"], said["code"]) == ("refused", "MW2040")
-    assert "MeshConfig osm-system/osm-mesh-config is taken" in said["said"]
+    assert "MeshConfig osm-system/osm-mesh-config is used" in said["said"]
 
 
 def test_what_was_written_before_is_no_second_mesh_config(migrate: Callable[..., Document]) -> None:
