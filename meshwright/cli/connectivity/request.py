@@ -112,6 +112,7 @@ def _of_refused(facts: Facts, seen: RequestOutcome, text: str) -> StepResult:
 
 
 def _of_unreachable(facts: Facts, seen: RequestOutcome, text: str) -> StepResult:
+    # Sidecars themselves answer 503 for a service without endpoints.
     came = seen.outcome is Outcome.OPEN or (
         # A 503 without Envoy's marks may still come from a sidecar.
         seen.outcome is Outcome.ANSWERED and not (seen.is_own or seen.status == 503)
