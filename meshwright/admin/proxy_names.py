@@ -32,8 +32,9 @@ def find(reading: ProxyReading, wanted: str) -> ProxyStatus:
             return found[0]
         if found:
             said = _listed(_described(each, view) for each in found)
-            raise NothingToShow(f"{wanted[:200]!r} fits {len(found)} proxies: {said}")
-    raise NothingToShow(f"there is no proxy {wanted[:200]!r}{_suggested(statuses, view, wanted)}")
+            words = f"{wanted[:200]!r} matches {len(found)} proxies: use the name of one of them: {said}"
+            raise NothingToShow(words)
+    raise NothingToShow(f"proxy {wanted[:200]!r} does not exist{_suggested(statuses, view, wanted)}")
 
 
 def workload_of(status: ProxyStatus, view: View | None) -> Workload | None:
@@ -58,14 +59,14 @@ def _described(status: ProxyStatus, view: View | None) -> str:
 
 def _suggested(statuses: tuple[ProxyStatus, ...], view: View | None, wanted: str) -> str:
     if not statuses:
-        return "; no proxy is known at all"
+        return "; the server knows no proxies yet"
     names: dict[str, ProxyStatus] = {}
     for each in statuses:
         workload = workload_of(each, view)
         called = (str(workload.key), workload.key.name) if workload is not None else ()
         names.update(dict.fromkeys((str(each.name), each.name.uuid, *called), each))
     found = dict.fromkeys(names[each] for each in alike(wanted, names, CANDIDATES)) or statuses
-    return "; there is " + _listed(_described(each, view) for each in found)
+    return "; similar proxies: " + _listed(_described(each, view) for each in found)
 
 
 def _listed(names: Iterable[str]) -> str:

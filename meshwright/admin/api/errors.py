@@ -26,6 +26,7 @@ async def in_json(request: web.Request, handler: Handler) -> web.StreamResponse:
         response.headers["Allow"] = ", ".join(allowed)
         return response
     except web.HTTPNotFound as error:
+        # The command line compares this text: it recognises a server without the path by it.
         return _error(f"there is no page at {request.path}", error.status)
     except web.HTTPError as error:
         return _error(f"{request.path}: {error.reason}", error.status)

@@ -25,8 +25,8 @@ VERDICT: Final = one_of("ok", "warning", "failed", "info")
 OVERVIEW: Final = record(
     {
         "at": MOMENT,
-        "verdict": noted(VERDICT, "the worst of the parts"),
-        "sentence": noted(TEXT, "the first of the worst parts, in words"),
+        "verdict": noted(VERDICT, "the worst verdict of all parts"),
+        "sentence": noted(TEXT, "the sentence of the first part with the worst verdict"),
         "parts": listed(record({"part": TEXT, "path": TEXT, "verdict": VERDICT, "sentence": TEXT})),
     }
 )
@@ -45,7 +45,7 @@ _SERVICE_CERTIFICATE: Final = record(
 _PROXY_CERTIFICATE: Final = record(
     {
         "proxy": TEXT,
-        "cn": noted(TEXT, "the common name in it, which is the proxy's name"),
+        "cn": noted(TEXT, "common name of the certificate, equal to the name of the proxy"),
         "serial": TEXT,
         "state": TEXT,
         "in_force": FLAG,
@@ -54,14 +54,17 @@ _PROXY_CERTIFICATE: Final = record(
         "not_after": MOMENT,
         "claim_by": maybe(MOMENT),
         "claimed_at": maybe(MOMENT),
-        "claimed_from": noted(maybe(TEXT), "an address"),
+        "claimed_from": noted(maybe(TEXT), "IP address of the first connection"),
         "first_ready_at": maybe(MOMENT),
         "last_seen": maybe(MOMENT),
         "revoked_at": maybe(MOMENT),
         "revoked_why": maybe(TEXT),
-        "term_seconds": noted(maybe(WHOLE), "validity of each renewal, in seconds; null for the default"),
+        "term_seconds": noted(
+            maybe(WHOLE), "requested lifetime, which renewals use again; null for the default of the server"
+        ),
         "joined_by": noted(
-            maybe(TEXT), "the proof with which the proxy joined; null for an issued certificate"
+            maybe(TEXT),
+            "kind of proof with which the holder joined; null for a certificate issued by a command",
         ),
         "signer": maybe(TEXT),
     }
@@ -70,11 +73,11 @@ _PARTICIPANT: Final = record(
     {
         "cn": TEXT,
         "takes_part": FLAG,
-        "lacks": noted(listed(TEXT), "requirements that the proxy does not meet"),
+        "lacks": noted(listed(TEXT), "missing requirements for taking part in the mesh"),
         "serial": noted(maybe(TEXT), "serial of the proxy certificate"),
         "service_certificate": noted(
             maybe(record({"serial": TEXT, "not_after": MOMENT})),
-            "the service certificate that the proxy presents",
+            "the certificate that the sidecar presents to other workloads",
         ),
     }
 )
@@ -86,16 +89,16 @@ _AUTHORITY: Final = record(
         "not_after": maybe(MOMENT),
         "formers": noted(
             listed(record({"roots": listed(TEXT), "until": maybe(MOMENT)})),
-            "former issuers whose roots are still trusted",
+            "former CAs that are still trusted",
         ),
     }
 )
 CERTIFICATES: Final = record(
     {
         "at": MOMENT,
-        "authority": noted(_AUTHORITY, "the CA of proxy certificates"),
+        "authority": noted(_AUTHORITY, "the CA that signs proxy certificates"),
         "service_certificates": listed(_SERVICE_CERTIFICATE),
-        "participants": noted(listed(_PARTICIPANT), "every proxy, and whether it takes part in the mesh"),
+        "participants": noted(listed(_PARTICIPANT), "every proxy, with its part in the mesh"),
         "proxy_certificates": listed(_PROXY_CERTIFICATE),
     }
 )
@@ -107,7 +110,7 @@ _OBJECT: Final = record(
         "name": TEXT,
         "origin": TEXT,
         "stale": FLAG,
-        "value": noted(ANYTHING, "the object as read, in the form of this release"),
+        "value": noted(ANYTHING, "the parsed object, in a form of this release"),
     }
 )
 PROBLEM: Final = record(
@@ -119,16 +122,17 @@ PROBLEM: Final = record(
         "field": TEXT,
         "value": TEXT,
         "expected": TEXT,
-        "line": noted(TEXT, "all of it"),
+        "line": noted(TEXT, "the whole problem in one line"),
     }
 )
 POLICIES: Final = record(
     {
         "at": MOMENT,
-        "objects": noted(listed(_OBJECT), "in force; stale: a newer form of it is bad"),
+        "objects": noted(listed(_OBJECT), "objects in force; `stale` means that a newer version is invalid"),
         "problems": listed(PROBLEM),
         "failures": noted(
-            listed(record({"group": TEXT, "error": TEXT, "kept": FLAG})), "groups that cannot be computed"
+            listed(record({"group": TEXT, "error": TEXT, "kept": FLAG})),
+            "groups of proxies whose configuration cannot be computed",
         ),
     }
 )
@@ -164,7 +168,9 @@ _SOURCE: Final = record(
         "last_full_read": maybe(MOMENT),
         **_ago("age"),
         "objects": record({"good": WHOLE, "stale": WHOLE, "refused": WHOLE}),
-        "held": noted(listed(TEXT), "objects that stay in force although the source no longer has them"),
+        "held": noted(
+            listed(TEXT), "objects that stay in force although the source reported them as deleted"
+        ),
         "error": maybe(TEXT),
         "error_since": maybe(MOMENT),
         "watches": listed(_WATCH),
@@ -175,9 +181,9 @@ SOURCES: Final = record({"at": MOMENT, "sources": listed(_SOURCE)})
 CONFIG: Final = record(
     {
         "at": MOMENT,
-        "mesh_config": noted(maybe(FIELDS), "the MeshConfig in force, in the form of this release"),
-        "settings": noted(FIELDS, "settings of the server by name; they contain no secrets"),
-        "listening": noted(named(TEXT), "addresses of the server, by purpose"),
+        "mesh_config": noted(maybe(FIELDS), "the MeshConfig in force, in a form of this release"),
+        "settings": noted(FIELDS, "the settings of the server by name, without secrets"),
+        "listening": noted(named(TEXT), "addresses of the listeners, by purpose"),
     }
 )
 
@@ -185,10 +191,12 @@ _LATE: Final = record(
     {
         "at": MOMENT,
         "seconds": NUMBER,
-        "doing": noted(maybe(TEXT), "the step of the wave in progress; null without a wave"),
+        "doing": noted(maybe(TEXT), "the step of the wave at that moment; null without a wave"),
     }
 )
-LOOP: Final = record({"at": MOMENT, "late": noted(listed(_LATE), "the last such moments, newest first")})
+LOOP: Final = record(
+    {"at": MOMENT, "late": noted(listed(_LATE), "moments at which the event loop was blocked, newest first")}
+)
 
 _HOST: Final = record({"address": TEXT, "names": listed(TEXT)})
-HOSTS: Final = record({"at": MOMENT, "hosts": noted(listed(_HOST), "the lines of a hosts file")})
+HOSTS: Final = record({"at": MOMENT, "hosts": noted(listed(_HOST), "lines of a hosts file")})

@@ -22,7 +22,7 @@ _REPORTING: Final = record({"proxies": WHOLE, "connected": WHOLE, "every_seconds
 FIGURES: Final = {
     "requests": WHOLE,
     "per_second": NUMBER,
-    "success": noted(maybe(NUMBER), "share of successful requests, 0 to 1; null without requests"),
+    "success": noted(maybe(NUMBER), "fraction of requests that did not fail, 0 to 1; null without requests"),
     "failures": WHOLE,
     "by_class": record({f"{number}xx": WHOLE for number in range(1, 6)}),
     "grpc_failed": WHOLE,
@@ -30,7 +30,7 @@ FIGURES: Final = {
     "retries": WHOLE,
     "connections": WHOLE,
     "connections_failed": WHOLE,
-    "tls_handshakes": noted(WHOLE, "with backends"),
+    "tls_handshakes": noted(WHOLE, "TLS handshakes with backends"),
     "sent_bytes": WHOLE,
     "received_bytes": WHOLE,
 }
@@ -48,7 +48,7 @@ _ROW: Final = record(
 )
 _NODE: Final = record(
     {
-        "id": noted(TEXT, "shop/cart, a namespace, or a host outside"),
+        "id": noted(TEXT, "a service such as shop/cart, a namespace, or a host outside the mesh"),
         "namespace": maybe(TEXT),
         "name": TEXT,
         "kind": one_of("service", "namespace", "outside"),
@@ -56,30 +56,25 @@ _NODE: Final = record(
         "verdict": one_of("ok", "info", "warning", "failed"),
     }
 )
-_SHARE: Final = noted(maybe(NUMBER), "share of calls that the backend received, 0 to 1")
+_SHARE: Final = noted(maybe(NUMBER), "fraction of the requests that the backend received, 0 to 1")
 _EDGE: Final = record(
     {
         "source": TEXT,
         "destination": TEXT,
         "allowed": noted(
             maybe(FLAG),
-            "whether an object allows the calls; null for hosts outside the mesh and backends of a "
-            "TrafficSplit",
+            "some object allows the edge; null outside the mesh and for backends of a TrafficSplit",
         ),
-        "by": noted(listed(TEXT), "the objects that allow it"),
-        "configured": noted(
-            FLAG, "whether the calls are allowed and a sidecar of the source has the current configuration"
-        ),
+        "by": noted(listed(TEXT), "objects that allow the edge"),
+        "configured": noted(FLAG, "the edge is allowed, and a sidecar of the source is in step"),
         "verified": noted(
-            FLAG, "whether policy allows all these calls; if not, only the caller reports them"
+            FLAG, "policy allows all observed traffic; false: only the caller reports some of the traffic"
         ),
-        "seen": noted(maybe(record(FIGURES)), "statistics of the callers; null without calls"),
-        "mtls": noted(
-            maybe(FLAG), "whether a connection of the last hour used mTLS; null without connections"
-        ),
+        "seen": noted(maybe(record(FIGURES)), "statistics reported by the callers; null without requests"),
+        "mtls": noted(maybe(FLAG), "a connection of the last hour used mTLS; null without connections"),
         "weights": noted(
             listed(record({"split": TEXT, "part": NUMBER})),
-            "weights of the backend in TrafficSplits",
+            "configured fractions of a TrafficSplit, for an edge to a backend",
         ),
         "share": _SHARE,
     }
@@ -87,10 +82,10 @@ _EDGE: Final = record(
 TOPOLOGY: Final = record(
     {
         "at": MOMENT,
-        "window_seconds": noted(NUMBER, "seconds over which the rates are computed"),
+        "window_seconds": noted(NUMBER, "length of the window of the rates"),
         "by": one_of("service", "namespace"),
-        "services": noted(WHOLE, "total number"),
-        "edges_in_all": noted(WHOLE, "number without limit and offset"),
+        "services": noted(WHOLE, "number of services in the mesh"),
+        "edges_in_all": noted(WHOLE, "number of edges without limit and offset"),
         "nodes": listed(_NODE),
         "edges": listed(_EDGE),
     }
@@ -98,9 +93,9 @@ TOPOLOGY: Final = record(
 STAT: Final = record(
     {
         "at": MOMENT,
-        "window_seconds": noted(NUMBER, "seconds over which the rates are computed"),
+        "window_seconds": noted(NUMBER, "length of the window of the rates"),
         "reporting": _REPORTING,
-        "rows_in_all": noted(WHOLE, "number without limit and offset"),
+        "rows_in_all": noted(WHOLE, "number of rows without limit and offset"),
         "rows": listed(_ROW),
     }
 )

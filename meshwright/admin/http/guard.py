@@ -9,7 +9,9 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-NOT_SERVED: Final = "this Host is not served: add the name to the setting debug_hosts"
+NOT_SERVED: Final = (
+    "the server does not answer requests for this host: add the host name to the setting debug_hosts"
+)
 
 _KNOWN: Final = web.RequestKey("known hosts", tuple[str, ...])
 _ORIGIN: Final = re.compile(r"(https?)://([^\s/?#@\\]+)", re.IGNORECASE)

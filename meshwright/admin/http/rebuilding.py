@@ -58,7 +58,9 @@ class RebuildCommands:
 
     def _required(self) -> LedgerRebuilding:
         if self.rebuilding is None:
-            raise CommandError("the ledger is not being rebuilt: there are no certificates to confirm")
+            raise CommandError(
+                "the ledger is complete and not being rebuilt, so there are no certificates to confirm"
+            )
         return self.rebuilding
 
     async def _listed(self, found: Callable[[], tuple[Candidate, ...]]) -> web.Response:

@@ -9,7 +9,7 @@ class EnrolmentMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._requests = Counter(
             "meshwright_enrolment_requests",
-            "Requests of machines at both ports, by method and result.",
+            "Requests of machines at the enrolment port and the renewal port, by method and result.",
             ["method", "result"],
             registry=registry,
         )

@@ -13,7 +13,7 @@ class ExpiryMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._expiry = Gauge(
             "meshwright_certificate_acknowledged_expiry_seconds",
-            "Seconds until the first of the certificates that connected proxies use expires.",
+            "Seconds until the first certificate in use by a connected proxy expires, by kind.",
             ["kind"],
             registry=registry,
         )

@@ -61,61 +61,66 @@ class MomentMetrics:
 
     def _served(self, r: CollectorRegistry) -> None:
         self._streams = Gauge("meshwright_xds_streams", "Open xDS streams.", ["protocol"], registry=r)
-        self._proxies = Gauge("meshwright_proxies", "Proxies by state.", ["state"], registry=r)
+        self._proxies = Gauge("meshwright_proxies", "Known proxies, by state.", ["state"], registry=r)
         self._shared = Gauge(
-            "meshwright_shared_identities", "Identities that several connected proxies use.", registry=r
+            "meshwright_shared_identities", "Identities that several connected proxies share.", registry=r
         )
         self._resources = Gauge(
-            "meshwright_snapshot_resources", "Distinct resources in snapshots.", ["type"], registry=r
-        )
-        self._withheld = Gauge(
-            "meshwright_withheld_resources",
-            "Resources served in an older or reduced version, because the newest version was rejected.",
+            "meshwright_snapshot_resources",
+            "Distinct resources in the snapshots of all groups, by type.",
             ["type"],
             registry=r,
         )
-        self._groups = Gauge("meshwright_groups", "Groups of proxies with one configuration.", registry=r)
+        self._withheld = Gauge(
+            "meshwright_withheld_resources",
+            "Resources served in an older or reduced version, because a proxy rejected the newest.",
+            ["type"],
+            registry=r,
+        )
+        self._groups = Gauge(
+            "meshwright_groups", "Groups of proxies with the same configuration.", registry=r
+        )
         self._certificates = Gauge(
             "meshwright_service_certificates", "Service certificates in use.", registry=r
         )
         self._running_out = Gauge(
             "meshwright_certificates_running_out",
-            "Service certificates with less than a quarter of their validity left that cannot be renewed.",
+            "Service certificates with less than a quarter of their lifetime left, because renewal fails.",
             registry=r,
         )
         self._trusted_roots = Gauge(
             "meshwright_trust_bundle_roots",
-            "Root certificates with which sidecars verify their peers.",
+            "Root certificates in the trust bundle of the sidecars.",
             registry=r,
         )
         self._root_stage = Gauge(
             "meshwright_root_rotation_stage",
-            "Stage of the rotation of the root; 0 without a rotation.",
+            "Stage of a root change: 1 trusting, 2 replacing, 3 retiring, 0 without a change.",
             registry=r,
         )
         self._ejected = Gauge(
             "meshwright_ejected_endpoints",
-            "Endpoints that at least one proxy has ejected, as agents report.",
+            "Endpoints that at least one proxy has ejected, as the agents report.",
             registry=r,
         )
         self._reporting = Gauge(
             "meshwright_reporting_proxies",
-            "Proxies whose agents have reported statistics recently.",
+            "Proxies with a recent report of traffic statistics from their agents.",
             registry=r,
         )
         self._unacked = Gauge(
             "meshwright_xds_unacked_age_seconds",
-            "Age of the oldest response without an answer, in seconds.",
+            "Seconds since the oldest response without an ACK or NACK was sent.",
             registry=r,
         )
 
     def _kept(self, r: CollectorRegistry) -> None:
         self._state_failing = Gauge(
-            "meshwright_state_failing", "1 while the state directory cannot be written.", registry=r
+            "meshwright_state_failing", "1 while the state directory cannot be written, else 0.", registry=r
         )
         self._unwritten = Gauge(
             "meshwright_ledger_unwritten",
-            "Proxy certificates with changes that are not written to the ledger yet.",
+            "Proxy certificates with changes that are not yet written to the ledger file.",
             registry=r,
         )
 
@@ -127,32 +132,40 @@ class MomentMetrics:
             registry=r,
         )
         self._event_age = Gauge(
-            "meshwright_source_event_age_seconds", "Seconds since the last change.", ["source"], registry=r
+            "meshwright_source_event_age_seconds",
+            "Seconds since the last change of the source.",
+            ["source"],
+            registry=r,
         )
         self._failing = Gauge(
             "meshwright_source_failing",
-            "1 while a source fails and its last objects stay in force.",
+            "1 while the source cannot be read and its last objects stay in force, else 0.",
             ["source"],
             registry=r,
         )
         self._objects = Gauge(
-            "meshwright_source_objects", "Objects by state.", ["source", "state"], registry=r
+            "meshwright_source_objects",
+            "Objects of the source: good, stale (an older version is in force) or refused.",
+            ["source", "state"],
+            registry=r,
         )
         self._held = Gauge(
             "meshwright_source_held",
-            "Empty answers of the source that are not in force yet.",
+            "Parts that stay in force although the source reported them as deleted.",
             ["source"],
             registry=r,
         )
-        self._problems = Gauge("meshwright_problems", "Problems of the input.", ["severity"], registry=r)
+        self._problems = Gauge(
+            "meshwright_problems", "Problems of objects and sources, by severity.", ["severity"], registry=r
+        )
         self._late = Gauge(
             "meshwright_event_loop_lateness_seconds",
-            "Maximum lateness of the event loop since the last measurement, in seconds.",
+            "Longest delay of the event loop in seconds since the last measurement.",
             registry=r,
         )
         self._latest = Gauge(
             "meshwright_event_loop_longest_lateness_seconds",
-            "The most that the event loop was ever late.",
+            "Longest delay of the event loop in seconds since the start of the server.",
             registry=r,
         )
 

@@ -9,20 +9,20 @@ class InjectionMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._pods = Counter(
             "meshwright_injection_pods",
-            "Pods reviewed by the injector, by result and deciding rule.",
+            "Pods reviewed by the injector, by result and deciding reason.",
             ["result", "reason"],
             registry=registry,
         )
         self._seconds = Histogram(
             "meshwright_injection_seconds",
-            "Seconds for the review of a pod.",
+            "Seconds for the review of one pod by the injector.",
             buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0),
             registry=registry,
         )
 
         self._configurations = Counter(
             "meshwright_injection_configurations",
-            "Injection configurations that were read, by result.",
+            "Injection configurations that were read: taken or refused.",
             ["result"],
             registry=registry,
         )

@@ -55,7 +55,10 @@ class Metrics(
         InjectionMetrics.__init__(self, self.registry)
         SpanMetrics.__init__(self, self.registry)
         build = Gauge(
-            "meshwright_build_info", "1, and which version it is.", ["version"], registry=self.registry
+            "meshwright_build_info",
+            "Always 1; the label has the version of the server.",
+            ["version"],
+            registry=self.registry,
         )
         build.labels(version("meshwright")).set(1)
         ProcessCollector(registry=self.registry)

@@ -9,19 +9,19 @@ class ReportMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._reports = Counter(
             "meshwright_kubernetes_reports",
-            "Conditions and Events that were written.",
+            "Conditions and Events written to the cluster.",
             ["what"],
             registry=registry,
         )
         self._report_failures = Counter(
             "meshwright_kubernetes_report_failures",
-            "Requests for reports that failed.",
+            "Failed requests to write a condition or an Event, by reason.",
             ["what", "reason"],
             registry=registry,
         )
         self._reporting = Gauge(
             "meshwright_kubernetes_reporting",
-            "1 where this server is the one that writes reports.",
+            "1 if this server writes conditions and Events as the leader, else 0.",
             registry=registry,
         )
 

@@ -9,7 +9,7 @@ class ReviewMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._reviews = Counter(
             "meshwright_kubernetes_reviews",
-            "Objects reviewed by the validating webhook, by result.",
+            "Objects reviewed by the validating webhook, by verdict.",
             ["verdict"],
             registry=registry,
         )

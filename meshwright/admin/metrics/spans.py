@@ -14,7 +14,7 @@ class SpanMetrics:
         )
         self._dropped = Counter(
             "meshwright_spans_dropped",
-            "Spans of the control plane that were dropped, by reason.",
+            "Dropped spans of the control plane, by reason.",
             ["reason"],
             registry=registry,
         )

@@ -41,46 +41,70 @@ class StreamMetrics:
         self._traffic(registry)
 
     def _connections(self, r: CollectorRegistry) -> None:
-        self._opened = Counter("meshwright_xds_streams_opened", "Streams accepted.", ["protocol"], registry=r)
-        self._refused = Counter("meshwright_xds_streams_refused", "Streams refused.", ["reason"], registry=r)
+        self._opened = Counter(
+            "meshwright_xds_streams_opened", "Accepted xDS streams, by protocol.", ["protocol"], registry=r
+        )
+        self._refused = Counter(
+            "meshwright_xds_streams_refused", "Refused xDS streams, by reason.", ["reason"], registry=r
+        )
         self._exceeded = Counter(
             "meshwright_xds_budget_exceeded",
-            "Calls ended or refused because of a limit.",
+            "Calls ended or refused because their certificate exceeded its budget, by bound.",
             ["bound"],
             registry=r,
         )
-        self._handshakes = Counter("meshwright_xds_handshakes", "TLS handshakes begun.", registry=r)
+        self._handshakes = Counter(
+            "meshwright_xds_handshakes", "TLS handshakes at the xDS port, failed ones included.", registry=r
+        )
         self._failed = Counter(
-            "meshwright_xds_handshakes_failed", "TLS handshakes that failed.", ["reason"], registry=r
+            "meshwright_xds_handshakes_failed",
+            "Failed TLS handshakes at the xDS port, by reason.",
+            ["reason"],
+            registry=r,
         )
         self._ended = Counter(
-            "meshwright_xds_connections_ended", "Connections ended for their cost.", ["cause"], registry=r
+            "meshwright_xds_connections_ended",
+            "Connections that the server closed because of their cost, by cause.",
+            ["cause"],
+            registry=r,
         )
         self._used = Counter(
-            "meshwright_xds_connections_used", "Connections on which a client opened a stream.", registry=r
+            "meshwright_xds_connections_used",
+            "Connections with at least one request for a stream.",
+            registry=r,
         )
 
     def _traffic(self, r: CollectorRegistry) -> None:
-        self._responses = Counter("meshwright_xds_responses", "Responses sent.", ["type"], registry=r)
-        self._sent = Counter("meshwright_xds_resources_sent", "Resources in responses.", ["type"], registry=r)
+        self._responses = Counter(
+            "meshwright_xds_responses", "xDS responses sent, by type.", ["type"], registry=r
+        )
+        self._sent = Counter(
+            "meshwright_xds_resources_sent", "Resources in the sent responses, by type.", ["type"], registry=r
+        )
         self._large = Counter(
             "meshwright_xds_large_responses",
-            "Responses larger than the default limit of gRPC clients.",
+            "Responses above the default size limit of gRPC clients, 4 MiB.",
             ["type"],
             registry=r,
         )
-        self._bytes = Counter("meshwright_xds_sent_bytes", "Bytes of responses.", ["type"], registry=r)
-        self._acks = Counter("meshwright_xds_acks", "Responses acknowledged.", ["type"], registry=r)
-        self._nacks = Counter("meshwright_xds_nacks", "Responses rejected.", ["type"], registry=r)
+        self._bytes = Counter(
+            "meshwright_xds_sent_bytes", "Bytes of the sent responses, by type.", ["type"], registry=r
+        )
+        self._acks = Counter(
+            "meshwright_xds_acks", "Responses that a proxy acknowledged (ACK), by type.", ["type"], registry=r
+        )
+        self._nacks = Counter(
+            "meshwright_xds_nacks", "Responses that a proxy rejected (NACK), by type.", ["type"], registry=r
+        )
         self._pushed = Durations(
             "meshwright_event_to_send_seconds",
-            "Seconds from a source's event to a response with its change.",
+            "Seconds from an event of a source to the response with the change.",
             LATENCIES,
             r,
         )
         self._acknowledged = Durations(
             "meshwright_event_to_ack_seconds",
-            "Seconds from a source's event to the acknowledgement of its change.",
+            "Seconds from an event of a source to the ACK of the response.",
             LATENCIES,
             r,
         )

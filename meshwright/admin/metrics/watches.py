@@ -19,29 +19,29 @@ class WatchMetrics:
         self._watch_ages = {
             field: Gauge(f"meshwright_kubernetes_{name}_age_seconds", words, _RESOURCE, registry=registry)
             for field, name, words in (
-                ("heard", "heard", "Seconds since the API server last sent something about a kind."),
-                ("last_event", "event", "Seconds since the last change of an object of a kind."),
-                ("last_list", "list", "Seconds since the last complete list of a kind."),
+                ("heard", "heard", "Seconds since the last answer or event of the API server for the kind."),
+                ("last_event", "event", "Seconds since an object of the kind last changed."),
+                ("last_list", "list", "Seconds since all objects of the kind were last listed."),
             )
         }
         self._watch_unfollowed = Gauge(
             "meshwright_kubernetes_failing",
-            "1 while a kind cannot be followed, and its last answer is in force.",
+            "1 while a required kind cannot be watched and its last objects stay in force, else 0.",
             _RESOURCE,
             registry=registry,
         )
         self._watch_events = Counter(
-            "meshwright_kubernetes_events_total", "Changes of objects.", _RESOURCE, registry=registry
+            "meshwright_kubernetes_events_total", "Changes of objects, by kind.", _RESOURCE, registry=registry
         )
         self._watch_relists = Counter(
             "meshwright_kubernetes_relists_total",
-            "Lists after the first one, because a watch could not be continued.",
+            "Lists after the first one, because a watch could not be resumed.",
             _RESOURCE,
             registry=registry,
         )
         self._watch_errors = Counter(
             "meshwright_kubernetes_errors_total",
-            "Failed requests to the API server.",
+            "Failed requests to the API server, by kind and reason.",
             (*_RESOURCE, "reason"),
             registry=registry,
         )

@@ -13,22 +13,28 @@ class WaveMetrics:
 
     def _changes(self, r: CollectorRegistry) -> None:
         self._events = Counter(
-            "meshwright_events", "Changes received from sources.", ["source", "kind"], registry=r
+            "meshwright_events", "Changes reported by sources.", ["source", "kind"], registry=r
         )
         self._waves = Counter(
-            "meshwright_waves", "Waves (computations of snapshots), by result.", ["result"], registry=r
+            "meshwright_waves",
+            "Waves (computations of the mesh after changes), by result.",
+            ["result"],
+            registry=r,
         )
         self._wave_seconds = Histogram(
             "meshwright_wave_seconds",
-            "Seconds from the first step of a wave to the publication of its snapshots.",
+            "Seconds of a wave, from the first change to published snapshots.",
             registry=r,
         )
 
     def _work(self, r: CollectorRegistry) -> None:
         self._values = Counter(
-            "meshwright_values", "Derived values in waves, by result.", ["result"], registry=r
+            "meshwright_values",
+            "Derived values in waves: computed, reused, or computed without a change.",
+            ["result"],
+            registry=r,
         )
-        self._encoded = Counter("meshwright_resources_encoded", "Pieces that were encoded.", registry=r)
+        self._encoded = Counter("meshwright_resources_encoded", "Resources that were encoded.", registry=r)
         self._touched = Counter(
             "meshwright_proxies_touched",
             "Connected proxies whose snapshot was replaced by a wave.",
@@ -36,34 +42,36 @@ class WaveMetrics:
         )
         self._failures = Counter(
             "meshwright_group_failures",
-            "Failed groups of proxies, which keep their last good snapshot.",
+            "Failed computations of a group, which keeps its last good snapshot.",
             registry=r,
         )
 
     def _checks(self, r: CollectorRegistry) -> None:
         self._verifications = Counter(
             "meshwright_verifications",
-            "Waves that were compared with a computation from scratch.",
+            "Checks of published snapshots against a full computation.",
             registry=r,
         )
         self._differences = Counter(
-            "meshwright_verification_differences", "Differences found by these comparisons.", registry=r
+            "meshwright_verification_differences",
+            "Differences found by checks of published snapshots against a full computation.",
+            registry=r,
         )
         self._beats = Histogram(
             "meshwright_event_loop_beat_seconds",
-            "Lateness of the event loop, in seconds.",
+            "Delay of each beat of the event loop in seconds.",
             buckets=(0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5),
             registry=r,
         )
         self._issued = Counter(
             "meshwright_certificates_issued",
-            "Issued certificates, by purpose and issuer.",
+            "Issued certificates, by purpose (service, proxy or gateway) and issuer.",
             ["kind", "issuer"],
             registry=r,
         )
         self._renewed = Counter(
             "meshwright_certificates_renewed",
-            "Service certificates that replaced another one, by issuer.",
+            "Service certificates that replaced an earlier one, by issuer.",
             ["issuer"],
             registry=r,
         )

@@ -46,7 +46,10 @@ def _one(reading: ObjectReading, every: Problems, wanted: str) -> Document:
     found = [sourced(each) for key, each in reading.objects().items() if str(key) == wanted]
     problems = [problem(each) for each in every if str(each.key) == wanted]
     if not found and not problems:
-        raise NothingToShow(f"no source has an object {wanted[:200]!r}, such as 'TrafficTarget shop/buyers'")
+        raise NothingToShow(
+            f"object {wanted[:200]!r} does not exist in any source: must be kind and "
+            "namespace/name, such as 'TrafficTarget shop/buyers'"
+        )
     return {"problems": list(problems), "objects": list(found)}
 
 
@@ -104,7 +107,7 @@ def access(reading: ViewReading, source: str | None = None) -> Document:
     view = reading.view()
     pairs = [] if view is None else access_pairs(view, source)
     if source is not None and not pairs:
-        raise NothingToShow(f"no workload has the identity {source[:200]!r}, or no service port is callable")
+        raise NothingToShow(f"no workload has the identity {source[:200]!r}, or the mesh has no service port")
     return {"access": pairs}
 
 

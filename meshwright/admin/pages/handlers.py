@@ -65,7 +65,7 @@ class Answers:
         named = query.pop("of", RowKind.EDGES.value)
         if named not in tuple(RowKind):
             kinds = ", ".join(each.value for each in RowKind)
-            raise web.HTTPBadRequest(reason=f"of is {named[:40]!r}: it must be one of {kinds}")
+            raise web.HTTPBadRequest(reason=f"of is {named[:40]!r}: must be one of {kinds}")
         return await stat(self.reading, RowKind(named), query, self.clock())
 
     async def topology(self, request: web.Request) -> Document:
@@ -81,7 +81,9 @@ class Answers:
         """Return the reasons for allowing or refusing a request."""
         view = self.reading.view()
         if view is None:
-            raise web.HTTPNotFound(reason="the server has not read the mesh yet")
+            raise web.HTTPNotFound(
+                reason="the server has not read its sources yet: try again in a few seconds"
+            )
         if not request.query:
             return {"usage": explaining.USAGE}
         with _understood():

@@ -36,6 +36,6 @@ def page(query: Mapping[str, str]) -> Page:
 
 def _number(name: str, text: str, least: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(MOST)) and least <= int(text) <= MOST):
-        words = f"{name} is {text[:40]!r}: it must be a number from {least} to {MOST}"
+        words = f"{name} is {text[:40]!r}: must be a number from {least} to {MOST}"
         raise web.HTTPBadRequest(reason=words)
     return int(text)

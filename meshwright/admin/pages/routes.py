@@ -51,20 +51,20 @@ class _Route:
 _ROUTES: Final = (
     _Route(
         "/debug/proxy",
-        "every proxy, in step or why not; ?proxy=: one's configuration",
+        "every proxy, and why its configuration is outdated; ?proxy=: configuration of one proxy",
         Answers.proxies,
         proxies.PROXIES,
         Glances.proxies,
     ),
     _Route(
         "/debug/proxy/show",
-        "what one proxy was told, in the mesh's words; ?proxy=&section=",
+        "configuration of one proxy, described in words; ?proxy=&section=",
         Answers.told,
         proxies.TOLD,
     ),
     _Route(
         "/debug/xds",
-        "streams by type; ?proxy=[&resource=TYPE/NAME]: one's last pushes",
+        "streams by type; ?proxy=[&resource=TYPE/NAME]: last pushes to one proxy",
         Answers.streams,
         pushes.STREAMS,
         Glances.streams,
@@ -90,33 +90,39 @@ _ROUTES: Final = (
     ),
     _Route(
         "/debug/traffic",
-        "how calls fare; ?of=edges|services|routes|backends|proxies&window=&namespace=&from=&to=&service=",
+        "statistics of requests and connections; "
+        "?of=edges|services|routes|backends|proxies&window=&namespace=&from=&to=&service=",
         Answers.traffic,
         traffic.TRAFFIC,
         Glances.traffic,
     ),
     _Route(
         "/debug/topology",
-        "who calls whom, allowed and seen; ?service=&namespace=&by=service|namespace&window=",
+        "graph of allowed and observed traffic; ?service=&namespace=&by=service|namespace&window=",
         Answers.topology,
         topology.TOPOLOGY,
     ),
-    _Route("/debug/access", "who may call what, and by which object", Answers.access, access.ACCESS),
+    _Route(
+        "/debug/access",
+        "allowed requests of every identity, and the objects that allow them",
+        Answers.access,
+        access.ACCESS,
+    ),
     _Route(
         "/debug/explain",
-        "why a call may pass or not; ?from=&to=&method=&path=&header=",
+        "why a request is allowed or denied; ?from=&to=&method=&path=&header=",
         Answers.explain,
         explain.EXPLAIN,
     ),
     _Route(
         "/debug/connectivity",
-        "how it stands with all that a call goes by; as explain",
+        "state of every part that a request passes; parameters as for /debug/explain",
         Answers.connectivity,
         connectivity.CONNECTIVITY,
     ),
     _Route(
         "/debug/certs",
-        "certificates issued",
+        "issued certificates",
         Answers.certificates,
         certificates.CERTIFICATES,
         Glances.certificates,
@@ -124,14 +130,14 @@ _ROUTES: Final = (
     _Route("/debug/config", "MeshConfig and settings", Answers.config, mesh.CONFIG),
     _Route(
         "/debug/loop",
-        "when the event loop was held, and by what",
+        "moments at which the event loop was blocked, with the cause",
         Answers.loop,
         mesh.LOOP,
         Glances.loop,
     ),
     _Route(
         "/debug/sources",
-        "sources: how fresh, what they hold",
+        "sources: age and objects",
         Answers.sources,
         mesh.SOURCES,
         Glances.sources,
@@ -161,4 +167,10 @@ def _try(trying: TrialRunner) -> Page:
         except TrialUnavailable as error:  # keeps the text of the user
             raise FormRefused({"error": str(error), "manifests": given}, error.status) from error
 
-    return Page("/debug/try", "POST manifests=YAML: whom it would concern", empty, trial.TRIAL, posted=posted)
+    return Page(
+        "/debug/try",
+        "POST manifests=YAML: proxies that the manifests would affect",
+        empty,
+        trial.TRIAL,
+        posted=posted,
+    )

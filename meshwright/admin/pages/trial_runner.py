@@ -13,8 +13,8 @@ from meshwright.admin.readers import ViewReading
 
 BYTES: Final = 256 * 1024
 """Maximum size of the manifests in bytes."""
-TOO_LONG: Final = f"the manifests have more than {BYTES} bytes"
-ELSEWHERE: Final = "a page of another site asks: that is not answered"
+TOO_LONG: Final = f"the manifests are longer than {BYTES} bytes: use `meshwright diff`"
+ELSEWHERE: Final = "the request comes from a page of another site, which this server does not answer"
 _FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
@@ -40,17 +40,20 @@ class TrialRunner:
             raise TrialUnavailable(TOO_LONG, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         view = self.reading.view()
         if view is None:
-            raise TrialUnavailable("the server has not read the mesh yet", HTTPStatus.SERVICE_UNAVAILABLE)
+            raise TrialUnavailable(
+                "the server has not read its sources yet: try again in a few seconds",
+                HTTPStatus.SERVICE_UNAVAILABLE,
+            )
         # A trial computes a second mesh, so another one at the same time is refused.
         if self._one.locked():
-            sentence = "something is being tried already: try again in a moment"
+            sentence = "another trial is running: try again in a few seconds"
             raise TrialUnavailable(sentence, HTTPStatus.SERVICE_UNAVAILABLE)
         async with self._one:
             asked = TrialInput(view.settings, view.known(), manifests, self.read)
             try:
                 return await asyncio.to_thread(tried, asked)
             except TooLong:
-                sentence = "it takes too long; ask `meshwright diff`"
+                sentence = "the trial takes too long: use `meshwright diff`"
                 raise TrialUnavailable(sentence, HTTPStatus.SERVICE_UNAVAILABLE) from None
 
 
@@ -60,7 +63,7 @@ async def manifests_of(request: web.Request) -> str:
     A body without manifests is an error, because an empty trial would report success.
     """
     if request.content_type not in _FORMS:
-        raise web.HTTPUnsupportedMediaType(reason=f"the Content-Type must be {' or '.join(_FORMS)}")
+        raise web.HTTPUnsupportedMediaType(reason=f"the Content-Type header must be {' or '.join(_FORMS)}")
     try:
         given = (await request.post()).get("manifests")
     except web.HTTPRequestEntityTooLarge as error:
@@ -70,5 +73,5 @@ async def manifests_of(request: web.Request) -> str:
     if given is None:
         raise web.HTTPBadRequest(reason="manifests is missing: send manifests=YAML")
     if not isinstance(given, str):
-        raise web.HTTPBadRequest(reason="manifests must be text, and no file")
+        raise web.HTTPBadRequest(reason="manifests must be text, not a file")
     return given

@@ -20,7 +20,7 @@ SAID: Final = 256
 """Maximum characters of a proxy's error message."""
 
 _SECRET: Final = frozenset({"secret", "credentials"})
-_WITHHELD: Final = "(withheld: it is about a secret)"
+_WITHHELD: Final = "(not shown, because the resource is a secret)"
 _METHODS: Final = {Variant.SOTW: "StreamAggregatedResources", Variant.DELTA: "DeltaAggregatedResources"}
 
 NewId = Callable[[int], bytes]

@@ -178,7 +178,7 @@ async def test_of_a_server_that_lacks_one_path_it_is_said_which(between: Between
     asked.clear()
     answer = await between.run("proxy", "show", "nobody/at-all")
     assert (answer.returncode, answer.stdout) == (Status.UNKNOWN, "")
-    assert answer.stderr.startswith("meshwright: there is no proxy 'nobody/at-all'")
+    assert answer.stderr.startswith("meshwright: proxy 'nobody/at-all' does not exist")
     assert asked == [f"GET {API}/proxies/nobody%2Fat-all"]
 
 

@@ -180,7 +180,7 @@ WRONG = (
     ("", 400, "service is '': must be namespace/service"),
     ("service=store", 400, "service is 'store': must be namespace/service"),
     ("service=shop/nobody", 404, "service shop/nobody does not exist"),
-    ("proxy=nobody", 404, "there is no proxy 'nobody'"),
+    ("proxy=nobody", 404, "proxy 'nobody' does not exist"),
     ("service=shop/store&from=alice", 400, "from is 'alice': must be namespace/service-account"),
     ("service=shop/store&method=get", 400, "method is 'get': must be one of GET"),
     ("service=shop/store&path=books", 400, "path is 'books': must begin with /"),

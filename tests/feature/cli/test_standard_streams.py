@@ -184,7 +184,9 @@ def test_a_line_of_a_log_is_read_as_utf_8(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(SERVICE_ACCOUNT)
     line = {"start_time": "", "local_address": "10.0.0.1:8080", "caller": "é"}
     given = json.dumps(line, ensure_ascii=False).encode()
-    said = "meshwright: caller is 'é': no identity of a mesh\n"
+    said = "meshwright: caller is 'é': must be spiffe://<trust domain>/ns/<namespace>/sa/<service account>\n"
     assert shell("meshwright explain - --mesh .", tmp_path, given) == (2, b"", said)
-    said = "meshwright: caller is '\\xe9': no identity of a mesh\n"
+    said = (
+        "meshwright: caller is '\\xe9': must be spiffe://<trust domain>/ns/<namespace>/sa/<service account>\n"
+    )
     assert shell("meshwright explain - --mesh .", tmp_path, given, BARE) == (2, b"", said)

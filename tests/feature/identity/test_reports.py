@@ -171,10 +171,10 @@ async def test_one_that_reports_without_end_is_bounded(serve: Serve) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "words"),
     [
-        ("/stat/edges?window=9", 400, "window is '9': it must be 10 to 3600 seconds"),
+        ("/stat/edges?window=9", 400, "window is '9': must be 10 to 3600 seconds"),
         ("/stat/edges?window=nan", 400, "window is 'nan'"),
         ("/stat/edges?window=a", 400, "window is 'a'"),
-        ("/stat/edges?from=shop", 400, "from is 'shop': it must be namespace/service"),
+        ("/stat/edges?from=shop", 400, "from is 'shop': must be namespace/service"),
         ("/stat/edges?form=a/b", 400, "unknown parameter 'form': must be one of window, namespace, from"),
         ("/stat/edge", 404, "there is no page at /api/v1/stat/edge"),
     ],

@@ -154,9 +154,9 @@ async def test_a_page_of_what_has_gone_says_so(at_policies: Browser, mesh: Serve
     await follow(at_policies, mesh, "/debug/policies?object=Service%20shop/going")
     await holds(at_policies, shown("in force"))
     mesh.write(*DOCUMENTS, AFTER)
-    await holds(at_policies, shown("no source has an object"))
+    await holds(at_policies, shown("does not exist in any source"))
     mesh.write(*DOCUMENTS, AFTER, texts.service("going"))
-    await holds(at_policies, f"!{shown('no source has an object')}")
+    await holds(at_policies, f"!{shown('does not exist in any source')}")
 
 
 async def test_an_answer_of_no_is_followed_until_it_is_yes(browser: Browser, mesh: Server) -> None:

@@ -22,7 +22,7 @@ from tests.tools.browser import Browser
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 REJECTED = "rds-outbound.shop/shop|80"
-GONE = ("no source has an object", "knows no version of", "is not kept")
+GONE = ("does not exist in any source", "knows no version of", "is not stored any more")
 """A sentence may name what is lacking, and versions are kept for a while."""
 PAGES = {
     "index": "/debug",
@@ -172,7 +172,10 @@ async def test_no_other_site_has_manifests_tried(mesh: Server, said: dict[str, s
     address, form = _address(mesh, "/debug/try"), {"manifests": "kind: Service"}
     async with aiohttp.ClientSession(headers={"Accept": "text/html"}) as session:
         async with session.post(address, data=form, headers=said) as refused:
-            assert (refused.status, "a page of another site asks" in await refused.text()) == (403, True)
+            assert (
+                refused.status,
+                "the request comes from a page of another site" in await refused.text(),
+            ) == (403, True)
         async with session.post(address, data=form) as answered:
             assert answered.status == 200
         async with session.post(_address(mesh, "/debug/policies"), data=form) as nothing:

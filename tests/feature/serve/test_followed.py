@@ -167,7 +167,8 @@ async def test_the_objects_behind_what_changed_and_the_difference_are_shown(runn
     back = running.ask("/debug/xds/diff", **asked, **{"from": changed["to"], "to": changed["from"]})
     assert "/sell" in "".join(line for line in back["diff"] if line.startswith("-"))
     with pytest.raises(
-        ServerRefused, match=f"version nope of route {NAME} is not kept; kept are {changed['from']}"
+        ServerRefused,
+        match=f"version nope of route {NAME} is not stored any more; stored versions: {changed['from']}",
     ):
         running.ask("/debug/xds/diff", **asked, **{"from": "nope"})
 
@@ -191,7 +192,7 @@ async def test_the_commands_show_it_in_mesh_words(running: Running) -> None:
     names = {each["name"]: each["serial"] for each in found["secrets"]}
     assert list(names) == ["root-cert:cluster.local", "service-cert:shop/store"]
     assert all(names.values())
-    with pytest.raises(ServerRefused, match=r"there is no proxy 'stor'; there is"):
+    with pytest.raises(ServerRefused, match=r"proxy 'stor' does not exist; similar proxies: "):
         running.ask("/debug/proxy/show", proxy="stor")
 
 

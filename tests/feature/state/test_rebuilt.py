@@ -85,7 +85,9 @@ def test_nothing_is_finished_that_nobody_has_confirmed(used: Program) -> None:
 
     assert "start the server with --rebuild-ledger" in complaint("--finish")
     server = used.serve()
-    assert complaint() == "the ledger is not being rebuilt: there are no certificates to confirm"
+    assert (
+        complaint() == "the ledger is complete and not being rebuilt, so there are no certificates to confirm"
+    )
     server.stop()
     without_ledger(used.state)
     server = used.serve("--rebuild-ledger", used.serials[0])

@@ -32,7 +32,8 @@ def test_a_proxy_is_found_by_the_beginning_of_its_uuid(three: Any) -> None:
     with pytest.raises(NothingToShow) as raised:
         find(three, "uuid")
     assert str(raised.value) == (
-        "'uuid' fits 2 proxies: shop/store-1 (uuid-1.store.shop), shop/buyer-1 (uuid-2.buyer.shop)"
+        "'uuid' matches 2 proxies: use the name of one of them: shop/store-1 "
+        "(uuid-1.store.shop), shop/buyer-1 (uuid-2.buyer.shop)"
     )
 
 
@@ -40,10 +41,13 @@ def test_an_unknown_name_is_said_with_those_that_are_like_it(three: Any) -> None
     """Or with all where none is."""
     with pytest.raises(NothingToShow) as raised:
         find(three, "stroe-1")
-    assert str(raised.value) == "there is no proxy 'stroe-1'; there is shop/store-1 (uuid-1.store.shop)"
+    assert (
+        str(raised.value)
+        == "proxy 'stroe-1' does not exist; similar proxies: shop/store-1 (uuid-1.store.shop)"
+    )
     with pytest.raises(NothingToShow) as raised:
         find(three, "")
     assert str(raised.value).endswith("(uuid-2.buyer.shop), x.old.shop")
     three.the_proxies = ()
-    with pytest.raises(NothingToShow, match="'a'; no proxy is known at all"):
+    with pytest.raises(NothingToShow, match="'a' does not exist; the server knows no proxies yet"):
         find(three, "a")

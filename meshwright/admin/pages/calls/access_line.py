@@ -104,12 +104,17 @@ def _headers(line: Mapping[str, str]) -> Iterator[str]:
 def _caller(line: Mapping[str, str]) -> str:
     """Return the caller's identity from its SPIFFE ID."""
     if "caller" not in line:
-        raise LineError("the line has no caller, as in the log of the caller's own sidecar: give --from")
+        raise LineError(
+            "the log line does not name the caller, because it is from the caller's own sidecar: give --from"
+        )
     _, _, path = line["caller"].removeprefix("spiffe://").partition("/")
     parts = path.split("/")
     # spiffe://<trust domain>/ns/<namespace>/sa/<service account>
     if len(parts) != 4 or (parts[0], parts[2]) != ("ns", "sa") or not is_dns_label(parts[1]):
-        raise LineError(f"caller is {line['caller'][:200]!r}: no identity of a mesh")
+        raise LineError(
+            f"caller is {line['caller'][:200]!r}: must be spiffe://<trust "
+            "domain>/ns/<namespace>/sa/<service account>"
+        )
     return f"{parts[1]}/{parts[3]}"
 
 
@@ -121,7 +126,9 @@ def _called(view: View, line: Mapping[str, str]) -> str:
     found = sorted(_served_at(view, line) if inbound else _led_to(view, line, cluster))
     if not found:
         where = line.get("local_address", "") if inbound else line.get("route_name", "") or cluster
-        raise LineError(f"no Service of the mesh is called at {where[:200]!r} (any more): give --to")
+        raise LineError(
+            f"no Service of the mesh is found at {where[:200]!r}: it may have been deleted since; give --to"
+        )
     # Several services can share a workload and a port: the Host header selects one.
     name = host.partition(":")[0].partition(".")[0]
     key, port = next((each for each in found if each[0].name == name), found[0])

@@ -51,7 +51,7 @@ async def connectivity(
         return {"usage": USAGE}
     view = reading.view()
     if view is None:
-        raise NothingToShow("the server has not read the mesh yet")
+        raise NothingToShow("the server has not read its sources yet: try again in a few seconds")
     asked, service, port = _asked(view, query, headers)
     found, concerned = await asyncio.to_thread(explaining.explained, view, asked)
     issued = newest(await asyncio.to_thread(reading.ledger), now)
@@ -98,11 +98,13 @@ def _asked(
     """Return the request with the called Service and port."""
     if explaining.read_outside(view, query, ()) is not None:
         raise QueryError(
-            f"to is {query['to']!r}, outside the mesh: use explain for calls to hosts outside the mesh"
+            f"to is {query['to']!r}, outside the mesh: use `meshwright explain` for such a request"
         )
     asked = explaining.read_request(_with_port(view, query), headers)
     if asked.identity is None:
-        raise QueryError(f"from is {asked.client}: a caller outside the mesh has no sidecar; ask explain")
+        raise QueryError(
+            f"from is {asked.client}: a caller outside the mesh has no sidecar: use `meshwright explain`"
+        )
     service = view.services.get(asked.service)
     port = service.port(asked.port) if service is not None else None
     if service is None or port is None:
@@ -119,7 +121,7 @@ def _with_port(view: View, query: Mapping[str, str]) -> Mapping[str, str]:
         return query
     if len(service.ports) != 1:
         has = ", ".join(str(each.port) for each in service.ports) or "none"
-        raise QueryError(f"to is {called!r}: must have a port of the service; its ports are {has}")
+        raise QueryError(f"to is {called!r}: must end with :PORT; the Service has the ports {has}")
     return {**query, "to": f"{called}:{service.ports[0].port}"}
 
 
@@ -163,7 +165,7 @@ def _sidecar(
     for each in stood.streams:
         types |= _types(stream(each)["types"])
     refused = [
-        f"{short_type(kind)} {resource}: {said or 'in words that are not known'}"
+        f"{short_type(kind)} {resource}: {said or 'the text of the error is unknown'}"
         for kind, resource in reading.rejected(name)
         for said in (reading.refusal(name, kind, resource),)
     ]

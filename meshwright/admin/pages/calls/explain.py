@@ -44,7 +44,10 @@ USAGE: Final = (
 
 
 _CLIENT: Final = "<namespace>/<service account>"
-_CALLER: Final = f"{_CLIENT}, or outside the mesh <IP>[,tls][,name=<in its certificate>][,server=<asked for>]"
+_CALLER: Final = (
+    f"{_CLIENT}, or outside the mesh <IP>[,tls][,name=<name in its certificate>][,server=<requested "
+    "server name>]"
+)
 _CALLED: Final = "<namespace>/<service>:<port>, or outside the mesh <IP or host>:<port>"
 
 
@@ -92,7 +95,7 @@ def _client(text: str) -> Client:
         return ServiceIdentity(Namespace(namespace), ServiceAccountName(account))
     words = dict(each.partition("=")[::2] for each in said)
     if unknown := words.keys() - {"tls", "name", "server"}:
-        raise QueryError(f"from is {text[:200]!r}: {min(unknown)[:50]!r} is not known; must be {_CALLER}")
+        raise QueryError(f"from is {text[:200]!r}: {min(unknown)[:50]!r} is unknown; must be {_CALLER}")
     return Outsider(found, words.get("name", ""), bool(words), words.get("server", "").lower())
 
 

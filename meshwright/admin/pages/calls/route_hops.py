@@ -80,7 +80,7 @@ def _places(view: View, asked: Request, service: Service, there: Iterable[Endpoi
 
 def _withheld(view: View, found: Endpoint) -> str:
     if found.identity is None:
-        return "the mesh knows no workload with a sidecar there"
+        return "no workload with a sidecar has this address"
     return why_withheld(view, found)
 
 

@@ -82,7 +82,10 @@ def _stand(
     if not served:
         return SidecarState.HELD, "has no configuration yet"
     if failure := reading.failure(name):
-        return SidecarState.FAILED, f"cannot get new configuration: {failure}"
+        return (
+            SidecarState.FAILED,
+            f"keeps its previous configuration, because the new one cannot be computed: {failure}",
+        )
     waiting = {
         short_type(each.type_url)
         for stream in served
@@ -91,7 +94,7 @@ def _stand(
     }
     if waiting:
         sent = ", ".join(sorted(waiting))
-        return SidecarState.BEHIND, f"has not acknowledged its newest configuration yet ({sent})"
+        return SidecarState.BEHIND, f"has not acknowledged the last response yet ({sent})"
     parts = {each.object for each in without}
     for type_url, resource in reading.rejected(name):
         behind = {each.key for each in reading.objects_behind(name, type_url, resource)}
@@ -99,6 +102,6 @@ def _stand(
         if not parts & behind:
             return (
                 SidecarState.REJECTED,
-                f"rejects {short_type(type_url)} {resource}, and keeps the last good version",
+                f"rejects {short_type(type_url)} {resource} and keeps the last good version",
             )
     return SidecarState.IN_STEP, ""

@@ -37,7 +37,7 @@ async def topology(reading: TopologyReading, query: Mapping[str, str], now: date
     """
     view = reading.view()
     if view is None:
-        raise web.HTTPNotFound(reason="the server has not read the mesh yet")
+        raise web.HTTPNotFound(reason="the server has not read its sources yet: try again in a few seconds")
     traffic, at, shown = reading.traffic(), time.monotonic(), page(query)
     span = traffic.by_source(window_seconds(query, traffic), at)
     hour, sidecars = traffic.by_source(HOUR, at), tuple(_sidecars(reading))
@@ -73,18 +73,23 @@ def _sidecars(reading: TopologyReading) -> Iterable[Sidecar]:
 def _asked(whole: Graph, query: Mapping[str, str]) -> tuple[Graph, str]:
     by = query.get("by", "")
     if by not in ("", "service", "namespace"):
-        raise web.HTTPBadRequest(reason=f"by is {by[:40]!r}: it must be service or namespace")
+        raise web.HTTPBadRequest(reason=f"by is {by[:40]!r}: must be service or namespace")
     if by == "namespace" and (query.get("service") or query.get("namespace")):
-        said = "by=namespace is for the whole mesh and cannot be used together with service or namespace"
+        said = (
+            "by=namespace shows the whole mesh, so it cannot be combined with the parameter service "
+            "or namespace"
+        )
         raise web.HTTPBadRequest(reason=said)
     if service := query.get("service", ""):
         named = next((each for each in whole.nodes if identifier(each) == service), None)
         if named is None:
-            raise NothingToShow(f"there is no service {service[:200]!r}, such as 'shop/cart'")
+            raise NothingToShow(
+                f"service {service[:200]!r} does not exist: must be namespace/service, such as 'shop/cart'"
+            )
         return around(whole, named), "service"
     if namespace := query.get("namespace", ""):
         if all(node[0] != namespace for node in whole.nodes):
-            raise NothingToShow(f"there is no service in a namespace {namespace[:200]!r}")
+            raise NothingToShow(f"namespace {namespace[:200]!r} has no services")
         return within(whole, namespace), "service"
     if by == "namespace" or (not by and len(whole.nodes) > MOST_SERVICES):
         return by_namespace(whole), "namespace"

@@ -130,7 +130,7 @@ def window_seconds(query: Mapping[str, str], traffic: Traffic) -> float:
     except ValueError:
         seconds = -1.0
     if not LEAST_SECONDS <= seconds <= MOST_SECONDS:  # False for nan as well
-        words = f"window is {text[:40]!r}: it must be {LEAST_SECONDS} to {MOST_SECONDS} seconds"
+        words = f"window is {text[:40]!r}: must be {LEAST_SECONDS} to {MOST_SECONDS} seconds"
         raise web.HTTPBadRequest(reason=words)
     return seconds
 
@@ -147,7 +147,7 @@ def backends_of(view: View | None, called: str) -> frozenset[str]:
 def _wanted(query: Mapping[str, str], behind: frozenset[str]) -> RowFilter:
     for name in ("from", "to", "service"):
         if name in query and query[name].count("/") != 1:
-            words = f"{name} is {query[name][:80]!r}: it must be namespace/service"
+            words = f"{name} is {query[name][:80]!r}: must be namespace/service"
             raise web.HTTPBadRequest(reason=words)
     return RowFilter(
         query.get("namespace", ""),

@@ -19,7 +19,7 @@ from meshwright.mesh.kinds import TRAFFIC_TARGET
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.smi import HTTPMatch
 
-EVERYBODY: Final = "everybody with a certificate of the mesh"
+EVERYBODY: Final = "every workload with a certificate of the mesh"
 
 
 def listeners(policy: ProxyPolicy) -> list[Document]:
@@ -28,7 +28,9 @@ def listeners(policy: ProxyPolicy) -> list[Document]:
     lines += [_outbound_listener(service) for service in policy.outbound]
     lines += describe_outside.listeners(policy.outside)
     if policy.passthrough:
-        lines.append({"direction": "outbound", "text": "outbound calls to unknown destinations pass"})
+        lines.append(
+            {"direction": "outbound", "text": "outbound connections to unknown destinations are allowed"}
+        )
     return lines
 
 
@@ -63,7 +65,7 @@ def _inbound_listener(port: InboundPort) -> Document:
     where = str(port.listen) if port.listen is not None else f"port {port.port}"
     text = f"inbound {where}, {port.protocol.value}, for {_listed(services)}, to {port.application}"
     if port.access == OnlyRules():
-        text += ": admits nobody"
+        text += ": no caller is allowed"
     return {
         "direction": "inbound",
         "port": port.port,
@@ -106,7 +108,7 @@ def _admission(port: InboundPort) -> Iterator[Document]:
             "target": target,
             "text": f"inbound {port.port}: {_listed(who)} may send {said}{told}"
             if who
-            else f"inbound {port.port}: no caller is admitted",
+            else f"inbound {port.port}: no caller is allowed",
         }
 
     match port.access:
@@ -127,7 +129,7 @@ def _route(service: OutboundService, route: OutboundRoute) -> Document:
     to = (
         _listed([_share(each, route.backends) for each in route.backends])
         if route.backends
-        else "nobody: 503"
+        else "no backend: 503"
     )
     return {
         "direction": "outbound",
@@ -177,7 +179,7 @@ def _service(place: ServiceDestination) -> Document:
         "server_name": place.server_name,
         "endpoints": len(place.endpoints),
         "text": f"outbound {place.service} port {place.target_port}, {what}, answered by "
-        f"{_listed(expected) if expected else 'nobody'}, {_counted(len(place.endpoints), 'endpoint')}",
+        f"{_listed(expected) if expected else 'no identity'}, {_counted(len(place.endpoints), 'endpoint')}",
     }
 
 
@@ -200,7 +202,7 @@ def _endpoints(place: ServiceDestination) -> Iterator[Document]:
             "target_port": place.target_port,
             "text": f"{place.service} port {place.target_port} has no endpoints"
             if not place.as_called
-            else f"{place.service} port {place.target_port} is answered by the address that is called",
+            else f"{place.service} port {place.target_port} goes to the called address",
         }
 
 

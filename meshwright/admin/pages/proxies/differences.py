@@ -45,7 +45,7 @@ def read_type(word: str, served: Iterable[TypeUrl] = ()) -> TypeUrl:
         if word in (type_url, type_word(type_url)):
             return type_url
     words = ", ".join(sorted(map(type_word, known)))
-    raise NothingToShow(f"type {word[:200]!r} does not exist: must be one of {words}")
+    raise NothingToShow(f"type {word[:200]!r} is unknown: must be one of {words}")
 
 
 def pair(
@@ -65,21 +65,23 @@ def pair(
     snapshot = reading.snapshot(proxy)
     current = snapshot.resources(type_url).get(name) if snapshot is not None else None
     if type_url == SECRET or (current is not None and current.secret):
-        raise NothingToShow("the content of secrets, and changes of it, are never shown")
+        raise NothingToShow("the content of a secret and its changes are never shown")
     if after is None:
         if current is None:
-            raise NothingToShow(f"{proxy} has no {what}{_kept(reading, proxy, type_url, name)}")
+            raise NothingToShow(f"proxy {proxy} does not have {what}{_kept(reading, proxy, type_url, name)}")
         after = current.version
     if before is None:
         before = next(_before(reading.pushes(proxy), type_url, name, after), None)
         if before is None:
-            raise NothingToShow(f"the server knows no version of {what} that {proxy} was sent before {after}")
+            raise NothingToShow(
+                f"the server knows no version of {what} that it sent to {proxy} before {after}"
+            )
 
     def found(version: Version) -> Resource:
         if (there := _find(reading, current, (type_url, name, version))) is not None:
             return there
         raise NothingToShow(
-            f"version {version[:40]} of {what} is not kept{_kept(reading, proxy, type_url, name)}"
+            f"version {version[:40]} of {what} is not stored any more{_kept(reading, proxy, type_url, name)}"
         )
 
     return Pair(proxy, found(before), found(after))
@@ -159,4 +161,4 @@ def _kept(reading: VersionReading, proxy: ProxyName, type_url: TypeUrl, name: Re
         for version in reversed(versions)
     )
     there = [version for version in sent if reading.replaced(type_url, name, version) is not None]
-    return "; kept are " + ", ".join(there) if there else ""
+    return "; stored versions: " + ", ".join(there) if there else ""

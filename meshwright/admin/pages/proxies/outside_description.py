@@ -49,13 +49,13 @@ def _routes(port: OutsidePort, what: OutsideRange) -> Iterator[Document]:
                 "port": port.port,
                 "host": host.name,
                 "requests": [],
-                "text": f"{called}: no request",
+                "text": f"{called}: no request is allowed",
             }
 
 
 def _route(port: OutsidePort, host: OutsideHost, route: OutsideRoute, called: str) -> Document:
     requests = None if route.matches is None else [requests_of(each) for each in route.matches]
-    to = "where it was going" if route.host is None else f"{route.host} as the DNS knows it"
+    to = "the original destination" if route.host is None else f"the addresses of {route.host} in DNS"
     return {
         "direction": "outside",
         "port": port.port,

@@ -139,7 +139,7 @@ async def told(reading: ProxyPage, query: Query, now: datetime) -> Document:
         raise NothingToShow(f"proxy is missing: {SHOW_USAGE}")
     wanted = query.get("section")
     if wanted is not None and wanted not in SECTIONS:
-        raise NothingToShow(f"section {wanted[:200]!r} does not exist: must be one of {', '.join(SECTIONS)}")
+        raise NothingToShow(f"section {wanted[:200]!r} is unknown: must be one of {', '.join(SECTIONS)}")
     status = find(reading, query["proxy"])
     shown = one(reading, status, await asyncio.to_thread(reading.ledger), now)
     shown["left_out"] = left_out(await reading.problems(), status, reading.view())

@@ -158,7 +158,7 @@ def _connected(proxy: ProxyStatus, known: ProxyEvidence, now: datetime) -> str:
     if not any(stream.served for stream in known.streams):
         if not proxy.known:
             return "held: workload unknown"
-        return failed or "held: the server has no configuration for it"
+        return failed or "held: its configuration is not published yet"
     if rejected := _rejected(known):
         return rejected
     if failed:
@@ -171,7 +171,7 @@ def _connected(proxy: ProxyStatus, known: ProxyEvidence, now: datetime) -> str:
     for stream in known.streams:
         for status in stream.types:
             if type_state(stream, status) is SyncState.ASKED:
-                return f"asked for {_plural(short_type(status.type_url))} that are not there"
+                return f"requested {_plural(short_type(status.type_url))} that do not exist"
     return ""
 
 

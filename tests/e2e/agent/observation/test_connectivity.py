@@ -225,7 +225,10 @@ async def test_a_sidecar_that_refuses_or_is_behind_is_named(
             finally:
                 os.kill(envoy_pid, signal.SIGCONT)
             assert code == 1
-            assert "caller's sidecar: buyer.buyer.shop (shop/buyer) has not acknowledged yet" in printed
+            assert (
+                "caller's sidecar: buyer.buyer.shop (shop/buyer) has not acknowledged the last response yet"
+                in printed
+            )
 
 
 async def _rejected(server: Server) -> bool:

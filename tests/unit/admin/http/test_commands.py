@@ -168,5 +168,5 @@ async def test_a_proxy_is_offered_again_what_it_rejected(client: TestClient[Any,
     assert (response.status, await response.json()) == (200, {"proxy": str(NAME), "offered": ["route r"]})
     response = await client.post("/proxies/retry", json={"proxy": "nobody"})
     assert response.status == 400
-    assert (await response.json())["error"].startswith("there is no proxy 'nobody'")
+    assert (await response.json())["error"].startswith("proxy 'nobody' does not exist")
     assert (await client.post("/proxies/retry", json={})).status == 400

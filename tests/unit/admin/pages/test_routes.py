@@ -167,18 +167,18 @@ async def test_a_call_is_explained(client: TestClient[Any, Any]) -> None:
     [
         (
             "/debug/proxy?proxy=nobody",
-            "there is no proxy 'nobody'; there is shop/store-1 (uuid-1.store.shop)",
+            "proxy 'nobody' does not exist; similar proxies: shop/store-1 (uuid-1.store.shop)",
         ),
         ("/debug/proxy/show?section=routes", "proxy is missing: ?proxy="),
         (
             "/debug/proxy/show?proxy=uuid-1&section=x",
-            "section 'x' does not exist: must be one of listeners, routes",
+            "section 'x' is unknown: must be one of listeners, routes",
         ),
         ("/debug/xds?proxy=uuid-1&resource=x", "resource is 'x': must be <type>/<name>"),
         ("/debug/xds/diff?proxy=uuid-1", "type is missing: ?proxy="),
         (
             "/debug/xds/diff?proxy=uuid-1&type=x&name=y",
-            "type 'x' does not exist: must be one of cluster, endpoint",
+            "type 'x' is unknown: must be one of cluster, endpoint",
         ),
     ],
 )

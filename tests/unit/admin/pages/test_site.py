@@ -41,9 +41,19 @@ async def _things() -> dict[str, Any]:
     ("path", "status", "sentence", "error"),
     [
         ("/debug/nothing", 404, "there is no page /debug/nothing", "there is no page /debug/nothing"),
-        ("/debug/proxy?proxy=%3Cb%3E", 404, "there is no proxy &#x27;&lt;b&gt;&#x27;", "there is no proxy"),
+        (
+            "/debug/proxy?proxy=%3Cb%3E",
+            404,
+            "proxy &#x27;&lt;b&gt;&#x27; does not exist",
+            "proxy '<b>' does not exist",
+        ),
         ("/debug/explain?from=x", 400, "from is &#x27;x&#x27;: must be", "from is 'x': must be"),
-        ("/debug/policies?object=Service+a/b", 404, "no source has an object", "no source has an object"),
+        (
+            "/debug/policies?object=Service+a/b",
+            404,
+            "object &#x27;Service a/b&#x27; does not exist in any source: must be",
+            "object 'Service a/b' does not exist in any source: must be",
+        ),
         ("/debug/access?source=a/b", 404, "no workload has the identity", "no workload has the identity"),
         ("/nothing", 404, "/nothing: Not Found", None),
         ("/debug/fails", 500, "/debug/fails failed with an internal error: see the server log", None),
@@ -71,7 +81,10 @@ async def test_a_browser_that_names_another_host_is_told_so(client: Client) -> N
     response = await client.get("/debug/certs", headers={**BROWSER, "Host": "evil.example"})
     text = await response.text()
     assert (response.status, response.content_type) == (421, "text/html")
-    assert "this Host is not served: add the name to the setting debug_hosts" in text
+    assert (
+        "the server does not answer requests for this host: add the host name to the setting debug_hosts"
+        in text
+    )
     assert "uuid-1" not in text
 
 

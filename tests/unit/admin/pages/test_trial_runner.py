@@ -61,14 +61,14 @@ async def test_what_is_too_long_is_said_by_the_status(client: Client, headers: d
     given = "#" * (BYTES + 1)
     answer = await client.post(PATH, data={"manifests": given}, headers=headers)
     text = await answer.text()
-    assert (answer.status, given in text, f"more than {BYTES} bytes" in text) == (413, True, True)
+    assert (answer.status, given in text, f"longer than {BYTES} bytes" in text) == (413, True, True)
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     body = io.BytesIO(b"manifests=" + b"a" * 2_000_000)
     far = await client.post(PATH, data=body, headers=form | headers)
     assert (far.status, far.content_type) == (413, answer.content_type)
-    assert f"more than {BYTES} bytes" in await far.text()
+    assert f"longer than {BYTES} bytes" in await far.text()
     if not headers:
-        sentence = f"the manifests have more than {BYTES} bytes"
+        sentence = f"the manifests are longer than {BYTES} bytes: use `meshwright diff`"
         assert await answer.json() == {"error": sentence, "manifests": given}
 
 
@@ -79,7 +79,10 @@ async def test_what_is_not_tried_is_no_success(empty_reading: Any, now: Any) -> 
         answer = await client.post(PATH, data={"manifests": "a"})
         assert (answer.status, await answer.json()) == (
             503,
-            {"error": "the server has not read the mesh yet", "manifests": "a"},
+            {
+                "error": "the server has not read its sources yet: try again in a few seconds",
+                "manifests": "a",
+            },
         )
 
 
@@ -110,4 +113,4 @@ async def test_a_file_is_no_text(client: Client) -> None:
     form = FormData()
     form.add_field("manifests", b"a", filename="a.yaml")
     answer = await client.post(PATH, data=form)
-    assert (answer.status, await answer.json()) == (400, {"error": "manifests must be text, and no file"})
+    assert (answer.status, await answer.json()) == (400, {"error": "manifests must be text, not a file"})

@@ -159,7 +159,7 @@ def test_nothing_of_a_secret_is_told(answer: Answer) -> None:
     told = _of(replace(RECORD, pushes=(push,)))[-1]
     assert "MIIEvQ" not in repr(told)
     assert told.name == "push secret"
-    assert told.error == ("(withheld: it is about a secret)" if words else None)
+    assert told.error == ("(not shown, because the resource is a secret)" if words else None)
 
 
 def test_a_push_without_an_answer_is_an_error_of_its_own() -> None:

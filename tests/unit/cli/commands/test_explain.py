@@ -140,11 +140,17 @@ def test_a_line_of_the_access_log_is_explained(run: Run, mesh: Path) -> None:
     ("line", "sentence"),
     [
         ("{}", "the line must be one of a sidecar's access log: a JSON object with start_time and local"),
-        (json.dumps(OWN), "the line has no caller, as in the log of the caller's own sidecar: give --from"),
-        (json.dumps(LINE | {"caller": "x"}), "caller is 'x': no identity of a mesh"),
+        (
+            json.dumps(OWN),
+            "the log line does not name the caller, because it is from the caller's own sidecar: give --from",
+        ),
+        (
+            json.dumps(LINE | {"caller": "x"}),
+            "caller is 'x': must be spiffe://<trust domain>/ns/<namespace>/sa/<service account>",
+        ),
         (
             json.dumps(LINE | {"local_address": "10.0.0.1:9"}),
-            "no Service of the mesh is called at '10.0.0.1:9' (any more): give --to",
+            "no Service of the mesh is found at '10.0.0.1:9': it may have been deleted since; give --to",
         ),
         ("-", "the input has 0 lines: give one line of an access log, for example with `tail -1`"),
     ],

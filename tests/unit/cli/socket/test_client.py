@@ -20,7 +20,7 @@ ANSWERS: Mapping[str, tuple[int, object]] = {
     "/odd": (409, ["no reason"]),
     "/api/v1/list": (200, ["no object"]),
     "/api/v1/new": (404, {"error": "there is no page at /api/v1/new"}),
-    "/api/v1/proxies/a%2Fb": (404, {"error": "there is no proxy 'a/b'"}),
+    "/api/v1/proxies/a%2Fb": (404, {"error": "proxy 'a/b' does not exist"}),
     "/api/v1/sources": (200, {"sources": []}),
     "/api/v1/explain": (200, {"headline": "allowed"}),
 }
@@ -130,7 +130,7 @@ def test_what_is_asked_of_the_api_is_an_object(state: Path) -> None:
         match=r"^the server's answer to /api/v1/list is not a JSON object, because the server has another ",
     ):
         api(state, "/list")
-    with pytest.raises(ServerRefused, match=r"^there is no proxy 'a/b'$") as caught:
+    with pytest.raises(ServerRefused, match=r"^proxy 'a/b' does not exist$") as caught:
         api(state, proxy_path("a/b"))
     assert not isinstance(caught.value, UnexpectedResponse)
     for name in ("", ".", ".."):

@@ -141,7 +141,7 @@ def test_it_is_told_in_words() -> None:
     """With the object's kind; in permissive mode beside it."""
     told = [each["text"] for each in describe.routes(policy(inbound=(inbound(EveryoneInTheMesh(RULES)),)))]
     assert told == [
-        "inbound 8080: everybody with a certificate of the mesh may send everything",
+        "inbound 8080: every workload with a certificate of the mesh may send everything",
         "inbound 8080: default/buyer may send everything (TrafficTarget default/target)",
         "inbound 8080: 10.0.0.0/8, gateway.example.org may send * /books, * /toys (Gateway default/target)",
     ]

@@ -123,7 +123,7 @@ async def test_what_a_sidecar_lacks_counts_where_it_decides(reading: Any, view: 
         (
             {"to": "shop/store"},
             QueryError,
-            "to is 'shop/store': must have a port of the service; its ports are 80, 90",
+            "to is 'shop/store': must end with :PORT; the Service has the ports 80, 90",
         ),
         ({"to": "203.0.113.1:443"}, QueryError, "to is '203.0.113.1:443', outside the mesh"),
         ({"from": "x"}, QueryError, "from is 'x': must be <namespace>/<service account>"),

@@ -45,8 +45,13 @@ def test_one_that_is_not_connected(empty_reading: Any, now: datetime, state: Pro
     [
         (True, SyncState.SYNCED, "", ""),
         (False, SyncState.SYNCED, "", "has no configuration yet"),
-        (True, SyncState.PENDING, "", "has not acknowledged its newest configuration yet (cluster)"),
-        (True, SyncState.SYNCED, "x", "cannot get new configuration: x"),
+        (True, SyncState.PENDING, "", "has not acknowledged the last response yet (cluster)"),
+        (
+            True,
+            SyncState.SYNCED,
+            "x",
+            "keeps its previous configuration, because the new one cannot be computed: x",
+        ),
     ],
 )
 def test_one_that_is_here(
@@ -80,5 +85,5 @@ def test_one_that_refuses_a_part(empty_reading: Any, stream_of: StreamOf, now: d
     explained = replace(empty_reading, the_left_out=(part,), **known)
     assert known_sidecars(explained, [NAME]) == {NAME: Sidecar("", (ExcludedPolicy(BUYERS, None, "no"),))}
     unexplained = replace(empty_reading, the_left_out=(elsewhere,), **known)
-    said = "rejects route rds-inbound.8080, and keeps the last good version"
+    said = "rejects route rds-inbound.8080 and keeps the last good version"
     assert known_sidecars(unexplained, [NAME]) == {NAME: Sidecar(said)}

@@ -40,15 +40,15 @@ def test_inbound_is_ports_callers_and_the_application(policies: tuple[ProxyPolic
     server, _ = policies
     assert _texts(describe.listeners(server)) == [
         "inbound port 8080, http, for shop/store, to 127.0.0.1:8080",
-        "inbound port 9090, tcp, for shop/store, to 127.0.0.1:9090: admits nobody",
+        "inbound port 9090, tcp, for shop/store, to 127.0.0.1:9090: no caller is allowed",
     ]
     assert _texts(describe.routes(server)) == [
         "inbound 8080: shop/buyer may send GET,PUT /buy, * * x-kind=b.* (TrafficTarget shop/buyers)",
-        "inbound 9090: no caller is admitted",
+        "inbound 9090: no caller is allowed",
     ]
     everybody = replace(server, inbound=(replace(server.inbound[0], access=EveryoneInTheMesh()),))
     assert _texts(describe.routes(everybody)) == [
-        "inbound 8080: everybody with a certificate of the mesh may send everything"
+        "inbound 8080: every workload with a certificate of the mesh may send everything"
     ]
     assert _texts(describe.clusters(server)) == [
         "inbound 8080 goes to the application at 127.0.0.1:8080",
@@ -94,7 +94,7 @@ def test_a_split_shows_its_weights_and_its_name(policies: tuple[ProxyPolicy, Pro
     backends = "shop/store port 1 (weight 90), shop/store port 2 (weight 10)"
     assert _texts(describe.routes(policy)) == [
         f"outbound shop/store:80: everything -> {backends} (TrafficSplit shop/canary)",
-        "outbound shop/store:80: everything -> nobody: 503",
+        "outbound shop/store:80: everything -> no backend: 503",
     ]
 
 
@@ -141,7 +141,7 @@ def test_what_leaves_the_mesh(policies: tuple[ProxyPolicy, ProxyPolicy]) -> None
         "outside the mesh port 80 at 192.0.2.0/24: every connection (Egress shop/e)",
     ]
     assert _texts(describe.routes(client))[-3:] == [
-        "outside the mesh port 80, host x.test: GET /books -> x.test as the DNS knows it",
-        "outside the mesh port 80, host y.test: everything -> where it was going",
-        "outside the mesh port 80, host z.test: no request",
+        "outside the mesh port 80, host x.test: GET /books -> the addresses of x.test in DNS",
+        "outside the mesh port 80, host y.test: everything -> the original destination",
+        "outside the mesh port 80, host z.test: no request is allowed",
     ]

@@ -91,7 +91,7 @@ def test_a_proxy_that_is_here_and_cannot_be_served(stream_of: StreamOf, now: dat
     assert (
         why(standing, ProxyEvidence(streams, failure="ValueError: x"), now) == "group failed: ValueError: x"
     )
-    assert why(standing, ProxyEvidence(streams), now) == "held: the server has no configuration for it"
+    assert why(standing, ProxyEvidence(streams), now) == "held: its configuration is not published yet"
 
 
 def test_a_workload_that_gets_no_traffic_yet(entry: LedgerEntry, stream_of: StreamOf, now: datetime) -> None:
@@ -128,7 +128,7 @@ def test_a_proxy_that_is_served_and_not_in_step(stream_of: StreamOf, now: dateti
     assert why(standing, ProxyEvidence(waiting, failure="x"), later) == "group failed: x"
     assert why(standing, ProxyEvidence(waiting, unreceived="too large"), later) == "too large"
     asked = replace(stream_of(1, (SyncState.ASKED, None)), variant=Variant.SOTW)
-    assert why(standing, ProxyEvidence((asked,)), now) == "asked for clusters that are not there"
+    assert why(standing, ProxyEvidence((asked,)), now) == "requested clusters that do not exist"
 
 
 def test_a_proxy_in_step_is_not_behind(stream_of: StreamOf, now: datetime) -> None:
