@@ -133,7 +133,7 @@ def _group_versions(answer: Raw, unknown: set[str]) -> Iterator[tuple[str, str]]
                 or not versions
                 or not all(isinstance(v, str) for v in versions)
             ):
-                raise Nonsense("the API server's list of APIs has no versions")
+                raise Nonsense("the discovery answer of the API server has no versions")
             yield from (("", each) for each in versions)
         case "APIGroupList":
             for group in _named(answer, "groups"):
@@ -143,21 +143,21 @@ def _group_versions(answer: Raw, unknown: set[str]) -> Iterator[tuple[str, str]]
                 except Nonsense:
                     unknown.add(name)
         case other:
-            raise Nonsense(f"the API server's list of APIs has the unexpected kind {shortened(str(other))!r}")
+            raise Nonsense(f"the discovery answer of the API server has the kind {shortened(str(other))!r}")
 
 
 def _is_followed(said: Mapping[str, Any]) -> bool:
     """Return whether a resource can be listed and watched; raise Nonsense."""
     verbs = said.get("verbs") or []
     if not isinstance(verbs, list):
-        raise Nonsense("the verbs of a resource are not a list")
+        raise Nonsense("the discovery answer of the API server has a resource whose verbs are not a list")
     return all(each in verbs for each in _NEEDED)
 
 
 def _named(answer: Raw, field: str) -> list[Mapping[str, Any]]:
     """Return the groups of an answer; raise Nonsense without any, because every server has some."""
     if not (found := _mappings(answer, field)):
-        raise Nonsense(f"the API server's list of APIs has no {field}")
+        raise Nonsense(f"the discovery answer of the API server has no {field}")
     return found
 
 
@@ -167,7 +167,7 @@ def _mappings(said: Mapping[str, Any], field: str) -> list[Mapping[str, Any]]:
     if found is None:
         return []
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise Nonsense(f"the API server's list of APIs has {field} that are not a list of objects")
+        raise Nonsense(f"the discovery answer of the API server has {field} that are not a list of objects")
     return found
 
 

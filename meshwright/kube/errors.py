@@ -158,8 +158,8 @@ class ApiError(KubeError):
         match self.status:
             case 401:
                 return (
-                    f"cannot {self.verb} {what}: the API server does not accept the credentials of "
-                    f"this program (401: {said})"
+                    f"cannot {self.verb} {what}: the API server rejects the credentials (401: "
+                    f"{said}): check the token or certificate of the kubeconfig or ServiceAccount"
                 )
             case 403 if denied := _DENIED.search(self.message):
                 missing = f"`{self.verb}` on `{self.resource}`"

@@ -45,7 +45,5 @@ class Objects:
             if not following:
                 return
             if str(following) == call.params.get("continue"):
-                raise Nonsense(
-                    f"the API server returns the same page of the list of {call.what} again and again"
-                )
+                raise Nonsense(f"the list of {call.what} continues with the same page again")
             call = replace(call, params={**call.params, "continue": str(following)})

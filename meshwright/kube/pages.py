@@ -43,7 +43,9 @@ class Page:
         self._ended = True
         yield from self._read(b"")
         if not str(self.rest.get("kind", "")).endswith("List"):
-            raise Nonsense(f"the answer is no list, but of kind {shortened(str(self.rest.get('kind')))!r}")
+            raise Nonsense(
+                f"the answer is not a list, but has the kind {shortened(str(self.rest.get('kind')))!r}"
+            )
 
     def _read(self, data: bytes) -> Iterator[Any]:
         try:
@@ -59,7 +61,7 @@ class Page:
         except RecursionError as error:
             raise Nonsense("the list is JSON that is nested too deeply") from error
         if len(self._text) - self._at > self._longest:
-            raise Nonsense(f"one object of a list has more than {self._longest >> 20} MiB", Reason.TOO_LARGE)
+            raise Nonsense(f"an object of a list is larger than {self._longest >> 20} MiB", Reason.TOO_LARGE)
 
     def _list(self) -> _Reading[None]:
         yield from self._mark("{")

@@ -22,8 +22,8 @@ def demand_json(answer: aiohttp.ClientResponse, call: Call) -> None:
     if not answer.content_type.startswith(JSON):
         kind = shortened(answer.content_type)
         raise Nonsense(
-            f"cannot {call.verb} {call.what}: the answer is {kind} instead of JSON, so the server "
-            "is not an API server"
+            f"cannot {call.verb} {call.what}: the answer is {kind}, not JSON: the address is "
+            "probably not that of an API server"
         )
 
 
@@ -34,7 +34,7 @@ async def body(answer: aiohttp.ClientResponse, call: Call) -> bytes:
     async for part in answer.content.iter_any():
         size += len(part)
         if size > LONGEST_ANSWER:
-            said = f"cannot {call.verb} {call.what}: the answer has more than {LONGEST_ANSWER >> 20} MiB"
+            said = f"cannot {call.verb} {call.what}: the answer is larger than {LONGEST_ANSWER >> 20} MiB"
             raise Nonsense(said, Reason.TOO_LARGE)
         parts.append(part)
     return b"".join(parts)
@@ -77,15 +77,16 @@ def said(error: Exception) -> str:
         case aiohttp.ClientConnectorCertificateError() | ssl.SSLCertVerificationError():
             inner = getattr(error, "certificate_error", error)
             why = getattr(inner, "verify_message", "") or inner
-            return f"its certificate is not accepted: {shortened(str(why))}"
+            return f"the certificate of the server is not trusted: {shortened(str(why))}"
         case aiohttp.InvalidURL():
             return (
-                "its URL, or the URL of the proxy, is invalid"  # not shown, because it may contain a password
-            )
+                "the URL of the server or of "
+                "the proxy is invalid"
+            )  # not shown, because it may contain a password
         case aiohttp.ClientHttpProxyError():
-            return f"the proxy refuses: {error.status} {shortened(error.message)}"
+            return f"the proxy refuses the connection: {error.status} {shortened(error.message)}"
         case aiohttp.ClientConnectorDNSError():
-            return f"the host {error.host} does not exist"
+            return f"host {error.host} cannot be resolved"
         case aiohttp.ClientConnectorError():
             return _of_system(error.os_error)
         case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError():

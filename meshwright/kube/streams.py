@@ -35,7 +35,7 @@ class Lines:
             self._begun.append(rest)
             self._size += len(rest)
         if self._size > self._longest or any(len(line) > self._longest for line in lines):
-            raise Nonsense(f"one event has more than {self._longest >> 20} MiB", Reason.TOO_LARGE)
+            raise Nonsense(f"an event of a watch is larger than {self._longest >> 20} MiB", Reason.TOO_LARGE)
         return lines
 
 

@@ -137,7 +137,7 @@ class Transport:
         waiting: aiohttp.ClientTimeout,
     ) -> aiohttp.ClientResponse:
         if self._session is None:
-            raise RuntimeError("an Api is used within its `async with` block")
+            raise RuntimeError("an Api can only be used within its `async with` block")
         sent = [*headers.items(), *ready.headers]
         if call.body is not None:
             sent.append(("Content-Type", call.content))

@@ -178,8 +178,9 @@ def _of_user(context: str, environment: Mapping[str, str]) -> Access:
     if not files:
         looked = ", ".join(map(str, named)) or "~/.kube/config"
         raise ConfigError(
-            "no access to a cluster is configured: this is not a Pod with a ServiceAccount's "
-            f"token, and {looked} does not exist; give a file with --kubeconfig"
+            "no kubeconfig was found: this process is not in a Pod with a ServiceAccount token, "
+            f"and {looked} does not exist; "
+            "name one with --kubeconfig"
         )
     return access([read(each) for each in files], context)
 
@@ -200,7 +201,7 @@ def _headers(user: User, token: str) -> tuple[tuple[str, str], ...]:
         try:
             token = user.token_file.read_text("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            said = getattr(error, "strerror", None) or "the file is not text"
+            said = getattr(error, "strerror", None) or "is not UTF-8 text"
             raise ConfigError(f"{user.token_file} cannot be read: {said}", Reason.CREDENTIALS) from error
         if not token:
             raise ConfigError(f"{user.token_file} is empty: must contain a token", Reason.CREDENTIALS)

@@ -37,7 +37,7 @@ async def ask(plugin: Plugin, patience: float = PATIENCE) -> Credential:
     try:
         ended = await run(_command(plugin), patience)
     except TimeoutError:
-        raise _fault(plugin, f"did not answer within {patience:g} s") from None
+        raise _fault(plugin, f"did not finish within {patience:g} s") from None
     except (FileNotFoundError, NotADirectoryError):
         hint = f": {shortened(plugin.hint)}" if plugin.hint else ""
         raise _fault(plugin, f"does not exist{hint}") from None
@@ -45,8 +45,8 @@ async def ask(plugin: Plugin, patience: float = PATIENCE) -> Credential:
         raise _fault(plugin, f"cannot be run: {error.strerror or error}") from error
     if ended.status:
         last = ended.errors.decode("utf-8", "replace").strip().splitlines()[-1:]
-        words = shortened(last[0]) if last else "without a message"
-        raise _fault(plugin, f"ended with status {ended.status}: {words}")
+        words = shortened(last[0]) if last else "without an error message"
+        raise _fault(plugin, f"failed with exit status {ended.status}: {words}")
     return credential(plugin, ended.output)
 
 
@@ -77,13 +77,13 @@ def credential(plugin: Plugin, output: bytes) -> Credential:
     except (ValueError, RecursionError):
         said = None
     if not isinstance(said, dict):
-        raise _fault(plugin, "did not print an ExecCredential: its output must be one JSON object")
+        raise _fault(plugin, "did not print an ExecCredential: the output must be one JSON object")
     if said.get("kind") != "ExecCredential" or said.get("apiVersion") != plugin.version:
         gave = shortened(f"{said.get('kind')} of {said.get('apiVersion')}")
         raise _fault(plugin, f"printed {gave}: must be an ExecCredential of {plugin.version}")
     status = said.get("status")
     if not isinstance(status, dict):
-        raise _fault(plugin, "did not print a status")
+        raise _fault(plugin, "printed an ExecCredential without status")
     token, certificate, key = (_text(plugin, status, each) for each in _GIVEN)
     if bool(certificate) != bool(key):
         raise _fault(plugin, "returned a certificate without a key, or a key without a certificate")
@@ -98,7 +98,7 @@ _GIVEN: Final = ("token", "clientCertificateData", "clientKeyData")
 def _text(plugin: Plugin, status: Mapping[str, Any], name: str) -> str:
     said = status.get(name) or ""
     if not isinstance(said, str):
-        raise _fault(plugin, f"returned a value for {name} that is not a string")
+        raise _fault(plugin, f"returned a {name} that is not text")
     return said
 
 
@@ -112,7 +112,7 @@ def _expires(plugin: Plugin, status: Mapping[str, Any]) -> datetime | None:
             return found
     raise _fault(
         plugin,
-        f"returned the expirationTimestamp {shortened(said)!r}: must be a time such as 2030-01-31T12:00:00Z",
+        f"returned the expirationTimestamp {shortened(said)!r}: must have the form 2030-01-31T12:00:00Z",
     )
 
 

@@ -35,9 +35,9 @@ def read(file: Path) -> Stanza:
         # The parser's messages describe the fault. Other errors quote the text, which may be a key.
         of_parser = isinstance(error, yaml.scanner.ScannerError | yaml.parser.ParserError)
         said = shortened(str(getattr(error, "problem", None))) if of_parser else type(error).__name__
-        raise ConfigError(f"{file}: {line}is not YAML: {said}") from None
+        raise ConfigError(f"{file}: {line}must be valid YAML: {said}") from None
     if not isinstance(said, dict):
-        raise ConfigError(f"{file}: is not a kubeconfig: must be a mapping with clusters, contexts and users")
+        raise ConfigError(f"{file}: must be a kubeconfig: a mapping with clusters, contexts and users")
     return Stanza(file, "", said)
 
 
@@ -47,11 +47,11 @@ def access(files: Sequence[Stanza], context: str = "") -> Access:
     current = context or next(filter(None, (each.text("current-context") for each in files)), "")
     contexts = _named(files, "contexts", "context")
     if not current:
-        has = f"it has {_listed(contexts)}" if contexts else "the file has no contexts"
-        raise ConfigError(f"{shown}: current-context is missing; give a context with --context: {has}")
+        has = f"the contexts are: {_listed(contexts)}" if contexts else "the file has no contexts"
+        raise ConfigError(f"{shown}: current-context is missing: name a context with --context; {has}")
     if current not in contexts:
         raise ConfigError(
-            f"{shown}: context {current!r} does not exist; the contexts are {_listed(contexts)}"
+            f"{shown}: context {current!r} does not exist; the contexts are: {_listed(contexts)}"
         )
     chosen = contexts[current]
     server = _server(
@@ -79,9 +79,7 @@ def _of(context: Stanza, single: str, found: Mapping[str, Stanza], shown: str) -
     if not name:
         raise context.fault(single, "is missing")
     if name not in found:
-        raise context.fault(
-            single, f"is {name!r}, which {shown} does not define; defined are {_listed(found)}"
-        )
+        raise context.fault(single, f"is {name!r}, which {shown} does not define; defined: {_listed(found)}")
     return found[name]
 
 
@@ -91,15 +89,17 @@ def _server(said: Stanza, name: str) -> Server:
         raise said.fault("server", "must be a URL such as https://10.0.0.1:6443")
     if "@" in urlsplit(url).netloc:
         raise said.fault(
-            "server",
-            "must not contain a user or password, because logs show the URL; put credentials into a user",
+            "server", "must not contain credentials, because messages show the URL: put them into `users`"
         )
     proxy = said.text("proxy-url")
     if proxy and not is_url(proxy):
         raise said.fault("proxy-url", PROXY_RULE)
     ca, insecure = said.material("certificate-authority"), said.flag("insecure-skip-tls-verify")
     if ca and insecure:
-        raise said.fault("insecure-skip-tls-verify", "cannot be true together with a certificate-authority")
+        raise said.fault(
+            "insecure-skip-tls-verify",
+            "must not be true together with a certificate-authority: remove one of the two",
+        )
     return Server(name, url, ca, insecure, said.text("tls-server-name"), proxy)
 
 
@@ -112,7 +112,7 @@ def _user(said: Stanza, server: Server) -> User:
     certificate, key = said.material("client-certificate"), said.material("client-key")
     if bool(certificate) != bool(key):
         missing = "client-key" if certificate else "client-certificate"
-        raise said.fault(missing, "is missing, but the other one is set")
+        raise said.fault(missing, "is missing: a client certificate and its key must be given together")
     name = said.text("username")
     plugin = said.part("exec")
     return User(
@@ -136,11 +136,11 @@ def _plugin(said: Stanza, server: Server) -> Plugin:
     if mode == "Always":
         raise said.fault(
             "interactiveMode",
-            "is Always, but this program cannot ask a user: log in first, or use a plug-in that "
-            "works without questions",
+            "is Always, but Meshwright cannot answer questions of a plug-in: log in before, or "
+            "use a plug-in without questions",
         )
     if mode not in ("Never", "IfAvailable"):
-        raise said.fault("interactiveMode", f"is {mode!r}: must be Never, IfAvailable or Always")
+        raise said.fault("interactiveMode", f"is {mode!r}: must be Never or IfAvailable")
     return Plugin(
         version=version,
         # As in a shell: a bare name is searched in $PATH, and other paths are relative to the file's folder.

@@ -7,7 +7,9 @@ from urllib.parse import urlsplit
 
 from meshwright.kube.errors import ConfigError
 
-PROXY_RULE: Final = "must be a URL with http or https; other proxies, such as socks5, cannot be used"
+PROXY_RULE: Final = (
+    "must be a URL with http or https; other kinds of proxies, such as socks5, are not supported"
+)
 
 
 def is_url(text: str) -> bool:

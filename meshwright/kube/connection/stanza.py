@@ -28,14 +28,14 @@ class Stanza:
         if said is None:
             return ""
         if not isinstance(said, str):
-            raise self.fault(name, f"must be text, is {_kind(said)}")
+            raise self.fault(name, f"is {_kind(said)}: must be text")
         return said
 
     def flag(self, name: str) -> bool:
         """Return a boolean; False if the field is missing."""
         said = self.said.get(name)
         if said is not None and not isinstance(said, bool):
-            raise self.fault(name, f"must be true or false, is {_kind(said)}")
+            raise self.fault(name, f"is {_kind(said)}: must be true or false")
         return bool(said)
 
     def texts(self, name: str) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ class Stanza:
         if said is None:
             return None
         if not isinstance(said, dict):
-            raise self.fault(name, f"must be a mapping, is {_kind(said)}")
+            raise self.fault(name, f"is {_kind(said)}: must be a mapping")
         return Stanza(self.file, f"{self.place}{name}.", said)
 
     def parts(self, name: str) -> "list[Stanza]":
@@ -76,7 +76,7 @@ class Stanza:
             try:
                 return base64.b64decode(data, validate=True)
             except (binascii.Error, ValueError):
-                raise self.fault(f"{name}-data", "must be base64 of PEM") from None
+                raise self.fault(f"{name}-data", "must be PEM encoded in base64") from None
         return self.path(name) or b""
 
 

@@ -42,7 +42,7 @@ def context(material: Material) -> ssl.SSLContext:
             made.load_verify_locations(cadata=_bytes(material.ca).decode("ascii"))
         except (ssl.SSLError, ValueError) as error:
             raise ConfigError(
-                f"{_named(material.ca, 'certificate-authority')} holds no PEM certificates"
+                f"{_named(material.ca, 'certificate-authority')} must contain certificates in PEM"
             ) from error
     if material.certificate:
         try:
@@ -50,7 +50,7 @@ def context(material: Material) -> ssl.SSLContext:
         except (ssl.SSLError, ValueError) as error:
             pair = ((material.certificate, "client-certificate"), (material.key, "client-key"))
             named = " and ".join(_named(*each) for each in pair)
-            wrong = "must be a certificate and its key in PEM, without a password"
+            wrong = "must be a certificate and its key in PEM, and the key must not have a password"
             raise ConfigError(f"{named} {wrong}", Reason.CREDENTIALS) from error
     return made
 

@@ -80,7 +80,7 @@ class ObjectCache(Generic[T]):
             missing = "no namespace" if self._resource.namespaced else f"the namespace {namespace}"
             raise UnreadError(f"{self._shown(key)} has {missing}", None)
         if raw.get("kind", self._resource.kind) != self._resource.kind:
-            raise UnreadError(f"{self._shown(key)} is of kind {raw['kind']!r}", key)
+            raise UnreadError(f"{self._shown(key)} has the kind {raw['kind']!r}", key)
         if not isinstance(version, str) or not version:
             raise UnreadError(f"{self._shown(key)} has no resourceVersion", key)
         return key, version
@@ -93,7 +93,8 @@ class ObjectCache(Generic[T]):
             if known is not None and known.version == version:
                 return  # a repeated event
             raise DisorderError(
-                f"{self._shown(key)} has resourceVersion {version}, but arrived after {self.at}"
+                f"{self._shown(key)} has version {version}, which is not newer than version "
+                f"{self.at} of the last event"
             )
         self.at = version
         if kind == "DELETED":

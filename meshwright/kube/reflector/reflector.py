@@ -162,7 +162,7 @@ class Reflector(Generic[T]):
             finally:
                 well.cancel()
         if loop.time() - began < self._pacing.short:
-            raise ApiUnreachable(f"the API server ends watches of {self.resource} at once", Reason.SHORT)
+            raise ApiUnreachable(f"the API server ends watches of {self.resource} immediately", Reason.SHORT)
 
     async def _initial(self, batches: Batches, listing: PartialList[T]) -> Iterator[bytes]:
         """Read the initial objects up to the bookmark at their end.

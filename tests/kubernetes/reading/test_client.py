@@ -299,9 +299,7 @@ async def test_tokens(account: Account, namespace: str) -> None:
     """One that has expired is said to be refused; the one that replaces it counts from the next request."""
     account.token_file.write_text(account.token(-60))
     async with Api(found(account.kubeconfig_by_file, "")) as api:
-        with pytest.raises(
-            ApiError, match="the API server does not accept the credentials of this program"
-        ) as caught:
+        with pytest.raises(ApiError, match="the API server rejects the credentials") as caught:
             await api.list(MAPS, namespace)
         assert caught.value.reason is Reason.UNAUTHORIZED
         account.token_file.write_text(account.token(600))

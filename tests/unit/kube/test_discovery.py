@@ -96,7 +96,7 @@ async def test_group_by_group() -> None:
 async def test_nonsense(said: object) -> None:
     """An answer of another kind is no answer, never that nothing is served."""
     async with Played(answering(said)) as played, api_of(played) as api:
-        with pytest.raises(KubeError, match="list of APIs"):
+        with pytest.raises(KubeError, match="the discovery answer of the API server has"):
             await served(api)
 
 
@@ -112,7 +112,7 @@ async def test_an_answer_of_wrong_types_is_none(kind: str, field: str, none: obj
     """It would read as if nothing were served, and all policy with it gone: every server has some group."""
     said = {"kind": kind, field: none}
     async with Played(answering(said)) as played, api_of(played) as api:
-        with pytest.raises(Nonsense, match="list of APIs"):
+        with pytest.raises(Nonsense, match="the discovery answer of the API server has"):
             await served(api)
 
 

@@ -64,27 +64,27 @@ def test_everything_that_it_gives() -> None:
 
 
 WRONG = [
-    ("hello", "did not print an ExecCredential: its output must be one JSON object"),
-    ("[]", "did not print an ExecCredential: its output must be one JSON object"),
+    ("hello", "did not print an ExecCredential: the output must be one JSON object"),
+    ("[]", "did not print an ExecCredential: the output must be one JSON object"),
     ("{}", f"printed None of None: must be an ExecCredential of {V1}"),
     (
         gives(token="x").replace(V1, f"{V1}beta1"),
         f"printed ExecCredential of {V1}beta1: must be an ExecCredential of {V1}",
     ),
-    (json.dumps({"apiVersion": V1, "kind": "ExecCredential"}), "did not print a status"),
+    (json.dumps({"apiVersion": V1, "kind": "ExecCredential"}), "printed an ExecCredential without status"),
     (gives(), "returned neither a token nor a certificate"),
-    (gives(token=5), "returned a value for token that is not a string"),
+    (gives(token=5), "returned a token that is not text"),
     (
         gives(token=SECRET, clientKeyData=SECRET),
         "returned a certificate without a key, or a key without a certificate",
     ),
     (
         gives(token=SECRET, expirationTimestamp="soon"),
-        "returned the expirationTimestamp 'soon': must be a time such as 2030-01-31T12:00:00Z",
+        "returned the expirationTimestamp 'soon': must have the form 2030-01-31T12:00:00Z",
     ),
     (
         gives(token=SECRET, expirationTimestamp="2030-01-31"),
-        "returned the expirationTimestamp '2030-01-31': must be a time such as 2030-01-31T12:00:00Z",
+        "returned the expirationTimestamp '2030-01-31': must have the form 2030-01-31T12:00:00Z",
     ),
 ]
 
@@ -101,7 +101,9 @@ def test_wrong_output(output: str, wrong: str) -> None:
 async def test_failures(tmp_path: Path) -> None:
     """The last line of what it complains of is passed on, and how to get one that is missing."""
     made = plugin(tmp_path, f"echo '{gives(token=SECRET)}'; echo a >&2; echo 'please log in' >&2; exit 3")
-    with pytest.raises(ConfigError, match=f"exec plug-in {made.command} ended with status 3: please log in$"):
+    with pytest.raises(
+        ConfigError, match=f"exec plug-in {made.command} failed with exit status 3: please log in$"
+    ):
         await ask(made)
     with pytest.raises(ConfigError, match=r"exec plug-in /nowhere/login does not exist: get it from there$"):
         await ask(Plugin(V1, "/nowhere/login", hint="get it from there"))
@@ -125,7 +127,7 @@ async def test_one_that_never_ends(tmp_path: Path) -> None:
     """It is ended, and said to be slow."""
     pid = tmp_path / "pid"
     made = plugin(tmp_path, f"echo $$ > {pid}; exec sleep 1000")
-    with pytest.raises(ConfigError, match=r"did not answer within 0\.5 s$"):
+    with pytest.raises(ConfigError, match=r"did not finish within 0\.5 s$"):
         await ask(made, patience=0.5)
     assert not Path(f"/proc/{pid.read_text().strip()}").exists()
 
@@ -134,7 +136,7 @@ async def test_a_wrapper_whose_program_never_ends(tmp_path: Path) -> None:
     """Of both nothing is left: that it is slow is said, not waited for as long as the program runs."""
     pid = tmp_path / "pid"
     made = plugin(tmp_path, f"sleep 1000 & echo $! > {pid}.new; mv {pid}.new {pid}; wait")
-    with pytest.raises(ConfigError, match=r"did not answer within 0\.5 s$"):
+    with pytest.raises(ConfigError, match=r"did not finish within 0\.5 s$"):
         async with asyncio.timeout(30):
             await ask(made, patience=0.5)
     await gone(int(pid.read_text()))

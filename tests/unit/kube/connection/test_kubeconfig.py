@@ -144,21 +144,21 @@ def _exec(**more: Any) -> dict[str, Any]:
 
 
 URL = "https://10.0.0.1:6443"
-ASKS = "this program cannot ask a user: log in first, or use a plug-in that works without questions"
+ASKS = "log in before, or use a plug-in without questions"
 V1 = "client.authentication.k8s.io/v1"
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({}, "current-context is missing; give a context with --context: the file has no contexts"),
+    ({}, "current-context is missing: name a context with --context; the file has no contexts"),
     (
         config(**{"current-context": ""}),
-        "current-context is missing; give a context with --context: it has day",
+        "current-context is missing: name a context with --context; the contexts are: day",
     ),
-    (config(**{"current-context": "x"}), "context 'x' does not exist; the contexts are day"),
+    (config(**{"current-context": "x"}), "context 'x' does not exist; the contexts are: day"),
     (config(contexts=[{"name": "day"}]), "contexts[day].context.cluster is missing"),
     (
         config(clusters=[]),
-        "contexts[day].context.cluster is 'prod', which FILE does not define; defined are none",
+        "contexts[day].context.cluster is 'prod', which FILE does not define; defined: none",
     ),
-    (config(users=[]), "contexts[day].context.user is 'me', which FILE does not define; defined are none"),
+    (config(users=[]), "contexts[day].context.user is 'me', which FILE does not define; defined: none"),
     (config(clusters={}), "clusters must be a list of mappings"),
     (config(users=[{"user": {}}]), "users[0].name is missing"),
     (config(cluster={}), f"CLUSTER.server must be a URL such as {URL}"),
@@ -175,51 +175,63 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         config(cluster={"server": f"https://me:{SECRET}@10.0.0.1"}),
-        (
-            "CLUSTER.server must not contain a user or password, because logs show the URL; "
-            "put credentials into a user"
-        ),
+        "CLUSTER.server must not contain credentials, because messages show the URL: put them into `users`",
     ),
     (
         config(cluster={"server": URL, "proxy-url": f"http://me:{SECRET}@proxy:99999"}),
-        "CLUSTER.proxy-url must be a URL with http or https; other proxies, such as socks5, cannot be used",
+        (
+            "CLUSTER.proxy-url must be a URL with http or https; other kinds of proxies, such as "
+            "socks5, are not supported"
+        ),
     ),
-    (config(cluster={"server": 5}), "CLUSTER.server must be text, is a number"),
+    (config(cluster={"server": 5}), "CLUSTER.server is a number: must be text"),
     (
         config(cluster={"server": URL, "certificate-authority-data": "%"}),
-        "CLUSTER.certificate-authority-data must be base64 of PEM",
+        "CLUSTER.certificate-authority-data must be PEM encoded in base64",
     ),
     (
         config(cluster={"server": URL, "certificate-authority": "x", "insecure-skip-tls-verify": True}),
-        "CLUSTER.insecure-skip-tls-verify cannot be true together with a certificate-authority",
+        (
+            "CLUSTER.insecure-skip-tls-verify must not be true together with a "
+            "certificate-authority: remove one of the two"
+        ),
     ),
     (
         config(cluster={"server": URL, "insecure-skip-tls-verify": "yes"}),
-        "CLUSTER.insecure-skip-tls-verify must be true or false, is text",
+        "CLUSTER.insecure-skip-tls-verify is text: must be true or false",
     ),
     (
         config(cluster={"server": URL, "proxy-url": "socks5://x"}),
-        "CLUSTER.proxy-url must be a URL with http or https; other proxies, such as socks5, cannot be used",
+        (
+            "CLUSTER.proxy-url must be a URL with http or https; other kinds of proxies, such as "
+            "socks5, are not supported"
+        ),
     ),
-    (config(user={"client-certificate-data": PEM}), "USER.client-key is missing, but the other one is set"),
-    (config(user={"client-key": "x"}), "USER.client-certificate is missing, but the other one is set"),
-    (config(user={"token": [SECRET]}), "USER.token must be text, is a list"),
-    (config(user={"client-key-data": SECRET}), "USER.client-key-data must be base64 of PEM"),
+    (
+        config(user={"client-certificate-data": PEM}),
+        "USER.client-key is missing: a client certificate and its key must be given together",
+    ),
+    (
+        config(user={"client-key": "x"}),
+        "USER.client-certificate is missing: a client certificate and its key must be given together",
+    ),
+    (config(user={"token": [SECRET]}), "USER.token is a list: must be text"),
+    (config(user={"client-key-data": SECRET}), "USER.client-key-data must be PEM encoded in base64"),
     (config(user={"as-groups": "a"}), "USER.as-groups must be a list of texts"),
     (
         config(user={"auth-provider": {"name": "gcp"}}),
         "USER.auth-provider (gcp) is no longer in Kubernetes; use an exec plug-in such as kubelogin",
     ),
-    (config(user={"exec": "login"}), "USER.exec must be a mapping, is text"),
+    (config(user={"exec": "login"}), "USER.exec is text: must be a mapping"),
     (_exec(command=None), "USER.exec.command is missing"),
     (_exec(apiVersion=f"{V1}alpha1"), f"USER.exec.apiVersion is {V1}alpha1: must be {V1} or {V1}beta1"),
     (
         _exec(interactiveMode="Always"),
-        f"USER.exec.interactiveMode is Always, but {ASKS}",
+        f"USER.exec.interactiveMode is Always, but Meshwright cannot answer questions of a plug-in: {ASKS}",
     ),
     (
         _exec(interactiveMode="Maybe"),
-        "USER.exec.interactiveMode is 'Maybe': must be Never, IfAvailable or Always",
+        "USER.exec.interactiveMode is 'Maybe': must be Never or IfAvailable",
     ),
     (_exec(env=[5]), "USER.exec.env must be a list of mappings"),
 ]
@@ -244,12 +256,12 @@ def test_wrong(said: dict[str, Any], expected: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (f"users: [{{token: {SECRET}", "line 2: is not YAML: "),
-        ("- a", "is not a kubeconfig: must be a mapping with clusters, contexts and users"),
-        ("\x00", "is not YAML"),
-        (f"users: !{SECRET} a", "line 1: is not YAML: ConstructorError"),
-        (f"users: *{SECRET}", "line 1: is not YAML: ComposerError"),
-        ("users: 2026-13-32", "is not YAML: ValueError"),
+        (f"users: [{{token: {SECRET}", "line 2: must be valid YAML: "),
+        ("- a", "must be a kubeconfig: a mapping with clusters, contexts and users"),
+        ("\x00", "must be valid YAML"),
+        (f"users: !{SECRET} a", "line 1: must be valid YAML: ConstructorError"),
+        (f"users: *{SECRET}", "line 1: must be valid YAML: ComposerError"),
+        ("users: 2026-13-32", "must be valid YAML: ValueError"),
     ],
 )
 def test_no_kubeconfig(text: str, said: str, tmp_path: Path) -> None:

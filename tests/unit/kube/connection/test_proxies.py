@@ -55,7 +55,9 @@ def test_names() -> None:
 )
 def test_no_proxy_of_ours(said: str) -> None:
     """The variable is named, and not what it holds: that may be a password."""
-    with pytest.raises(ConfigError, match="must be a URL with http or https; other proxies") as caught:
+    with pytest.raises(
+        ConfigError, match="must be a URL with http or https; other kinds of proxies"
+    ) as caught:
         from_environment(URL, {"HTTPS_PROXY": said})
     assert str(caught.value).startswith("$HTTPS_PROXY ")
     assert "s3cr3t" not in str(caught.value)

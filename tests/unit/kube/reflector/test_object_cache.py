@@ -148,7 +148,8 @@ def test_disorder(kind: str) -> None:
     seen = _seen(service("cart", 1))
     _take(seen, "DELETED", service("cart", 30))
     with pytest.raises(
-        DisorderError, match=r"services shop/cart has resourceVersion 29, but arrived after 30"
+        DisorderError,
+        match=r"services shop/cart has version 29, which is not newer than version 30 of the last event",
     ):
         _take(seen, kind, service("cart", 29))
     assert not seen.items
@@ -181,7 +182,7 @@ BAD = [
     ),
     ({"metadata": {"name": "cart", "resourceVersion": "5"}}, "services cart has no namespace"),
     ({"metadata": {"name": "cart", "namespace": "shop"}}, "services shop/cart has no resourceVersion"),
-    (service("cart", 5) | {"kind": "Pod"}, "services shop/cart is of kind 'Pod'"),
+    (service("cart", 5) | {"kind": "Pod"}, "services shop/cart has the kind 'Pod'"),
     (service("cart", 5, bad=1), "services shop/cart: KeyError: 'ports'"),
 ]
 

@@ -388,8 +388,8 @@ async def test_a_page_of_html() -> None:
     async with running(play) as found:
         await found.until(lambda: found.errors(Reason.NONSENSE) >= 2)
         said = (
-            "cannot watch services: the answer is text/html instead of JSON, "
-            "so the server is not an API server"
+            "cannot watch services: the answer is text/html, not JSON: the address is probably not "
+            "that of an API server"
         )
         assert found.reflector.figures.error == said
 
@@ -502,7 +502,7 @@ async def test_watches_that_end_at_once() -> None:
     pacing = Pacing(first=0.01, longest=0.02, steady=60.0, short=60.0)
     async with running(older, answering(listed(7)), play, pacing=pacing) as found:
         await found.until(lambda: found.errors(Reason.SHORT))
-        assert found.reflector.figures.error == "the API server ends watches of services at once"
+        assert found.reflector.figures.error == "the API server ends watches of services immediately"
 
 
 async def test_may_list_and_not_watch() -> None:
