@@ -19,7 +19,7 @@ _SPACE: Final = re.compile(r"[ \t\n\r]*")
 
 
 def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not JSON")
+    raise ValueError(f"{text} is not valid JSON")
 
 
 _DECODER: Final = json.JSONDecoder(parse_constant=_no_number)

@@ -58,7 +58,11 @@ def _own(folder: Path) -> None:
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         if (owner := os.fstat(opened).st_uid) != os.geteuid():
-            raise PermissionError(errno.EACCES, f"it belongs to user {owner}", str(folder))
+            raise PermissionError(
+                errno.EACCES,
+                f"the folder belongs to user {owner}, not to the user of this process",
+                str(folder),
+            )
         os.fchmod(opened, 0o700)
     finally:
         os.close(opened)

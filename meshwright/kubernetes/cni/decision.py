@@ -24,21 +24,21 @@ def decide(pod: Mapping[str, Any] | None, uid: str) -> Interception | ForeignPod
     a Pod with only a part of its rules would be unsafe.
     """
     if pod is None:
-        return ForeignPod("the cluster has no such pod")
+        return ForeignPod("the pod does not exist in the cluster")
     metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
     if uid and uid != metadata.get("uid"):
-        return ForeignPod("the cluster has another pod of that name")
+        return ForeignPod("the cluster has a newer pod with the same name")
     if spec.get("hostNetwork"):
-        return ForeignPod("it uses the network of the node")
+        return ForeignPod("the pod uses the network of the node")
     said = (metadata.get("annotations") or {}).get(INTERCEPTION_ANNOTATION)
     if said is None:
-        return ForeignPod(f"annotation {INTERCEPTION_ANNOTATION} is missing")
+        return ForeignPod(f"the pod does not have the annotation {INTERCEPTION_ANNOTATION}")
     try:
         return read(said)
     except InterceptionError as error:
         raise InterceptionError(
-            f"annotation {INTERCEPTION_ANNOTATION}: {error}; the injector, which writes it, may "
-            "have a later version than meshwright-cni"
+            f"annotation {INTERCEPTION_ANNOTATION}: {error}; the injector may have a later version "
+            "than meshwright-cni: upgrade meshwright-cni"
         ) from error
 
 

@@ -51,7 +51,7 @@ class Keeper:
         self._failures = 0
         self._writing = threading.Lock()  # a cancelled task does not stop the thread that installs the entry
         self._ended = False
-        self.words = "the directory of the node's networks has not been read yet"
+        self.words = "the directory with the network configuration of the node has not been read yet"
         """Reason why our plug-in is missing from the list; empty while the list has the plug-in."""
 
     async def keep(self, look_seconds: float = LOOK_SECONDS) -> None:
@@ -60,14 +60,16 @@ class Keeper:
             said, self.words = self.words, await asyncio.to_thread(self.put)
             if self.words and self.words != said:
                 _log.error(
-                    "plug-in is missing from the node's networks", folder=str(self._folder), reason=self.words
+                    "plug-in is missing from the network configuration of the node",
+                    folder=str(self._folder),
+                    reason=self.words,
                 )
             await asyncio.sleep(_REST_SECONDS)
 
     def put(self) -> str:
         """Install the program and the entry; return the reason of a failure, or an empty text."""
         with self._writing:
-            return "the plug-in has been removed" if self._ended else self._put()
+            return "the plug-in was removed, because the daemon ends" if self._ended else self._put()
 
     def _put(self) -> str:
         try:
@@ -77,7 +79,7 @@ class Keeper:
             if steps := put_in(self._files(), self._entry):
                 self._apply(steps)
                 self._changed()
-                _log.info("plug-in added to the node's networks", changed=named(steps))
+                _log.info("plug-in added to the network configuration of the node", changed=named(steps))
         except (NoNetworkError, ProgramError, OSError) as error:
             self._failures += 1
             return str(error)

@@ -30,7 +30,7 @@ def seen(path: str) -> Path:
         if each.exists():
             return each
     raise NoSuchNetwork(
-        f"{path} does not exist; if its pod still runs, mount the directory with mountPropagation: "
+        f"{path} does not exist; if the pod still runs, mount the folder with mountPropagation: "
         "HostToContainer"
     )
 
@@ -50,9 +50,13 @@ def within(network: Path, work: Callable[[], _Result]) -> _Result:
                     raise NodesNetwork(str(network))
                 if _libc.setns(opened.fileno(), _CLONE_NEWNET) != 0:
                     number = ctypes.get_errno()
-                    raise NoSuchNetwork(number, f"cannot be entered: {os.strerror(number)}", str(network))
+                    raise NoSuchNetwork(
+                        number,
+                        f"the network namespace cannot be entered: {os.strerror(number)}",
+                        str(network),
+                    )
         except FileNotFoundError as error:
-            raise NoSuchNetwork(f"{network} has gone") from error
+            raise NoSuchNetwork(f"{network} does not exist any more") from error
         return work()
 
     with ThreadPoolExecutor(1, "network") as executor:

@@ -101,7 +101,8 @@ def used(files: Files) -> str:
         if (found is not None and is_list(found)) or _is_single(files, name):
             return name
     raise NoNetworkError(
-        "the node has no usable network configuration yet: no valid file with the ending .conflist or .conf"
+        "the node has no network configuration yet: the folder needs a valid .conflist or .conf "
+        "file of a network plug-in"
     )
 
 
@@ -118,9 +119,8 @@ def _in_place(files: Files, name: str, text: str) -> tuple[str, list[Step]]:
     is_taken = target in files and _replaced(files[target]) != name
     if is_taken or (other := used(after)) != target:
         raise NoNetworkError(
-            f"{name} contains a single plug-in and cannot be replaced by a list, because "
-            f"{target if is_taken else other} is the file of another network; remove or rename one "
-            "of the two"
+            f"{name} configures one plug-in, and cannot be replaced by a list, because "
+            f"{target if is_taken else other} belongs to another network; remove or rename one of the two"
         )
     steps: list[Step] = [] if files.get(target) == text.encode() else [FileWrite(target, text.encode(), name)]
     return target, [*steps, FileRename(name, name + KEPT)]

@@ -41,12 +41,12 @@ about = {"files": sorted(filter(None, files)), "standard": os.path.dirname(os.__
 print(json.dumps({**about, "version": f"python{sys.version_info[0]}.{sys.version_info[1]}"}))
 """
 _SCRIPT: Final = """#!/bin/sh
-# Meshwright's CNI plug-in, by an interpreter of its own; it is put here, and renewed, by meshwright-cni.
+# Meshwright's CNI plug-in, with its own Python interpreter; installed and updated by meshwright-cni.
 at="${{0%/*}}/{folder}/{version}"
 exec "$at/loader" --library-path "$at/shared" "$at/bin/python" {flags} "$at/relay.py"
 """
 _STUB: Final = """#!/bin/sh
-# Left by meshwright-cni, which is gone: containers made in its time may still name it as they end.
+# Left by meshwright-cni, which was removed: containers that started before still call it when they end.
 exit 0
 """
 _TIMEOUT_SECONDS: Final = 60
@@ -117,7 +117,9 @@ def _files() -> Mapping[str, Path]:
     look = [str(interpreter), *_FLAGS, "-c", _LOOK, str(relay.parent)]
     found = json.loads(_said(look))
     if not found["loader"]:
-        raise ProgramError(f"{interpreter} is linked statically: a dynamically linked interpreter is needed")
+        raise ProgramError(
+            f"{interpreter} is linked statically: meshwright-cni needs a dynamically linked Python"
+        )
     loader, standard = Path(found["loader"][0]), Path(found["standard"])
     modules = [Path(each) for each in found["files"] if Path(each).is_relative_to(standard)]
     files = {f"lib/{found['version']}/{each.relative_to(standard)}": each for each in modules}
@@ -204,7 +206,9 @@ def _try(version: Path) -> None:
         env={"CNI_COMMAND": "VERSION"},
     )
     if done.returncode or b"supportedVersions" not in done.stdout:
-        raise ProgramError(f"the plug-in does not run: {done.stderr.decode(errors='replace')[-300:].strip()}")
+        raise ProgramError(
+            f"the installed plug-in fails: {done.stderr.decode(errors='replace')[-300:].strip()}"
+        )
 
 
 def _replace(script: Path, text: str) -> None:

@@ -67,7 +67,7 @@ def run(environment: Mapping[str, str], given: bytes) -> str:
             result = config.get("prevResult")
             if not isinstance(result, dict):
                 raise CniRefusal(
-                    INVALID, "prevResult is missing: meshwright-cni must follow other plug-ins in the list"
+                    INVALID, "prevResult is missing: meshwright-cni must be in a list after another plug-in"
                 )
             _carry_out(command, config, environment)
             return json.dumps({**result, "cniVersion": config["cniVersion"]}) if command == "ADD" else ""
@@ -90,7 +90,11 @@ def _carry_out(command: str, config: Mapping[str, Any], environment: Mapping[str
     if answer is None and command == "ADD":
         _leave(_note(config, container), asked)
     elif answer is None:
-        raise CniRefusal(AGAIN, f"no answer at {config[SOCKET]}: the daemon of meshwright-cni does not run")
+        raise CniRefusal(
+            AGAIN,
+            f"the daemon of meshwright-cni does not answer at {config[SOCKET]}: check that its "
+            "Pod on this node is ready",
+        )
     elif answer.get("code"):
         raise CniRefusal(int(answer["code"]), str(answer.get("msg", "")), str(answer.get("details", "")))
 
@@ -129,9 +133,9 @@ def _require_notes(config: Mapping[str, Any]) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK):
-            raise OSError("it cannot be written")
+            raise OSError("the folder is not writable")
     except OSError as error:
-        words = f"{folder}, the directory of notes for the daemon, cannot be"
+        words = f"notes for the daemon of meshwright-cni cannot be written to {folder}"
         raise CniRefusal(UNAVAILABLE, words, str(error)) from error
 
 
@@ -143,7 +147,8 @@ def _container(environment: Mapping[str, str]) -> str:
     found = environment.get("CNI_CONTAINERID", "")
     if _NAME.fullmatch(found) is None:
         raise CniRefusal(
-            ENVIRONMENT, f"CNI_CONTAINERID is {found!r}: must be letters, digits, and ._- in between"
+            ENVIRONMENT,
+            f"CNI_CONTAINERID is {found!r}: must contain letters and digits, and ._- only between them",
         )
     return found
 
@@ -152,9 +157,9 @@ def _config(given: bytes) -> dict[str, Any]:
     try:
         found = json.loads(given)
     except (ValueError, RecursionError) as error:
-        raise CniRefusal(UNDECODABLE, "standard input is not JSON", str(error)) from error
+        raise CniRefusal(UNDECODABLE, "the standard input must be JSON", str(error)) from error
     if not isinstance(found, dict):
-        raise CniRefusal(UNDECODABLE, "standard input must be a JSON object")
+        raise CniRefusal(UNDECODABLE, "the standard input must be a JSON object")
     if found.get("cniVersion") not in VERSIONS:
         words = f"cniVersion is {found.get('cniVersion')!r}: must be one of {', '.join(VERSIONS)}"
         raise CniRefusal(INCOMPATIBLE, words)

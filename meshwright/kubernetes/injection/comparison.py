@@ -58,13 +58,18 @@ class Difference:
     def __str__(self) -> str:
         match self.there, self.wanted:
             case None, wanted:
-                return f"{self.field} is missing{f', and would be {wanted}' if wanted else ''}"
+                return (
+                    f"{self.field} is "
+                    f"missing{f'; a new pod gets {wanted}' if wanted else '; a new pod gets the field'}"
+                )
             case there, None:
-                return f"{self.field} would be absent{f', and is {there}' if there else ''}"
+                return (
+                    f"{self.field}{f' is {there}' if there else ' is set'}; a new pod does not get the field"
+                )
             case "", "":
-                return f"{self.field} would have another value"
+                return f"{self.field} has another value than in a new pod"
             case there, wanted:
-                return f"{self.field} is {there}, and would be {wanted}"
+                return f"{self.field} is {there}; a new pod gets {wanted}"
 
 
 def differences(
@@ -159,7 +164,7 @@ class _PodComparison:
                 yield Difference(field, "", None)
         both = [[each for each in those if each in was and each in now] for those in (was, now)]
         if name in _CONTAINERS and both[0] != both[1]:
-            yield Difference(f"{path}, their order,", ", ".join(both[0]), ", ".join(both[1]))
+            yield Difference(f"the order of {path}", ", ".join(both[0]), ", ".join(both[1]))
 
     def _placed(self, path: str, there: Sequence[Any], wanted: Sequence[Any]) -> Iterator[Difference]:
         for index in range(max(len(there), len(wanted))):

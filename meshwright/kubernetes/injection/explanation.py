@@ -25,10 +25,10 @@ OURS: Final = ".inject.meshwright.dev"
 class SidecarDrift(enum.StrEnum):
     """Comparison of a running Pod with the Pod that the injector would create now."""
 
-    AS_WANTED = "its sidecar is up to date"
-    MISSING = "it has no sidecar, but a new Pod would get one"
-    NOT_WANTED = "it has a sidecar, but a new Pod would get none"
-    OTHER = "its sidecar is outdated: a new Pod would get a different one"
+    AS_WANTED = "as in a newly created pod"
+    MISSING = "has no sidecar, and a newly created pod would get a sidecar"
+    NOT_WANTED = "has a sidecar, and a newly created pod would not get a sidecar"
+    OTHER = "has a sidecar that differs from the sidecar of a newly created pod"
 
     @property
     def is_right(self) -> bool:
@@ -169,8 +169,8 @@ def _must(wanted: Requirement) -> str:
         case Operator.IN:
             return " or ".join(map(repr, wanted.values))
         case Operator.NOT_IN:
-            return "none of " + ", ".join(map(repr, wanted.values))
+            return "other than " + ", ".join(map(repr, wanted.values))
         case Operator.EXISTS:
-            return "there"
+            return "present"
         case Operator.DOES_NOT_EXIST:
             return "absent"

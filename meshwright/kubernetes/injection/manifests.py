@@ -83,7 +83,7 @@ def uninject(manifest: object, default: str) -> Outcome:
 
     def change(pod: Pod, place: Place) -> tuple[Pod | None, InjectionResult]:
         if not is_patched(pod):
-            return None, InjectionResult(place.what, changed=False, why="it has no injected sidecar")
+            return None, InjectionResult(place.what, changed=False, why="the object has no injected sidecar")
         return checked(restored(pod)), InjectionResult(place.what, changed=True, why="the sidecar is removed")
 
     return _changed(manifest, default, change)

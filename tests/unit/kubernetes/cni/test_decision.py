@@ -53,11 +53,15 @@ def test_of_all_others_nothing_is_touched() -> None:
     """And it is said why."""
     ours = pod(RulesOwner.CNI)
     cases: list[tuple[Any, str, str]] = [
-        (None, "u-1", "the cluster has no such pod"),
-        (ours, "u-2", "the cluster has another pod of that name"),
-        ({**ours, "spec": {"hostNetwork": True}}, "u-1", "it uses the network of the node"),
-        (pod(RulesOwner.INIT_CONTAINER), "u-1", "annotation meshwright.dev/interception is missing"),
-        ({}, "", "annotation meshwright.dev/interception is missing"),
+        (None, "u-1", "the pod does not exist in the cluster"),
+        (ours, "u-2", "the cluster has a newer pod with the same name"),
+        ({**ours, "spec": {"hostNetwork": True}}, "u-1", "the pod uses the network of the node"),
+        (
+            pod(RulesOwner.INIT_CONTAINER),
+            "u-1",
+            "the pod does not have the annotation meshwright.dev/interception",
+        ),
+        ({}, "", "the pod does not have the annotation meshwright.dev/interception"),
     ]
     for found, uid, why in cases:
         assert decide(found, uid) == ForeignPod(why)

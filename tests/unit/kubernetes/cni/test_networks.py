@@ -128,8 +128,7 @@ def test_a_list_takes_no_other_networks_place(other: str) -> None:
     """Nor one that a runtime would not look at: two would be used in turn."""
     files = {"10-net.conf": SINGLE.encode(), other: CALICO.encode()}
     with pytest.raises(
-        NoNetworkError,
-        match=f"10-net.conf contains a single plug-in .* {other} is the file of another network",
+        NoNetworkError, match=f"10-net.conf configures one plug-in, .* because {other} belongs to another"
     ):
         put_in(files, OURS)
 

@@ -75,7 +75,7 @@ async def test_the_daemons_folder_is_its_own(tmp_path: Path, *, is_link: bool) -
     else:
         os.chown(there, 12345, 12345)
         run = there
-    with pytest.raises(OSError, match="Not a directory" if is_link else "it belongs to user 12345"):
+    with pytest.raises(OSError, match="Not a directory" if is_link else "the folder belongs to user 12345"):
         async with asyncio.timeout(30), served(run, None):  # type: ignore[arg-type] # nobody asks
             pass
     assert (there.stat().st_mode & 0o777, [*there.iterdir()]) == (0o755, [])

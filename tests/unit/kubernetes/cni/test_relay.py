@@ -98,7 +98,9 @@ def test_without_a_daemon_pods_are_noted_until_they_end(tmp_path: Path) -> None:
     assert not note.exists()
     assert json.loads(run(environment("ADD", CNI_ARGS=""), config(tmp_path / "other"))) == RESULT
     assert not (tmp_path / "other").exists()
-    with pytest.raises(CniRefusal, match=r"no answer at .*cni\.sock") as refused:
+    with pytest.raises(
+        CniRefusal, match=r"the daemon of meshwright-cni does not answer at .*cni\.sock"
+    ) as refused:
         run(environment("CHECK"), config(tmp_path))
     assert refused.value.code == 11
 
@@ -110,7 +112,9 @@ def test_where_no_note_can_be_left_no_pod_is_let_through(tmp_path: Path) -> None
         run(environment("ADD"), config(tmp_path / "run"))
     assert refused.value.code == 11
     assert run(environment("STATUS"), config(tmp_path)) == ""
-    with pytest.raises(CniRefusal, match="the directory of notes for the daemon, cannot be") as refused:
+    with pytest.raises(
+        CniRefusal, match="notes for the daemon of meshwright-cni cannot be written to"
+    ) as refused:
         run(environment("STATUS"), config(tmp_path / "run"))
     assert refused.value.code == 50
 
@@ -132,9 +136,9 @@ def test_what_ends_never_fails(given: bytes) -> None:
     [
         ({"CNI_COMMAND": "ENLARGE"}, {}, 4, "CNI_COMMAND is 'ENLARGE': must be ADD"),
         ({"CNI_CONTAINERID": "", "CNI_NETNS": ""}, {}, 4, "CNI_CONTAINERID, CNI_NETNS must be set for ADD"),
-        ({"CNI_CONTAINERID": "../x"}, {}, 4, "CNI_CONTAINERID is '../x': must be letters"),
+        ({"CNI_CONTAINERID": "../x"}, {}, 4, "CNI_CONTAINERID is '../x': must contain letters"),
         ({}, {"cniVersion": "0.2.0"}, 1, "cniVersion is '0.2.0': must be one of 0.3.0"),
-        ({}, {"prevResult": None}, 7, "prevResult is missing: meshwright-cni must follow other"),
+        ({}, {"prevResult": None}, 7, "prevResult is missing: meshwright-cni must be in a list after"),
         ({}, {"socket": None}, 7, "socket is None: must be the path"),
     ],
 )
