@@ -58,8 +58,8 @@ def disputed(second: SourcedObject, first: SourcedObject, winner: str) -> Proble
     """
     moves = second.key.claim.kind in FORMS
     said = (
-        f"the source {winner} has a different object of this name ({first.origin}); that one "
-        "is used, because the source comes first"
+        f"the source {winner} has a different object of this name ({first.origin}); the "
+        f"object of {winner} is used, because {winner} has precedence. Remove one of the two objects"
     )
     return Problem(
         code=str(Code.DISPUTED),

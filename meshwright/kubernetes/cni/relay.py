@@ -87,6 +87,7 @@ def _carry_out(command: str, config: Mapping[str, Any], environment: Mapping[str
     container = _container(environment)
     asked = {"command": command, "container": container, "netns": environment["CNI_NETNS"], **pod}
     answer = _asked(str(config[SOCKET]), asked)
+    # The daemon may be restarting. A note lets the pod start, and the daemon sets the rules when it returns.
     if answer is None and command == "ADD":
         _leave(_note(config, container), asked)
     elif answer is None:

@@ -121,7 +121,10 @@ async def test_what_the_directory_says_of_a_slice_holds(serve: Serve, tmp_path: 
         policies = await server.ask("GET", "/debug/policies")
         (said,) = (each for each in policies["problems"] if each["code"] == "MW1108")
         (found,) = (each for each in policies["objects"] if each["name"] == "db-dns")
-        where = f"({found['origin']}); that one is used, because the source comes first"
+        where = (
+            f"({found['origin']}); the object of directory is used, because directory has precedence. "
+            "Remove one of the two objects"
+        )
         assert said["object"] == "EndpointSlice shop/db-dns"
         assert said["expected"] == f"the source directory has a different object of this name {where}"
         assert found["origin"].startswith("mesh.yaml:")

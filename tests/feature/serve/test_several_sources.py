@@ -102,7 +102,10 @@ async def test_what_both_define_is_said_and_the_first_holds(serve: Serve, cluste
     assert (said["object"], said["origin"]) == ("Workload shop/one", "east (resourceVersion 17)")
     (one,) = (each for each in told["objects"] if each["name"] == "one")
     assert one["origin"].startswith("mesh.yaml:")
-    where = f"({one['origin']}); that one is used, because the source comes first"
+    where = (
+        f"({one['origin']}); the object of directory is used, because directory has precedence. "
+        "Remove one of the two objects"
+    )
     assert said["expected"] == f"the source directory has a different object of this name {where}"
     server.write(BUYER)
     async with asyncio.timeout(DEADLINE):

@@ -33,8 +33,8 @@ def test_the_earlier_source_wins() -> None:
     merged = merge([("one", one), ("two", two), ("three", _said(W, TARGET, at="three.yaml"))])
     assert merged.objects() == dict(sorted({**two, **one}.items()))
     said = (
-        "the source one has a different object of this name (one.yaml:1 (document 1)); that "
-        "one is used, because the source comes first"
+        "the source one has a different object of this name (one.yaml:1 (document 1)); the "
+        "object of one is used, because one has precedence. Remove one of the two objects"
     )
     workload, target = a.object_key(W), a.object_key(TARGET)
     assert merged.problems == (

@@ -32,8 +32,8 @@ def test_what_two_sources_say_of_one_object_is_the_first_ones_and_said() -> None
     (problem,) = merged.problems
     assert str(problem) == (
         "MW1108 east (resourceVersion 7): Workload shop/vm: the source directory has a "
-        "different object of this name (mesh.yaml:1 (document 1)); that one is used, "
-        "because the source comes first"
+        "different object of this name (mesh.yaml:1 (document 1)); the object of directory "
+        "is used, because directory has precedence. Remove one of the two objects"
     )
     alone = merge([("directory", Manifests().objects()), ("kubernetes", book.state.objects())], merged)
     assert str(alone.objects()[key(WORKLOAD, "vm")].origin) == "east (resourceVersion 7)"
