@@ -66,7 +66,7 @@ def _suggested(statuses: tuple[ProxyStatus, ...], view: View | None, wanted: str
         called = (str(workload.key), workload.key.name) if workload is not None else ()
         names.update(dict.fromkeys((str(each.name), each.name.uuid, *called), each))
     found = dict.fromkeys(names[each] for each in alike(wanted, names, CANDIDATES)) or statuses
-    return "; similar proxies: " + _listed(_described(each, view) for each in found)
+    return "; known proxies: " + _listed(_described(each, view) for each in found)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -79,10 +79,8 @@ def said(error: Exception) -> str:
             why = getattr(inner, "verify_message", "") or inner
             return f"the certificate of the server is not trusted: {shortened(str(why))}"
         case aiohttp.InvalidURL():
-            return (
-                "the URL of the server or of "
-                "the proxy is invalid"
-            )  # not shown, because it may contain a password
+            # The URL is not shown, because it may contain a password.
+            return "the URL of the server or of the proxy is invalid"
         case aiohttp.ClientHttpProxyError():
             return f"the proxy refuses the connection: {error.status} {shortened(error.message)}"
         case aiohttp.ClientConnectorDNSError():

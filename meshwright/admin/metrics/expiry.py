@@ -13,7 +13,7 @@ class ExpiryMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._expiry = Gauge(
             "meshwright_certificate_acknowledged_expiry_seconds",
-            "Seconds until the first certificate in use by a connected proxy expires, by kind.",
+            "Seconds until the first certificate expires that a connected proxy has acknowledged, by kind.",
             ["kind"],
             registry=registry,
         )

@@ -23,14 +23,14 @@ class WaveMetrics:
         )
         self._wave_seconds = Histogram(
             "meshwright_wave_seconds",
-            "Seconds of a wave, from the first change to published snapshots.",
+            "Seconds of a wave, from the start of its computation to published snapshots.",
             registry=r,
         )
 
     def _work(self, r: CollectorRegistry) -> None:
         self._values = Counter(
             "meshwright_values",
-            "Derived values in waves: computed, reused, or computed without a change.",
+            "Derived values in waves: computed, reused, or stopped (computed without a change).",
             ["result"],
             registry=r,
         )

@@ -93,11 +93,9 @@ async def _pages(settings: Settings, keeper: Keeper, figures: Figures) -> AsyncI
     at, socket = settings.status, settings.run / SOCKET
 
     def not_alive() -> str:
-        return (
-            ""
-            if socket.is_socket()
-            else f"the socket {socket} does not exist any more; restart the Pod of meshwright-cni"
-        )
+        if socket.is_socket():
+            return ""
+        return f"the socket {socket} does not exist any more, so the plug-in cannot reach the daemon"
 
     app = application(lambda: keeper.words, not_alive, figures)
     running = runner(app, _log, _DRAIN_SECONDS)

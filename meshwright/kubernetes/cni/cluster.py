@@ -46,6 +46,6 @@ class Cluster:
             found = await self._api.get(DAEMON_SETS, self._namespace, self._name)
         except KubeError as error:
             gone = (Reason.NOT_FOUND, Reason.FORBIDDEN, Reason.UNAUTHORIZED)
-            return "" if error.reason in gone else f"the API server does not answer: {error}"
+            return "" if error.reason in gone else f"the DaemonSet cannot be read: {error}"
         ends = (found.get("metadata") or {}).get("deletionTimestamp")
         return "" if ends else f"DaemonSet {self._namespace}/{self._name} still exists"

@@ -27,7 +27,7 @@ def decide(pod: Mapping[str, Any] | None, uid: str) -> Interception | ForeignPod
         return ForeignPod("the pod does not exist in the cluster")
     metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
     if uid and uid != metadata.get("uid"):
-        return ForeignPod("the cluster has a newer pod with the same name")
+        return ForeignPod("the cluster has another pod with the same name")
     if spec.get("hostNetwork"):
         return ForeignPod("the pod uses the network of the node")
     said = (metadata.get("annotations") or {}).get(INTERCEPTION_ANNOTATION)

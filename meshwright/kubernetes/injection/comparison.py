@@ -58,14 +58,9 @@ class Difference:
     def __str__(self) -> str:
         match self.there, self.wanted:
             case None, wanted:
-                return (
-                    f"{self.field} is "
-                    f"missing{f'; a new pod gets {wanted}' if wanted else '; a new pod gets the field'}"
-                )
+                return f"{self.field} is missing; a new pod gets {wanted or 'the field'}"
             case there, None:
-                return (
-                    f"{self.field}{f' is {there}' if there else ' is set'}; a new pod does not get the field"
-                )
+                return f"{self.field} is {there or 'set'}; a new pod does not get the field"
             case "", "":
                 return f"{self.field} has another value than in a new pod"
             case there, wanted:

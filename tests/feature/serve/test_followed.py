@@ -192,7 +192,7 @@ async def test_the_commands_show_it_in_mesh_words(running: Running) -> None:
     names = {each["name"]: each["serial"] for each in found["secrets"]}
     assert list(names) == ["root-cert:cluster.local", "service-cert:shop/store"]
     assert all(names.values())
-    with pytest.raises(ServerRefused, match=r"proxy 'stor' does not exist; similar proxies: "):
+    with pytest.raises(ServerRefused, match=r"proxy 'stor' does not exist; known proxies: "):
         running.ask("/debug/proxy/show", proxy="stor")
 
 

@@ -42,8 +42,7 @@ def test_an_unknown_name_is_said_with_those_that_are_like_it(three: Any) -> None
     with pytest.raises(NothingToShow) as raised:
         find(three, "stroe-1")
     assert (
-        str(raised.value)
-        == "proxy 'stroe-1' does not exist; similar proxies: shop/store-1 (uuid-1.store.shop)"
+        str(raised.value) == "proxy 'stroe-1' does not exist; known proxies: shop/store-1 (uuid-1.store.shop)"
     )
     with pytest.raises(NothingToShow) as raised:
         find(three, "")

@@ -54,11 +54,11 @@ async def test_of_nobody_every_page_says_that_there_is_none(client: Client, path
     found = await answer.json()
     assert (answer.status, list(found)) == (404, ["error"])
     assert found["error"].startswith("proxy '")
-    assert found["error"].endswith(" does not exist; similar proxies: shop/store-1 (uuid-1.store.shop)")
+    assert found["error"].endswith(" does not exist; known proxies: shop/store-1 (uuid-1.store.shop)")
     if nobody:  # what a browser's form was left without is not asked
         shown = await client.get(f"{path}proxy={nobody}", headers=BROWSER)
         assert (shown.status, shown.content_type) == (404, "text/html")
-        assert "does not exist; similar proxies: shop/store-1" in await shown.text()
+        assert "does not exist; known proxies: shop/store-1" in await shown.text()
 
 
 @pytest.mark.parametrize("named", ["uuid-1", "uuid-1.store.shop", "shop/store-1", "store-1", "uui"])

@@ -167,7 +167,7 @@ async def test_a_call_is_explained(client: TestClient[Any, Any]) -> None:
     [
         (
             "/debug/proxy?proxy=nobody",
-            "proxy 'nobody' does not exist; similar proxies: shop/store-1 (uuid-1.store.shop)",
+            "proxy 'nobody' does not exist; known proxies: shop/store-1 (uuid-1.store.shop)",
         ),
         ("/debug/proxy/show?section=routes", "proxy is missing: ?proxy="),
         (

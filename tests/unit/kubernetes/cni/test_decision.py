@@ -54,7 +54,7 @@ def test_of_all_others_nothing_is_touched() -> None:
     ours = pod(RulesOwner.CNI)
     cases: list[tuple[Any, str, str]] = [
         (None, "u-1", "the pod does not exist in the cluster"),
-        (ours, "u-2", "the cluster has a newer pod with the same name"),
+        (ours, "u-2", "the cluster has another pod with the same name"),
         ({**ours, "spec": {"hostNetwork": True}}, "u-1", "the pod uses the network of the node"),
         (
             pod(RulesOwner.INIT_CONTAINER),
