@@ -169,7 +169,8 @@ _SOURCE: Final = record(
         **_ago("age"),
         "objects": record({"good": WHOLE, "stale": WHOLE, "refused": WHOLE}),
         "held": noted(
-            listed(TEXT), "objects that stay in force although the source reported them as deleted"
+            listed(TEXT),
+            "parts, such as a kind, that stay in force although the source reported them as empty",
         ),
         "error": maybe(TEXT),
         "error_since": maybe(MOMENT),

@@ -151,7 +151,7 @@ class MomentMetrics:
         )
         self._held = Gauge(
             "meshwright_source_held",
-            "Parts that stay in force although the source reported them as deleted.",
+            "Parts, such as a kind, that stay in force although the source reported them as empty.",
             ["source"],
             registry=r,
         )
