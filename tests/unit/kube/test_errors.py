@@ -15,8 +15,8 @@ DENIED = 'endpointslices.discovery.k8s.io is forbidden: User "system:serviceacco
         (403, "Forbidden", 'admission webhook "w" denied the request: no', True, Reason.FORBIDDEN,
          'may not list X: admission webhook "w" denied the request: no'),
         (401, "Unauthorized", "Unauthorized", False, Reason.UNAUTHORIZED,
-         ("cannot list X: the API server rejects the credentials of this program (401: Unauthorized): check the token or "
-         "certificate of the kubeconfig or ServiceAccount")),
+         ("cannot list X: the API server rejects the credentials (401: Unauthorized): check the token or "
+          "certificate of the kubeconfig or ServiceAccount")),
         (404, "NotFound", 'services "cart" not found', True, Reason.NOT_FOUND,
          'cannot list X: services "cart" not found (404)'),
         (404, "NotFound", "the server could not find the requested resource", True, Reason.NOT_SERVED,

@@ -419,7 +419,7 @@ def test_which_one_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 def test_nothing_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """It is said where was looked, and what to do."""
     _environment(monkeypatch, tmp_path)
-    with pytest.raises(ConfigError, match=r"~/\.kube/config does not exist; give a file with --kubeconfig$"):
+    with pytest.raises(ConfigError, match=r"~/\.kube/config does not exist; name one with --kubeconfig$"):
         found(None, "", tmp_path)
     _environment(monkeypatch, tmp_path, KUBECONFIG=f"{tmp_path}/a:{tmp_path}/b")
     with pytest.raises(ConfigError, match=f"{tmp_path}/a, {tmp_path}/b does not exist"):

@@ -102,7 +102,7 @@ def test_the_first_that_a_runtime_can_read_is_used() -> None:
     steps = put_in(files, OURS)
     assert [each.name for each in steps] == ["10-used.conflist"]
     assert put_in(done(files, steps), OURS) == ()
-    with pytest.raises(NoNetworkError, match="the node has no usable network configuration yet"):
+    with pytest.raises(NoNetworkError, match="the node has no network configuration yet: the folder needs"):
         put_in({"00-broken.conflist": b"{"}, OURS)
 
 
