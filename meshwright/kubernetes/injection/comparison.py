@@ -58,13 +58,13 @@ class Difference:
     def __str__(self) -> str:
         match self.there, self.wanted:
             case None, wanted:
-                return f"{self.field} is missing; a new pod gets {wanted or 'the field'}"
+                return f"{self.field} is missing; a new Pod gets {wanted or 'the field'}"
             case there, None:
-                return f"{self.field} is {there or 'set'}; a new pod does not get the field"
+                return f"{self.field} is {there or 'set'}; a new Pod does not get the field"
             case "", "":
-                return f"{self.field} has another value than in a new pod"
+                return f"{self.field} has another value than in a new Pod"
             case there, wanted:
-                return f"{self.field} is {there}; a new pod gets {wanted}"
+                return f"{self.field} is {there}; a new Pod gets {wanted}"
 
 
 def differences(

@@ -25,10 +25,10 @@ OURS: Final = ".inject.meshwright.dev"
 class SidecarDrift(enum.StrEnum):
     """Comparison of a running Pod with the Pod that the injector would create now."""
 
-    AS_WANTED = "as in a newly created pod"
-    MISSING = "has no sidecar, and a newly created pod would get a sidecar"
-    NOT_WANTED = "has a sidecar, and a newly created pod would not get a sidecar"
-    OTHER = "has a sidecar that differs from the sidecar of a newly created pod"
+    AS_WANTED = "its sidecar is up to date"
+    MISSING = "it has no sidecar, but a new Pod would get one"
+    NOT_WANTED = "it has a sidecar, but a new Pod would get none"
+    OTHER = "its sidecar is outdated: a new Pod would get a different one"
 
     @property
     def is_right(self) -> bool:

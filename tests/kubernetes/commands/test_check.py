@@ -105,7 +105,7 @@ def test_pods_of_an_installation(
         assert (line("sidecars")["status"], line("sidecars")["said"]) == ("failed", told)
         in_home.apply(_configuration(home, "meshwright/proxy:newer"))
         assert (
-            f"{here}/app (spec.initContainers[meshwright-init].image is {IMAGE}; a new pod gets"
+            f"{here}/app (spec.initContainers[meshwright-init].image is {IMAGE}; a new Pod gets"
             in line("Pods of another make")["said"]
         )
         in_home.apply({**_configuration(home, IMAGE), "data": {"config.yaml": "polcy: enabled"}})

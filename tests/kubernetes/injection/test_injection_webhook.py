@@ -130,18 +130,18 @@ def test_a_label_is_all_it_takes(
     status, said, _ = program.run(*asking, "--kubeconfig", str(shared_cluster.kubeconfig))
     assert (status, said.splitlines()[-1]) == (
         0,
-        "The pod that is there: as in a newly created pod",
+        "The existing Pod: its sidecar is up to date",
     )
     write(program.files / "other.yaml", {"sidecar": {"image": "proxy:1", "resources": {}}})
     other = (*asking[:-1], "other.yaml", "--kubeconfig", str(shared_cluster.kubeconfig))
     status, said, _ = program.run(*other)
     lost = [
-        f"  spec.initContainers[{each}].resources.requests.{name} is {amount}; a new pod does not "
+        f"  spec.initContainers[{each}].resources.requests.{name} is {amount}; a new Pod does not "
         "get the field"
         for each in ("meshwright-init", SIDECAR)
         for name, amount in (("cpu", "50m"), ("memory", "128Mi"))
     ]
-    standing = "The pod that is there: has a sidecar that differs from the sidecar of a newly created pod"
+    standing = "The existing Pod: its sidecar is outdated: a new Pod would get a different one"
     assert (status, said.splitlines()[-5:]) == (1, [standing, *lost])
     kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject-")
     status, said, _ = program.run(*asking, "--kubeconfig", str(shared_cluster.kubeconfig))

@@ -103,14 +103,14 @@ def test_each_field_that_would_be_another_is_said_in_the_order_of_the_pod() -> N
         sidecar={"image": "proxy:2", "resources": {"requests": {"cpu": "2"}}}, interception="cni", mesh="osm"
     )
     assert _said(now, _standing()) == [
-        "metadata.annotations[meshwright.dev/interception] is missing; a new pod gets "
+        "metadata.annotations[meshwright.dev/interception] is missing; a new Pod gets "
         + str(_annotation(now, "meshwright.dev/interception")),
-        "metadata.annotations[meshwright.dev/mesh] is meshwright; a new pod gets osm",
+        "metadata.annotations[meshwright.dev/mesh] is meshwright; a new Pod gets osm",
         *_said_of_init(now),
-        f"{NATIVE}.image is proxy:1; a new pod gets proxy:2",
-        f"{NATIVE}.resources.limits.memory is 1Gi; a new pod does not get the field",
-        f"{NATIVE}.resources.requests.cpu is 1; a new pod gets 2",
-        f"{NATIVE}.resources.requests.memory is 1Gi; a new pod does not get the field",
+        f"{NATIVE}.image is proxy:1; a new Pod gets proxy:2",
+        f"{NATIVE}.resources.limits.memory is 1Gi; a new Pod does not get the field",
+        f"{NATIVE}.resources.requests.cpu is 1; a new Pod gets 2",
+        f"{NATIVE}.resources.requests.memory is 1Gi; a new Pod does not get the field",
     ]
 
 
@@ -132,14 +132,14 @@ def _said_of_init(now: InjectionInputs) -> list[str]:
 def test_what_an_overlay_gave_and_gives_no_more_is_a_difference_and_shows_no_value() -> None:
     """An environment may hold a secret: its name is enough."""
     loud = _standing(_known(defaultOverlays=["loud"]))
-    assert _said(_known(), loud) == [f"{NATIVE}.env[LOUD] is set; a new pod does not get the field"]
+    assert _said(_known(), loud) == [f"{NATIVE}.env[LOUD] is set; a new Pod does not get the field"]
     assert _said(_known(defaultOverlays=["loud"]), _standing()) == [
-        f"{NATIVE}.env[LOUD] is missing; a new pod gets the field"
+        f"{NATIVE}.env[LOUD] is missing; a new Pod gets the field"
     ]
     other = _container(loud)["env"]
     other[0]["value"] = "an0ther"
     assert _said(_known(defaultOverlays=["loud"]), loud) == [
-        f"{NATIVE}.env[LOUD].value has another value than in a new pod"
+        f"{NATIVE}.env[LOUD].value has another value than in a new Pod"
     ]
 
 
@@ -148,7 +148,7 @@ def test_what_somebody_gives_all_containers_alike_is_no_difference() -> None:
     pod = _standing()
     role = {"name": "AWS_ROLE_ARN", "value": "arn"}
     _container(pod).setdefault("env", []).append(role)
-    assert _said(_known(), pod) == [f"{NATIVE}.env[AWS_ROLE_ARN] is set; a new pod does not get the field"]
+    assert _said(_known(), pod) == [f"{NATIVE}.env[AWS_ROLE_ARN] is set; a new Pod does not get the field"]
     pod["spec"]["containers"][0]["env"] = [role]
     assert _said(_known(), pod) == []
 
@@ -159,7 +159,7 @@ def test_what_a_limit_range_gave_is_no_difference() -> None:
     pod = _standing(none)
     _container(pod)["resources"] = {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}
     said = [
-        f"{NATIVE}.resources.{each}.cpu is 1; a new pod does not get the field"
+        f"{NATIVE}.resources.{each}.cpu is 1; a new Pod does not get the field"
         for each in ("limits", "requests")
     ]
     assert _said(none, pod) == said
@@ -172,14 +172,14 @@ def test_a_sidecar_of_another_place_and_a_container_too_many_are_said() -> None:
     """Native where it was classic; and a container before ours that came there after."""
     classic = _known(sidecar={**SIDECAR, "placement": "classic"})
     said = _said(_known(), _standing(classic))
-    assert "spec.containers[meshwright-sidecar] is set; a new pod does not get the field" in said
-    assert f"{NATIVE} is missing; a new pod gets the field" in said
+    assert "spec.containers[meshwright-sidecar] is set; a new Pod does not get the field" in said
+    assert f"{NATIVE} is missing; a new Pod gets the field" in said
     pod = _standing()
     pod["spec"]["initContainers"].insert(0, {"name": "first", "image": "x"})
     (order,) = _said(_known(), pod)
     assert order == (
         "the order of spec.initContainers is first, meshwright-init, meshwright-sidecar; "
-        "a new pod gets meshwright-init, meshwright-sidecar, first"
+        "a new Pod gets meshwright-init, meshwright-sidecar, first"
     )
 
 
@@ -189,7 +189,7 @@ def test_arguments_are_shown_where_they_differ() -> None:
     args = _container(pod)["args"]
     at = args.index("--envoy-log-level") + 1
     args[at] = "trace"
-    assert _said(_known(), pod) == [f"{NATIVE}.args[{at}] is trace; a new pod gets error"]
+    assert _said(_known(), pod) == [f"{NATIVE}.args[{at}] is trace; a new Pod gets error"]
 
 
 def test_a_pod_that_would_get_none_has_no_differences() -> None:

@@ -59,7 +59,7 @@ def test_a_pod_of_another_make_is_one_of_its_own_revision() -> None:
         pods.append(made)
     found = sorted_out(INJECTION, [DEFAULT, CANARY], pods, NOW)
     (other,) = found.outdated
-    assert (other.name, "image is proxy:0; a new pod gets proxy:1" in other.why) == ("shop/one", True)
+    assert (other.name, "image is proxy:0; a new Pod gets proxy:1" in other.why) == ("shop/one", True)
     assert found.injected == 1
 
 
