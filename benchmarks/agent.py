@@ -137,48 +137,51 @@ def imports(checkout: Checkout) -> Mapping[str, int]:
     return dict(json.loads(done.stdout))
 
 
-def sums(found: Mapping[str, ImportMemory]) -> Table:
+def sums(import_memories: Mapping[str, ImportMemory]) -> Table:
     """Return a table with the memory of each checkout's agent."""
     out = Table(title="the agent at rest, MiB")
     for heading in ("checkout", "RSS", "its share (PSS)", "peak"):
         out.add_column(heading, justify="right" if heading != "checkout" else "left")
-    for name, each in found.items():
-        held = each.memory
+    for name, item in import_memories.items():
+        held = item.memory
         out.add_row(name, f"{held.resident:.1f}", f"{held.share:.1f}", f"{held.peak:.1f}")
     return out
 
 
-def by_package(found: Mapping[str, ImportMemory]) -> Table:
+def by_package(import_memories: Mapping[str, ImportMemory]) -> Table:
     """Return a table with the KiB of each package, the largest first."""
     out = Table(title="by what is imported, KiB")
     out.add_column("package")
-    for name in found:
+    for name in import_memories:
         out.add_column(name, justify="right")
-    *_, now = found.values()
+    *_, now = import_memories.values()
     names = {
-        name for each in found.values() for name, kibibytes in each.packages.items() if kibibytes >= LEAST
+        name
+        for item in import_memories.values()
+        for name, kibibytes in item.packages.items()
+        if kibibytes >= LEAST
     }
-    for name in sorted(names, key=lambda each: (-now.packages.get(each, 0), each)):
-        out.add_row(name, *(str(each.packages.get(name, "-")) for each in found.values()))
+    for name in sorted(names, key=lambda item: (-now.packages.get(item, 0), item)):
+        out.add_row(name, *(str(item.packages.get(name, "-")) for item in import_memories.values()))
     out.add_section()
-    out.add_row("all", *(str(sum(each.packages.values())) for each in found.values()))
+    out.add_row("all", *(str(sum(item.packages.values())) for item in import_memories.values()))
     return out
 
 
 def main() -> None:
     """Measure, print the tables, and write the results."""
     end_with_sigterm()
-    told, console, where = arguments(), Console(width=100), machine()
-    before = {} if told.before is None else {"before": Checkout.at(told.before)}
+    answer, console, where = arguments(), Console(width=100), machine()
+    before = {} if answer.before is None else {"before": Checkout.at(answer.before)}
     found: dict[str, ImportMemory] = {}
     for name, checkout in {**before, "now": Checkout()}.items():
         with tempfile.TemporaryDirectory(prefix="agent-") as folder, serving(Path(folder)) as ads:
-            found[name] = ImportMemory(at_rest(Path(folder), ads, told.envoy, checkout), imports(checkout))
+            found[name] = ImportMemory(at_rest(Path(folder), ads, answer.envoy, checkout), imports(checkout))
     for table in (sums(found), by_package(found)):
         console.print(table)
     console.print(f"{'reached' if found['now'].memory.resident <= TARGET else 'missed'}: {TARGET:.0f} MiB")
-    write(told.output, where, Values(), agents={name: asdict(each) for name, each in found.items()})
-    console.print(f"written to {told.output}")
+    write(answer.output, where, Values(), agents={name: asdict(item) for name, item in found.items()})
+    console.print(f"written to {answer.output}")
 
 
 if __name__ == "__main__":

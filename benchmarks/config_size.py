@@ -79,9 +79,9 @@ class Series:
 def measured(size: Size, proxy: str, value: int) -> ProxyConfigSize:
     """Measure the configuration of a proxy in a mesh."""
     counts, total = Counter[str](), Counter[str]()
-    for each in sent(view(size), proxy):
-        counts[SHORT[each.type_url]] += 1
-        total[SHORT[each.type_url]] += len(each.body)
+    for resource in sent(view(size), proxy):
+        counts[SHORT[resource.type_url]] += 1
+        total[SHORT[resource.type_url]] += len(resource.body)
     return ProxyConfigSize(value, dict(sorted(counts.items())), dict(sorted(total.items())))
 
 
@@ -100,8 +100,10 @@ class Growth:
 
     def measured(self, steps: Sequence[int] = STEPS) -> Series:
         """Measure the configuration at each step."""
-        found = tuple(measured(GROWS[self.grows](self.size, each), self.proxy, each) for each in steps)
-        return Series(self.shown_proxy, self.size.protocol.value, self.grows, found)
+        proxy_config_sizes = tuple(
+            measured(GROWS[self.grows](self.size, step), self.proxy, step) for step in steps
+        )
+        return Series(self.shown_proxy, self.size.protocol.value, self.grows, proxy_config_sizes)
 
 
 def all_growths() -> Iterator[Growth]:
@@ -143,30 +145,30 @@ def listeners(proxy: str, size: Size) -> Iterator[Listener]:
             continue
         message = listener_pb2.Listener.FromString(Any.FromString(resource.body).value)
         chains = [*message.filter_chains]
-        filters = [each for chain in chains for each in chain.filters]
-        configs = [json_format.MessageToDict(each)["typedConfig"] for each in filters]
-        within = [each["name"] for config in configs for each in config.get("httpFilters", ())]
+        filters = [item for chain in chains for item in chain.filters]
+        configs = [json_format.MessageToDict(item)["typedConfig"] for item in filters]
+        within = [http_filter["name"] for config in configs for http_filter in config.get("httpFilters", ())]
         yield Listener(
             proxy,
             message.name,
             len(chains),
-            dict(Counter(each.name for each in message.listener_filters)),
-            dict(Counter([*(each.name for each in filters), *within])),
+            dict(Counter(listener_filter.name for listener_filter in message.listener_filters)),
+            dict(Counter([*(item.name for item in filters), *within])),
             len(resource.body),
-            sum(each.transport_socket.ByteSize() for each in chains),
-            sum(_log_size(each.typed_config) for each in filters),
+            sum(filter_chain.transport_socket.ByteSize() for filter_chain in chains),
+            sum(_log_size(item.typed_config) for item in filters),
         )
 
 
 def _log_size(config: Any) -> int:
     kind = descriptor_pool.Default().FindMessageTypeByName(config.TypeName())
     message = message_factory.GetMessageClass(kind).FromString(config.value)
-    return sum(each.ByteSize() for each in getattr(message, "access_log", ()))
+    return sum(item.ByteSize() for item in getattr(message, "access_log", ()))
 
 
-def _growth(found: list[Series]) -> Table:
+def _growth(result: list[Series]) -> Table:
     table = Table("proxy", "protocol", "grows", "from-to", "resources", "bytes by type", "bytes", "a unit")
-    for each in found:
+    for each in result:
         first, last = each.found[0], each.found[-1]
         table.add_row(
             each.proxy,
@@ -181,18 +183,18 @@ def _growth(found: list[Series]) -> Table:
     return table
 
 
-def _contents(found: list[Listener]) -> Table:
+def _contents(result: list[Listener]) -> Table:
     table = Table("proxy", "listener", "chains", "listener filters", "filters", "bytes", "TLS", "access logs")
-    for each in found:
+    for listener in result:
         table.add_row(
-            each.proxy,
-            each.name,
-            str(each.chains),
-            "\n".join(f"{count} {name}" for name, count in each.listener_filters.items()),
-            "\n".join(f"{count} {name}" for name, count in each.filters.items()),
-            f"{each.bytes:,}",
-            f"{each.tls_bytes:,}",
-            f"{each.access_log_bytes:,}",
+            listener.proxy,
+            listener.name,
+            str(listener.chains),
+            "\n".join(f"{count} {name}" for name, count in listener.listener_filters.items()),
+            "\n".join(f"{count} {name}" for name, count in listener.filters.items()),
+            f"{listener.bytes:,}",
+            f"{listener.tls_bytes:,}",
+            f"{listener.access_log_bytes:,}",
         )
     return table
 
@@ -201,20 +203,22 @@ def main() -> int:
     """Measure, print the tables, and write the results; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.config_size", description=__doc__)
     parser.add_argument("--output", type=Path, default=HERE / "results" / "config_size.json")
-    told = parser.parse_args()
-    grown = [each.measured() for each in all_growths()]
+    arguments = parser.parse_args()
+    grown = [growth.measured() for growth in all_growths()]
     shapes = (Size(services=10, ports=2), Size(services=10, ports=2, protocol=Protocol.TCP))
-    held = [each for size in shapes for proxy in (CLIENT, SERVER) for each in listeners(proxy, size)]
+    held = [listener for size in shapes for proxy in (CLIENT, SERVER) for listener in listeners(proxy, size)]
     console = Console(width=190)
     console.print(_growth(grown), _contents(held))
     result = {
-        "growth": [asdict(each) | {"per_unit": each.per_unit, "is_linear": each.is_linear} for each in grown],
-        "listeners": [asdict(each) for each in held],
+        "growth": [
+            asdict(series) | {"per_unit": series.per_unit, "is_linear": series.is_linear} for series in grown
+        ],
+        "listeners": [asdict(listener) for listener in held],
     }
-    told.output.parent.mkdir(parents=True, exist_ok=True)
-    told.output.write_text(json.dumps(result, indent=2) + "\n")
-    console.print(f"written to {told.output}")
-    return int(not all(each.is_linear for each in grown))
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    arguments.output.write_text(json.dumps(result, indent=2) + "\n")
+    console.print(f"written to {arguments.output}")
+    return int(not all(series.is_linear for series in grown))
 
 
 if __name__ == "__main__":

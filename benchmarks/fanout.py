@@ -193,15 +193,15 @@ def _ratio(mine: Sequence[float], peers: Sequence[float]) -> str:
 
 def values(measurements: Sequence[Measurement]) -> Values:
     """Return the medians of all rounds by name."""
-    found = Values()
+    result = Values()
     for key in dict.fromkeys((m.workload, m.server) for m in measurements):
         mine = [m for m in measurements if (m.workload, m.server) == key]
-        found |= {
+        result |= {
             name("fanout", *key, "push_us"): statistics.median(m.push_cpu_us for m in mine),
             name("fanout", *key, "connect_s"): statistics.median(m.connect_cpu_seconds for m in mine),
             name("fanout", *key, "peak_mib"): max(m.peak_mib for m in mine),
         }
-    return found
+    return result
 
 
 def subjects(checkout: Checkout, *, alone: bool) -> Iterator[Subject]:

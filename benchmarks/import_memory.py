@@ -82,11 +82,11 @@ class Finder(importlib.abc.MetaPathFinder):
         """Find a module as without this finder."""
         for finder in sys.meta_path:
             # This finder is the first of `sys.meta_path`, and must not ask itself.
-            if finder is not self and (found := finder.find_spec(fullname, path, target)) is not None:
+            if finder is not self and (module_spec := finder.find_spec(fullname, path, target)) is not None:
                 # Namespace packages have no loader, and some old loaders lack this method.
-                if hasattr(found.loader, "exec_module"):
-                    found.loader = MeasuredLoader(found.loader, self._scale)
-                return found
+                if hasattr(module_spec.loader, "exec_module"):
+                    module_spec.loader = MeasuredLoader(module_spec.loader, self._scale)
+                return module_spec
         return None
 
 
@@ -96,7 +96,7 @@ def weighed(modules: Sequence[str]) -> dict[str, int]:
     sys.meta_path.insert(0, Finder(scale))
     for name in modules:
         importlib.import_module(name)
-    return dict(sorted(scale.kibibytes.items(), key=lambda each: (-each[1], each[0])))
+    return dict(sorted(scale.kibibytes.items(), key=lambda item: (-item[1], item[0])))
 
 
 if __name__ == "__main__":

@@ -45,16 +45,16 @@ _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 def facts(before: Document, after: Document, names: tuple[str, str]) -> Facts:
     """Return the facts of an injected pod; `names` are the names of the sidecar and the init container."""
     spec = after["spec"]
-    stands = {each["name"]: (where, at) for where in _LISTS for at, each in enumerate(spec.get(where) or ())}
-    containers = {each["name"]: each for where in _LISTS for each in spec.get(where) or ()}
-    theirs = {each["name"]: each for where in _LISTS for each in before["spec"].get(where) or ()}
-    sidecar, rules = (containers.get(each, {}) for each in names)
+    stands = {item["name"]: (where, at) for where in _LISTS for at, item in enumerate(spec.get(where) or ())}
+    containers = {item["name"]: item for where in _LISTS for item in spec.get(where) or ()}
+    theirs = {item["name"]: item for where in _LISTS for item in before["spec"].get(where) or ()}
+    sidecar, rules = (containers.get(item, {}) for item in names)
     where, at = stands.get(names[0], ("nowhere", 0))
-    others = {name: each for name, each in containers.items() if name not in names}
+    others = {name: container for name, container in containers.items() if name not in names}
     return {
         "sidecar": where,
         "before the author's": str(at <= 1),
-        "rules before the author's": _of(stands.get(names[1]), lambda found: str(found[1] == 0)),
+        "rules before the author's": _of(stands.get(names[1]), lambda result: str(result[1] == 0)),
         "sidecar's user": _user(sidecar),
         "init container's rights": _rights(rules),
         "sidecar's rights": _rights(sidecar),
@@ -73,12 +73,12 @@ def facts(before: Document, after: Document, names: tuple[str, str]) -> Facts:
     }
 
 
-def _of(found: Any, said: Any) -> str:  # noqa: ANN401 - whatever was found
-    return "none" if found is None else str(said(found))
+def _of(result: Any, said: Any) -> str:  # noqa: ANN401 - whatever was found
+    return "none" if result is None else str(said(result))
 
 
-def _words(found: Any) -> str:  # noqa: ANN401 - any iterable of words
-    return ", ".join(sorted(map(str, found))) or "none"
+def _words(result: Any) -> str:  # noqa: ANN401 - any iterable of words
+    return ", ".join(sorted(map(str, result))) or "none"
 
 
 def _user(container: Document) -> str:
@@ -91,37 +91,37 @@ def _rights(container: Document) -> str:
 
 
 def _rewritten(others: Document, theirs: Document) -> Iterator[str]:
-    for name, each in others.items():
+    for name, item in others.items():
         for kind in _PROBES:
-            if each.get(kind) != theirs.get(name, {}).get(kind):
+            if item.get(kind) != theirs.get(name, {}).get(kind):
                 yield f"{name}.{kind}"
 
 
 def _hooks(others: Document, theirs: Document) -> Iterator[str]:
-    for name, each in others.items():
+    for name, item in others.items():
         for kind in ("postStart", "preStop"):
-            now, was = ((of.get("lifecycle") or {}).get(kind) for of in (each, theirs.get(name, {})))
+            now, was = ((of.get("lifecycle") or {}).get(kind) for of in (item, theirs.get(name, {})))
             if now != was:
                 yield f"{name}.{kind}"
 
 
 def _otherwise(others: Document, theirs: Document) -> Iterator[str]:
-    for name, each in others.items():
+    for name, item in others.items():
         was = theirs.get(name, {})
-        for key in sorted(each.keys() | was.keys()):
-            if key not in (*_PROBES, "lifecycle") and each.get(key) != was.get(key):
+        for key in sorted(item.keys() | was.keys()):
+            if key not in (*_PROBES, "lifecycle") and item.get(key) != was.get(key):
                 yield key
 
 
 def _added(before: Document, after: Document, name: str) -> list[str]:
-    was, now = (each.get(name) or {} for each in (before, after))
+    was, now = (item.get(name) or {} for item in (before, after))
     return [f"{key}={now[key]}" for key in now if now.get(key) != was.get(key)]
 
 
 def _volumes(before: Document, after: Document) -> set[str]:
-    known = {each["name"] for each in before["spec"].get("volumes") or ()}
-    new = [each for each in after["spec"].get("volumes") or () if each["name"] not in known]
-    return {key for each in new for key in each if key != "name"}
+    known = {volume["name"] for volume in before["spec"].get("volumes") or ()}
+    new = [volume for volume in after["spec"].get("volumes") or () if volume["name"] not in known]
+    return {key for item in new for key in item if key != "name"}
 
 
 def _new(before: Document, after: Document, words: str) -> set[str]:
@@ -143,8 +143,8 @@ def compared(name: str, pod: Document, address: str) -> InjectionComparison:
     answer = injection.asked(address, pod, NAMESPACE)
     was = {**pod, "metadata": {"name": "asked", **pod["metadata"], "namespace": NAMESPACE}}
     is_theirs = _has(answer.pod, _THEIRS[0]) and answer.pod["spec"] != pod["spec"]
-    said = "refused" if answer.refused else "injected" if is_theirs else "left"
-    theirs = facts(was, answer.pod, _THEIRS) if said == "injected" else {}
+    text = "refused" if answer.refused else "injected" if is_theirs else "left"
+    theirs = facts(was, answer.pod, _THEIRS) if text == "injected" else {}
     known = InjectionInputs(InjectionConfig(image="proxy:1"), {"envoy": EnvoyDriver()})
     made: Any = None
     try:
@@ -152,30 +152,43 @@ def compared(name: str, pod: Document, address: str) -> InjectionComparison:
         ours = "left" if made is None else "injected"
     except DriverError as error:
         ours = f"refused: {str(error)[:60]}"
-    return InjectionComparison(name, (ours, said), {} if made is None else facts(was, made, _OURS), theirs)
+    return InjectionComparison(name, (ours, text), {} if made is None else facts(was, made, _OURS), theirs)
 
 
 def _has(pod: Document, name: str) -> bool:
-    return any(each.get("name") == name for where in _LISTS for each in pod["spec"].get(where) or ())
+    return any(item.get("name") == name for where in _LISTS for item in pod["spec"].get(where) or ())
 
 
-def tables(found: Sequence[InjectionComparison]) -> Iterator[Table]:
+def tables(injection_comparisons: Sequence[InjectionComparison]) -> Iterator[Table]:
     """Yield a table of the decisions, and a table with the number of equal and different facts."""
     decided = Table("ours", "istiod's", "pods", "such as", title="decisions")
-    for both, count in sorted(Counter(each.decided for each in found).items()):
-        names = [each.name for each in found if each.decided == both]
+    for both, count in sorted(
+        Counter(injection_comparison.decided for injection_comparison in injection_comparisons).items()
+    ):
+        names = [
+            injection_comparison.name
+            for injection_comparison in injection_comparisons
+            if injection_comparison.decided == both
+        ]
         decided.add_row(*both, str(count), ", ".join(names[:3]))
     yield decided
     table = Table("pods injected by both", "ours", "istiod's", "pods", "such as", title="fact by fact")
-    injected_twice = [each for each in found if each.ours and each.theirs]
+    injected_twice = [
+        injection_comparison
+        for injection_comparison in injection_comparisons
+        if injection_comparison.ours and injection_comparison.theirs
+    ]
     for fact in injected_twice[0].ours if injected_twice else ():
-        pairs = Counter((each.ours[fact], each.theirs[fact]) for each in injected_twice)
+        pairs = Counter(
+            (injection_comparison.ours[fact], injection_comparison.theirs[fact])
+            for injection_comparison in injected_twice
+        )
         for (ours, theirs), count in sorted(pairs.items(), key=lambda pair: -pair[1]):
             if ours != theirs:
                 such = next(
-                    each.name
-                    for each in injected_twice
-                    if (each.ours[fact], each.theirs[fact]) == (ours, theirs)
+                    injection_comparison.name
+                    for injection_comparison in injected_twice
+                    if (injection_comparison.ours[fact], injection_comparison.theirs[fact]) == (ours, theirs)
                 )
                 table.add_row(fact, ours, theirs, str(count), such)
         same = sum(count for (ours, theirs), count in pairs.items() if ours == theirs)
@@ -188,7 +201,7 @@ def main() -> None:
     end_with_sigterm()
     parser = argparse.ArgumentParser(prog="python -m benchmarks.injection", description=__doc__)
     parser.add_argument("--output", type=Path, help="file for the results as JSON")
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     console = Console(width=200)
     if not are_had((ETCD, API_SERVER, ISTIOD), console.log):
         return
@@ -199,15 +212,20 @@ def main() -> None:
         create_all(held, namespaces(objects.SYSTEM))
         create_all(held, [objects.settings(), injection.configuration()])
         with istiod(held, Path(name) / "log") as (plane, _):
-            found = [compared(who, pod, plane.http) for who, pod in injection.pods()]
-    for each in tables(found):
-        console.print(each)
-    if told.output:
+            injection_comparisons = [compared(who, pod, plane.http) for who, pod in injection.pods()]
+    for table in tables(injection_comparisons):
+        console.print(table)
+    if arguments.output:
         rows = [
-            {"pod": each.name, "decided": each.decided, "ours": each.ours, "theirs": each.theirs}
-            for each in found
+            {
+                "pod": injection_comparison.name,
+                "decided": injection_comparison.decided,
+                "ours": injection_comparison.ours,
+                "theirs": injection_comparison.theirs,
+            }
+            for injection_comparison in injection_comparisons
         ]
-        told.output.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+        arguments.output.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

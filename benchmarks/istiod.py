@@ -51,10 +51,10 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--server", type=Path, help="measure the server of another checkout as ours")
     parser.add_argument("--quick", action="store_true", help="use 50 services and few repetitions")
     parser.add_argument("--output", type=Path, help="[results/istiod.json, quick results/quick/istiod.json]")
-    told = parser.parse_args(argv)
-    if told.quick:
-        told.services, told.repeat = 50, 3
-    return told
+    answer = parser.parse_args(argv)
+    if answer.quick:
+        answer.services, answer.repeat = 50, 3
+    return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def measure_scope(held: Cluster, scope: Scope, plan: Plan, folder: Path, say: Sa
         say(f"{scope.name}, {case.services} services: ready after {start.cpu:.2f} s of CPU")
         # istiod may still work on its first snapshot when it reports that it is ready.
         rested = settled(plane.cpu).cpu
-        nodes = {str(each.proxy_name): objects.node(each) for each in _workloads(case.services)}
+        nodes = {str(workload.proxy_name): objects.node(workload) for workload in _workloads(case.services)}
         tls = folder / scope.name
         tls.mkdir()
         with sidecars(build("loadgen/meshclients"), plane.ads, tls, case.names, nodes) as clients:
@@ -108,7 +108,7 @@ def _wanted(case: Case, connected: int, repeat: int) -> list[Repeated]:
         return [(changes.ENDPOINT, repeat)]
     others = (changes.TARGET, changes.WEIGHT, None)
     moves, times = (few(repeat), 2) if case.permissive else (repeat, few(repeat))
-    return [(changes.ENDPOINT, moves), *((each, times) for each in others)]
+    return [(changes.ENDPOINT, moves), *((change, times) for change in others)]
 
 
 def _workloads(services: int) -> Iterator[Workload]:
@@ -133,20 +133,20 @@ def _narrowed(held: Cluster, services: int, *, narrow: bool) -> None:
         create_all(held, scopes(services))
         return
     with connection(held) as api:
-        for each in namespaces():
-            api.delete_all(objects.SIDECAR, each.name)
+        for namespace in namespaces():
+            api.delete_all(objects.SIDECAR, namespace.name)
 
 
 def measure_peer(told: argparse.Namespace, folder: Path, say: Say) -> list[tuple[str, MeshSizeFigures]]:
     """Measure istiod in the requested scopes, with a new process for each, on the same objects."""
     plan = Plan(told.repeat, 0)
-    found = []
+    result = []
     with cluster(folder / "cluster") as held:
         _filled(held, told.services, say)
         for scope in scopes_of(told.services, told.scope):
             _narrowed(held, told.services, narrow=scope.narrow)
-            found.append((scope.name, measure_scope(held, scope, plan, folder, say)))
-    return found
+            result.append((scope.name, measure_scope(held, scope, plan, folder, say)))
+    return result
 
 
 def measure_ours(told: argparse.Namespace, folder: Path, say: Say) -> list[MeshSizeFigures]:
@@ -160,26 +160,29 @@ def measure_ours(told: argparse.Namespace, folder: Path, say: Say) -> list[MeshS
 def main() -> None:
     """Build missing parts, measure, print the tables, and write the results."""
     end_with_sigterm()
-    told = arguments()
+    answer = arguments()
     console = Console(width=220)
     if not are_had((ETCD, API_SERVER, ISTIOD), console.log):
         return
     where = machine()
     with tempfile.TemporaryDirectory(prefix="istiod-") as name:
         folder = Path(name)
-        peers = measure_peer(told, folder, console.log)
+        peers = measure_peer(answer, folder, console.log)
         (folder / "ours").mkdir()
-        ours = [] if told.peer else measure_ours(told, folder / "ours", console.log)
-    found = Values()
+        ours = [] if answer.peer else measure_ours(answer, folder / "ours", console.log)
+    result = Values()
     for who, size in peers:
-        found |= values([size], who=who)
+        result |= values([size], who=who)
         console.print(f"[bold]{who}[/bold]")
         console.print(starts([size]), costs([size]))
-    for each in tables(ours, None, None, found):
-        console.print(each)
-    details = {"peers": {who: asdict(size) for who, size in peers}, "ours": [asdict(each) for each in ours]}
-    output = place("istiod", told.output, quick=told.quick)
-    write(output, where, found | values(ours, who=BESIDE), **details)
+    for table in tables(ours, None, None, result):
+        console.print(table)
+    details = {
+        "peers": {who: asdict(size) for who, size in peers},
+        "ours": [asdict(mesh_size_figures) for mesh_size_figures in ours],
+    }
+    output = place("istiod", answer.output, quick=answer.quick)
+    write(output, where, result | values(ours, who=BESIDE), **details)
     console.print(f"written to {output}")
 
 

@@ -64,10 +64,10 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="use 50 services, 100 sidecars and few moves")
     parser.add_argument("--profile", type=Path, help="folder for CPU profiles of our server")
     parser.add_argument("--output", type=Path, help="[results/kubernetes.json, quick results/quick/...]")
-    told = parser.parse_args(argv)
-    if told.quick:
-        told.services, told.clients, told.repeat = 50, 100, 4
-    return told
+    answer = parser.parse_args(argv)
+    if answer.quick:
+        answer.services, answer.clients, answer.repeat = 50, 100, 4
+    return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +82,15 @@ class Size:
         """Yield the workloads whose sidecars connect: of the moved service, its callers, then others."""
         first = (changes.MOVED, *meshes.callers(changes.MOVED, self.services))
         others = (number for number in range(self.services) if number not in first)
-        found = (
-            meshes.workload(number, each) for number in (*first, *others) for each in range(self.replicas)
+        result = (
+            meshes.workload(number, item) for number in (*first, *others) for item in range(self.replicas)
         )
-        for _, workload in zip(range(self.clients), found, strict=False):
+        for _, workload in zip(range(self.clients), result, strict=False):
             yield workload
 
     def names(self) -> list[str]:
         """Return the common names of these sidecars."""
-        return [str(each.proxy_name) for each in self.workloads()]
+        return [str(workload.proxy_name) for workload in self.workloads()]
 
 
 Running = Callable[[], contextlib.AbstractContextManager[tuple[Plane, Start, Sidecars]]]
@@ -142,16 +142,16 @@ def measure(
 def fill(held: RunningCluster, size: Size, planes: Iterable["Plan"], say: Say) -> None:
     """Write the resource definitions of all control planes, and the mesh with the policies of each."""
     with connection(held) as api:
-        for each in planes:
-            api.define(each.definitions())
-            api.until_served(*each.kinds)
+        for plane in planes:
+            api.define(plane.definitions())
+            api.until_served(*plane.kinds)
     create_all(held, namespaces(objects.SYSTEM))
     create_all(held, [objects.settings()])
     numbers = range(size.services)
-    count = create_all(held, (one for each in numbers for one in core.service(each, size.replicas)))
-    for each in planes:
-        found = (each.words.policies(number, meshes.callers(number, size.services)) for number in numbers)
-        count += create_all(held, itertools.chain.from_iterable(found))
+    count = create_all(held, (one for item in numbers for one in core.service(item, size.replicas)))
+    for plane in planes:
+        result = (plane.words.policies(number, meshes.callers(number, size.services)) for number in numbers)
+        count += create_all(held, itertools.chain.from_iterable(result))
     say(f"{count} objects written")
 
 
@@ -187,7 +187,7 @@ def peer(held: RunningCluster, size: Size, folder: Path, profile: Path | None) -
 
     @contextlib.contextmanager
     def run() -> Iterator[tuple[Plane, Start, Sidecars]]:
-        nodes = {str(each.proxy_name): objects.node(each) for each in size.workloads()}
+        nodes = {str(workload.proxy_name): objects.node(workload) for workload in size.workloads()}
         (folder / "plain").mkdir()
         with (
             istiod(held, folder / "log") as (plane, start),
@@ -211,16 +211,16 @@ def plans(size: Size) -> Iterator[Plan]:
 def main() -> None:
     """Build missing parts, measure, print the table, and write the results."""
     end_with_sigterm()
-    told = arguments()
+    answer = arguments()
     console = Console(width=160)
     if not are_had((ETCD, API_SERVER, ISTIOD), console.log):
         return
     where = machine()
-    if told.profile is not None:
-        told.profile.mkdir(parents=True, exist_ok=True)
-    size = Size(told.services, told.replicas, told.clients)
-    wanted = [each for each in plans(size) if told.only in (None, each.who)]
-    found: list[ControlPlaneFigures] = []
+    if answer.profile is not None:
+        answer.profile.mkdir(parents=True, exist_ok=True)
+    size = Size(answer.services, answer.replicas, answer.clients)
+    wanted = [item for item in plans(size) if answer.only in (None, item.who)]
+    result: list[ControlPlaneFigures] = []
     with tempfile.TemporaryDirectory(prefix="kubernetes-") as directory:
         folder = Path(directory)
         with cluster(folder / "cluster") as held:
@@ -228,15 +228,24 @@ def main() -> None:
             for plan in wanted:
                 own = folder / plan.who
                 own.mkdir()
-                run = plan.runs(held, size, own, told.profile)
-                found.append(measure(held, size, plan, run, told.repeat, told.profile, console.log))
+                run = plan.runs(held, size, own, answer.profile)
+                result.append(measure(held, size, plan, run, answer.repeat, answer.profile, console.log))
     title = f"{size.services} services, {size.services * size.replicas} Pods, {size.clients} sidecars"
-    console.print(table(title, found))
+    console.print(table(title, result))
     values = Values()
-    for each in found:
-        values |= {name("kubernetes", each.who, size.services, key): of(each) for key, _, of, _ in rows()}
-    output = place("kubernetes", told.output, quick=told.quick)
-    write(output, where, values, size=asdict(size), measured=[asdict(each) for each in found])
+    for control_plane_figures in result:
+        values |= {
+            name("kubernetes", control_plane_figures.who, size.services, key): of(control_plane_figures)
+            for key, _, of, _ in rows()
+        }
+    output = place("kubernetes", answer.output, quick=answer.quick)
+    write(
+        output,
+        where,
+        values,
+        size=asdict(size),
+        measured=[asdict(control_plane_figures) for control_plane_figures in result],
+    )
     console.print(f"written to {output}")
 
 

@@ -82,12 +82,12 @@ def measure(bench: Bench, case: Case, folder: Path, checkout: Checkout) -> Memor
 def _held(plane: ControlPlane, written: Path) -> MemoryUsage:
     # An idle server still looks for problems and trims its heaps.
     settled(plane.cpu)
-    found = memory(plane.pid)  # before the census, which needs memory itself
+    result = memory(plane.pid)  # before the census, which needs memory itself
     counted = plane.census(written)
     return MemoryUsage(
-        found,
-        _summed((owner, each) for owner, types in counted.items() for each in types.values()),
-        _summed(each for types in counted.values() for each in types.items()),
+        result,
+        _summed((owner, item) for owner, types in counted.items() for item in types.values()),
+        _summed(item for types in counted.values() for item in types.items()),
     )
 
 
@@ -105,11 +105,11 @@ def slopes(points: Sequence[tuple[int, Counts]]) -> Counts:
     The part that is independent of the size is not included.
     """
     (few, small), (many, large) = points[0], points[-1]
-    found: dict[str, tuple[float, float]] = {}
+    result: dict[str, tuple[float, float]] = {}
     for name in sorted({*small, *large}):
         (size, count), (larger, more) = small.get(name, (0, 0)), large.get(name, (0, 0))
-        found[name] = ((larger - size) / (many - few), (more - count) / (many - few))
-    return found
+        result[name] = ((larger - size) / (many - few), (more - count) / (many - few))
+    return result
 
 
 def added(before: Counts, after: Counts) -> Counts:
@@ -119,9 +119,9 @@ def added(before: Counts, after: Counts) -> Counts:
     return {name: (larger - size, more - count) for name, (size, count), (larger, more) in pairs}
 
 
-def by_sort(found: Counts) -> Counts:
+def by_sort(result: Counts) -> Counts:
     """Return the sums by sort of owner, the first word of the owner's name."""
-    return _summed((name.partition(" ")[0], each) for name, each in found.items())
+    return _summed((name.partition(" ")[0], item) for name, item in result.items())
 
 
 def tables(sizes: Sequence[MemoryByStage]) -> Iterator[Table]:
@@ -131,9 +131,9 @@ def tables(sizes: Sequence[MemoryByStage]) -> Iterator[Table]:
         yield each_more(sizes)
         for stage, title in enumerate(ADDED):
             owners = slopes(
-                [(each.services, _added(each, stage, lambda held: held.owners)) for each in sizes]
+                [(size.services, _added(size, stage, lambda held: held.owners)) for size in sizes]
             )
-            types = slopes([(each.services, _added(each, stage, lambda held: held.types)) for each in sizes])
+            types = slopes([(size.services, _added(size, stage, lambda held: held.types)) for size in sizes])
             yield histogram(f"{title}: by sort of owner", by_sort(owners))
             yield histogram(f"{title}: by owner", owners)
             yield histogram(f"{title}: by type", types)
@@ -149,11 +149,11 @@ def sums(sizes: Sequence[MemoryByStage]) -> Table:
     out = Table(title="memory by size")
     for heading in ("services", "connected", "RSS MiB", "Python objects MiB", "objects"):
         out.add_column(heading, justify="right")
-    for each in sizes:
-        for stage, held in enumerate(each.stages):
+    for size in sizes:
+        for stage, held in enumerate(size.stages):
             resident, whole = f"{held.memory.resident:.0f}", f"{held.whole / 2**20:.1f}"
             out.add_row(
-                f"{each.services}", f"{stage * each.services}", resident, whole, f"{held.objects:.0f}"
+                f"{size.services}", f"{stage * size.services}", resident, whole, f"{held.objects:.0f}"
             )
     return out
 
@@ -171,7 +171,7 @@ def each_more(sizes: Sequence[MemoryByStage]) -> Table:
         out.add_row(title, f"{resident / 1000:.1f}", f"{size / 1000:.1f}", f"{count:.0f}")
         before = grown
     out.add_section()
-    resident, size, count = (each / more for each in before)
+    resident, size, count = (number / more for number in before)
     out.add_row("all of them", f"{resident / 1000:.1f}", f"{size / 1000:.1f}", f"{count:.0f}")
     return out
 
@@ -181,35 +181,35 @@ def _grown(before: MemoryUsage, after: MemoryUsage) -> tuple[float, float, float
     return resident, after.whole - before.whole, after.objects - before.objects
 
 
-def histogram(title: str, found: Counts) -> Table:
+def histogram(title: str, result: Counts) -> Table:
     """Return a table of owners, those with the most bytes first."""
     out = Table(title=title)
     out.add_column("", no_wrap=True)
     for heading in ("bytes", "%", "objects"):
         out.add_column(heading, justify="right")
-    whole = sum(size for size, _ in found.values())
-    for name, (size, count) in sorted(found.items(), key=lambda each: -each[1][0])[:SHOWN]:
+    whole = sum(size for size, _ in result.values())
+    for name, (size, count) in sorted(result.items(), key=lambda item: -item[1][0])[:SHOWN]:
         out.add_row(name, f"{size:.0f}", f"{100 * size / whole:.1f}", f"{count:.1f}")
     out.add_section()
-    out.add_row("all", f"{whole:.0f}", "100", f"{sum(count for _, count in found.values()):.1f}")
+    out.add_row("all", f"{whole:.0f}", "100", f"{sum(count for _, count in result.values()):.1f}")
     return out
 
 
 def main() -> None:
     """Measure, print the tables, and write the results."""
     end_with_sigterm()
-    told = arguments()
+    answer = arguments()
     console = Console(width=140)
     where = machine()
-    checkout = Checkout.at(told.server) if told.server else Checkout()
+    checkout = Checkout.at(answer.server) if answer.server else Checkout()
     with tempfile.TemporaryDirectory(prefix="memory-") as folder:
-        cases = [Case(each, (each, 2 * each), in_turns=True) for each in sorted(told.services)]
-        bench = Bench(Path(folder), (name for each in cases for name in each.names))
+        cases = [Case(service, (service, 2 * service), in_turns=True) for service in sorted(answer.services)]
+        bench = Bench(Path(folder), (name for case in cases for name in case.names))
         sizes = [measure(bench, each, Path(folder) / f"census-{each.services}", checkout) for each in cases]
     for table in tables(sizes):
         console.print(table)
-    write(told.output, where, Values(), sizes=[asdict(each) for each in sizes])
-    console.print(f"written to {told.output}")
+    write(answer.output, where, Values(), sizes=[asdict(size) for size in sizes])
+    console.print(f"written to {answer.output}")
 
 
 if __name__ == "__main__":

@@ -54,15 +54,15 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
         "--profile", type=Path, help="folder: where the server's time goes, by kind of change"
     )
     parser.add_argument("--output", type=Path, help="[results/mesh.json, quick results/quick/mesh.json]")
-    told = parser.parse_args(argv)
-    if told.repeat < 2:
+    answer = parser.parse_args(argv)
+    if answer.repeat < 2:
         parser.error(
             "--repeat must be 2 or more, because one repetition would make the same change at each stage"
         )
-    if told.quick:
-        told.services, told.permissive = told.services and [50], told.permissive and [50]
-        told.repeat, told.moves, told.churn = 4, min(told.moves, 20), min(told.churn, 3.0)
-    return told
+    if answer.quick:
+        answer.services, answer.permissive = answer.services and [50], answer.permissive and [50]
+        answer.repeat, answer.moves, answer.churn = 4, min(answer.moves, 20), min(answer.churn, 3.0)
+    return answer
 
 
 def cases(
@@ -84,15 +84,15 @@ def cases(
 def main() -> None:
     """Measure, print the tables, and write the results."""
     end_with_sigterm()
-    told = arguments()
+    answer = arguments()
     console = Console(width=220)
-    checkout = Checkout.at(told.server) if told.server else Checkout()
-    plan = Plan(told.repeat, told.churn, told.profile, checkout)
-    wanted = list(cases(told.services, told.permissive, told.connected, nobody=told.nobody))
-    small = Case(min([LATENCY, *told.services]), (2 * min([LATENCY, *told.services]),))
+    checkout = Checkout.at(answer.server) if answer.server else Checkout()
+    plan = Plan(answer.repeat, answer.churn, answer.profile, checkout)
+    wanted = list(cases(answer.services, answer.permissive, answer.connected, nobody=answer.nobody))
+    small = Case(min([LATENCY, *answer.services]), (2 * min([LATENCY, *answer.services]),))
     where = machine()
-    if told.profile:
-        told.profile.mkdir(parents=True, exist_ok=True)
+    if answer.profile:
+        answer.profile.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="mesh-") as folder:
         # One set of certificates for all meshes, because issuing thousands takes time.
         bench = Bench(Path(folder), (name for case in (*wanted, small) for name in case.names))
@@ -103,24 +103,24 @@ def main() -> None:
             except BenchmarkError as error:  # the results of the other meshes are still printed
                 console.log(f"{case}: {error}", style="red")
                 failed.append(f"{case}: {error}")
-        found = measure_latency(bench, small, plan, told.moves) if told.moves else None
+        latency = measure_latency(bench, small, plan, answer.moves) if answer.moves else None
         whole = next((case for case in wanted if case.whole), None)
         bare: Floor | None = None
-        if whole is not None and not told.no_floor:
+        if whole is not None and not answer.no_floor:
             bare = floor(Path(folder), whole.services, max(whole.stages))
             console.log(
                 f"a bare server, {bare.streams} sidecars: {bare.cpu:.2f} s of CPU, {bare.memory:.0f} MiB"
             )
-    for table in tables(sizes, found, bare):
+    for table in tables(sizes, latency, bare):
         console.print(table)
     details = {
-        "sizes": [asdict(each) for each in sizes],
-        "latency": asdict(found) if found else None,
+        "sizes": [asdict(size) for size in sizes],
+        "latency": asdict(latency) if latency else None,
         "floor": asdict(bare) if bare else None,
         "failed": failed,
     }
-    output = place("mesh", told.output, quick=told.quick)
-    write(output, where, values(sizes, found, bare), **details)
+    output = place("mesh", answer.output, quick=answer.quick)
+    write(output, where, values(sizes, latency, bare), **details)
     console.print(f"written to {output}")
     sys.exit(bool(failed))
 

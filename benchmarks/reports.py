@@ -69,13 +69,13 @@ def files(directory: Path, name: str) -> Path:
 
 async def told(at: HostPort, proxies: Sequence[Path], reports: Sequence[Reports], edges: int) -> int:
     """Let each proxy report once, A_SECOND of them per second; return the bytes of a report."""
-    written = [each.next(since(NOTHING, counted(edges)), 60.0) for each in reports]
+    written = [item.next(since(NOTHING, counted(edges)), 60.0) for item in reports]
 
     async def one(number: int, own: Path, report: bytes) -> None:
         await asyncio.sleep(number / A_SECOND)
         await send(at, "ads.cluster.local", own, report)
 
-    await asyncio.gather(*(one(*each) for each in zip(count(), proxies, written, strict=False)))
+    await asyncio.gather(*(one(*item) for item in zip(count(), proxies, written, strict=False)))
     return len(written[0])
 
 
@@ -124,7 +124,7 @@ def main() -> None:
         (root / "certificates").mkdir()
         names = [f"uuid-{n}.service-{n // 2}.namespace-{n % 10}" for n in range(options.proxies)]
         credentials.issue_each(root / "state", root / "certificates", names)
-        proxies = [files(root / "certificates", each) for each in names]
+        proxies = [files(root / "certificates", name) for name in names]
         at = HostPort("127.0.0.1", free_port("127.0.0.1"))
         sources = ("--mesh", str(root / "mesh"), "--set", f"renewal_address={at}")
         with serving(sources, root / "state") as (plane, _):

@@ -90,19 +90,19 @@ def storms(protocol: str, proxies: int, generator: Path, tls: Path, checkout: Ch
     # The restarted server has the same ports, because the load generator keeps its address.
     ports = free_port("127.0.0.1"), free_port("127.0.0.1")
     command, root = _command(checkout), checkout.root
-    found = []
+    result = []
     with serving(command, tls, ports, root) as server, loading(generator, server, tls, *fleet) as load:
-        found.append(connect(protocol, "first start", server, load, QUIET))
+        result.append(connect(protocol, "first start", server, load, QUIET))
         # Killed and not stopped, so that the proxies see the end of a crash.
         server.process.kill()
         server.process.wait()
         load.do("disconnect")
         with serving(command, tls, ports, root) as restarted:
-            found.append(connect(protocol, "restart", restarted, load, QUIET))
+            result.append(connect(protocol, "restart", restarted, load, QUIET))
     slow = (*fleet, "-slow", "1")
     with serving(command, tls, root=root) as server, loading(generator, server, tls, *slow) as load:
-        found.append(connect(protocol, "one slow reader", server, load, SLOW_PATIENCE))
-    return found
+        result.append(connect(protocol, "one slow reader", server, load, SLOW_PATIENCE))
+    return result
 
 
 def table(storms: Sequence[Storm]) -> Table:
@@ -169,10 +169,10 @@ def _with(connected: Load, late: Load) -> Load:
 
 def values(storms: Sequence[Storm]) -> Values:
     """Return the values of all cases by name."""
-    found = Values()
+    result = Values()
     for storm in storms:
         held = ("Cluster", "Listener", "RouteConfiguration")
-        told = {
+        fields = {
             "configured_s": storm.connect.seconds,
             "cpu_s": storm.cpu_seconds,
             "peak_mib": storm.peak_mib,
@@ -180,8 +180,8 @@ def values(storms: Sequence[Storm]) -> Values:
             "responses_after": storm.after.responses,
             "sent_again": sum(_received(storm.connect, kind) for kind in held),
         }
-        found |= {name("storm", storm.protocol, storm.case, key): value for key, value in told.items()}
-    return found
+        result |= {name("storm", storm.protocol, storm.case, key): value for key, value in fields.items()}
+    return result
 
 
 def main() -> None:
@@ -193,21 +193,21 @@ def main() -> None:
     checkout = Checkout.at(options.server) if options.server else Checkout()
     proxies = options.proxies // (10 if options.quick else 1)
     where = machine()
-    found: list[Storm] = []
+    result: list[Storm] = []
     with tempfile.TemporaryDirectory(prefix="storm-") as directory:
         tls = Path(directory)
         issue(tls)
         for protocol in PROTOCOLS:
-            found += storms(protocol, proxies, generator, tls, checkout)
-    console.print(table(found))
-    for storm in found:
+            result += storms(protocol, proxies, generator, tls, checkout)
+    console.print(table(result))
+    for storm in result:
         if storm.case == "one slow reader":
             ended = "was ended" if storm.streams == storm.connect.proxies - 1 else "still has its stream"
             console.print(f"{storm.protocol}: the slow reader {ended}")
         for loss in storm.connect.losses + storm.after.losses:
             console.print(f"{storm.protocol}, {storm.case}: {loss}")
     output = place("storm", options.output, quick=options.quick)
-    write(output, where, values(found), storms=[asdict(storm) for storm in found])
+    write(output, where, values(result), storms=[asdict(storm) for storm in result])
     console.print(f"written to {output}")
 
 

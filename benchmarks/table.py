@@ -28,7 +28,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 def rows(before: Iterable[Figure], after: Iterable[Figure]) -> list[tuple[str, ...]]:
     """Return a row for each goal with values on either side, in the order of their numbers."""
-    sides = [{(each.number, each.what): each for each in side} for side in (before, after)]
+    sides = [{(figure.number, figure.what): figure for figure in side} for side in (before, after)]
     every = sorted(dict.fromkeys([*sides[0], *sides[1]]), key=lambda key: int(key[0].removeprefix("P")))
     return [_row(*(side.get(key) for side in sides)) for key in every]
 
@@ -52,24 +52,24 @@ def _verdict(figure: Figure | None) -> str:
     return "" if figure is None else "yes" if figure.reached else "no"
 
 
-def table(found: Iterable[Sequence[str]], *, both: bool) -> Table:
+def table(result: Iterable[Sequence[str]], *, both: bool) -> Table:
     """Return the rows as a table; with only one side, without the columns of the other."""
     out = Table(title="figures to reach")
     headings = ("", "what", "wanted", "before", "reached", "measured", "peer, same work", "reached")
     shown = [number for number in range(len(headings)) if both or number not in (3, 4)]
     for number in shown:
         out.add_column(headings[number], no_wrap=number == 0)
-    for row in found:
+    for row in result:
         out.add_row(*(row[number] for number in shown))
     return out
 
 
 def main() -> None:
     """Read the results, compare them with the goals, and print the table."""
-    told = arguments()
-    before = list(figures(read([*told.peers, *told.before]))) if told.before else []
-    after = list(figures(read([*told.peers, *told.after])))
-    Console(width=190 if told.before else 160).print(table(rows(before, after), both=bool(told.before)))
+    answer = arguments()
+    before = list(figures(read([*answer.peers, *answer.before]))) if answer.before else []
+    after = list(figures(read([*answer.peers, *answer.after])))
+    Console(width=190 if answer.before else 160).print(table(rows(before, after), both=bool(answer.before)))
 
 
 if __name__ == "__main__":

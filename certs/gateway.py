@@ -36,5 +36,5 @@ def gateway_pair(
 
 def outdated(pair: Pair, issuer: Issuer, dns_names: tuple[str, ...], now: datetime) -> str:
     """Return why a certificate must be replaced; empty if the certificate is good."""
-    said = misfit(pair, Usage.GATEWAY, gateway_names(dns_names), issuer.signing_bundle())
-    return said or ("it is due for renewal" if due(pair.leaf, now) else "")
+    text = misfit(pair, Usage.GATEWAY, gateway_names(dns_names), issuer.signing_bundle())
+    return text or ("it is due for renewal" if due(pair.leaf, now) else "")

@@ -87,9 +87,9 @@ class CertificateManager:
         names = service_names(identity, dns_names, self._issuer.trust_domain)
         held = self._held.get(identity)
         if held is None:
-            found = kept(self._pairs, holder_of(identity), self._issuer, Usage.SERVICE, names, now)
-            if found.pair is not None:
-                held = self._hold(identity, found.pair)
+            stored_pair = kept(self._pairs, holder_of(identity), self._issuer, Usage.SERVICE, names, now)
+            if stored_pair.pair is not None:
+                held = self._hold(identity, stored_pair.pair)
         if held is None or held.dns_names != names.dns_names:
             return None
         if renewal.due(held, now) and not (patient and held.not_before <= now < renewal.alarm_at(held)):
@@ -155,16 +155,16 @@ class CertificateManager:
 
 
 def _say_issued(identity: ServiceIdentity, pair: Pair, unkept: str) -> None:
-    said = {
+    answer = {
         "identity": str(identity),
         "serial": pair.leaf.serial,
         "not_after": pair.leaf.not_after.isoformat(),
         "dns_names": pair.leaf.names.dns_names,
     }
     if unkept:
-        _log.warning("service certificate issued but not stored", **said, reason=unkept)
+        _log.warning("service certificate issued but not stored", **answer, reason=unkept)
     else:
-        _log.info("service certificate issued", **said)
+        _log.info("service certificate issued", **answer)
 
 
 def jittered(validity: timedelta, jitter: float) -> timedelta:

@@ -73,16 +73,16 @@ def admitted(
     return AdmittedPeer(name, entry)
 
 
-def presence(found: AdmittedPeer, ledger: Ledger, address: str, now: datetime) -> bool:
+def presence(admitted_peer: AdmittedPeer, ledger: Ledger, address: str, now: datetime) -> bool:
     """Record the connection of an admitted peer; return whether this was the first use. Raises StateError.
 
     Call only after all other checks of the peer. Does not wait for the disk.
     """
-    if found.entry.takes(Stamp.CLAIMED, now):
-        ledger.claim(found.entry.serial, now, address)
+    if admitted_peer.entry.takes(Stamp.CLAIMED, now):
+        ledger.claim(admitted_peer.entry.serial, now, address)
         return True
-    if found.entry.takes(Stamp.SEEN, now):
-        ledger.see(found.entry.serial, now)
+    if admitted_peer.entry.takes(Stamp.SEEN, now):
+        ledger.see(admitted_peer.entry.serial, now)
     return False
 
 

@@ -56,7 +56,7 @@ class Retries:
 
     def due(self, now: datetime) -> set[ServiceIdentity]:
         """Return the identities to try now."""
-        return {each for each in self.failures if not self.waits(each, now)}
+        return {failure for failure in self.failures if not self.waits(failure, now)}
 
 
 def _is_same(before: CertificateError, error: CertificateError) -> bool:

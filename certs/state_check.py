@@ -56,25 +56,28 @@ class Loss:
     forgotten: int = 0
 
 
-def loss(found: StateContents) -> Loss | None:
+def loss(state_contents: StateContents) -> Loss | None:
     """Return the loss; None if both parts match, or before the first issued certificate."""
-    if found.authority is None:
-        if found.first is not None:
-            return Loss(MissingState.AUTHORITY, found.first)
-        if found.shown is not None and not found.ledger:
-            return Loss(MissingState.BOTH, found.shown)
+    if state_contents.authority is None:
+        if state_contents.first is not None:
+            return Loss(MissingState.AUTHORITY, state_contents.first)
+        if state_contents.shown is not None and not state_contents.ledger:
+            return Loss(MissingState.BOTH, state_contents.shown)
         return None
-    if found.damaged:
-        serial = found.marked or found.shown
+    if state_contents.damaged:
+        serial = state_contents.marked or state_contents.shown
         return None if serial is None else Loss(MissingState.DAMAGED_LEDGER, serial)
-    if found.marked is not None and not found.known:
-        return Loss(MissingState.LEDGER if found.first is None else MissingState.OTHER_LEDGER, found.marked)
-    if found.marked is None and found.shown is not None and not found.ledger:
-        return Loss(MissingState.LEDGER, found.shown)
-    if found.first is not None and found.signed_by not in (None, found.authority):
-        return Loss(MissingState.OTHER_AUTHORITY, found.first)
-    if found.forgotten and (serial := found.first or found.marked) is not None:
-        return Loss(MissingState.OLDER_LEDGER, serial, found.forgotten)
+    if state_contents.marked is not None and not state_contents.known:
+        return Loss(
+            MissingState.LEDGER if state_contents.first is None else MissingState.OTHER_LEDGER,
+            state_contents.marked,
+        )
+    if state_contents.marked is None and state_contents.shown is not None and not state_contents.ledger:
+        return Loss(MissingState.LEDGER, state_contents.shown)
+    if state_contents.first is not None and state_contents.signed_by not in (None, state_contents.authority):
+        return Loss(MissingState.OTHER_AUTHORITY, state_contents.first)
+    if state_contents.forgotten and (serial := state_contents.first or state_contents.marked) is not None:
+        return Loss(MissingState.OLDER_LEDGER, serial, state_contents.forgotten)
     return None
 
 

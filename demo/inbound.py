@@ -120,7 +120,7 @@ def attempts(reach: Reach) -> tuple[Attempt, ...]:
 
 async def check(reach: Reach, phase: str) -> list[Verdict]:
     """Make the attempts one after the other; judge each by the answer and by the server's count."""
-    found = []
+    verdicts = []
     for attempt in attempts(reach):
         token = secrets.token_hex(8)
         answer = await asyncio.to_thread(reach.do, functools.partial(attempt.run, token))
@@ -129,5 +129,5 @@ async def check(reach: Reach, phase: str) -> list[Verdict]:
         fits = mtls.is_refused(answer) if attempt.expected == REFUSED else answer == attempt.expected
         what = f"inbound port of {attempt.place.name}: {attempt.what}"
         observed = f"{answer}; the server counted {counted}"
-        found.append(Verdict(phase, what, attempt.expected, observed, fits and counted == attempt.counted))
-    return found
+        verdicts.append(Verdict(phase, what, attempt.expected, observed, fits and counted == attempt.counted))
+    return verdicts

@@ -64,7 +64,7 @@ class Record:
         """
         try:
             data = json.loads((state / _RECORD).read_text("utf-8"))
-            found = cls(
+            result = cls(
                 state,
                 str(data["boot"]),
                 {ProcessId(int(pid), int(start)) for pid, start in data["processes"]},
@@ -73,7 +73,7 @@ class Record:
             )
         except (OSError, ValueError, KeyError, TypeError):
             return cls(state, _boot_id())
-        return found if found.boot == _boot_id() else cls(state, _boot_id())
+        return result if result.boot == _boot_id() else cls(state, _boot_id())
 
     def save(self) -> None:
         """Write the record atomically."""
@@ -130,22 +130,22 @@ def find(state: Path) -> tuple[str, ...]:
     at hot-restart files that were mapped by the demo's own processes.
     """
     record = Record.load(state)
-    found = [
+    result = [
         f"process {process.pid}, started by the demo" for process in record.processes if process.is_alive()
     ]
-    found += [f"process {pid}: {command[:120]}" for pid, command in _marked(state)]
-    found += [f"network interface {link}" for link in record.links if _has_link(link)]
-    found += [f"shared memory {path}" for path in record.shared_memory if Path(path).exists()]
-    return tuple(sorted(found))
+    result += [f"process {pid}: {command[:120]}" for pid, command in _marked(state)]
+    result += [f"network interface {link}" for link in record.links if _has_link(link)]
+    result += [f"shared memory {path}" for path in record.shared_memory if Path(path).exists()]
+    return tuple(sorted(result))
 
 
 def wait_for_none(state: Path, deadline: float = 5.0) -> tuple[str, ...]:
     """Wait at most `deadline` seconds until nothing is left behind; return the rest."""
     limit = time.monotonic() + deadline
     # The kernel removes namespaces and their links some time after their last process has ended.
-    while (found := find(state)) and time.monotonic() < limit:
+    while (result := find(state)) and time.monotonic() < limit:
         time.sleep(0.05)
-    return found
+    return result
 
 
 def _has_link(link: str) -> bool:

@@ -27,11 +27,11 @@ def find_envoy() -> str:
     """Return the path of Envoy: MESHWRIGHT_ENVOY, or `.envoy/bin/envoy` of the clone, or from PATH."""
     local = Path(__file__).parent.parent / ".envoy" / "bin" / "envoy"
     wanted = os.environ.get("MESHWRIGHT_ENVOY")
-    found = shutil.which(wanted or str(local)) or (None if wanted else shutil.which("envoy"))
-    if found is None:
+    result = shutil.which(wanted or str(local)) or (None if wanted else shutil.which("envoy"))
+    if result is None:
         named = f"MESHWRIGHT_ENVOY is {wanted}, which is not a program" if wanted else "Envoy was not found"
         raise DemoError(f"{named}: run `make envoy`, which makes .envoy/bin/envoy, or set MESHWRIGHT_ENVOY")
-    return str(Path(found).absolute())
+    return str(Path(result).absolute())
 
 
 @dataclass(frozen=True, slots=True)

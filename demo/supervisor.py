@@ -111,7 +111,7 @@ class Supervisor:
 
     def pid(self, name: str) -> int:
         """Return the pid of a running process by the name given to `start`."""
-        return next(each.pid for each in self._running if each.name == name)
+        return next(child_process.pid for child_process in self._running if child_process.name == name)
 
     def at_end(self, end: Callable[[], None]) -> None:
         """Register a function to call after all processes have ended; the last registered is called first."""
@@ -119,7 +119,7 @@ class Supervisor:
 
     async def crash(self, name: str) -> None:
         """Kill a process with SIGKILL, as a crash would, and remove it from the expected processes."""
-        running = next(each for each in self._running if each.name == name)
+        running = next(child_process for child_process in self._running if child_process.name == name)
         self._running.remove(running)
         running.process.kill()
         await running.process.wait()
@@ -173,7 +173,7 @@ async def others_ended() -> None:
     `asyncio.gather` does not wait, and the end of the event loop would cancel the tasks again during cleanup.
     """
     ending = [
-        each for each in asyncio.all_tasks() if each.cancelling() and each is not asyncio.current_task()
+        task for task in asyncio.all_tasks() if task.cancelling() and task is not asyncio.current_task()
     ]
     if ending:
         await asyncio.wait(ending, timeout=2 * _PIPES_SECONDS)

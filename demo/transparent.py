@@ -32,8 +32,8 @@ _RESOLVER: Final = "# Only names of the mesh resolve here, by the hosts file.\nn
 
 def routes(table: str) -> list[IPv4Network]:
     """Return the destinations of IPv4 routes in the output of `ip -4 route show table all`."""
-    found = re.findall(r"^(?:\w+ )?(\d+\.\d+\.\d+\.\d+(?:/\d+)?)(?: |$)", table, re.MULTILINE)
-    return [IPv4Network(destination, strict=False) for destination in found]
+    result = re.findall(r"^(?:\w+ )?(\d+\.\d+\.\d+\.\d+(?:/\d+)?)(?: |$)", table, re.MULTILINE)
+    return [IPv4Network(destination, strict=False) for destination in result]
 
 
 def switch_batch(pids: Iterable[tuple[Place, int]]) -> str:

@@ -106,12 +106,12 @@ class Walk:
         verdicts: list[Verdict] = []
         for phase in self.phases:
             began = time.monotonic()
-            found = await self._phase(phase)
-            verdicts += found
-            held = sum(verdict.holds for verdict in found)
+            result = await self._phase(phase)
+            verdicts += result
+            held = sum(verdict.holds for verdict in result)
             took = time.monotonic() - began
-            self.say(f"{phase.name}  {phase.title:<26} {held}/{len(found)}  {took:5.1f} s")
-            for line in wrong(found):
+            self.say(f"{phase.name}  {phase.title:<26} {held}/{len(result)}  {took:5.1f} s")
+            for line in wrong(result):
                 self.say(f"   {line}")
         return (*verdicts, *controls(verdicts, self.cells))
 
@@ -121,13 +121,13 @@ class Walk:
         # The rows are independent, and the walk has 153 cells, so they are checked at the same time.
         cells = asyncio.gather(*(self._cell(phase, cell, request) for cell, request in self.cells))
         loops = asyncio.gather(*(self._loop(phase, place) for place in _LOOPS))
-        found = [verdict for part in await asyncio.gather(cells, loops) for verdict in part]
+        verdicts = [verdict for part in await asyncio.gather(cells, loops) for verdict in part]
         if phase.split:
-            found.append(await self._split(phase))
+            verdicts.append(await self._split(phase))
         if phase.name == MTLS_PHASE:
-            found += await self.inbound(phase.name)
+            verdicts += await self.inbound(phase.name)
         self.bookstore.check()
-        return found
+        return verdicts
 
     async def _settle(self, phase: Phase) -> None:
         """Wait until real requests show every cell of the phase, and the split, at least once.
@@ -144,8 +144,8 @@ class Walk:
 
     async def _settle_cell(self, served: bool, request: Request) -> None:
         async def shown() -> bool:
-            found, _ = await self._ask(request, 1)
-            (outcome,) = found.results
+            result, _ = await self._ask(request, 1)
+            (outcome,) = result.results
             return outcomes.is_allowed(outcome) if served else outcomes.is_denied(outcome)
 
         await self._until(shown)
@@ -170,8 +170,8 @@ class Walk:
         wanted = {name for name, percent in phase.split.items() if percent}
 
         async def shown() -> bool:
-            found, _ = await self._ask(self._purchase(), 20)
-            return set(found.identities) == wanted
+            result, _ = await self._ask(self._purchase(), 20)
+            return set(result.identities) == wanted
 
         await self._until(shown)
 
@@ -183,22 +183,22 @@ class Walk:
 
     async def _cell(self, phase: Phase, cell: str, request: Request) -> Verdict:
         """Make 10 new requests, and compare the counts of client and server with the matrix."""
-        found, token = await self._ask(request, REQUESTS)
-        result = CellResult(found.results, await self._counted(request.destination, token))
+        outcome, token = await self._ask(request, REQUESTS)
+        result = CellResult(outcome.results, await self._counted(request.destination, token))
         if is_served(cell, phase):
             return Verdict(phase.name, request.label, "served", str(result), result.is_served(REQUESTS))
         return Verdict(phase.name, request.label, "denied", str(result), result.is_denied(REQUESTS))
 
     async def _split(self, phase: Phase) -> Verdict:
         """Buy a sample of books and compare the shares with the phase, and both sides' counts."""
-        found, token = await self._ask(self._purchase(), sample_of(phase.split), _SPLIT_CONCURRENCY)
+        result, token = await self._ask(self._purchase(), sample_of(phase.split), _SPLIT_CONCURRENCY)
         sold = await self._sold(token)
-        holds = split_fits(phase.split, found.identities) and +sold == +found.identities
+        holds = split_fits(phase.split, result.identities) and +sold == +result.identities
         expected = ", ".join(f"{name} {percent:g} %" for name, percent in phase.split.items())
-        observed = ", ".join(f"{name} {found.identities[name]}" for name in phase.split)
-        failed = {outcome: number for outcome, number in found.results.items() if outcome != "200"}
-        observed += f" of {found.results.total()}" + (f", {failed}" if failed else "")
-        if +sold != +found.identities:
+        observed = ", ".join(f"{name} {result.identities[name]}" for name in phase.split)
+        failed = {outcome: number for outcome, number in result.results.items() if outcome != "200"}
+        observed += f" of {result.results.total()}" + (f", {failed}" if failed else "")
+        if +sold != +result.identities:
             observed += f"; the bookstores counted {dict(sold)}"
         return Verdict(phase.name, "split", expected, observed, holds)
 

@@ -25,7 +25,7 @@ def main() -> None:
     if shadows := tuple(shadowed()):
         # A folder's name may contain control characters for the terminal.
         sys.stderr.write(
-            "".join(f"meshwright: {each if each.isprintable() else ascii(each)}\n" for each in shadows)
+            "".join(f"meshwright: {item if item.isprintable() else ascii(item)}\n" for item in shadows)
         )
         sys.exit(_STATUS)
     importlib.import_module("meshwright.cli.main").main()
@@ -57,7 +57,7 @@ def _found(name: str) -> Path | None:
 def _reason(place: Path) -> str:
     """Return why Python finds this module first."""
     entry = str(place.parent)
-    entries = [str(Path(each).resolve()) for each in sys.path]
+    entries = [str(Path(item).resolve()) for item in sys.path]
     if entry not in entries:
         return "is imported already"
     if entry == str(Path.cwd()):
@@ -67,8 +67,8 @@ def _reason(place: Path) -> str:
 
 def _owner(place: Path) -> str:
     """Return the distribution of a module, or an empty text."""
-    for each in metadata.distributions(path=[str(place.parent)]):
-        for file in each.files or ():
-            if Path(str(each.locate_file(file.parts[0]))).resolve() == place:
-                return f" (of the distribution {each.name} {each.version})"
+    for distribution in metadata.distributions(path=[str(place.parent)]):
+        for file in distribution.files or ():
+            if Path(str(distribution.locate_file(file.parts[0]))).resolve() == place:
+                return f" (of the distribution {distribution.name} {distribution.version})"
     return ""

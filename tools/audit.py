@@ -62,8 +62,8 @@ class Report:
 def read_report(file: str, text: str, said: str) -> Report:
     """Parse the JSON report of pip-audit; `said` is the error output, the reason for a missing report."""
     try:
-        found = json.loads(text)["dependencies"]
-        return _report(file, found)
+        result = json.loads(text)["dependencies"]
+        return _report(file, result)
     except (ValueError, KeyError, TypeError, AttributeError):
         last = " ".join(said.split())[-_SAID:] or "pip-audit wrote neither a report nor an error"
         return Report(file, unknown=(last,))
@@ -71,15 +71,15 @@ def read_report(file: str, text: str, said: str) -> Report:
 
 def _report(file: str, dependencies: Iterable[Mapping[str, Any]]) -> Report:
     count, vulnerable, unknown = 0, list[Vulnerability](), list[str]()
-    for each in dependencies:
-        if reason := each.get("skip_reason"):
-            unknown.append(f"{each['name']}: {reason}")
+    for dependency in dependencies:
+        if reason := dependency.get("skip_reason"):
+            unknown.append(f"{dependency['name']}: {reason}")
             continue
         count += 1
-        package = f"{each['name']} {each['version']}"
+        package = f"{dependency['name']} {dependency['version']}"
         vulnerable += (
             Vulnerability(package, str(known["id"]), tuple(map(str, known.get("fix_versions", ()))))
-            for known in each["vulns"]
+            for known in dependency["vulns"]
         )
     if not count and not unknown:
         unknown.append("the report has no packages")
@@ -89,9 +89,9 @@ def _report(file: str, dependencies: Iterable[Mapping[str, Any]]) -> Report:
 def end(reports: Iterable[Report]) -> End:
     """Return the result of all reports; vulnerabilities count more than failed look-ups."""
     every = tuple(reports)
-    if any(each.vulnerable for each in every):
+    if any(report.vulnerable for report in every):
         return End.VULNERABLE
-    return End.UNREACHABLE if any(each.unknown for each in every) or not every else End.CLEAN
+    return End.UNREACHABLE if any(report.unknown for report in every) or not every else End.CLEAN
 
 
 def lines(reports: Iterable[Report]) -> Iterable[str]:
@@ -99,7 +99,7 @@ def lines(reports: Iterable[Report]) -> Iterable[str]:
     every = tuple(reports)
     for each in every:
         yield f"{each.file}: {each.packages} packages looked up, {len(each.vulnerable)} vulnerabilities known"
-        yield from (f"  VULNERABLE {found}" for found in each.vulnerable)
+        yield from (f"  VULNERABLE {vulnerability}" for vulnerability in each.vulnerable)
         yield from (f"  NOT LOOKED UP {why}" for why in each.unknown)
     match end(every):
         case End.CLEAN:
@@ -130,11 +130,11 @@ def _audited(file: Path, program: Path) -> Report:
             ran = subprocess.run(
                 command, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
             )
-            said = ran.stderr
+            stderr = ran.stderr
         except subprocess.TimeoutExpired:
-            said = f"pip-audit did not end within {SECONDS} s"
+            stderr = f"pip-audit did not end within {SECONDS} s"
         text = out.read_text("utf-8") if out.exists() else ""
-    return read_report(str(file.relative_to(ROOT)), text, said)
+    return read_report(str(file.relative_to(ROOT)), text, stderr)
 
 
 def main() -> None:
@@ -143,8 +143,8 @@ def main() -> None:
     parser.add_argument("--unreachable-is-fine", action="store_true")
     parser.add_argument("--program", type=Path, default=ROOT / ".audit", help="where pip-audit is installed")
     options = parser.parse_args()
-    reports = [_audited(each, options.program) for each in sorted(REQUIREMENTS.rglob("*.txt"))]
-    sys.stdout.write("".join(f"{each}\n" for each in lines(reports)))
+    reports = [_audited(path, options.program) for path in sorted(REQUIREMENTS.rglob("*.txt"))]
+    sys.stdout.write("".join(f"{line}\n" for line in lines(reports)))
     status = end(reports)
     fine = options.unreachable_is_fine and status is End.UNREACHABLE
     sys.exit(End.CLEAN if fine else status)

@@ -111,8 +111,8 @@ def generate(protos: Path) -> int:
         names = [name for name in listed.split() if not name.startswith("google/protobuf/")]
         out = Path(scratch, "out")
         out.mkdir()
-        said = (f"--descriptor_set_in={descriptors}", f"--python_out={out}", f"--pyi_out={out}")
-        run_python(protos, "-m", "grpc_tools.protoc", *said, *names)
+        lines = (f"--descriptor_set_in={descriptors}", f"--python_out={out}", f"--pyi_out={out}")
+        run_python(protos, "-m", "grpc_tools.protoc", *lines, *names)
         own = _generate_own(protos, out)
         _rewrite_imports(out)
         install(out, protos)
@@ -135,7 +135,7 @@ def run_python(protos: Path, *arguments: str) -> str:
     environment; with the option `-I` an interpreter would ignore PYTHONPATH and not find them. The path omits
     the checkout, so that the checkout's own `xds/` is not imported in place of the wheel's.
     """
-    path = (each for each in sys.path if Path(each).resolve() != protos.resolve().parent)
+    path = (item for item in sys.path if Path(item).resolve() != protos.resolve().parent)
     command = [sys.executable, "-P", "-s", *arguments]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
@@ -157,12 +157,12 @@ def install(out: Path, protos: Path) -> None:
     for folder in [path for path in out.rglob("*") if path.is_dir()]:
         (folder / "__init__.py").touch()
     made = {path.relative_to(out) for path in out.rglob("*") if path.is_file()}
-    for each in sorted(made):
-        target = protos / each
-        if not target.exists() or target.read_bytes() != (out / each).read_bytes():
+    for item in sorted(made):
+        target = protos / item
+        if not target.exists() or target.read_bytes() != (out / item).read_bytes():
             target.parent.mkdir(parents=True, exist_ok=True)
             draft = target.with_name(f".{target.name}.new")
-            shutil.copyfile(out / each, draft)
+            shutil.copyfile(out / item, draft)
             draft.replace(target)
     for generated in out.iterdir():
         for path in [*(protos / generated.name).rglob("*.py"), *(protos / generated.name).rglob("*.pyi")]:

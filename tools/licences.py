@@ -64,10 +64,10 @@ def pins(text: str) -> dict[str, str]:
 
 def locked() -> dict[str, str]:
     """Return the packages of a release, with their versions, sorted by name."""
-    found: dict[str, str] = {}
-    for each in LOCKS:
-        found |= pins((ROOT / "requirements" / each).read_text("utf-8"))
-    return dict(sorted(found.items()))
+    result: dict[str, str] = {}
+    for lock in LOCKS:
+        result |= pins((ROOT / "requirements" / lock).read_text("utf-8"))
+    return dict(sorted(result.items()))
 
 
 def licence(package: str) -> str:
@@ -80,14 +80,14 @@ def licence(package: str) -> str:
         raise UnknownLicence(f"{package} is not installed: add it to BY_HAND of tools/licences.py") from None
     said = (*metadata.get_all("License-Expression", ()), *(metadata.get_all("License", ())))
     classified = (
-        each.rpartition(" :: ")[2]
-        for each in metadata.get_all("Classifier", ())
-        if each.startswith("License :: ")
+        item.rpartition(" :: ")[2]
+        for item in metadata.get_all("Classifier", ())
+        if item.startswith("License :: ")
     )
-    for each in (*said, *classified):
-        found = _SPDX.get(str(each).strip(), str(each).strip())
-        if is_allowed(found):
-            return found
+    for item in (*said, *classified):
+        result = _SPDX.get(str(item).strip(), str(item).strip())
+        if is_allowed(result):
+            return result
     raise UnknownLicence(f"{package} has the licence {[*said]!r}: check it, and add it to tools/licences.py")
 
 

@@ -151,8 +151,8 @@ def table(texts: Mapping[str, Text]) -> Iterator[str]:
     yield "| text | words | " + " | ".join(measure.name for measure in MEASURES) + " |"
     yield "|---|" + "---|" * (len(MEASURES) + 1)
     for name, text in texts.items():
-        found = {figure.measure: f"{figure.rate:.1f}" for figure in figures(text)}
-        yield f"| {name} | {text.words} | " + " | ".join(found.get(each, "") for each in MEASURES) + " |"
+        result = {figure.measure: f"{figure.rate:.1f}" for figure in figures(text)}
+        yield f"| {name} | {text.words} | " + " | ".join(result.get(item, "") for item in MEASURES) + " |"
 
 
 def main(arguments: list[str]) -> int:
@@ -168,11 +168,11 @@ def main(arguments: list[str]) -> int:
             json.dumps(recorded(texts, record, terms), indent=1, sort_keys=True) + "\n", "utf-8"
         )
         return 0
-    found = list(failures(texts, record, terms))
-    print(*found, sep="\n", end="\n" if found else "")
-    if found:
+    result = list(failures(texts, record, terms))
+    print(*result, sep="\n", end="\n" if result else "")
+    if result:
         print("docs/style.md has the rules; `python -m tools.prose --table` prints all figures")
-    return 1 if found else 0
+    return 1 if result else 0
 
 
 if __name__ == "__main__":

@@ -58,16 +58,16 @@ def packages() -> dict[str, Text]:
     """Return docstrings and comments by package, for example `catalog` and `meshwright/delivery`."""
     names = [
         *_FOLDERS,
-        *(f"meshwright/{each.name}" for each in (ROOT / "meshwright").iterdir() if each.is_dir()),
+        *(f"meshwright/{item.name}" for item in (ROOT / "meshwright").iterdir() if item.is_dir()),
     ]
-    found = {}
+    texts = {}
     for name in sorted(names):
         text = Text()
         for path in sorted((ROOT / name).rglob("*.py")):
             _add_module(text, path.read_text("utf-8"))
         if text.modules:
-            found[name] = text
-    return found
+            texts[name] = text
+    return texts
 
 
 def _add_module(text: Text, source: str) -> None:
@@ -111,8 +111,10 @@ def areas() -> dict[str, Text]:
         [page.read_text("utf-8") for page in pages if page.name not in _GENERATED], read_by_users=True
     )
     help_texts = Text(list(_help()), read_by_users=True)
-    known = {" ".join(each.split()) for each in help_texts.parts}
-    messages = Text([each for each in _messages() if " ".join(each.split()) not in known], read_by_users=True)
+    known = {" ".join(part.split()) for part in help_texts.parts}
+    messages = Text(
+        [message for message in _messages() if " ".join(message.split()) not in known], read_by_users=True
+    )
     return {"docs": docs, "help": help_texts, "messages": messages}
 
 

@@ -58,11 +58,11 @@ Run = Callable[[str], Result]
 
 def parse(stages: Iterable[str]) -> tuple[Stage, ...]:
     """Return the stages of arguments such as `lint,fast+types`; raise ValueError for an empty name."""
-    found = tuple(tuple(tuple(lane.split(",")) for lane in stage.split("+")) for stage in stages)
-    for stage, text in zip(found, stages, strict=True):
+    result = tuple(tuple(tuple(lane.split(",")) for lane in stage.split("+")) for stage in stages)
+    for stage, text in zip(result, stages, strict=True):
         if not all(target for lane in stage for target in lane):
             raise ValueError(f"stage {text!r} has an empty target: write TARGET,TARGET+TARGET")
-    return found
+    return result
 
 
 def run_stages(stages: Iterable[Stage], run: Run, *, keep_going: bool = False) -> tuple[Result, ...]:
@@ -88,14 +88,14 @@ def _run_lane(lane: Lane, run: Run) -> tuple[Result, ...]:
 
 def slowest(reports: Iterable[str], count: int = SLOWEST) -> tuple[SlowTest, ...]:
     """Return the slowest tests of JUnit reports, the slowest first."""
-    found = [
+    slow_tests = [
         SlowTest(
             float(case.get("time", 0)), f"{case.get('classname', '').replace('.', '/')}::{case.get('name')}"
         )
         for report in reports
         for case in ElementTree.fromstring(report).iter("testcase")  # noqa: S314 - written by our own pytest
     ]
-    return tuple(sorted(found, key=lambda test: (-test.seconds, test.name))[:count])
+    return tuple(sorted(slow_tests, key=lambda test: (-test.seconds, test.name))[:count])
 
 
 def table(results: Sequence[Result], tests: Sequence[SlowTest], whole: float) -> str:
@@ -105,7 +105,7 @@ def table(results: Sequence[Result], tests: Sequence[SlowTest], whole: float) ->
     lines += [f"{whole:7.0f}  from start to end"]
     if tests:
         lines += ["", f"seconds  the {len(tests)} slowest tests"]
-        lines += [f"{each.seconds:7.1f}  {each.name}" for each in tests]
+        lines += [f"{test.seconds:7.1f}  {test.name}" for test in tests]
     return "\n".join(lines)
 
 

@@ -211,10 +211,10 @@ class Accounts:
 
     def of(self, certificate: bytes | None) -> Account:
         """Return the account of a certificate, created at first use."""
-        found = self._accounts.get(certificate)
-        if found is None:
-            found = self._accounts[certificate] = Account(self._limits)
-        return found
+        account = self._accounts.get(certificate)
+        if account is None:
+            account = self._accounts[certificate] = Account(self._limits)
+        return account
 
     def forget(self, now: float) -> None:
         """Drop accounts without calls and with a full share, because a new account would be equal."""

@@ -67,7 +67,7 @@ def unattended(node: NodeKey, *, here: bool) -> None:
 
 
 def _without(watches: tuple[Watch, ...], ended: Watch) -> tuple[Watch, ...]:
-    return tuple(each for each in watches if each is not ended)
+    return tuple(watch for watch in watches if watch is not ended)
 
 
 def _is_seen(before: Snapshot | None, now: Snapshot) -> bool:

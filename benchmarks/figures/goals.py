@@ -70,9 +70,9 @@ def endpoint(values: Values) -> Iterator[Figure]:
     for connected in (2 * FULL, ALONE):
         words = ("policy", FULL, connected, ENDPOINT)
         what = f"{FULL} services, {connected} connected"
-        found = [values.get(name(OURS, *words, each)) for each in _COST]
-        if None not in found:
-            yield from _moved(what, *(each or 0.0 for each in found))
+        result = [values.get(name(OURS, *words, item)) for item in _COST]
+        if None not in result:
+            yield from _moved(what, *(number or 0.0 for number in result))
         mine, its = _with_peer(values, NARROW, *words, "cpu_ms")
         if mine is not None and its:
             yield _ratio("P5", what, mine, its, 0.3 if connected > ALONE else 1.5, "ms", NARROW)
@@ -183,15 +183,17 @@ def permissive(values: Values) -> Iterator[Figure]:
             ("CPU", "ready_cpu_s", 1.5, "s"),
             ("memory", "ready_mib", 1.2, "MiB"),
         ):
-            found, other = (values.get(name(*each, value)) for each in (mine, same))
-            if found is not None and other:
-                yield _ratio("P13", f"{size} services, ready, {what}", found, other, limit, unit, "by policy")
+            number, other = (values.get(name(*item, value)) for item in (mine, same))
+            if number is not None and other:
+                yield _ratio(
+                    "P13", f"{size} services, ready, {what}", number, other, limit, unit, "by policy"
+                )
         more = (*mine, 0, APPEARS, "quiet_ms")
         yield from _most("P13", f"{size} services, a service appears, to quiet", values, more, 20, "ms")
     for connected, (what, keys, unit) in itertools.product((FULL, 2 * FULL), _PERMISSIVE):
-        found, other = _with_peer(values, DEFAULT, "permissive", FULL, connected, *keys)
-        if found is not None and other:
-            yield _ratio("P14", f"{connected} connected, {what}", found, other, 0.5, unit, DEFAULT)
+        number, other = _with_peer(values, DEFAULT, "permissive", FULL, connected, *keys)
+        if number is not None and other:
+            yield _ratio("P14", f"{connected} connected, {what}", number, other, 0.5, unit, DEFAULT)
 
 
 _PERMISSIVE: Final = (
@@ -244,21 +246,21 @@ def _beside(
     Absolute values differ between machines by a factor of up to two. The ratio to the bare server, with the
     same streams in the same run, does not.
     """
-    found, its = _with_peer(values, NARROW, *words)
-    if found is not None:
+    result, its = _with_peer(values, NARROW, *words)
+    if result is not None:
         peers = [f"{value:.4g} {unit}, {who}" for value, who in ((bare, BARE), (its, NARROW)) if value]
-        measured = f"{found:.4g} {unit}" + (f", {found / bare:.2f} x bare" if bare else "")
-        yield Figure(number, what, f"<= {limit:g} {unit}", measured, "; ".join(peers), found <= limit)
+        measured = f"{result:.4g} {unit}" + (f", {result / bare:.2f} x bare" if bare else "")
+        yield Figure(number, what, f"<= {limit:g} {unit}", measured, "; ".join(peers), result <= limit)
 
 
 def _most(
     number: str, what: str, values: Values, words: Sequence[object], limit: float, unit: str
 ) -> Iterator[Figure]:
     """Yield a row with an upper limit."""
-    found = values.get(name(*words))
-    if found is not None:
-        measured = f"{found:.4g} {unit}".rstrip()
-        yield Figure(number, what, f"<= {limit:g} {unit}".rstrip(), measured, "", found <= limit)
+    result = values.get(name(*words))
+    if result is not None:
+        measured = f"{result:.4g} {unit}".rstrip()
+        yield Figure(number, what, f"<= {limit:g} {unit}".rstrip(), measured, "", result <= limit)
 
 
 def _ratio(number: str, what: str, mine: float, its: float, limit: float, unit: str, peer: str) -> Figure:

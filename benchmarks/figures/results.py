@@ -51,8 +51,8 @@ def write(path: Path, where: Mapping[str, object], values: Values, **details: An
 
 def read(paths: Iterable[Path]) -> Values:
     """Read the values of several files or folders of JSON files; later files override earlier ones."""
-    found: Values = {}
+    result: Values = {}
     for path in paths:
-        for each in sorted(path.glob("*.json")) if path.is_dir() else (path,):
-            found |= json.loads(each.read_text(encoding="utf-8")).get("values", {})
-    return found
+        for item in sorted(path.glob("*.json")) if path.is_dir() else (path,):
+            result |= json.loads(item.read_text(encoding="utf-8")).get("values", {})
+    return result

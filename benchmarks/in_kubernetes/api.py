@@ -32,9 +32,9 @@ class Api:
     """A persistent connection for one thread."""
 
     def __init__(self, server: str, tls: ssl.SSLContext) -> None:
-        found = urlsplit(server)
+        result = urlsplit(server)
         self._connection = http.client.HTTPSConnection(
-            str(found.hostname), found.port, context=tls, timeout=60
+            str(result.hostname), result.port, context=tls, timeout=60
         )
         self._used = time.monotonic()
 
@@ -106,8 +106,8 @@ def create_all(cluster: Cluster, objects: Iterable[Object]) -> int:
 
     def write(share: list[Object]) -> None:
         with connection(cluster) as api:
-            for each in share:
-                api.create(each)
+            for item in share:
+                api.create(item)
 
     with ThreadPoolExecutor(WRITERS) as writers:
         list(writers.map(write, shares))

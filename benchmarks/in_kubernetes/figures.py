@@ -35,40 +35,105 @@ class ControlPlaneFigures:
 
 def rows() -> Iterator[tuple[str, str, Callable[[ControlPlaneFigures], float], float | None]]:
     """Yield the rows: name in the results, heading, value, and the ratio to reach."""
-    yield "first_wall_s", "first snapshot, s", lambda each: each.start.wall, None
-    yield "first_cpu_s", "first snapshot, CPU s", lambda each: each.start.cpu, None
-    yield "settled_cpu_s", "at rest, CPU s", lambda each: each.settled_cpu, None
-    yield "ready_mib", "nobody connected, RSS MiB", lambda each: each.ready_mib, MEMORY_GOAL
-    yield "connect_cpu_s", "sidecars connect, CPU s", lambda each: each.connecting_cpu, None
-    yield "connected_mib", "all connected, RSS MiB", lambda each: each.connected_mib, MEMORY_GOAL
-    yield "event_cpu_ms", "endpoint event to last ACK, CPU ms", lambda each: each.event.cpu_ms, EVENT_GOAL
-    yield "event_quiet_ms", "endpoint event until rest, CPU ms", lambda each: each.event.quiet_ms, EVENT_GOAL
-    yield "event_ack_ms", "endpoint event to last ACK, ms", lambda each: each.event.last_ack_ms.p50, None
-    yield "event_bytes", "endpoint event, bytes sent", lambda each: each.event.size, None
-    yield "relist_cpu_ms", "API server restarted, CPU ms", lambda each: _middle(each, "cpu_ms"), None
+    yield (
+        "first_wall_s",
+        "first snapshot, s",
+        lambda control_plane_figures: control_plane_figures.start.wall,
+        None,
+    )
+    yield (
+        "first_cpu_s",
+        "first snapshot, CPU s",
+        lambda control_plane_figures: control_plane_figures.start.cpu,
+        None,
+    )
+    yield (
+        "settled_cpu_s",
+        "at rest, CPU s",
+        lambda control_plane_figures: control_plane_figures.settled_cpu,
+        None,
+    )
+    yield (
+        "ready_mib",
+        "nobody connected, RSS MiB",
+        lambda control_plane_figures: control_plane_figures.ready_mib,
+        MEMORY_GOAL,
+    )
+    yield (
+        "connect_cpu_s",
+        "sidecars connect, CPU s",
+        lambda control_plane_figures: control_plane_figures.connecting_cpu,
+        None,
+    )
+    yield (
+        "connected_mib",
+        "all connected, RSS MiB",
+        lambda control_plane_figures: control_plane_figures.connected_mib,
+        MEMORY_GOAL,
+    )
+    yield (
+        "event_cpu_ms",
+        "endpoint event to last ACK, CPU ms",
+        lambda control_plane_figures: control_plane_figures.event.cpu_ms,
+        EVENT_GOAL,
+    )
+    yield (
+        "event_quiet_ms",
+        "endpoint event until rest, CPU ms",
+        lambda control_plane_figures: control_plane_figures.event.quiet_ms,
+        EVENT_GOAL,
+    )
+    yield (
+        "event_ack_ms",
+        "endpoint event to last ACK, ms",
+        lambda control_plane_figures: control_plane_figures.event.last_ack_ms.p50,
+        None,
+    )
+    yield (
+        "event_bytes",
+        "endpoint event, bytes sent",
+        lambda control_plane_figures: control_plane_figures.event.size,
+        None,
+    )
+    yield (
+        "relist_cpu_ms",
+        "API server restarted, CPU ms",
+        lambda control_plane_figures: _middle(control_plane_figures, "cpu_ms"),
+        None,
+    )
     yield (
         "relist_responses",
         "responses after it",
-        lambda each: max(one.responses for one in each.relists),
+        lambda control_plane_figures: max(one.responses for one in control_plane_figures.relists),
         None,
     )
-    yield "relist_followed_s", "followed again after, s", lambda each: _middle(each, "followed_s"), None
-    yield "peak_mib", "most of all, RSS MiB", lambda each: each.peak_mib, MEMORY_GOAL
+    yield (
+        "relist_followed_s",
+        "followed again after, s",
+        lambda control_plane_figures: _middle(control_plane_figures, "followed_s"),
+        None,
+    )
+    yield (
+        "peak_mib",
+        "most of all, RSS MiB",
+        lambda control_plane_figures: control_plane_figures.peak_mib,
+        MEMORY_GOAL,
+    )
 
 
-def table(title: str, found: Sequence[ControlPlaneFigures]) -> Table:
+def table(title: str, result: Sequence[ControlPlaneFigures]) -> Table:
     """Return a table with the results side by side, their ratio and the goals."""
     out = Table(title=title)
     out.add_column("figure", no_wrap=True)
-    for heading in (*(each.who for each in found), "ratio", "wanted", ""):
+    for heading in (*(control_plane_figures.who for control_plane_figures in result), "ratio", "wanted", ""):
         out.add_column(heading, justify="right")
     for _, heading, of, goal in rows():
-        several = [of(each) for each in found]
+        several = [of(control_plane_figures) for control_plane_figures in result]
         ratio = several[0] / several[1] if len(several) > 1 and several[1] else None
         reached = "" if goal is None or ratio is None else "reached" if ratio <= goal else "missed"
         out.add_row(
             heading,
-            *(f"{each:.2f}" for each in several),
+            *(f"{number:.2f}" for number in several),
             "" if ratio is None else f"{ratio:.3f}",
             "" if goal is None else f"{goal:.2f}",
             reached,
@@ -76,5 +141,5 @@ def table(title: str, found: Sequence[ControlPlaneFigures]) -> Table:
     return out
 
 
-def _middle(found: ControlPlaneFigures, figure: str) -> float:
-    return float(statistics.median(getattr(each, figure) for each in found.relists))
+def _middle(control_plane_figures: ControlPlaneFigures, figure: str) -> float:
+    return float(statistics.median(getattr(relist, figure) for relist in control_plane_figures.relists))

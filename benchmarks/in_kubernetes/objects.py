@@ -98,12 +98,12 @@ def endpoints(number: int, workloads: Sequence[Workload], unready: int | None = 
         "ports": [{"name": "http", "port": 8080, "protocol": "TCP", "appProtocol": "http"}],
         "endpoints": [
             {
-                "addresses": [str(each.address)],
+                "addresses": [str(workload.address)],
                 "conditions": {"ready": ready, "serving": ready, "terminating": False},
                 "nodeName": NODE,
-                "targetRef": {"kind": "Pod", "name": each.key.name, "namespace": namespace},
+                "targetRef": {"kind": "Pod", "name": workload.key.name, "namespace": namespace},
             }
-            for replica, each in enumerate(workloads)
+            for replica, workload in enumerate(workloads)
             for ready in [replica != unready]
         ],
     }
@@ -124,7 +124,7 @@ def pod(workload: Workload) -> Object:
         "podIP": address,
         "podIPs": [{"ip": address}],
         "conditions": [
-            {"type": each, "status": "True"} for each in ("Ready", "ContainersReady", "PodScheduled")
+            {"type": item, "status": "True"} for item in ("Ready", "ContainersReady", "PodScheduled")
         ],
     }
     body = {

@@ -32,7 +32,9 @@ class Smi:
     def policies(self, number: int, sources: Sequence[int]) -> list[Object]:
         """Return the HTTPRouteGroup, the TrafficTarget, and for every tenth service the TrafficSplit."""
         (routes,) = (
-            each for each in meshes.service_objects(number, self.services) if each[0].kind == HTTP_ROUTE_GROUP
+            service_object
+            for service_object in meshes.service_objects(number, self.services)
+            if service_object[0].kind == HTTP_ROUTE_GROUP
         )
         splits = number < self.services and number % meshes.SPLIT_EVERY == 0
         return [
@@ -44,7 +46,7 @@ class Smi:
     def target(self, number: int, sources: Sequence[int], narrow: int | None) -> Object:
         """Return the TrafficTarget. It has only one rule, so `narrow` narrows the rights of all callers."""
         key = meshes.service_key(number)
-        destination, *callers = (meshes.workload(each, 0).identity for each in (number, *sources))
+        destination, *callers = (meshes.workload(item, 0).identity for item in (number, *sources))
         rule = Rule(RouteKind.HTTP, str(key.name), () if narrow is None else (_READ,))
         policy = PolicyKey(key.namespace, str(key.name))
         value = TrafficTarget(policy, destination, tuple(callers), (rule,))

@@ -62,13 +62,13 @@ class InKubernetes:
     def move(self, number: int, replica: int, place: int) -> None:
         """Change the address of an endpoint in the EndpointSlice, which every control plane follows."""
         moved = {replica: place % 200 + 1}
-        found = (meshes.workload(number, each, moved=moved.get(each, 0)) for each in range(self.replicas))
-        self.api.merge(objects.endpoints(number, list(found)))
+        result = (meshes.workload(number, item, moved=moved.get(item, 0)) for item in range(self.replicas))
+        self.api.merge(objects.endpoints(number, list(result)))
 
     def turn(self, number: int, replica: int, *, ready: bool) -> None:
         """Set whether an endpoint of the EndpointSlice is ready."""
-        found = [meshes.workload(number, each) for each in range(self.replicas)]
-        self.api.merge(objects.endpoints(number, found, None if ready else replica))
+        workloads = [meshes.workload(number, item) for item in range(self.replicas)]
+        self.api.merge(objects.endpoints(number, workloads, None if ready else replica))
 
     def admit(self, source: int, destination: int, *, narrow: bool) -> None:
         """Replace the policy for calls to the destination."""
@@ -81,13 +81,13 @@ class InKubernetes:
 
     def appear(self, number: int) -> None:
         """Create all objects of the service."""
-        for each in self._objects(number):
-            self.api.create(each)
+        for item in self._objects(number):
+            self.api.create(item)
 
     def disappear(self, number: int) -> None:
         """Delete all objects of the service."""
-        for each in self._objects(number):
-            self.api.delete(each)
+        for item in self._objects(number):
+            self.api.delete(item)
 
     def demand(self, version: TlsVersion) -> None:
         """Replace the settings of the mesh."""

@@ -120,10 +120,10 @@ class _Sample:
 
 def distribution(values: Iterable[float]) -> Distribution:
     """Return percentiles by the nearest-rank method."""
-    found = sorted(values)
+    result = sorted(values)
     # Double negation rounds up: the nearest rank is the first value with enough values up to it.
-    rank = [found[max(0, -(-len(found) * share // 100) - 1)] for share in (50, 99)]
-    return Distribution(round(rank[0], 2), round(rank[1], 2), round(found[-1], 2))
+    rank = [result[max(0, -(-len(result) * share // 100) - 1)] for share in (50, 99)]
+    return Distribution(round(rank[0], 2), round(rank[1], 2), round(result[-1], 2))
 
 
 def cost(served: MeasuredMesh, change: Change, repeat: int, first: int = 0) -> Cost:
@@ -136,28 +136,28 @@ def cost(served: MeasuredMesh, change: Change, repeat: int, first: int = 0) -> C
     before = served.plane.metrics()
     samples = list(_samples(served, change, repeat, first, concerned))
     after = served.plane.metrics()
-    others = [each.report.proxies - concerned for each in samples] if concerned is not None else []
-    missed = [concerned - each.report.proxies for each in samples] if concerned is not None else []
+    others = [sample.report.proxies - concerned for sample in samples] if concerned is not None else []
+    missed = [concerned - sample.report.proxies for sample in samples] if concerned is not None else []
     return Cost(
         change.name,
         served.services,
         served.sidecars.connected,
         len(samples),
-        milliseconds(statistics.median(each.cpu for each in samples)),
-        milliseconds(statistics.fmean(each.cpu for each in samples)),
-        milliseconds(statistics.median(each.quiet for each in samples)),
-        milliseconds(statistics.fmean(each.quiet for each in samples)),
-        sum(each.restless for each in samples),
-        distribution(each.took * 1000 for each in samples),
-        statistics.median(len(each.report.proxies) for each in samples),
+        milliseconds(statistics.median(sample.cpu for sample in samples)),
+        milliseconds(statistics.fmean(sample.cpu for sample in samples)),
+        milliseconds(statistics.median(sample.quiet for sample in samples)),
+        milliseconds(statistics.fmean(sample.quiet for sample in samples)),
+        sum(sample.restless for sample in samples),
+        distribution(sample.took * 1000 for sample in samples),
+        statistics.median(len(sample.report.proxies) for sample in samples),
         sum(map(len, others)),
         sum(map(len, missed)),
-        statistics.median(each.report.resources for each in samples),
-        statistics.median(each.report.size for each in samples),
+        statistics.median(sample.report.resources for sample in samples),
+        statistics.median(sample.report.size for sample in samples),
         moved(before, after, "meshwright_values_total", "computed") / len(samples),
         moved(before, after, "meshwright_resources_encoded_total") / len(samples),
-        milliseconds(max(each.late for each in samples)),
-        sum(each.report.lost for each in samples),
+        milliseconds(max(sample.late for sample in samples)),
+        sum(sample.report.lost for sample in samples),
     )
 
 

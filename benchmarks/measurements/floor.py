@@ -74,9 +74,9 @@ def messages(services: int, state: Path) -> list[bytes]:
         certificate = manager.ensure(group.identity, dns_names(view, group.identity), now)
     rendering.certify({group.identity: certificate}, authority.trust_bundle())
     snapshot = Snapshot.of(resources(rendering, group).resources)
-    found = []
-    for each in snapshot.types():
-        response = Response(each, snapshot.version(each), Nonce("1"), snapshot.ordered(each))
+    result = []
+    for type_url in snapshot.types():
+        response = Response(type_url, snapshot.version(type_url), Nonce("1"), snapshot.ordered(type_url))
         body = with_nonce(delta_response_body(response, "bare"), response.nonce)
-        found.append(b"\n".join((each.encode(), body)))
-    return found
+        result.append(b"\n".join((type_url.encode(), body)))
+    return result

@@ -20,24 +20,24 @@ def values(
     who: str = OURS,
 ) -> Values:
     """Return the values of a control plane by name."""
-    found = Values()
+    result = Values()
     for size in sizes:
-        found |= _of_size(size, (who, "permissive" if size.permissive else "policy", size.services))
+        result |= _of_size(size, (who, "permissive" if size.permissive else "policy", size.services))
     if latency is not None:
-        found |= {
+        result |= {
             name(who, "latency", "p50_ms"): latency.last_ack_ms.p50,
             name(who, "latency", "p99_ms"): latency.last_ack_ms.p99,
         }
     if bare is not None:
-        found |= {
+        result |= {
             name("bare", bare.streams, "memory_mib"): bare.memory,
             name("bare", bare.streams, "cpu_s"): bare.cpu,
         }
-    return found
+    return result
 
 
 def _of_size(size: MeshSizeFigures, mesh: tuple[object, ...]) -> Values:
-    found = {
+    result = {
         name(*mesh, "ready_cpu_s"): size.start.cpu,
         name(*mesh, "ready_wall_s"): size.start.wall,
         name(*mesh, "settled_cpu_s"): size.settled,
@@ -45,18 +45,18 @@ def _of_size(size: MeshSizeFigures, mesh: tuple[object, ...]) -> Values:
     total = 0.0
     for stage in size.stages:
         place = (*mesh, stage.connected)
-        found[name(*place, "memory_mib")] = stage.memory.resident
-        found[name(*place, "idle_share")] = stage.idle
+        result[name(*place, "memory_mib")] = stage.memory.resident
+        result[name(*place, "idle_share")] = stage.idle
         if not stage.connected:
-            found[name(*mesh, "ready_mib")] = stage.memory.resident
+            result[name(*mesh, "ready_mib")] = stage.memory.resident
         if stage.connecting is not None:
             total += stage.connecting.cpu
-            found[name(*place, "serve_cpu_s")] = stage.connecting.cpu
-            found[name(*place, "serve_cpu_total_s")] = total
-            found[name(*place, "serve_wall_s")] = stage.connecting.configured_ms.max / 1000
+            result[name(*place, "serve_cpu_s")] = stage.connecting.cpu
+            result[name(*place, "serve_cpu_total_s")] = total
+            result[name(*place, "serve_wall_s")] = stage.connecting.configured_ms.max / 1000
         for cost in stage.costs:
-            found |= {name(*place, cost.change, key): value for key, value in _of_cost(cost)}
-    return found
+            result |= {name(*place, cost.change, key): value for key, value in _of_cost(cost)}
+    return result
 
 
 def _of_cost(cost: Cost) -> Iterator[tuple[str, float]]:
@@ -73,7 +73,7 @@ def tables(
     if sizes:
         yield starts(sizes)
         yield costs(sizes)
-    if any(each.churn for each in sizes):
+    if any(size.churn for size in sizes):
         yield churns(sizes)
     yield table(rows((), figures(values(sizes, latency, bare) | (peers or Values()))), both=False)
 
@@ -96,12 +96,12 @@ def starts(sizes: Sequence[MeshSizeFigures]) -> Table:
         ),
         *("RSS MiB", "PSS MiB", "RSS after all", "idle CPU %"),
     )
-    for each in sizes:
-        start = (f"{each.start.wall:.2f}", f"{each.start.cpu:.2f}", f"{each.settled:.2f}")
-        for number, stage in enumerate(each.stages):
-            last = f"{each.memory_after.resident:.0f}" if stage is each.stages[-1] else ""
+    for size in sizes:
+        start = (f"{size.start.wall:.2f}", f"{size.start.cpu:.2f}", f"{size.settled:.2f}")
+        for number, stage in enumerate(size.stages):
+            last = f"{size.memory_after.resident:.0f}" if stage is size.stages[-1] else ""
             out.add_row(
-                _mesh(each) if not number else "",
+                _mesh(size) if not number else "",
                 *(start if not number else ("", "", "")),
                 f"{stage.connected}",
                 *_connecting(stage),
@@ -119,12 +119,12 @@ def _mesh(size: MeshSizeFigures) -> str:
 
 
 def _connecting(stage: Stage) -> tuple[str, ...]:
-    found = stage.connecting
-    if found is None:
+    connecting = stage.connecting
+    if connecting is None:
         return ("", "", "", "", "")
-    took = f"{found.configured_ms.max / 1000:.2f}"
-    sizes = (f"{found.cpu:.2f}", f"{found.responses}", f"{found.size / 1e6:.1f}")
-    return (took, *sizes, f"{found.refused}")
+    took = f"{connecting.configured_ms.max / 1000:.2f}"
+    sizes = (f"{connecting.cpu:.2f}", f"{connecting.responses}", f"{connecting.size / 1e6:.1f}")
+    return (took, *sizes, f"{connecting.refused}")
 
 
 def costs(sizes: Sequence[MeshSizeFigures]) -> Table:
@@ -145,32 +145,37 @@ def costs(sizes: Sequence[MeshSizeFigures]) -> Table:
         ),
         *("sidecars", "foreign", "missed", "resources", "bytes", "values", "encoded", "loop late ms"),
     )
-    found = [(each, cost) for each in sizes for stage in each.stages for cost in stage.costs]
-    for change in dict.fromkeys(cost.change for _, cost in found):
-        for size, cost in found:
+    result = [
+        (mesh_size_figures, cost)
+        for mesh_size_figures in sizes
+        for stage in mesh_size_figures.stages
+        for cost in stage.costs
+    ]
+    for change in dict.fromkeys(cost.change for _, cost in result):
+        for size, cost in result:
             if cost.change == change:
                 out.add_row(change, _mesh(size), *_cost(cost))
         out.add_section()
     return out
 
 
-def _cost(each: Cost) -> Iterator[str]:
-    yield f"{each.connected}"
-    yield f"{each.repeated}"
-    yield f"{each.cpu_ms:.2f}"
-    yield f"{each.cpu_mean_ms:.2f}"
-    yield f"{each.quiet_ms:.2f}{'+' * bool(each.restless)}"
-    yield f"{each.quiet_mean_ms:.2f}"
-    yield f"{each.last_ack_ms.p50:.1f}"
-    yield f"{each.last_ack_ms.p99:.1f}"
-    yield f"{each.proxies:.0f}"
-    yield f"{each.foreign}"
-    yield f"{each.missed}"
-    yield f"{each.sent:.0f}"
-    yield f"{each.size:.0f}"
-    yield f"{each.computed:.0f}"
-    yield f"{each.made:.1f}"
-    yield f"{each.late_ms:.1f}"
+def _cost(cost: Cost) -> Iterator[str]:
+    yield f"{cost.connected}"
+    yield f"{cost.repeated}"
+    yield f"{cost.cpu_ms:.2f}"
+    yield f"{cost.cpu_mean_ms:.2f}"
+    yield f"{cost.quiet_ms:.2f}{'+' * bool(cost.restless)}"
+    yield f"{cost.quiet_mean_ms:.2f}"
+    yield f"{cost.last_ack_ms.p50:.1f}"
+    yield f"{cost.last_ack_ms.p99:.1f}"
+    yield f"{cost.proxies:.0f}"
+    yield f"{cost.foreign}"
+    yield f"{cost.missed}"
+    yield f"{cost.sent:.0f}"
+    yield f"{cost.size:.0f}"
+    yield f"{cost.computed:.0f}"
+    yield f"{cost.made:.1f}"
+    yield f"{cost.late_ms:.1f}"
 
 
 def churns(sizes: Sequence[MeshSizeFigures]) -> Table:
@@ -181,20 +186,20 @@ def churns(sizes: Sequence[MeshSizeFigures]) -> Table:
         *("offered/s", "seconds", "held/s", "lag ms", "longest gap ms", "event to ACK ms", "CPU %"),
         *("responses", "MB", "loop late ms"),
     )
-    for each in sizes:
-        if (found := each.churn) is not None:
+    for size in sizes:
+        if (churn := size.churn) is not None:
             out.add_row(
-                f"{found.services}",
-                f"{found.offered:.0f}",
-                f"{found.seconds:.1f}",
-                f"{found.held:.1f}",
-                f"{found.lag_ms:.0f}",
-                f"{found.gap_ms:.0f}",
-                f"{found.ack_ms:.0f}",
-                f"{found.cpu_share * 100:.0f}",
-                f"{found.responses}",
-                f"{found.size / 1e6:.1f}",
-                f"{found.late_ms:.0f}",
+                f"{churn.services}",
+                f"{churn.offered:.0f}",
+                f"{churn.seconds:.1f}",
+                f"{churn.held:.1f}",
+                f"{churn.lag_ms:.0f}",
+                f"{churn.gap_ms:.0f}",
+                f"{churn.ack_ms:.0f}",
+                f"{churn.cpu_share * 100:.0f}",
+                f"{churn.responses}",
+                f"{churn.size / 1e6:.1f}",
+                f"{churn.late_ms:.0f}",
             )
     return out
 

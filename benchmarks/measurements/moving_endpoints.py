@@ -37,7 +37,7 @@ def latency(served: MeasuredMesh, changes: int) -> Latency:
     chance = random.Random(1)
     numbers = [number for number in range(served.services) if number % meshes.SPLIT_EVERY]
     last: list[float] = []
-    each: list[float] = []
+    item: list[float] = []
     served.sidecars.wait(0, GATHERING)
     for count in range(changes):
         number = chance.choice(numbers)
@@ -50,8 +50,8 @@ def latency(served: MeasuredMesh, changes: int) -> Latency:
         if report.proxies != concerned:
             raise BenchmarkError(f"a move of service {number} reached {sorted(report.proxies)}")
         last.append((report.last_ack - began) * 1000)
-        each.extend((one.acked - began) * 1000 for one in report.responses)
-    return Latency(served.sidecars.connected, changes, distribution(last), distribution(each))
+        item.extend((one.acked - began) * 1000 for one in report.responses)
+    return Latency(served.sidecars.connected, changes, distribution(last), distribution(item))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def churn(served: MeasuredMesh, seconds: float) -> Churn:
             late = max(late, plane.lateness())
     report = served.sidecars.wait(0, 1.0, LIMIT)
     spent = plane.cpu() - cpu
-    acks = sorted(each.acked for each in report.responses)
+    acks = sorted(response.acked for response in report.responses)
     after = plane.metrics()
     answers = moved(before, after, "meshwright_event_to_ack_seconds_count")
     waited = moved(before, after, "meshwright_event_to_ack_seconds_sum")

@@ -191,16 +191,16 @@ def stage(
     # With a profile, the profiler's own CPU time is part of the result.
     with served.plane.sampling(plan.profile, f"idle {count} of {served.services}"):
         idle = idling(served.plane.cpu, IDLE_WINDOWS)
-    found: list[Cost] = []
+    result: list[Cost] = []
     for change, repeat in wanted:
         name = f"{change.name if change else 'a service comes and goes'} {served.services}"
         with served.plane.sampling(plan.profile, name):
             costs = _costs(served, change, repeat)
-        for each in costs:
-            what = f"{each.change}, {each.connected} connected"
-            say(f"{what}: {each.cpu_ms:.1f} ms to the last ACK, {each.quiet_ms:.1f} ms to quiet")
-        found += costs
-    return Stage(served.sidecars.connected, connecting, held, idle, tuple(found))
+        for item in costs:
+            what = f"{item.change}, {item.connected} connected"
+            say(f"{what}: {item.cpu_ms:.1f} ms to the last ACK, {item.quiet_ms:.1f} ms to quiet")
+        result += costs
+    return Stage(served.sidecars.connected, connecting, held, idle, tuple(result))
 
 
 def _changes(case: Case, connected: int, repeat: int) -> list[Repeated]:
@@ -212,7 +212,7 @@ def _changes(case: Case, connected: int, repeat: int) -> list[Repeated]:
     if not case.whole or connected != case.stages[-1]:
         return [(changes.ENDPOINT, repeat)]
     # The setting comes last, because its work for all sidecars could disturb the other changes.
-    several = [(each, few(repeat)) for each in (changes.TARGET, changes.WEIGHT, None)]
+    several = [(change, few(repeat)) for change in (changes.TARGET, changes.WEIGHT, None)]
     return [(changes.ENDPOINT, repeat), *several, (changes.SETTING, min(3, repeat))]
 
 
@@ -247,8 +247,8 @@ def middle(costs: Sequence[Cost]) -> Cost:
 
     Values without a mean come from the one with the median cost until quiet.
     """
-    chosen = sorted(costs, key=lambda each: each.quiet_ms)[len(costs) // 2]
-    cpu, quiet = [each.cpu_ms for each in costs], [each.quiet_ms for each in costs]
+    chosen = sorted(costs, key=lambda item: item.quiet_ms)[len(costs) // 2]
+    cpu, quiet = [item.cpu_ms for item in costs], [item.quiet_ms for item in costs]
     return replace(
         chosen,
         repeated=len(costs),
@@ -256,10 +256,10 @@ def middle(costs: Sequence[Cost]) -> Cost:
         cpu_mean_ms=round(statistics.fmean(cpu), 3),
         quiet_ms=round(statistics.median(quiet), 3),
         quiet_mean_ms=round(statistics.fmean(quiet), 3),
-        last_ack_ms=distribution(each.last_ack_ms.max for each in costs),
-        late_ms=max(each.late_ms for each in costs),
+        last_ack_ms=distribution(item.last_ack_ms.max for item in costs),
+        late_ms=max(item.late_ms for item in costs),
         **{
-            name: sum(getattr(each, name) for each in costs)
+            name: sum(getattr(item, name) for item in costs)
             for name in ("restless", "foreign", "missed", "lost")
         },
     )

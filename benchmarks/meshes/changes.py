@@ -76,14 +76,14 @@ class InFolder:
     def _replace(self, number: int, changed: tuple[ObjectKey, MeshObject]) -> None:
         objects = meshes.service_objects(number, self.services)
         self.folder.write(
-            meshes.service_file(number, [changed if each[0] == changed[0] else each for each in objects])
+            meshes.service_file(number, [changed if item[0] == changed[0] else item for item in objects])
         )
 
     def _files(self, number: int) -> dict[str, str]:
-        found = meshes.service_file(number, meshes.service_objects(number, self.services))
+        result = meshes.service_file(number, meshes.service_objects(number, self.services))
         for replica in range(2):
-            found |= meshes.workload_file(meshes.workload(number, replica))
-        return found
+            result |= meshes.workload_file(meshes.workload(number, replica))
+        return result
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,17 +85,17 @@ def view(size: Size) -> View:
             key = ObjectKey(kind, SHOP, name)
             objects[key] = SourcedObject(key, value, InFile("benchmark", 1, 1))
         count = size.endpoints if number < size.services else 1
-        workloads += [_workload(name, number + 1, each) for each in range(count)]
-    for each in workloads:
-        key = ObjectKey.of(WORKLOAD, each.key)
-        objects[key] = SourcedObject(key, each, InFile("benchmark", 1, 1))
+        workloads += [_workload(name, number + 1, item) for item in range(count)]
+    for workload in workloads:
+        key = ObjectKey.of(WORKLOAD, workload.key)
+        objects[key] = SourcedObject(key, workload, InFile("benchmark", 1, 1))
     return View.build(objects, MeshSettings())
 
 
 def _objects(size: Size, number: int, name: str) -> Iterator[tuple[Kind, MeshObject]]:
     ports = tuple(
-        ServicePort(Port(8000 + each), Port(8000 + each), size.protocol, protocol_source="appProtocol")
-        for each in range(size.ports)
+        ServicePort(Port(8000 + item), Port(8000 + item), size.protocol, protocol_source="appProtocol")
+        for item in range(size.ports)
     )
     yield SERVICE, Service(ServiceKey(SHOP, ServiceName(name)), ports, (("app", name),))
     rule = Rule(RouteKind.HTTP if size.protocol.is_http else RouteKind.TCP, name)
@@ -106,7 +106,7 @@ def _objects(size: Size, number: int, name: str) -> Iterator[tuple[Kind, MeshObj
             yield ROUTE_POLICY, _route_policy(name, size.ruled)
     else:
         yield TCP_ROUTE, TCPRoute(PolicyKey(SHOP, name))
-    callers = [CLIENT, *(f"client-{each}" for each in range(1, size.clients))]
+    callers = [CLIENT, *(f"client-{item}" for item in range(1, size.clients))]
     # Unrelated services allow another caller, because the client must not be allowed to call them.
     sources = tuple(map(_identity, callers if number < size.services else ["somebody-else"]))
     yield TRAFFIC_TARGET, TrafficTarget(PolicyKey(SHOP, name), _identity(name), sources, (rule,))
@@ -114,7 +114,7 @@ def _objects(size: Size, number: int, name: str) -> Iterator[tuple[Kind, MeshObj
 
 def _route_policy(name: str, count: int) -> RoutePolicy:
     actions = RouteActions(timeout=timedelta(seconds=5))
-    rules = (RouteRule((Rule(RouteKind.HTTP, name, (f"m{each}",)),), actions) for each in range(count))
+    rules = (RouteRule((Rule(RouteKind.HTTP, name, (f"m{item}",)),), actions) for item in range(count))
     return RoutePolicy(PolicyKey(SHOP, name), ServiceKey(SHOP, ServiceName(name)), tuple(rules))
 
 

@@ -59,8 +59,8 @@ def mesh(services: int, replicas: int = 2, *, permissive: bool = False) -> Mesh:
         for key, value in service_objects(number, services):
             _put(objects, key, value)
         for replica in range(replicas):
-            found = workload(number, replica)
-            _put(objects, ObjectKey.of(WORKLOAD, found.key), found)
+            result = workload(number, replica)
+            _put(objects, ObjectKey.of(WORKLOAD, result.key), result)
     return Mesh(services, dict(sorted(objects.items())))
 
 
@@ -71,14 +71,14 @@ def service_objects(number: int, services: int) -> list[tuple[ObjectKey, MeshObj
     port = ServicePort(Port(80), Port(8080), Protocol.HTTP, "http", "name")
     service = Service(ServiceKey(namespace, ServiceName(name)), (port,), (("app", name),))
     matches = (HTTPMatch("read", f"/{name}/.*", ("GET",)), HTTPMatch("write", f"/{name}", ("POST",)))
-    found: list[tuple[ObjectKey, MeshObject]] = [
+    result: list[tuple[ObjectKey, MeshObject]] = [
         (ObjectKey(SERVICE, namespace, name), service),
         (ObjectKey(HTTP_ROUTE_GROUP, namespace, name), HTTPRouteGroup(key, matches)),
     ]
-    found.extend(target(number, other) for other in called(number, services))
+    result.extend(target(number, other) for other in called(number, services))
     if number % SPLIT_EVERY == 0:
-        found.append(split(number, services, 1))
-    return found
+        result.append(split(number, services, 1))
+    return result
 
 
 def target(source: int, destination: int, *matches: str) -> tuple[ObjectKey, TrafficTarget]:
@@ -151,18 +151,18 @@ def proxy_names(services: int) -> list[str]:
 
 def sidecar_names(numbers: Iterable[int], replicas: int = 2) -> list[str]:
     """Return the common names of the sidecars of these services, in the same order."""
-    found = (workload(number, replica) for number in numbers for replica in range(replicas))
-    return [str(each.proxy_name) for each in found]
+    result = (workload(number, replica) for number in numbers for replica in range(replicas))
+    return [str(item.proxy_name) for item in result]
 
 
 def files(services: int, replicas: int = 2, *, permissive: bool = False) -> dict[str, str]:
     """Return the mesh as manifest files by name."""
-    found = config_file(config(permissive=permissive))
+    result = config_file(config(permissive=permissive))
     for number in range(services):
-        found |= service_file(number, service_objects(number, services))
+        result |= service_file(number, service_objects(number, services))
         for replica in range(replicas):
-            found |= workload_file(workload(number, replica))
-    return found
+            result |= workload_file(workload(number, replica))
+    return result
 
 
 def config_file(value: MeshConfig) -> dict[str, str]:

@@ -53,24 +53,26 @@ def _spec(value: MeshObject | Workload) -> Document:
             return _workload(value)
         case Service():
             ports = [
-                {"name": each.name, "port": int(each.port), "targetPort": each.target_port}
-                for each in value.ports
+                {"name": port.name, "port": int(port.port), "targetPort": port.target_port}
+                for port in value.ports
             ]
             return {"selector": dict(value.selector), "ports": ports}
         case HTTPRouteGroup():
-            return {"matches": [_match(each) for each in value.matches]}
+            return {"matches": [_match(match) for match in value.matches]}
         case TrafficTarget():
             return {
                 "destination": _account(value.destination),
-                "sources": [_account(each) for each in value.sources],
+                "sources": [_account(source) for source in value.sources],
                 "rules": [
-                    {"kind": each.kind.value, "name": each.name}
-                    | ({"matches": list(each.matches)} if each.matches else {})
-                    for each in value.rules
+                    {"kind": rule.kind.value, "name": rule.name}
+                    | ({"matches": list(rule.matches)} if rule.matches else {})
+                    for rule in value.rules
                 ],
             }
         case TrafficSplit():
-            backends = [{"service": str(each.service), "weight": each.weight} for each in value.backends]
+            backends = [
+                {"service": str(backend.service), "weight": backend.weight} for backend in value.backends
+            ]
             return {"service": str(value.apex.name), "backends": backends}
         case MeshConfig():
             return {
@@ -87,7 +89,7 @@ def _workload(value: Workload) -> Document:
         "serviceAccount": str(value.identity.service_account),
         "service": str(value.service),
         "uuid": str(value.uuid),
-        "ports": [{"name": each.name, "port": int(each.number)} for each in value.ports],
+        "ports": [{"name": port.name, "port": int(port.number)} for port in value.ports],
     }
 
 

@@ -38,7 +38,7 @@ class BareGrpcServer:
         self._endpoints = endpoints
         self._revision = 0
         self._changed = asyncio.Event()
-        self._first = self._bodies([assignment(each, endpoints, 0) for each in range(services)])
+        self._first = self._bodies([assignment(number, endpoints, 0) for number in range(services)])
         self._news = self._first
 
     def bump(self) -> None:

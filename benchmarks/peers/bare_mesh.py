@@ -41,7 +41,7 @@ class BareMeshServer:
         self.streams += 1
         try:
             while isinstance(message := await context.read(), bytes):
-                for type_url in [each for each in waiting if each in message]:
+                for type_url in [item for item in waiting if item in message]:
                     await context.write(waiting.pop(type_url))
         finally:
             self.streams -= 1
@@ -51,17 +51,17 @@ async def main() -> None:
     """Serve until SIGTERM or SIGINT."""
     parser = flags("benchmarks.peers.bare_mesh", __doc__)
     parser.add_argument("--answers", type=Path, required=True, help="folder of answers, each below its type")
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     returning()
-    files = (each.read_bytes().partition(b"\n")[::2] for each in sorted(told.answers.iterdir()))
+    files = (path.read_bytes().partition(b"\n")[::2] for path in sorted(arguments.answers.iterdir()))
     bare = BareMeshServer(dict(files))
     with once_for_all(asyncio.get_running_loop()):
         server = grpc.aio.server(options=options(Limits().without_budgets()))
     methods = {"DeltaAggregatedResources": grpc.stream_stream_rpc_method_handler(bare.serve)}
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(AGGREGATED, methods),))
-    server.add_secure_port(f"127.0.0.1:{told.port}", credentials(told.tls_dir))
+    server.add_secure_port(f"127.0.0.1:{arguments.port}", credentials(arguments.tls_dir))
     await server.start()
-    await until_told(told, control({}, lambda: {"streams": bare.streams}))
+    await until_told(arguments, control({}, lambda: {"streams": bare.streams}))
     await server.stop(0.5)
 
 

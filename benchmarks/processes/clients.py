@@ -45,22 +45,22 @@ class Report:
     @property
     def proxies(self) -> frozenset[int]:
         """Numbers of the sidecars with a response."""
-        return frozenset(each.proxy for each in self.responses)
+        return frozenset(response.proxy for response in self.responses)
 
     @property
     def last_ack(self) -> float:
         """Time of the last acknowledgement in seconds since the epoch; 0 without responses."""
-        return max((each.acked for each in self.responses), default=0.0)
+        return max((response.acked for response in self.responses), default=0.0)
 
     @property
     def size(self) -> int:
         """Bytes of all responses."""
-        return sum(each.size for each in self.responses)
+        return sum(response.size for response in self.responses)
 
     @property
     def resources(self) -> int:
         """Number of resources in all responses, including removed ones."""
-        return sum(each.resources + each.removed for each in self.responses)
+        return sum(response.resources + response.removed for response in self.responses)
 
 
 class Sidecars:
@@ -103,15 +103,15 @@ class Sidecars:
         answer = json.loads(line)
         responses = (
             ReceivedResponse(
-                each["received"] / 1e9,
-                each["acked"] / 1e9,
-                each["proxy"],
-                each["type"],
-                each["bytes"],
-                each["resources"],
-                each["removed"],
+                response["received"] / 1e9,
+                response["acked"] / 1e9,
+                response["proxy"],
+                response["type"],
+                response["bytes"],
+                response["resources"],
+                response["removed"],
             )
-            for each in answer["responses"] or ()
+            for response in answer["responses"] or ()
         )
         configured = tuple(moment / 1e9 for moment in answer["configured"] or ())
         losses = tuple(answer["losses"] or ())
@@ -131,8 +131,8 @@ def sidecars(
     With `nodes`, an encoded Node for each name, the sidecars use plaintext.
     """
     listed = directory / "names"
-    said = {name: base64.b64encode(node).decode() for name, node in (nodes or {}).items()}
-    lines = (f"{name} {said.get(name, '')}\n" for name in names)
+    answer = {name: base64.b64encode(node).decode() for name, node in (nodes or {}).items()}
+    lines = (f"{name} {answer.get(name, '')}\n" for name in names)
     # A file, because thousands of names may not fit into a command line.
     listed.write_text("".join(lines), encoding="utf-8")
     tls = "" if nodes is not None else directory

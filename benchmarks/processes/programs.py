@@ -102,8 +102,8 @@ class Server:
 
     def memory_mib(self) -> tuple[float, float]:
         """Return resident memory in MiB: now, and its maximum."""
-        found = memory(self.process.pid)
-        return found.resident, found.peak
+        result = memory(self.process.pid)
+        return result.resident, result.peak
 
     def streams(self) -> int:
         """Return the number of streams of the server."""

@@ -46,7 +46,7 @@ class CpuUsage:
 
     def beyond(self, *idle: "CpuUsage") -> float:
         """Return the CPU seconds without the cost of idling, which is the mean of the windows `idle`."""
-        return self.cpu - statistics.fmean(each.share for each in idle) * self.seconds
+        return self.cpu - statistics.fmean(cpu_usage.share for cpu_usage in idle) * self.seconds
 
 
 @dataclass(frozen=True, slots=True)

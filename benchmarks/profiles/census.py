@@ -108,29 +108,31 @@ class _Walk:
         holding = self.found.setdefault(owner, OwnerUsage())
         waiting = deque(roots)
         while waiting:
-            each = waiting.popleft()
-            if id(each) in self._seen or isinstance(each, _PROGRAM) or _engine_class(each) in _DECLARED:
+            item = waiting.popleft()
+            if id(item) in self._seen or isinstance(item, _PROGRAM) or _engine_class(item) in _DECLARED:
                 continue
-            self._seen.add(id(each))
-            size = sys.getsizeof(each)
+            self._seen.add(id(item))
+            size = sys.getsizeof(item)
             holding.size += size
             holding.count += 1
-            name = f"{type(each).__module__}.{type(each).__qualname__}"
+            name = f"{type(item).__module__}.{type(item).__qualname__}"
             holding.types[name] += size
             holding.counts[name] += 1
-            waiting.extend(found for found in gc.get_referents(each) if _room(found) in (None, owner))
+            waiting.extend(
+                referent for referent in gc.get_referents(item) if _room(referent) in (None, owner)
+            )
 
 
 def _rooms(objects: list[Any]) -> Iterator[tuple[str, list[Any]]]:
     """Yield owners with their roots, in the order of charging."""
     rooms: dict[str, list[Any]] = {}
-    for each in objects:
-        if (room := _room(each)) is not None:
-            rooms.setdefault(room, []).append(each)
-        if _engine_class(each) == "Derivation" and hasattr(each, "family"):
-            rooms.setdefault(f"value {each.family.name}", []).append(each.outcome)
+    for item in objects:
+        if (room := _room(item)) is not None:
+            rooms.setdefault(room, []).append(item)
+        if _engine_class(item) == "Derivation" and hasattr(item, "family"):
+            rooms.setdefault(f"value {item.family.name}", []).append(item.outcome)
     yield from sorted(rooms.items(), key=lambda room: (_rank(room[0]), room[0]))
-    yield "others", [each for each in objects if not isinstance(each, (FrameType, Iterator))]
+    yield "others", [item for item in objects if not isinstance(item, (FrameType, Iterator))]
 
 
 def _rank(room: str) -> int:
@@ -138,28 +140,28 @@ def _rank(room: str) -> int:
     return order.index(room.partition(" ")[0]) if room.partition(" ")[0] in order else len(order)
 
 
-def _room(each: Any) -> str | None:  # noqa: ANN401 - whatever there is
+def _room(item: Any) -> str | None:  # noqa: ANN401 - whatever there is
     """Return the owner of an object by its type.
 
     None for values, which belong to the owner that reaches them.
     """
-    match _engine_class(each):
-        case "Derivation" if hasattr(each, "family"):
-            return f"node {each.family.name}"
+    match _engine_class(item):
+        case "Derivation" if hasattr(item, "family"):
+            return f"node {item.family.name}"
         case "Source":
-            return f"read {each.origin}"
+            return f"read {item.origin}"
         case "Table":
-            return f"table {each.name}"
+            return f"table {item.name}"
         case "Entries":
-            return f"index {each.name}"
+            return f"index {item.name}"
         case "":
-            return _room_of(type(each))  # type: ignore[arg-type]  # types hash
+            return _room_of(type(item))  # type: ignore[arg-type]  # types hash
         case _:
             return "engine"
 
 
-def _engine_class(each: object) -> str:
-    return _engine(type(each))  # type: ignore[arg-type]  # types hash
+def _engine_class(item: object) -> str:
+    return _engine(type(item))  # type: ignore[arg-type]  # types hash
 
 
 @functools.cache
@@ -196,11 +198,11 @@ def write_on_signal(folder: Path) -> None:
         del number, frame
         written += 1
         draft = folder / "draft"
-        found = {
-            owner: {name: (size, each.counts[name]) for name, size in each.types.items()}
-            for owner, each in census().items()
+        result = {
+            owner: {name: (size, owner_usage.counts[name]) for name, size in owner_usage.types.items()}
+            for owner, owner_usage in census().items()
         }
-        draft.write_text(json.dumps(found), encoding="utf-8")
+        draft.write_text(json.dumps(result), encoding="utf-8")
         os.replace(draft, folder / f"{written}.json")  # noqa: PTH105 - whole, or not there
 
     signal.signal(signal.SIGUSR2, write)

@@ -65,7 +65,7 @@ class Profile:
         own = threading.get_native_id()
         while not self._ending.wait(INTERVAL):
             frames = sys._current_frames()  # noqa: SLF001 - documented, and there is no other way
-            known = {each.native_id: frames.get(each.ident or 0) for each in threading.enumerate()}
+            known = {thread.native_id: frames.get(thread.ident or 0) for thread in threading.enumerate()}
             for task in os.listdir(_TASKS):  # noqa: PTH208 - many times a second
                 number = int(task)
                 used = self._spent(number)
@@ -89,10 +89,10 @@ class Profile:
         self._lines[frame.f_code, frame.f_lineno or 0] += used
         # A recursive function counts once per sample.
         seen = set()
-        each: FrameType | None = frame
-        while each is not None:
-            seen.add(each.f_code)
-            each = each.f_back
+        frame_type: FrameType | None = frame
+        while frame_type is not None:
+            seen.add(frame_type.f_code)
+            frame_type = frame_type.f_back
         for code in seen:
             self._functions[code] += used
 

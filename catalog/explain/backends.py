@@ -34,18 +34,22 @@ def answering(view: View, request: Request) -> tuple[BackendReadiness, ...]:
     if port is None or request.identity is None:
         return ()
     split = oracle.split_for(view, request, port)
-    found = [
+    backend_readinesses = [
         BackendReadiness(
-            key, oracle.places(view, key, each), oracle.ready_places(view, request, key, each, split)
+            key,
+            oracle.places(view, key, service_port),
+            oracle.ready_places(view, request, key, service_port, split),
         )
-        for key, each, weight in oracle.backends(view, request, port, split)
+        for key, service_port, weight in oracle.backends(view, request, port, split)
         if weight > 0
     ]
     asked = [
         BackendReadiness(
-            each.service, tuple(p for p in each.places if oracle.may_answer(view, request, p)), each.ready
+            backend_readiness.service,
+            tuple(p for p in backend_readiness.places if oracle.may_answer(view, request, p)),
+            backend_readiness.ready,
         )
-        for each in found
+        for backend_readiness in backend_readinesses
     ]
-    chosen = asked if any(each.places for each in asked) else found
-    return tuple(each for each in chosen if each.places)
+    chosen = asked if any(backend_readiness.places for backend_readiness in asked) else backend_readinesses
+    return tuple(backend_readiness for backend_readiness in chosen if backend_readiness.places)

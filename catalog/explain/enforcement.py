@@ -98,11 +98,11 @@ class _Judge:
         by_policy = oracle.admitting(view, request, place)
         if by_policy is None:
             return None
-        found = {name: self._parts_missed(view, request, place, name) for name in _at_place(view, place[0])}
-        for name, missed in found.items():
-            self.lacks.update(dict.fromkeys(f"{name} is served without {each}" for each in missed))
-        self.divided = self.divided or (any(found.values()) and not all(found.values()))
-        return None if found and all(found.values()) else by_policy
+        result = {name: self._parts_missed(view, request, place, name) for name in _at_place(view, place[0])}
+        for name, missed in result.items():
+            self.lacks.update(dict.fromkeys(f"{name} is served without {item}" for item in missed))
+        self.divided = self.divided or (any(result.values()) and not all(result.values()))
+        return None if result and all(result.values()) else by_policy
 
     def _parts_missed(
         self, view: View, request: Request, place: tuple[Place, bool], name: ProxyName
@@ -113,41 +113,48 @@ class _Judge:
         if not without or isinstance(arrived, LocalReply):
             return ()
         if request.identity and oracle.accepts_everyone(view, place[0].identity.namespace):
-            return tuple(each for each in without if each.object.kind in (MESH_CONFIG, NAMESPACE))
+            return tuple(
+                excluded_policy
+                for excluded_policy in without
+                if excluded_policy.object.kind in (MESH_CONFIG, NAMESPACE)
+            )
         missed: dict[ExcludedPolicy, None] = {}
         for target, verdict in oracle.verdicts(view, arrived, place):
             if verdict is Verdict.ADMITS:
                 parts = tuple(_parts(view, arrived, target, is_http=place[1]))
-                gone = [[each for each in without if _is(each, part)] for part in parts]
+                gone = [
+                    [excluded_policy for excluded_policy in without if _is(excluded_policy, part)]
+                    for part in parts
+                ]
                 if not all(gone):
                     return ()
-                missed.update(dict.fromkeys(each for these in gone for each in these))
+                missed.update(dict.fromkeys(excluded_policy for these in gone for excluded_policy in these))
         outside: list[IngressBackend | MutualTLS] = [*oracle.lets_in(view, arrived, place)]
         outside += oracle.lets_plain_in(view, arrived, place)
-        for found in outside:
-            gone = [[e for e in without if _is(e, part)] for part in _outside_parts(view, arrived, found)]
+        for result in outside:
+            gone = [[e for e in without if _is(e, part)] for part in _outside_parts(view, arrived, result)]
             if not all(gone):
                 return ()
-            missed.update(dict.fromkeys(each for these in gone for each in these))
+            missed.update(dict.fromkeys(excluded_policy for these in gone for excluded_policy in these))
         return tuple(missed)
 
 
 def concerned(view: View, request: Request, decision: Decision) -> tuple[ProxyName, ...]:
     """Return the sidecars on the way of a request: at the client and at all possible endpoints."""
-    found = set(_of_client(view, request))
+    proxy_names = set(_of_client(view, request))
     if decision.turned_down is None:
-        found.update(name for place in _chosen(view, request) for name in _at_place(view, place))
-    return tuple(sorted(found))
+        proxy_names.update(name for place in _chosen(view, request) for name in _at_place(view, place))
+    return tuple(sorted(proxy_names))
 
 
 def standing(
     view: View, request: Request, decision: Decision, sidecars: Mapping[ProxyName, Sidecar]
 ) -> Enforcement:
     """Return whether the sidecars on the way enforce a decision."""
-    found = {
+    result = {
         name: sidecars.get(name, Sidecar("is new")).unknown for name in concerned(view, request, decision)
     }
-    unknown = [f"{name} {clause}" for name, clause in found.items() if clause]
+    unknown = [f"{name} {clause}" for name, clause in result.items() if clause]
     del unknown[NAMED:]
     if request.identity is not None and not _of_client(view, request):
         unknown.insert(0, f"{request.identity} has no sidecar")
@@ -166,16 +173,16 @@ def standing(
 
 def _of_client(view: View, request: Request) -> tuple[ProxyName, ...]:
     running = () if request.identity is None else by_identity(view).found(request.identity)
-    return tuple(sorted(each.proxy_name for each in running if each.proxy_name is not None))
+    return tuple(sorted(workload.proxy_name for workload in running if workload.proxy_name is not None))
 
 
 def _at_place(view: View, place: Place) -> tuple[ProxyName, ...]:
     """Return the sidecars of an identity's workloads called at a port, sorted."""
     return tuple(
         sorted(
-            each.proxy_name
-            for each in by_identity(view).found(place.identity)
-            if each.proxy_name is not None and place.port in _called_at(view, each)
+            workload.proxy_name
+            for workload in by_identity(view).found(place.identity)
+            if workload.proxy_name is not None and place.port in _called_at(view, workload)
         )
     )
 
@@ -211,11 +218,11 @@ def _of_splits(view: View, request: Request, sidecars: Mapping[ProxyName, Sideca
     for split in splits_by_apex(view).found(request.service):
         groups = [http_route_groups(view).get(PolicyKey(split.key.namespace, name)) for name in split.matches]
         parts.add(ObjectKey.of(TRAFFIC_SPLIT, split.key))
-        parts.update(each for group in groups if group for each in group.matches if fits(each, arrived))
+        parts.update(match for group in groups if group for match in group.matches if fits(match, arrived))
     for name in _of_client(view, request):
-        for each in sidecars.get(name, Sidecar()).without:
-            if any(_is(each, part) for part in parts):
-                yield f"{name} is served without {each}; the endpoint that answers then is not known"
+        for item in sidecars.get(name, Sidecar()).without:
+            if any(_is(item, part) for part in parts):
+                yield f"{name} is served without {item}; the endpoint that answers then is not known"
 
 
 def _parts(
@@ -223,24 +230,24 @@ def _parts(
 ) -> Iterable[ObjectKey | HTTPMatch]:
     """Yield the parts of a target each of which admits a request by itself."""
     if is_http and any(rule.kind is RouteKind.HTTP for rule in target.rules):
-        yield from (each for each in matches_of(view, target) if fits(each, request))
+        yield from (http_match for http_match in matches_of(view, target) if fits(http_match, request))
     else:
         yield ObjectKey.of(TRAFFIC_TARGET, target.key)
 
 
 def _outside_parts(
-    view: View, request: Request, found: IngressBackend | MutualTLS
+    view: View, request: Request, result: IngressBackend | MutualTLS
 ) -> tuple[ObjectKey | HTTPMatch, ...]:
     """Return the parts of an object each of which admits a request from outside by itself."""
-    match found:
+    match result:
         case IngressBackend(matches=names):
             kind = INGRESS_BACKEND
         case MutualTLS(plaintext=said):
             kind, names = MUTUAL_TLS, () if said is None else said.matches
     if not names:
-        return (ObjectKey.of(kind, found.key),)
-    groups = (http_route_groups(view).get(PolicyKey(found.key.namespace, name)) for name in names)
-    return tuple(each for group in groups if group for each in group.matches if fits(each, request))
+        return (ObjectKey.of(kind, result.key),)
+    groups = (http_route_groups(view).get(PolicyKey(result.key.namespace, name)) for name in names)
+    return tuple(match for group in groups if group for match in group.matches if fits(match, request))
 
 
 def _is(without: ExcludedPolicy, part: ObjectKey | HTTPMatch) -> bool:

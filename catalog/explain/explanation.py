@@ -96,10 +96,10 @@ def _answering(
     view: View, request: Request, key: ServiceKey, port: ServicePort, share: str
 ) -> Iterator[Step]:
     yield from ports.disputed(view, key, port)
-    found, origin = oracle.places(view, key, port), origin_of(view, SERVICE, key)
-    if not found:
+    result, origin = oracle.places(view, key, port), origin_of(view, SERVICE, key)
+    if not result:
         yield Step(f"No workload with a sidecar belongs to Service {key}{share}.", origin)
-    for place in found:
+    for place in result:
         asked = oracle.may_answer(view, request, place)
         none = "" if asked else ". The client may not send anything there, so it gets no share"
         who = f"ServiceAccount {place[0].identity} at port {place[0].port}"

@@ -29,8 +29,8 @@ def unknown_service(view: View, request: Request) -> Step:
 
 def unknown_port(view: View, request: Request, service: Service) -> Step:
     """Return the step about an unknown port with the ports of the Service; target ports are not ports."""
-    has = ", ".join(str(each.port) for each in service.ports) or "none"
-    behind = [str(each.port) for each in service.ports if each.target_port == request.port]
+    has = ", ".join(str(port.port) for port in service.ports) or "none"
+    behind = [str(port.port) for port in service.ports if port.target_port == request.port]
     meant = f"; {request.port} is the target port of its port {behind[0]}" if behind else ""
     text = f"Service {service.key} has no port {request.port}. Its ports: {has}{meant}."
     return Step(text, origin_of(view, SERVICE, service.key))
@@ -50,8 +50,8 @@ def client(view: View, identity: ServiceIdentity) -> Iterator[Step]:
         yield Step(f"{text}: the workload {same.key} has {same.identity}{day}", origin)
         return
     known = list(by_identity(view))
-    elsewhere = [str(each) for each in known if each.service_account == identity.service_account]
-    there = {str(each.service_account): str(each) for each in known if each.namespace == identity.namespace}
+    elsewhere = [str(item) for item in known if item.service_account == identity.service_account]
+    there = {str(item.service_account): str(item) for item in known if item.namespace == identity.namespace}
     near = [there[name] for name in alike(identity.service_account, there, _SHOWN)]
     yield Step(f"{text}{_but([*elsewhere[:_SHOWN], *near])}{day}")
 
@@ -67,21 +67,25 @@ def nobody_has(view: View, name: ProxyName) -> str:
 
 
 def _but(names: Iterable[str]) -> str:
-    found = ", ".join(names)
-    return f" (similar names: {found})" if found else ""
+    result = ", ".join(names)
+    return f" (similar names: {result})" if result else ""
 
 
 def _elsewhere(view: View, uuid: ProxyUuid) -> Workload | None:
     """Return the first workload of any namespace with a UUID, possibly the intended one."""
-    first = min((each for each in by_sidecar(view) if each.uuid == uuid), default=None)
+    first = min((sidecar for sidecar in by_sidecar(view) if sidecar.uuid == uuid), default=None)
     return None if first is None else claimant_of(view, first)
 
 
 def _meant(view: View, name: ProxyName) -> str:
-    holders = (claimant_of(view, each) for each in by_sidecar(view))
-    there = [each.proxy_name for each in holders if each is not None and each.proxy_name is not None]
+    holders = (claimant_of(view, sidecar) for sidecar in by_sidecar(view))
+    there = [holder.proxy_name for holder in holders if holder is not None and holder.proxy_name is not None]
     if len(there) > COMPARED:
         # UUIDs cannot be searched by a prefix, but the other parts of the name can.
-        there = [each for each in there if (each.service, each.namespace) == (name.service, name.namespace)]
+        there = [
+            proxy_name
+            for proxy_name in there
+            if (proxy_name.service, proxy_name.namespace) == (name.service, name.namespace)
+        ]
     near = nearest(str(name), map(str, there))
     return f" (did you mean {near}?)" if near else ""

@@ -71,8 +71,8 @@ def explain_outside(
     view: View, client: ServiceIdentity, where: HostPort, asked: OutsideCall
 ) -> OutsideExplanation:
     """Explain a call to a place outside the mesh (see `in_the_mesh`). The function is pure."""
-    here = [each for each in by_identity(view).found(client) if each.uuid is not None]
-    past = {each.key: _past(each, where) for each in here}
+    here = [workload for workload in by_identity(view).found(client) if workload.uuid is not None]
+    past = {workload.key: _past(workload, where) for workload in here}
     led = not past or not all(past.values())
     decision = decide_outside(view, asked)
     # Calls that bypass the sidecar are not checked by any policy.
@@ -111,18 +111,20 @@ def call_to(
     unknown protocol, unless the question has a host, a path or an Egress for HTTP.
     """
     port, known = Port(where.port), _is_address(where.host)
-    said = next((value for name, value in headers if name.lower() == "host"), "")
+    text = next((value for name, value in headers if name.lower() == "host"), "")
     scheme, mark, rest = path.partition("://")
     if mark:
-        said, path = rest.partition("/")[0], f"/{rest.partition('/')[2]}"
-    there = {at.protocol for each in of_port(view, client, port) for at in each.ports if at.number == port}
+        text, path = rest.partition("/")[0], f"/{rest.partition('/')[2]}"
+    there = {
+        at.protocol for egress in of_port(view, client, port) for at in egress.ports if at.number == port
+    }
     if scheme.lower() == "https" or (EgressProtocol.HTTPS in there and EgressProtocol.HTTP not in there):
         speaks = ClientProtocol.TLS
-    elif said or mark or not known or path != "/" or EgressProtocol.HTTP in there:
+    elif text or mark or not known or path != "/" or EgressProtocol.HTTP in there:
         speaks = ClientProtocol.HTTP
     else:
         speaks = ClientProtocol.OTHER
-    host = said.removesuffix(f":{port}").removeprefix("[").removesuffix("]") or where.host
+    host = text.removesuffix(f":{port}").removeprefix("[").removesuffix("]") or where.host
     address = IpAddress(where.host) if known else None
     return OutsideCall(client, port, speaks, host, address, method, path, headers)
 
@@ -169,11 +171,11 @@ def _place(view: View, asked: OutsideCall) -> Step:
     """Return the step about the place outside the mesh, with the reason for a Service."""
     called = str(asked.address or asked.host)
     if (key := service_called(view, called, asked.client.namespace)) is not None:
-        said = (
+        text = (
             f"{called} is Service {key}, which is outside the mesh, because not all of its "
             "workloads have a sidecar. An Egress can admit calls to it; a TrafficTarget cannot."
         )
-        return Step(said, origin_of(view, SERVICE, key))
+        return Step(text, origin_of(view, SERVICE, key))
     if asked.address is None:
         return Step("No Service of the mesh has this name, so the host is outside the mesh.")
     return Step("No Service and no workload of the mesh has this address, so it is outside the mesh.")
@@ -186,18 +188,21 @@ def _egresses(view: View, asked: OutsideCall, decision: OutsideDecision) -> Iter
         ClientProtocol.TLS: f"TLS with the server name {asked.host or 'no name'}",
         ClientProtocol.OTHER: "a connection with an unknown protocol",
     }[asked.speaks]
-    found = of_port(view, asked.client, asked.port)
-    if found:
+    egresses = of_port(view, asked.client, asked.port)
+    if egresses:
         yield Step(f"The call is {what}, at port {asked.port}.")
-    for each in found[:_MOST]:
-        key = ObjectKey.of(EGRESS, each.key)
+    for egress in egresses[:_MOST]:
+        key = ObjectKey.of(EGRESS, egress.key)
         does = "admits the call" if key in decision.because else "does not admit the call"
-        hosts, networks = ", ".join(each.hosts) or "every host", ", ".join(each.networks) or "every address"
-        ports = ", ".join(f"{at.number} {at.protocol}" for at in each.ports if at.number == asked.port)
-        of = f", requests of {', '.join(each.route_groups)}" if each.route_groups else ""
+        hosts, networks = (
+            ", ".join(egress.hosts) or "every host",
+            ", ".join(egress.networks) or "every address",
+        )
+        ports = ", ".join(f"{at.number} {at.protocol}" for at in egress.ports if at.number == asked.port)
+        of = f", requests of {', '.join(egress.route_groups)}" if egress.route_groups else ""
         text = f"{key} {does}: it is for {ports}, {hosts}, {networks}{of}."
         yield Step(text, origin_of_object(view, key), depth=1)
-        setting = setting_named(view, each)
+        setting = setting_named(view, egress)
         if setting is not None and setting.host == asked.host:
             by = ObjectKey.of(UPSTREAM_TRAFFIC_SETTING, setting.key)
             text = f"{by} limits concurrent calls to {setting.host}."
@@ -209,8 +214,8 @@ def _setting(view: View) -> Step:
     opens = f"{SETTING}: true would admit calls of all workloads to all addresses"
     if first is None:
         return Step(f"There is no MeshConfig. One with {opens}.")
-    said = f"has {SETTING}: true" if view.config.egress else f"does not admit calls out of the mesh; {opens}"
-    return Step(f"{first} {said}.", origin_of_object(view, first))
+    text = f"has {SETTING}: true" if view.config.egress else f"does not admit calls out of the mesh; {opens}"
+    return Step(f"{first} {text}.", origin_of_object(view, first))
 
 
 _CONCLUDED: Final = {

@@ -25,7 +25,7 @@ def address_outside(view: View, client: ServiceIdentity, key: ServiceKey, port: 
     if not is_outside(view, client, key, port):
         return None
     call = OutsideCall(client, port, ClientProtocol.OTHER, address=service.cluster_ip)
-    has_sidecars = any(each.uuid is not None for each in backing(view, key))
+    has_sidecars = any(workload.uuid is not None for workload in backing(view, key))
     passes = decide_outside(view, call).answer is Answer.ALLOWED
     return service.cluster_ip if passes or not has_sidecars else None
 
@@ -47,7 +47,7 @@ def host_named(view: View, client: ServiceIdentity, key: ServiceKey, port: Port)
     hosts = (
         host
         for egress in egresses_by_source(view).found(client)
-        if any(each.number == port for each in egress.ports)
+        if any(egress_port.number == port for egress_port in egress.ports)
         for host in egress.hosts
         if service_called(view, host, client.namespace) == key
     )

@@ -31,7 +31,7 @@ def remedy(view: View, request: Request) -> tuple[Manifest, ...]:
     arrived = oracle.arriving(view, request)
     if oracle.decide(view, request).allowed or isinstance(arrived, LocalReply):
         return ()
-    places = {place for each in answering(view, arrived) for place in each.places}
+    places = {place for backend_readiness in answering(view, arrived) for place in backend_readiness.places}
     refused = {place for place in places if oracle.admitting(view, arrived, place) is None}
     return tuple(_manifests(view, arrived, sorted(refused)))
 
@@ -60,7 +60,7 @@ def _client(request: Request) -> str:
 def _target(request: Request, server: ServiceIdentity, name: str, kind: Kind) -> Manifest:
     spec: Manifest = {
         "destination": _account(server),
-        "sources": [_account(each) for each in (request.identity,) if each is not None],
+        "sources": [_account(identity) for identity in (request.identity,) if identity is not None],
         "rules": [{"kind": kind.name, "name": name}],
     }
     return _manifest("v1alpha3", TRAFFIC_TARGET, server.namespace, name, spec)

@@ -73,9 +73,9 @@ def passing(problems: Iterable[Problem]) -> frozenset[Problem]:
     A problem with a code of FOLLOWING counts only beside a problem of the same object with one of the causing
     codes.
     """
-    found = [each for each in problems if may_pass(each)]
-    there = {(each.key, each.code) for each in found}
-    return frozenset(each for each in found if each.code in MISSING or _follows(each, there))
+    result = [problem for problem in problems if may_pass(problem)]
+    there = {(problem.key, problem.code) for problem in result}
+    return frozenset(problem for problem in result if problem.code in MISSING or _follows(problem, there))
 
 
 def _follows(problem: Problem, there: Container[tuple[ObjectKey | None, str]]) -> bool:

@@ -54,7 +54,7 @@ _SHARED: Final = (
 
 def problems(view: View) -> Problems:
     """Return all problems of a view, sorted and without duplicates."""
-    return ordered(each for _, said in Linter(view).looks() for each in said)
+    return ordered(problem for _, answer in Linter(view).looks() for problem in answer)
 
 
 Looked = tuple[Hashable, Problems]
@@ -257,8 +257,8 @@ def of_config(lint: Lint, key: ObjectKey) -> Problems:
     first = config_in_force(lint.view)
     if first == key:
         config = lint.view.config
-        found = (servers.problems(lint.view, key, config), tls_keys.problems(lint.view, key, config))
-        return tuple(itertools.chain.from_iterable(found))
+        result = (servers.problems(lint.view, key, config), tls_keys.problems(lint.view, key, config))
+        return tuple(itertools.chain.from_iterable(result))
     wanted = (
         f"{first} is in force, and this MeshConfig has no effect, because only one can be in "
         "force. Delete one of the two."
@@ -282,16 +282,16 @@ def _of_driver(lint: Lint, workload: Workload) -> Problems:
 def _claims(view: View, own: WorkloadKey) -> Iterator[Problem]:
     """Yield the listeners and the UUID of a workload already held by another workload."""
     key = workload_object(view, own)
-    left_out = [(each, _LEFT_OUT) for each in conflicts(view, own)]
-    for each, then in (*left_out, *((each, _SHARED) for each in shared(view, own))):
+    left_out = [(conflict, _LEFT_OUT) for conflict in conflicts(view, own)]
+    for conflict, then in (*left_out, *((conflict, _SHARED) for conflict in shared(view, own))):
         yield say(
             view,
             key,
             Code.LISTENER_CONFLICT,
             Severity.ERROR,
-            "spec.upstreams" if each.refused.index >= 0 else "spec.ports",
-            str(each.refused),
-            f"Another listener ({each.holder}) has the same address and port{then} "
+            "spec.upstreams" if conflict.refused.index >= 0 else "spec.ports",
+            str(conflict.refused),
+            f"Another listener ({conflict.holder}) has the same address and port{then} "
             "Choose another address or port.",
         )
     claimed = view.workloads[own].sidecar

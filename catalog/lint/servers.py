@@ -26,7 +26,7 @@ def behind_sidecars(view: View, key: ObjectKey, named: Iterable[tuple[str, HostP
         if (
             service is not None
             and service in view.services
-            and any(each.uuid is not None for each in backing(view, service))
+            and any(workload.uuid is not None for workload in backing(view, service))
         ):
             wanted = (
                 f"Sidecars call this server in plain text, but Service {service} has workloads "

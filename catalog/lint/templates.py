@@ -40,29 +40,35 @@ def behind(lint: Lint, key: ServiceKey) -> tuple[PodTemplate, ...]:
     label = None if service is None else telling_label(service)
     if service is None or label is None:
         return ()
-    return tuple(each for each in _by_label(lint).found(label) if each.has_labels(service.selector))
+    return tuple(
+        pod_template
+        for pod_template in _by_label(lint).found(label)
+        if pod_template.has_labels(service.selector)
+    )
 
 
 @derived
 def ports_to_come(lint: Lint, identity: ServiceIdentity) -> tuple[tuple[Port, Protocol], ...]:
     """Return the target ports of future Pods of an identity with their protocols, sorted."""
-    found: set[tuple[Port, Protocol]] = set()
+    result: set[tuple[Port, Protocol]] = set()
     for template in by_identity_to_come(lint).found(identity):
         called = served(_services_of(lint, template), template.ports)
-        found.update((number, protocol) for number, protocol, _ in called)
-    return tuple(sorted(found))
+        result.update((number, protocol) for number, protocol, _ in called)
+    return tuple(sorted(result))
 
 
 def answering(lint: Lint, key: ServiceKey, port: ServicePort) -> frozenset[tuple[ServiceIdentity, Port]]:
     """Return the identities answering at a Service's port with port numbers, now or with future Pods."""
     # Pods that do not exist yet count, so that policy may be applied before the workloads without warnings.
     now = {
-        (each.identity, each.port) for each in endpoints(lint.view, key, port) if each.identity is not None
+        (endpoint.identity, endpoint.port)
+        for endpoint in endpoints(lint.view, key, port)
+        if endpoint.identity is not None
     }
     to_come = {
-        (each.identity, number)
-        for each in behind(lint, key)
-        if (number := target_number(port, each.ports)) is not None
+        (pod_template.identity, number)
+        for pod_template in behind(lint, key)
+        if (number := target_number(port, pod_template.ports)) is not None
     }
     return frozenset(now | to_come)
 
@@ -72,7 +78,7 @@ def named_in_vain(there: Sequence[PodTemplate | Workload], service: Service) -> 
     return tuple(
         port
         for port in service.ports
-        if there and all(target_number(port, each.ports) is None for each in there)
+        if there and all(target_number(port, item.ports) is None for item in there)
     )
 
 
@@ -84,5 +90,5 @@ def _services_of(lint: Lint, template: PodTemplate) -> tuple[Service, ...]:
         for name, value in template.labels
         for key in services_by_label(view).get((namespace, name, value), ())
     }
-    found = (view.services[key] for key in sorted(candidates))
-    return tuple(each for each in found if template.has_labels(each.selector))
+    result = (view.services[key] for key in sorted(candidates))
+    return tuple(service for service in result if template.has_labels(service.selector))

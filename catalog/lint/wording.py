@@ -98,5 +98,5 @@ def meant(unknown: Sequence[str], there: Sequence[str]) -> str:
 
     Only the first SUGGESTED names are compared, because this is one step on the event loop.
     """
-    near = [found for each in unknown[:SUGGESTED] if (found := nearest(each, there))]
+    near = [result for item in unknown[:SUGGESTED] if (result := nearest(item, there))]
     return f" (did you mean {', '.join(dict.fromkeys(near))}?)" if near else ""

@@ -21,19 +21,26 @@ def counting(view: View, place: tuple[Place, bool]) -> ExternalAuthorization | N
     table, account = external_authorizations(view), where.identity.service_account
     there = [table[key] for key in table if key.namespace == where.identity.namespace]
     for named_account, named_port in ((True, True), (True, False), (False, True), (False, False)):
-        found = [
-            each
-            for each in there
-            if (account in each.accounts if named_account else not each.accounts)
-            and (where.port in each.ports if named_port else not each.ports)
+        authorizations = [
+            authorization
+            for authorization in there
+            if (account in authorization.accounts if named_account else not authorization.accounts)
+            and (where.port in authorization.ports if named_port else not authorization.ports)
         ]
-        if found:
-            return min(found, key=lambda each: (each.created == "", each.created, each.key))
+        if authorizations:
+            return min(
+                authorizations,
+                key=lambda authorization: (
+                    authorization.created == "",
+                    authorization.created,
+                    authorization.key,
+                ),
+            )
     return None
 
 
 def asked(view: View, place: tuple[Place, bool]) -> Authorizer | None:
     """Return the authorizer at a place, or `None`."""
-    if (found := counting(view, place)) is not None:
-        return found.at(server_of(view, found))
+    if (authorization := counting(view, place)) is not None:
+        return authorization.at(server_of(view, authorization))
     return view.config.authorization if place[1] else None

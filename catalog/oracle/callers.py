@@ -31,7 +31,7 @@ def is_caller(caller: Caller, client: Client | None, trust_domain: TrustDomain) 
         case AuthenticatedName(name, networks, names), Outsider():
             if name != client.name or not _asks_for(names, client):
                 return False  # before the networks, because many names may have the same many networks
-            return not networks or any(_is_in(each, client) for each in networks)
+            return not networks or any(_is_in(ip_range, client) for ip_range in networks)
         case EncryptedRange(network, names), Outsider():
             is_stranger = client.is_encrypted and not is_of_the_mesh(client, trust_domain)
             return is_stranger and _is_in(network, client) and _asks_for(names, client)
@@ -63,6 +63,6 @@ def _asks_for(names: Iterable[str], client: Outsider) -> bool:
     """
     wanted = tuple(names)
     return not wanted or any(
-        client.server_name == each or (each.startswith("*.") and client.server_name.endswith(each[1:]))
-        for each in wanted
+        client.server_name == item or (item.startswith("*.") and client.server_name.endswith(item[1:]))
+        for item in wanted
     )

@@ -171,7 +171,7 @@ def decide(view: View, request: Request, admits: Admits | None = None) -> Decisi
     if request.identity is None:
         # No certificate, no call: also in permissive mode.
         return Decision(Answer.REFUSED)
-    heard = {each.yes for each in told(view, request.identity, request.service)}
+    heard = {visibility.yes for visibility in told(view, request.identity, request.service)}
     # None of the client's sidecars knows the service.
     if heard == {False}:
         return Decision(Answer.UNREACHABLE)
@@ -195,7 +195,7 @@ def decide(view: View, request: Request, admits: Admits | None = None) -> Decisi
         if answering:
             shares.append(_share(key, weight, yes))
         if weight > 0:
-            because.update(_key(each) for found in yes.values() for each in found or ())
+            because.update(_key(item) for result in yes.values() for item in result or ())
     # Backends with weight 0 get no calls, and do not change the outcome.
     chosen = [share for share in shares if share.weight > 0]
     answer = Answer.DEPENDS if False in heard and _answer(chosen) is Answer.ALLOWED else _answer(chosen)
@@ -209,12 +209,12 @@ def places(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple[Place,
     `shop/cart` at port 8080, with True.
     """
     is_http = spoken(port, backing(view, key)).is_http
-    found = {
+    result = {
         Place(endpoint.identity, endpoint.port)
         for endpoint in endpoints(view, key, port)
         if endpoint.identity
     }
-    return tuple((place, is_http) for place in sorted(found))
+    return tuple((place, is_http) for place in sorted(result))
 
 
 def arriving(view: View, request: Request) -> Request | LocalReply:
@@ -234,7 +234,7 @@ def offered(view: View, request: Request, port: ServicePort) -> bool:
             return True
         ways.append((request.service, port, 1))
     asked = ((key, their_port) for key, their_port, weight in ways if weight > 0)
-    return any(may_answer(view, request, place) for each in asked for place in places(view, *each))
+    return any(may_answer(view, request, place) for item in asked for place in places(view, *item))
 
 
 def may_answer(view: View, request: Request, place: tuple[Place, bool]) -> bool:
@@ -250,7 +250,7 @@ def _from_outside(view: View, request: Request, port: ServicePort, admits: Admit
         place: admits(view, seen(view, request, place[0]), place)
         for place in places(view, request.service, port)
     }
-    because = {_key(each) for found in asked.values() for each in found or ()}
+    because = {_key(item) for result in asked.values() for item in result or ()}
     shares = (_share(request.service, 1, asked),)
     return Decision(_answer(list(shares)), shares if asked else (), tuple(sorted(because)))
 
@@ -279,8 +279,8 @@ def _key(admits: TrafficTarget | IngressBackend | MutualTLS) -> ObjectKey:
 
 
 def _share(key: ServiceKey, weight: int, yes: dict[tuple[Place, bool], Admitting | None]) -> Share:
-    admitted = {place.identity for (place, _), found in yes.items() if found is not None}
-    refused = {place.identity for (place, _), found in yes.items() if found is None}
+    admitted = {place.identity for (place, _), result in yes.items() if result is not None}
+    refused = {place.identity for (place, _), result in yes.items() if result is None}
     return Share(key, weight, tuple(sorted(admitted)), tuple(sorted(refused)))
 
 

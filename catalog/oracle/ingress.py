@@ -64,13 +64,13 @@ def ingress_verdicts(
     view: View, request: Request, key: ServiceKey, port: Port, *, is_http: bool
 ) -> Iterator[tuple[IngressBackend, IngressPort, IngressVerdict]]:
     """Yield the verdict of every IngressBackend for a service's target port; the first one is in force."""
-    for number, (each, backend) in enumerate(_by_precedence(view, key, port)):
+    for number, (ingress_backend, backend) in enumerate(_by_precedence(view, key, port)):
         if not is_http:
-            yield each, backend, IngressVerdict.NO_HTTP
+            yield ingress_backend, backend, IngressVerdict.NO_HTTP
         elif number:
-            yield each, backend, IngressVerdict.OVERRULED
+            yield ingress_backend, backend, IngressVerdict.OVERRULED
         else:
-            yield each, backend, _judge(view, request, each, backend)
+            yield ingress_backend, backend, _judge(view, request, ingress_backend, backend)
 
 
 def lets_in(view: View, request: Request, place: tuple[Place, bool]) -> tuple[IngressBackend, ...]:
@@ -81,20 +81,22 @@ def lets_in(view: View, request: Request, place: tuple[Place, bool]) -> tuple[In
     where, is_http = place
     if not is_http:
         return ()
-    found: set[PolicyKey] = set()
+    keys: set[PolicyKey] = set()
     by_key: dict[PolicyKey, IngressBackend] = {}
     for services in called_there(view, request.service, where):
         here = {
-            each.key: each
+            ingress_backend.key: ingress_backend
             for key in services
-            for each, _, verdict in ingress_verdicts(view, request, key, where.port, is_http=is_http)
+            for ingress_backend, _, verdict in ingress_verdicts(
+                view, request, key, where.port, is_http=is_http
+            )
             if verdict is IngressVerdict.ADMITS
         }
         if not here:
             return ()
         by_key |= here
-        found |= here.keys()
-    return tuple(by_key[each] for each in sorted(found))
+        keys |= here.keys()
+    return tuple(by_key[policy_key] for policy_key in sorted(keys))
 
 
 def seen(view: View, request: Request, place: Place) -> Request:
@@ -106,8 +108,10 @@ def seen(view: View, request: Request, place: Place) -> Request:
     for services in called_there(view, request.service, place):
         if client.server_name in {service.fqdn(view.settings.cluster_domain) for service in services}:
             continue
-        for found, backend in (each for key in services for each in _counting(view, key, place.port)):
-            if backend.proof is Proof.ENCRYPTION and _is_meant(view, nameless, found, backend):
+        for ingress_backend, backend in (
+            item for key in services for item in _counting(view, key, place.port)
+        ):
+            if backend.proof is Proof.ENCRYPTION and _is_meant(view, nameless, ingress_backend, backend):
                 return replace(request, client=nameless)
     return request
 
@@ -117,13 +121,13 @@ def _counting(view: View, key: ServiceKey, port: Port) -> tuple[tuple[IngressBac
 
 
 def _by_precedence(view: View, key: ServiceKey, port: Port) -> list[tuple[IngressBackend, IngressPort]]:
-    found = [
-        (each, backend)
-        for each in ingress_by_service(view).found(key)
-        for backend in each.backends
+    result = [
+        (ingress_backend, backend)
+        for ingress_backend in ingress_by_service(view).found(key)
+        for backend in ingress_backend.backends
         if backend.service == key and backend.port == port
     ]
-    return sorted(found, key=lambda pair: (pair[0].created == "", pair[0].created, pair[0].key))
+    return sorted(result, key=lambda pair: (pair[0].created == "", pair[0].created, pair[0].key))
 
 
 def called_there(view: View, key: ServiceKey, where: Place) -> Iterator[tuple[ServiceKey, ...]]:
@@ -133,15 +137,20 @@ def called_there(view: View, key: ServiceKey, where: Place) -> Iterator[tuple[Se
             continue
         for number, _, behind in served_by(view, workload):
             if number == where.port:
-                yield tuple(each.key for each in behind)
+                yield tuple(service.key for service in behind)
 
 
-def _judge(view: View, request: Request, found: IngressBackend, backend: IngressPort) -> IngressVerdict:
-    if not _is_source(view, request, found, backend):
+def _judge(
+    view: View, request: Request, ingress_backend: IngressBackend, backend: IngressPort
+) -> IngressVerdict:
+    if not _is_source(view, request, ingress_backend, backend):
         return IngressVerdict.OTHER_CLIENTS
-    if not found.matches:
+    if not ingress_backend.matches:
         return IngressVerdict.ADMITS
-    groups = [http_route_groups(view).get(PolicyKey(found.key.namespace, name)) for name in found.matches]
+    groups = [
+        http_route_groups(view).get(PolicyKey(ingress_backend.key.namespace, name))
+        for name in ingress_backend.matches
+    ]
     # Missing groups are left out; the existing ones still count.
     matches = [match for group in groups if group is not None for match in group.matches]
     if not matches:
@@ -150,33 +159,35 @@ def _judge(view: View, request: Request, found: IngressBackend, backend: Ingress
     return IngressVerdict.ADMITS if fit else IngressVerdict.OTHER_REQUESTS
 
 
-def _is_source(view: View, request: Request, found: IngressBackend, backend: IngressPort) -> bool:
+def _is_source(view: View, request: Request, ingress_backend: IngressBackend, backend: IngressPort) -> bool:
     if not isinstance(request.client, ServiceIdentity):
-        return _is_meant(view, request.client, found, backend)
+        return _is_meant(view, request.client, ingress_backend, backend)
     shown = tuple(_shown(view, request.client, request.service))
     # The calling workload is not known, so each workload of the identity must be among the sources.
     return bool(shown) and all(
-        any(_is_meant(view, name, found, backend) for name in names) for names in shown
+        any(_is_meant(view, name, ingress_backend, backend) for name in names) for names in shown
     )
 
 
-def _is_meant(view: View, client: Client | None, found: IngressBackend, backend: IngressPort) -> bool:
+def _is_meant(
+    view: View, client: Client | None, ingress_backend: IngressBackend, backend: IngressPort
+) -> bool:
     trust_domain = view.settings.trust_domain
-    return any(is_caller(source, client, trust_domain) for source in _sources(view, found, backend))
+    return any(is_caller(source, client, trust_domain) for source in _sources(view, ingress_backend, backend))
 
 
-def _sources(view: View, found: IngressBackend, backend: IngressPort) -> Iterator[Caller]:
-    near = [*found.ranges]
-    for key in found.services:
-        near += [IpRange(f"{each}/{128 if ':' in each else 32}") for each in addresses_behind(view, key)]
+def _sources(view: View, ingress_backend: IngressBackend, backend: IngressPort) -> Iterator[Caller]:
+    near = [*ingress_backend.ranges]
+    for key in ingress_backend.services:
+        near += [IpRange(f"{item}/{128 if ':' in item else 32}") for item in addresses_behind(view, key)]
     match backend.proof:
         case Proof.NOTHING:
             yield from near
         case Proof.ENCRYPTION:
-            yield from (EncryptedRange(each, backend.server_names) for each in near)
-        case Proof.CERTIFICATE if near or not (found.services or found.ranges):
+            yield from (EncryptedRange(ip_range, backend.server_names) for ip_range in near)
+        case Proof.CERTIFICATE if near or not (ingress_backend.services or ingress_backend.ranges):
             places = tuple(near)
-            for name in found.principals:
+            for name in ingress_backend.principals:
                 yield AuthenticatedName(name, places, backend.server_names)
         case Proof.CERTIFICATE:
             pass
@@ -186,5 +197,5 @@ def _shown(view: View, client: ServiceIdentity, called: ServiceKey) -> Iterator[
     """Yield the certificate names and address of each sidecar of an identity."""
     names = (client.spiffe_id(view.settings.trust_domain), *dns_names(view, client))
     server = called.fqdn(view.settings.cluster_domain)
-    for each in by_identity(view).found(client):
-        yield tuple(Outsider(each.address, name, server_name=server) for name in names)
+    for workload in by_identity(view).found(client):
+        yield tuple(Outsider(workload.address, name, server_name=server) for name in names)

@@ -40,8 +40,8 @@ class PlainVerdict(enum.StrEnum):
 
 def lets_plain_in(view: View, request: Request, place: tuple[Place, bool]) -> tuple[MutualTLS, ...]:
     """Return the MutualTLS that admits a request in plain text at a place; empty for a denial."""
-    said = plain_verdict(view, request, place)
-    return (said[0],) if said is not None and said[1] is PlainVerdict.ADMITS else ()
+    answer = plain_verdict(view, request, place)
+    return (answer[0],) if answer is not None and answer[1] is PlainVerdict.ADMITS else ()
 
 
 def plain_verdict(
@@ -57,31 +57,31 @@ def plain_verdict(
     table = mutual_tls(view)
     there = [table[key] for key in table if key.namespace == where.identity.namespace]
     for named_account, named_port in ((True, True), (True, False), (False, True), (False, False)):
-        found = [
-            each
-            for each in there
-            if (where.identity.service_account in each.accounts if named_account else not each.accounts)
-            and (where.port in each.ports if named_port else not each.ports)
+        result = [
+            item
+            for item in there
+            if (where.identity.service_account in item.accounts if named_account else not item.accounts)
+            and (where.port in item.ports if named_port else not item.ports)
         ]
-        if found:
-            first = min(found, key=lambda each: (each.created == "", each.created, each.key.name))
+        if result:
+            first = min(result, key=lambda item: (item.created == "", item.created, item.key.name))
             return first, _judge(view, request, first, is_http=is_http)
     return None
 
 
-def _judge(view: View, request: Request, found: MutualTLS, *, is_http: bool) -> PlainVerdict:
-    if found.mode is TlsMode.STRICT:
+def _judge(view: View, request: Request, result: MutualTLS, *, is_http: bool) -> PlainVerdict:
+    if result.mode is TlsMode.STRICT:
         return PlainVerdict.STRICT
-    if found.plaintext is None:
-        everybody = accepts_everyone(view, found.key.namespace)
+    if result.plaintext is None:
+        everybody = accepts_everyone(view, result.key.namespace)
         return PlainVerdict.ADMITS if everybody else PlainVerdict.NOBODY
-    if not _is_source(view, request, found.plaintext):
+    if not _is_source(view, request, result.plaintext):
         return PlainVerdict.OTHER_CLIENTS
-    if not found.plaintext.matches:
+    if not result.plaintext.matches:
         return PlainVerdict.ADMITS
     if not is_http:
         return PlainVerdict.NO_HTTP
-    keys = [PolicyKey(found.key.namespace, name) for name in found.plaintext.matches]
+    keys = [PolicyKey(result.key.namespace, name) for name in result.plaintext.matches]
     groups = [http_route_groups(view).get(key) for key in keys]
     matches = [match for group in groups if group is not None for match in group.matches]
     if not matches:
@@ -95,5 +95,5 @@ def _is_source(view: View, request: Request, said: PlainText) -> bool:
         return True
     near = [*said.ranges]
     for key in said.services:
-        near += [IpRange(f"{each}/{128 if ':' in each else 32}") for each in addresses_behind(view, key)]
-    return any(is_caller(each, request.client, view.settings.trust_domain) for each in near)
+        near += [IpRange(f"{item}/{128 if ':' in item else 32}") for item in addresses_behind(view, key)]
+    return any(is_caller(ip_range, request.client, view.settings.trust_domain) for ip_range in near)

@@ -80,7 +80,7 @@ def decide_outside(view: View, call: OutsideCall) -> OutsideDecision:
     """Decide a call out of the mesh. Pure; whether the call reaches a sidecar at all is not considered."""
     if call.address is not None:
         return _decide(view, call, inside=True)
-    inside, elsewhere = (_decide(view, call, inside=each) for each in (True, False))
+    inside, elsewhere = (_decide(view, call, inside=item) for item in (True, False))
     # The address is unknown, so the call is judged twice: with an address in every range, and in none.
     return elsewhere if inside.answer is elsewhere.answer else replace(inside, answer=Answer.DEPENDS)
 
@@ -111,32 +111,39 @@ def _of_http(view: View, asked: OutsideCall, http: list[Egress]) -> OutsideDecis
     call = replace(
         asked, host=asked.host.removesuffix(".")
     )  # with a final dot (DNS root) it is the same host
-    ranged = [each for each in http if each.networks and (not each.hosts or _names(view, each, call))]
-    exact = [each for each in http if not each.networks and _names(view, each, call, exactly=True)]
+    ranged = [
+        egress for egress in http if egress.networks and (not egress.hosts or _names(view, egress, call))
+    ]
+    exact = [egress for egress in http if not egress.networks and _names(view, egress, call, exactly=True)]
     if not ranged and not exact:
         if view.config.egress:
             return OutsideDecision(Answer.ALLOWED)
-        known = any(each.networks or _hosts(view, each, call.client) for each in http)
+        known = any(egress.networks or _hosts(view, egress, call.client) for egress in http)
         return OutsideDecision(Answer.REFUSED if known else Answer.UNREACHABLE)
-    rest = (*((name, each) for name, each in call.headers if name.lower() != "host"), ("host", call.host))
+    rest = (*((name, item) for name, item in call.headers if name.lower() != "host"), ("host", call.host))
     sent = Request(call.client, _NOBODY, call.port, call.method, call.path, rest)
     request = passed(sent, EscapedSlashes.KEEP, view.settings.long_lived.upgrades)
     if isinstance(request, LocalReply):
         return OutsideDecision(Answer.REFUSED)
     # Without matches no rule reads the path, so hidden dot segments do no harm.
-    judged = any(each.route_groups for each in (*ranged, *exact))
+    judged = any(egress.route_groups for egress in (*ranged, *exact))
     if judged and hidden_dots(path_of(request).encode("utf-8", "surrogateescape")):
         return OutsideDecision(Answer.REFUSED)
     for those, by_dns in ((ranged, False), (exact, True)):
-        if admitting := [each for each in those if _fits(view, each, request)]:
+        if admitting := [egress for egress in those if _fits(view, egress, request)]:
             return replace(_passes(admitting), by_dns=by_dns)
     return OutsideDecision(Answer.REFUSED)
 
 
 def speaks_first(view: View, client: ServiceIdentity, port: Port) -> bool:
     """Return whether servers speak first at a port, by an Egress or a service callable by the client."""
-    said = (each for egress in of_port(view, client, port) for each in egress.ports if each.number == port)
-    if any(each.protocol is EgressProtocol.TCP_SERVER_FIRST for each in said):
+    answer = (
+        egress_port
+        for egress in of_port(view, client, port)
+        for egress_port in egress.ports
+        if egress_port.number == port
+    )
+    if any(egress_port.protocol is EgressProtocol.TCP_SERVER_FIRST for egress_port in answer):
         return True
     there = ((key, service.port(port)) for key, service in view.services.items())
     return any(
@@ -149,15 +156,15 @@ def speaks_first(view: View, client: ServiceIdentity, port: Port) -> bool:
 
 def of_port(view: View, client: ServiceIdentity, port: Port) -> tuple[Egress, ...]:
     """Return the Egresses with rules for a port and client, sorted."""
-    found = egresses_by_source(view).found(client)
-    return tuple(each for each in found if any(port == at.number for at in each.ports))
+    egresses = egresses_by_source(view).found(client)
+    return tuple(egress for egress in egresses if any(port == at.number for at in egress.ports))
 
 
 _NOBODY: Final = ServiceKey(Namespace(""), ServiceName(""))
 
 
 def _passes(by: list[Egress]) -> OutsideDecision:
-    keys = {ObjectKey.of(EGRESS, each.key) for each in by}
+    keys = {ObjectKey.of(EGRESS, egress.key) for egress in by}
     return OutsideDecision(Answer.ALLOWED, tuple(sorted(keys)))
 
 
@@ -170,17 +177,17 @@ def _in_range(egress: Egress, address: IpAddress | None, *, inside: bool) -> boo
 def _hosts(view: View, egress: Egress, client: ServiceIdentity) -> list[str]:
     """Return an Egress's hosts outside the mesh; wildcards only if the Egress has ranges."""
     ours = [host for host in egress.hosts if service_of_the_mesh(view, host, client.namespace) is None]
-    return ours if egress.networks else [each for each in ours if not each.startswith("*")]
+    return ours if egress.networks else [item for item in ours if not item.startswith("*")]
 
 
 def _names(view: View, egress: Egress, call: OutsideCall, *, exactly: bool = False) -> bool:
     """Return whether an Egress has a host, by name or below a wildcard."""
     host = call.host.lower()
-    for each in egress.hosts:
-        if service_of_the_mesh(view, each, call.client.namespace) is not None:
+    for item in egress.hosts:
+        if service_of_the_mesh(view, item, call.client.namespace) is not None:
             continue
-        if each == host or (
-            not exactly and each.startswith("*.") and host.endswith(each[1:]) and host != each[1:]
+        if item == host or (
+            not exactly and item.startswith("*.") and host.endswith(item[1:]) and host != item[1:]
         ):
             return True
     return False
@@ -190,6 +197,6 @@ def _fits(view: View, egress: Egress, request: Request) -> bool:
     """Return whether a request fits any match of an Egress's groups; missing groups are ignored."""
     if not egress.route_groups:
         return True
-    keys = (PolicyKey(egress.key.namespace, each) for each in egress.route_groups)
+    keys = (PolicyKey(egress.key.namespace, route_group) for route_group in egress.route_groups)
     groups = (http_route_groups(view).get(key) for key in keys)
     return any(fits(match, request) for group in groups if group is not None for match in group.matches)

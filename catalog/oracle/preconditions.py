@@ -30,8 +30,8 @@ def accepts_everyone(view: View, namespace: Namespace) -> bool:
     held = view.sourced.get(ObjectKey.of_namespace(namespace))
     if held is None or not isinstance(held.value, NamespaceObject):
         return view.config.permissive
-    said = dict(held.value.annotations).get(_PERMISSIVE)
-    return view.config.permissive if said is None else said == "true"
+    text = dict(held.value.annotations).get(_PERMISSIVE)
+    return view.config.permissive if text is None else text == "true"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +51,17 @@ def told(view: View, client: ServiceIdentity, key: ServiceKey) -> tuple[Visibili
     name = ObjectKey.of_namespace(client.namespace)
     held = view.sourced.get(name)
     of_namespace = held.value.scope if held and isinstance(held.value, NamespaceObject) else None
-    found: list[tuple[Scope, ObjectKey]] = []
-    for each in by_identity(view).found(client):
-        if each.uuid is not None and each.scope is not None:
-            found.append((each.scope, workload_object(view, each.key)))
-        elif each.uuid is not None:
-            found.append((of_namespace, name))
+    result: list[tuple[Scope, ObjectKey]] = []
+    for workload in by_identity(view).found(client):
+        if workload.uuid is not None and workload.scope is not None:
+            result.append((workload.scope, workload_object(view, workload.key)))
+        elif workload.uuid is not None:
+            result.append((of_namespace, name))
     return tuple(
         dict.fromkeys(
             Visibility(_names(scope, key), scope, None if scope is None else by)
             # Without a sidecar the namespace's scope shows what a future sidecar of this client would know.
-            for scope, by in found or [(of_namespace, name)]
+            for scope, by in result or [(of_namespace, name)]
         )
     )
 
@@ -74,8 +74,8 @@ def ready_places(
     If the client chooses the endpoint itself, readiness does not matter (`chooses_endpoint`).
     """
     at_once = split is None and chooses_endpoint(view, request)
-    found = endpoints(view, key, port) if at_once else taking_traffic(view, key, port)
-    return frozenset(Place(each.identity, each.port) for each in found if each.identity)
+    result = endpoints(view, key, port) if at_once else taking_traffic(view, key, port)
+    return frozenset(Place(endpoint.identity, endpoint.port) for endpoint in result if endpoint.identity)
 
 
 def speaks_otherwise(view: View, key: ServiceKey, port: ServicePort, where: Place) -> bool:
@@ -92,7 +92,7 @@ def speaks_otherwise(view: View, key: ServiceKey, port: ServicePort, where: Plac
         for number, protocol, _ in served_by(view, workload)
         if number == where.port
     ]
-    return bool(taken) and all(each.is_http != called.is_http for each in taken)
+    return bool(taken) and all(item.is_http != called.is_http for item in taken)
 
 
 def chooses_endpoint(view: View, request: Request) -> bool:
@@ -105,11 +105,14 @@ def chooses_endpoint(view: View, request: Request) -> bool:
     if service is None or not service.headless or request.identity is None:
         return False
     running = by_identity(view).found(request.identity)
-    return not any(isinstance(each.interception, Explicit) for each in running)
+    return not any(isinstance(workload.interception, Explicit) for workload in running)
 
 
 def _names(scope: Scope, key: ServiceKey) -> bool:
     if scope is None:
         return True
     wanted = (key.namespace, key.name)
-    return any((each.namespace or key.namespace, each.name or key.name) == wanted for each in scope)
+    return any(
+        (service_pattern.namespace or key.namespace, service_pattern.name or key.name) == wanted
+        for service_pattern in scope
+    )

@@ -21,16 +21,16 @@ def rule_for(view: View, request: Request, port: ServicePort) -> tuple[RoutePoli
     """
     if not spoken(port, backing(view, request.service)).is_http:
         return None
-    found = (
+    result = (
         route_policy
         for route_policy in route_policies(view).values()
         if route_policy.service == request.service
     )
     # "~" sorts after every timestamp, so objects without one are last.
-    policy = min(found, key=lambda each: (each.created or "~", each.key), default=None)
+    policy = min(result, key=lambda item: (item.created or "~", item.key), default=None)
     for rule in policy.rules if policy is not None else ():
         if policy is not None and (
-            not rule.matches or any(_fits(view, each, request) for each in rule.matches)
+            not rule.matches or any(_fits(view, match, request) for match in rule.matches)
         ):
             return policy, rule
     return None
@@ -42,10 +42,10 @@ def sent(view: View, request: Request) -> Request:
     port = service.port(request.port) if service is not None else None
     if request.identity is None or port is None:
         return request
-    found = rule_for(view, request, port)
-    if found is None:
+    result = rule_for(view, request, port)
+    if result is None:
         return request
-    changes = found[1].actions.request_headers
+    changes = result[1].actions.request_headers
     gone = {*changes.remove, *(name for name, _ in changes.put)}
     kept = (header for header in request.headers if header[0].lower() not in gone)
     return replace(request, headers=(*kept, *changes.put, *changes.add))
@@ -53,7 +53,9 @@ def sent(view: View, request: Request) -> Request:
 
 def _fits(view: View, reference: Rule, request: Request) -> bool:
     group = http_route_groups(view).get(PolicyKey(request.service.namespace, reference.name))
-    named = (each for each in (group.matches if group is not None else ()))
+    named = (match for match in (group.matches if group is not None else ()))
     return any(
-        fits(each, request) for each in named if not reference.matches or each.name in reference.matches
+        fits(http_match, request)
+        for http_match in named
+        if not reference.matches or http_match.name in reference.matches
     )

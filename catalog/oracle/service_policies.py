@@ -25,8 +25,8 @@ def setting_for_callers(view: View, key: ServiceKey) -> UpstreamTrafficSetting |
     """Return the setting for callers of a service."""
     short = f"{key.name}.{key.namespace}"
     hosts = (short, f"{short}.svc", f"{short}.svc.{view.settings.cluster_domain}")
-    found = [each for host in hosts for each in settings_by_host(view).found(host)]
-    return _first(each for each in found if each.key.namespace == key.namespace)
+    settings = [setting for host in hosts for setting in settings_by_host(view).found(host)]
+    return _first(setting for setting in settings if setting.key.namespace == key.namespace)
 
 
 def setting_at_place(view: View, where: Place) -> UpstreamTrafficSetting | None:
@@ -39,13 +39,17 @@ def setting_at_place(view: View, where: Place) -> UpstreamTrafficSetting | None:
         if number == where.port
     }
     held = [setting for key in called if (setting := setting_for_callers(view, key)) is not None]
-    return _first(each for each in held if each.rates != RateLimits())
+    return _first(
+        upstream_traffic_setting
+        for upstream_traffic_setting in held
+        if upstream_traffic_setting.rates != RateLimits()
+    )
 
 
 def tried_again(view: View, client: ServiceIdentity, key: ServiceKey) -> Retry | None:
     """Return the Retry for a client's calls to a service."""
     mine = (retry for retry in retries(view).values() if retry.source == client and key in retry.destinations)
-    return min(mine, key=lambda each: (each.created or "~", each.key), default=None)
+    return min(mine, key=lambda item: (item.created or "~", item.key), default=None)
 
 
 def reaching(view: View, key: ServiceKey) -> UpstreamPolicy | None:
@@ -56,14 +60,14 @@ def reaching(view: View, key: ServiceKey) -> UpstreamPolicy | None:
     service = view.services.get(key)
     if service is None or service.headless:
         return None
-    found = (
+    result = (
         upstream_policy
         for upstream_policy in upstream_policies(view).values()
         if upstream_policy.service == key
     )
-    return min(found, key=lambda each: (each.created or "~", each.key), default=None)
+    return min(result, key=lambda item: (item.created or "~", item.key), default=None)
 
 
-def _first(found: Iterable[UpstreamTrafficSetting]) -> UpstreamTrafficSetting | None:
-    ordered = sorted(found, key=lambda each: (each.created or "~", each.key))
+def _first(settings: Iterable[UpstreamTrafficSetting]) -> UpstreamTrafficSetting | None:
+    ordered = sorted(settings, key=lambda setting: (setting.created or "~", setting.key))
     return ordered[0] if ordered else None

@@ -51,8 +51,8 @@ def judge_split(view: View, split: TrafficSplit, request: Request, port: Service
         return SplitVerdict.UNKNOWN_GROUP
     if not spoken(port, backing(view, request.service)).is_http:
         return SplitVerdict.HTTP_ONLY
-    found = any(fits(match, request) for match in matches)
-    return SplitVerdict.DECIDES if found else SplitVerdict.OTHER_REQUESTS
+    result = any(fits(match, request) for match in matches)
+    return SplitVerdict.DECIDES if result else SplitVerdict.OTHER_REQUESTS
 
 
 def in_force(view: View, split: TrafficSplit, request: Request, port: ServicePort) -> bool:
@@ -66,8 +66,10 @@ def split_for(view: View, request: Request, port: ServicePort) -> TrafficSplit |
     Splits without a creation time are last.
     """
     rivals = splits_by_apex(view).found(request.service)
-    found = [rival for rival in rivals if judge_split(view, rival, request, port) is SplitVerdict.DECIDES]
-    return min(found, key=lambda s: (not s.matches, not s.created, s.created, s.key), default=None)
+    traffic_splits = [
+        rival for rival in rivals if judge_split(view, rival, request, port) is SplitVerdict.DECIDES
+    ]
+    return min(traffic_splits, key=lambda s: (not s.matches, not s.created, s.created, s.key), default=None)
 
 
 def backends(
@@ -101,5 +103,5 @@ def _same_port(view: View, key: ServiceKey, port: ServicePort) -> ServicePort | 
     service = view.services.get(key)
     if service is None:
         return None
-    named = [each for each in service.ports if port.name and each.name == port.name]
+    named = [service_port for service_port in service.ports if port.name and service_port.name == port.name]
     return service.port(port.port) or (named[0] if named else None)

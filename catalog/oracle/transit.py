@@ -32,17 +32,19 @@ def at_server(view: View, request: Request, place: tuple[Place, bool]) -> Reques
     if not is_http:
         return request
     slashes = _slashes_at(view, where)
-    found = passed(sent(view, request), slashes, view.settings.long_lived.upgrades)
-    if isinstance(found, LocalReply):
-        return found
+    result = passed(sent(view, request), slashes, view.settings.long_lived.upgrades)
+    if isinstance(result, LocalReply):
+        return result
     # Only the server's sidecar checks this, because only its rules decide about access by path.
-    return hidden_dots(path_of(found).encode()) or found
+    return hidden_dots(path_of(result).encode()) or result
 
 
 def _slashes_at(view: View, where: Place) -> EscapedSlashes:
     """Return the handling of escaped slashes at a workload's port: kept if a Service requests so."""
     for workload in by_identity(view).found(where.identity):
         for number, _, called in served_by(view, workload):
-            if number == where.port and any(each.escaped_slashes is EscapedSlashes.KEEP for each in called):
+            if number == where.port and any(
+                service.escaped_slashes is EscapedSlashes.KEEP for service in called
+            ):
                 return EscapedSlashes.KEEP
     return EscapedSlashes.REJECT

@@ -117,10 +117,10 @@ def unknown_matches(view: View, namespace: Namespace, rule: Rule) -> tuple[str, 
 def _places_by_name(view: View, key: PolicyKey) -> Mapping[str, tuple[int, ...]]:
     """Return the positions of an HTTPRouteGroup's matches by name, because many rules name a few each."""
     group = http_route_groups(view).get(key)
-    found: dict[str, list[int]] = {}
+    result: dict[str, list[int]] = {}
     for place, match in enumerate(group.matches if group is not None else ()):
-        found.setdefault(match.name, []).append(place)
-    return MappingProxyType({name: tuple(places) for name, places in found.items()})
+        result.setdefault(match.name, []).append(place)
+    return MappingProxyType({name: tuple(places) for name, places in result.items()})
 
 
 def _http_matches(view: View, target: TrafficTarget) -> Iterator[HTTPMatch]:

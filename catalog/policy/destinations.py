@@ -92,26 +92,26 @@ def _destination(
 
 def _checking(view: View, policy: UpstreamPolicy, target_port: str) -> HealthCheck | None:
     """Return the health check of a target port; with requests only if the port has this protocol alone."""
-    found, key = policy.checking, policy.service
-    if found is None or found.request is None:
-        return found
+    health_check, key = policy.checking, policy.service
+    if health_check is None or health_check.request is None:
+        return health_check
     spoken = {protocol_of(view, key, port) for port in _ports(view, key, target_port)}
-    return found if spoken == {asked_in(found)} else None
+    return health_check if spoken == {asked_in(health_check)} else None
 
 
-def asked_in(found: HealthCheck) -> Protocol:
+def asked_in(health_check: HealthCheck) -> Protocol:
     """Return the necessary protocol of a port for a health check with requests."""
-    return Protocol.HTTP if found.grpc is None else Protocol.GRPC
+    return Protocol.HTTP if health_check.grpc is None else Protocol.GRPC
 
 
-def who_may_answer(view: View, found: ServiceDestination) -> Answering:
+def who_may_answer(view: View, destination: ServiceDestination) -> Answering:
     """Return the identities allowed to answer the destination's caller.
 
     Empty if the called endpoint itself answers.
     """
-    if found.as_called:
+    if destination.as_called:
         return ()
-    return answering_at(view, found.caller, found.service, found.target_port)
+    return answering_at(view, destination.caller, destination.service, destination.target_port)
 
 
 def answering_at(view: View, client: ServiceIdentity | None, key: ServiceKey, target_port: str) -> Answering:
@@ -125,25 +125,29 @@ def endpoints_of(view: View, key: ServiceKey, answering: Answering) -> tuple[Des
 
     Clients with the same permissions share one value, so a moved endpoint is handled once for all of them.
     """
-    found = {
-        DestinationEndpoint(each.address, each.port, each.locality, each.weight, each.other_addresses)
+    destination_endpoints = {
+        DestinationEndpoint(
+            endpoint.address, endpoint.port, endpoint.locality, endpoint.weight, endpoint.other_addresses
+        )
         for port, may_answer in answering
-        for each in taking_traffic(view, key, port)
-        if (each.identity, each.port) in may_answer
+        for endpoint in taking_traffic(view, key, port)
+        if (endpoint.identity, endpoint.port) in may_answer
     }
-    return tuple(sorted(found))
+    return tuple(sorted(destination_endpoints))
 
 
-def with_endpoints(view: View, found: ServiceDestination) -> ServiceDestination:
+def with_endpoints(view: View, destination: ServiceDestination) -> ServiceDestination:
     """Return a destination with the current endpoints."""
-    return replace(found, endpoints=endpoints_of(view, found.service, who_may_answer(view, found)))
+    return replace(
+        destination, endpoints=endpoints_of(view, destination.service, who_may_answer(view, destination))
+    )
 
 
 def _identities(
     view: View, client: ServiceIdentity | None, key: ServiceKey, target_port: str
 ) -> tuple[ServiceIdentity, ...]:
     ports = _ports(view, key, target_port)
-    return tuple(sorted({each for port in ports for each in answering(view, client, key, port)}))
+    return tuple(sorted({identity for port in ports for identity in answering(view, client, key, port)}))
 
 
 def _ports(view: View, key: ServiceKey, target_port: str) -> tuple[ServicePort, ...]:

@@ -36,9 +36,11 @@ def without(value: T, left_out: AbstractSet[Unit]) -> T:
         case ProxyPolicy():
             return replace(
                 value,
-                inbound=tuple(without(each, left_out) for each in value.inbound),
-                reachable=tuple(_reachable_without(each, left_out) for each in value.reachable),
-                outside=tuple(_outside_without(each, left_out) for each in value.outside),
+                inbound=tuple(without(port, left_out) for port in value.inbound),
+                reachable=tuple(
+                    _reachable_without(reachable_services, left_out) for reachable_services in value.reachable
+                ),
+                outside=tuple(_outside_without(outside_port, left_out) for outside_port in value.outside),
                 logs=without(value.logs, left_out),
             )
         case AccessLogPolicy():
@@ -76,41 +78,46 @@ def narrowed(value: T, to: object) -> T:
     """
     match value, to:
         case ProxyPolicy(), ProxyPolicy():
-            now = {(each.port, each.protocol): each for each in to.inbound}
-            inbound = (narrowed(each, now.get((each.port, each.protocol))) for each in value.inbound)
+            now = {(port.port, port.protocol): port for port in to.inbound}
+            inbound = (narrowed(port, now.get((port.port, port.protocol))) for port in value.inbound)
             return replace(value, inbound=tuple(inbound))
         case InboundPort(), InboundPort():
             return replace(value, access=_both(value.access, to.access))
         case InboundPort(), _:
             return replace(value, access=OnlyRules())
         case ProxyPolicy(), _:
-            return replace(value, inbound=tuple(narrowed(each, None) for each in value.inbound))
+            return replace(value, inbound=tuple(narrowed(port, None) for port in value.inbound))
         case _:
             return value
 
 
-def _reachable_without(found: ReachableServices, left_out: AbstractSet[Unit]) -> ReachableServices:
-    return replace(found, services=SharedTuple(without(service, left_out) for service in found.services))
+def _reachable_without(
+    reachable_services: ReachableServices, left_out: AbstractSet[Unit]
+) -> ReachableServices:
+    return replace(
+        reachable_services,
+        services=SharedTuple(without(service, left_out) for service in reachable_services.services),
+    )
 
 
 def _outside_without(port: OutsidePort, left_out: AbstractSet[Unit]) -> OutsidePort:
-    return replace(port, ranges=tuple(without(each, left_out) for each in port.ranges))
+    return replace(port, ranges=tuple(without(outside_range, left_out) for outside_range in port.ranges))
 
 
 def _host_without(host: OutsideHost, left_out: AbstractSet[Unit]) -> OutsideHost:
     """Return the remaining routes of a host; without routes its requests are refused."""
-    found = []
+    outside_routes = []
     for route in host.routes:
         # `None` stands for all requests and stays; an empty tuple would stand for none.
-        matches = route.matches and tuple(each for each in route.matches if each not in left_out)
+        matches = route.matches and tuple(match for match in route.matches if match not in left_out)
         if matches != ():
-            found.append(replace(route, matches=matches))
-    return replace(host, routes=tuple(found))
+            outside_routes.append(replace(route, matches=matches))
+    return replace(host, routes=tuple(outside_routes))
 
 
 def _access_without(access: Access, left_out: AbstractSet[Unit]) -> Access:
-    found = (_rule_without(rule, left_out) for rule in access.rules)
-    rules = tuple(each for each in found if each is not None)
+    result = (_rule_without(rule, left_out) for rule in access.rules)
+    rules = tuple(access_rule for access_rule in result if access_rule is not None)
     # Without the unit of permissive mode only the rules are left, so less is admitted.
     everyone = isinstance(access, EveryoneInTheMesh) and EveryoneInTheMesh() not in left_out
     return EveryoneInTheMesh(rules) if everyone else OnlyRules(rules)
@@ -119,19 +126,23 @@ def _access_without(access: Access, left_out: AbstractSet[Unit]) -> Access:
 def _rule_without(rule: AccessRule, left_out: AbstractSet[Unit]) -> AccessRule | None:
     if rule.matches is None:
         return None if rule in left_out else rule
-    matches = tuple(each for each in rule.matches if each not in left_out)
+    matches = tuple(match for match in rule.matches if match not in left_out)
     return replace(rule, matches=matches) if matches else None
 
 
 def _routes_without(
     routes: tuple[OutboundRoute, ...], left_out: AbstractSet[Unit]
 ) -> tuple[OutboundRoute, ...]:
-    found = [each for each in (_route_without(route, left_out) for route in routes) if each is not None]
-    if not found or found[-1].matches is not None:
-        found.append(
+    outbound_routes = [
+        outbound_route
+        for outbound_route in (_route_without(route, left_out) for route in routes)
+        if outbound_route is not None
+    ]
+    if not outbound_routes or outbound_routes[-1].matches is not None:
+        outbound_routes.append(
             OutboundRoute(None, ())
         )  # requests of the excluded split for all requests get no backend
-    return tuple(found)
+    return tuple(outbound_routes)
 
 
 def _route_without(route: OutboundRoute, left_out: AbstractSet[Unit]) -> OutboundRoute | None:
@@ -140,7 +151,7 @@ def _route_without(route: OutboundRoute, left_out: AbstractSet[Unit]) -> Outboun
         return replace(route, keys=keys)
     if route.matches is None:
         return None if route in left_out else replace(route, keys=keys)
-    matches = tuple(each for each in route.matches if each not in left_out)
+    matches = tuple(match for match in route.matches if match not in left_out)
     return replace(route, matches=matches, keys=keys) if matches else None
 
 
@@ -150,7 +161,7 @@ def _treated_without(rule: RequestRule, left_out: AbstractSet[Unit]) -> RequestR
         return None
     if rule.matches is None:
         return rule
-    matches = tuple(each for each in rule.matches if each not in left_out)
+    matches = tuple(match for match in rule.matches if match not in left_out)
     return replace(rule, matches=matches) if matches else None
 
 
@@ -171,12 +182,12 @@ def _common(
     rules: tuple[AccessRule, ...], allowed: tuple[AccessRule, ...], *, mesh_at_will: bool = False
 ) -> tuple[AccessRule, ...]:
     """Return the intersection of two sets of rules; with `mesh_at_will` callers of the mesh need no rule."""
-    by_object = {each.by: each for each in allowed}
-    found = (
+    by_object = {access_rule.by: access_rule for access_rule in allowed}
+    result = (
         rule if mesh_at_will and not rule.from_outside else _narrower(rule, by_object.get(rule.by))
         for rule in rules
     )
-    return tuple(each for each in found if each is not None)
+    return tuple(access_rule for access_rule in result if access_rule is not None)
 
 
 def _narrower(rule: AccessRule, now: AccessRule | None) -> AccessRule | None:
@@ -193,5 +204,5 @@ def _narrower(rule: AccessRule, now: AccessRule | None) -> AccessRule | None:
         matches = now.matches
     elif now.matches is not None:
         fitting = frozenset(now.matches)
-        matches = tuple(each for each in rule.matches if each in fitting)
+        matches = tuple(match for match in rule.matches if match in fitting)
     return replace(rule, callers=callers, matches=matches) if callers and matches != () else None

@@ -28,8 +28,11 @@ __all__ = ["ProxyPolicy", "outline", "proxy_policy"]
 @derived
 def proxy_policy(view: View, group: ProxyGroup) -> ProxyPolicy:
     """Return the complete policy of a group of proxies."""
-    found = outline(view, group)
-    return replace(found, reachable=tuple(_with_endpoints(view, each) for each in found.reachable))
+    result = outline(view, group)
+    return replace(
+        result,
+        reachable=tuple(_with_endpoints(view, reachable_services) for reachable_services in result.reachable),
+    )
 
 
 def _with_endpoints(view: View, part: ReachableServices) -> ReachableServices:
@@ -85,7 +88,7 @@ def _closed(
     if passthrough:
         # With passthrough any address leads out of the mesh, otherwise only the ports of Egresses.
         return closed(view, parts)
-    return closed_at(view, parts, frozenset(each.port for each in outside))
+    return closed_at(view, parts, frozenset(outside_port.port for outside_port in outside))
 
 
 def interception_kind(group: ProxyGroup) -> InterceptionKind:

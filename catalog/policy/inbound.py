@@ -67,27 +67,27 @@ def inbound_ports(view: View, group: ProxyGroup) -> tuple[InboundPort, ...]:
 def _port(
     view: View, group: ProxyGroup, number: Port, protocol: Protocol, behind: tuple[Service, ...]
 ) -> InboundPort:
-    services = tuple(each.key for each in behind)
+    services = tuple(service.key for service in behind)
     outsiders = ingress_rules(view, services, number) if protocol.is_http else ()
     if (plain := plain_rule(view, group.identity, number, protocol)) is not None:
         outsiders = (*outsiders, plain)
-    found = access(view, group.identity, number, protocol)
+    result = access(view, group.identity, number, protocol)
     if outsiders:
-        found = replace(found, rules=(*found.rules, *outsiders))
+        result = replace(result, rules=(*result.rules, *outsiders))
     # Callers without a certificate are distinguished from those of the mesh by the requested server name.
-    told_apart = services if admitted(found, EncryptedRange) else ()
+    told_apart = services if admitted(result, EncryptedRange) else ()
     return InboundPort(
         port=number,
         protocol=protocol,
         services=services,
         application=_application(group, number),
         otherwise=_otherwise(group, number),
-        access=found,
+        access=result,
         listen=_listen(group, number),
         escaped_slashes=_escaped_slashes(protocol, behind),
         rates=_rates(view, protocol, behind),
         asked=asked_at(view, group.identity, number, protocol),
-        mesh_names=tuple(each.fqdn(view.settings.cluster_domain) for each in told_apart),
+        mesh_names=tuple(service_key.fqdn(view.settings.cluster_domain) for service_key in told_apart),
         named=_named(view, group.identity, number, protocol),
         tapped=_tapped(view, behind) if protocol.is_http else (),
     )
@@ -109,7 +109,7 @@ def refused_ports(view: View, group: ProxyGroup) -> frozenset[Port]:
     if group.workload is None:
         return frozenset()
     held = conflicts(view, group.workload)
-    return frozenset(each.refused.port for each in held if each.refused.index < 0)
+    return frozenset(conflict.refused.port for conflict in held if conflict.refused.index < 0)
 
 
 def _rules(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol) -> Iterator[AccessRule]:
@@ -129,7 +129,7 @@ def _rules(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol
 
 def _named(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol) -> tuple[NamedMatch, ...]:
     """Return the matches by which TrafficTargets admit requests, each with the first group that has it."""
-    found: dict[HTTPMatch, PolicyKey] = {}
+    keys: dict[HTTPMatch, PolicyKey] = {}
     targets = () if is_permissive(view, identity.namespace) else targets_by_destination(view).found(identity)
     for target in targets:
         if isinstance(grant(view, target, port, protocol), MatchingAccess):
@@ -138,9 +138,9 @@ def _named(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol
                 matches = rule_matches(view, group.namespace, rule) if rule.kind is RouteKind.HTTP else ()
                 # Equal matches of several groups are counted as one, under the first group by name, so the
                 # label of the count does not depend on the order of objects.
-                found |= {each: min(found.get(each, group), group) for each in matches}
-    named = (NamedMatch(group, match) for match, group in found.items())
-    return tuple(sorted(named, key=lambda each: (each.group, each.match.name)))
+                keys |= {http_match: min(keys.get(http_match, group), group) for http_match in matches}
+    named = (NamedMatch(group, match) for match, group in keys.items())
+    return tuple(sorted(named, key=lambda named_match: (named_match.group, named_match.match.name)))
 
 
 def _escaped_slashes(protocol: Protocol, services: Iterable[Service]) -> EscapedSlashes:
@@ -154,14 +154,14 @@ def _escaped_slashes(protocol: Protocol, services: Iterable[Service]) -> Escaped
 
 def _tapped(view: View, services: Iterable[Service]) -> Tapped:
     """Return the tapped requests at a port: those of all its services."""
-    found = (choice for service in services for choice in view.taps.get(service.key) or ())
-    return tuple(sorted(set(found)))
+    result = (choice for service in services for choice in view.taps.get(service.key) or ())
+    return tuple(sorted(set(result)))
 
 
 def _rates(view: View, protocol: Protocol, services: Iterable[Service]) -> RateLimits:
     """Return the rate limits of a port; on a port without HTTP only those of connections."""
-    found = rate_limits(view, tuple(service.key for service in services))
-    return found if protocol.is_http else found.of_connections
+    result = rate_limits(view, tuple(service.key for service in services))
+    return result if protocol.is_http else result.of_connections
 
 
 def _application(group: ProxyGroup, port: Port) -> SocketAddress:

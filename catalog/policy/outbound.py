@@ -56,7 +56,9 @@ def granted(view: View, client: ServiceIdentity) -> tuple[ServiceKey, ...]:
     # An apex is visible because of its backends; it needs no workloads of its own.
     apexes = {split.apex for service in direct for split in splits_by_backend(view).found(service)}
     seen = direct.union(apex for apex in apexes if apex in view.services)
-    return tuple(sorted(each for each in seen if not is_permissive(view, each.namespace)))
+    return tuple(
+        sorted(service_key for service_key in seen if not is_permissive(view, service_key.namespace))
+    )
 
 
 def answering(
@@ -76,18 +78,18 @@ def permitted(
     """
     protocol = protocol_of(view, key, port)
     behind = _behind(view).value(key, port)
-    return tuple(each for each in behind if may_call(view, client, *each, protocol))
+    return tuple(item for item in behind if may_call(view, client, *item, protocol))
 
 
 @derived
 def who_is_behind(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple[ServiceIdentity, Port], ...]:
     """Return the identities behind a service's port in the mesh, with the workload's port, sorted."""
-    found = {
+    result = {
         (endpoint.identity, endpoint.port)
         for endpoint in endpoints(view, key, port)
         if endpoint.identity is not None
     }
-    return tuple(sorted(found))
+    return tuple(sorted(result))
 
 
 # Endpoints change with every Pod, but the identities behind a port hardly ever do.
@@ -138,16 +140,16 @@ def routes_where(
 
     Only places behind the service are asked.
     """
-    found: list[OutboundRoute] = []
+    outbound_routes: list[OutboundRoute] = []
     protocol = protocol_of(view, key, port)
     for split in splits.in_force(view, key, protocol):
         shares = _shares(view, split, port, reached)
         route = OutboundRoute(splits.matches(view, split), shares, split.key)
-        found.append(_as_policies_say(view, protocol, route))
-    if not found or found[-1].matches is not None:
+        outbound_routes.append(_as_policies_say(view, protocol, route))
+    if not outbound_routes or outbound_routes[-1].matches is not None:
         route = OutboundRoute(None, _itself(view, key, port, reached))
-        found.append(_as_policies_say(view, protocol, route))
-    return tuple(found) if any(route.backends for route in found) else ()
+        outbound_routes.append(_as_policies_say(view, protocol, route))
+    return tuple(outbound_routes) if any(route.backends for route in outbound_routes) else ()
 
 
 def _as_policies_say(view: View, protocol: Protocol, route: OutboundRoute) -> OutboundRoute:
@@ -159,13 +161,13 @@ def _as_policies_say(view: View, protocol: Protocol, route: OutboundRoute) -> Ou
 @derived
 def places_behind(view: View, key: ServiceKey) -> tuple[Place, ...]:
     """Return the places to which calls to a service may lead: its own ports, and those of split backends."""
-    found: dict[Place, None] = {}
+    result: dict[Place, None] = {}
     for port in view.services[key].ports:
-        found[key, port] = None
+        result[key, port] = None
         for split in splits.in_force(view, key, protocol_of(view, key, port)):
-            found.update((place, None) for place, _ in _backends(view, split, port))
-        found.update((place, None) for place in mirrors(view, key, port))
-    return tuple(found)
+            result.update((place, None) for place, _ in _backends(view, split, port))
+        result.update((place, None) for place in mirrors(view, key, port))
+    return tuple(result)
 
 
 def reaches(view: View, client: ServiceIdentity | None, place: Place) -> bool:
@@ -189,10 +191,12 @@ def called_at(
             )
         )
     if splits.in_force(view, key, protocol_of(view, key, port)):
-        found = endpoints(view, key, port)
+        result = endpoints(view, key, port)
     else:
-        found = allowed_endpoints(view, client, key, port)
-    return tuple(sorted({SocketAddress(at, each.port) for each in found for at in each.addresses}))
+        result = allowed_endpoints(view, client, key, port)
+    return tuple(
+        sorted({SocketAddress(at, endpoint.port) for endpoint in result for at in endpoint.addresses})
+    )
 
 
 def escaped_slashes(view: View, key: ServiceKey, protocol: Protocol) -> EscapedSlashes:

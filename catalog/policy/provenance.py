@@ -105,16 +105,16 @@ def made_from(view: View, group: ProxyGroup, part: Part) -> tuple[InputObject, .
     """
     keys = {key for node in _nodes(view, group, part) for key in _read(view, node)}
     keys.update(_named(view, group, part))
-    found = [InputObject(key, origin_of(view, key)) for key in keys]
+    input_objects = [InputObject(key, origin_of(view, key)) for key in keys]
     match part:
         case IdentityCertificate(identity):
             name = ObjectKey(CERTIFICATE, identity.namespace, identity.service_account)
-            found.append(InputObject(name, ISSUER))
+            input_objects.append(InputObject(name, ISSUER))
         case Roots(trust_domain):
-            found.append(InputObject(ObjectKey(TRUST_BUNDLE, Namespace(""), trust_domain), ISSUER))
+            input_objects.append(InputObject(ObjectKey(TRUST_BUNDLE, Namespace(""), trust_domain), ISSUER))
         case _:
             pass
-    return tuple(sorted(found, key=lambda each: each.key))
+    return tuple(sorted(input_objects, key=lambda input_object: input_object.key))
 
 
 def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
@@ -188,9 +188,9 @@ def _config(view: View) -> Iterator[ObjectKey]:
 
 
 def _told(view: View, group: ProxyGroup) -> Iterator[ObjectKey]:
-    for each in told(view, group.telemetry):
-        yield ObjectKey.of(TELEMETRY, each.key)
-        if each.access_log is not None and (export := each.access_log.export) is not None:
+    for telemetry in told(view, group.telemetry):
+        yield ObjectKey.of(TELEMETRY, telemetry.key)
+        if telemetry.access_log is not None and (export := telemetry.access_log.export) is not None:
             yield from _present(view, ObjectKey.of(EXTENSION_SERVICE, export.service))
 
 

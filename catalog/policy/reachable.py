@@ -59,10 +59,10 @@ def reachable(view: View, group: ProxyGroup) -> tuple[ReachableServices, ...]:
     """
     match group.interception:
         case Explicit():
-            found: tuple[ReachableServices, ...] = (_explicit(view, group, group.interception),)
+            result: tuple[ReachableServices, ...] = (_explicit(view, group, group.interception),)
         case Transparent(ipv6=ipv6):
-            found = _transparent(view, group, ipv6)
-    return tuple(each for each in found if each.services)
+            result = _transparent(view, group, ipv6)
+    return tuple(reachable_services for reachable_services in result if reachable_services.services)
 
 
 @derived
@@ -73,7 +73,12 @@ def open_to_all(view: View, scope: Scope, ipv6: bool) -> ReachableServices:
 
 @derived
 def _open(view: View, scope: Scope, ipv6: bool) -> _Offer:
-    return _together(view, None, (each for each in open_services(view) if in_scope(scope, each)), ipv6)
+    return _together(
+        view,
+        None,
+        (open_service for open_service in open_services(view) if in_scope(scope, open_service)),
+        ipv6,
+    )
 
 
 def derive_open(view: View, group: ProxyGroup) -> Iterator[None]:
@@ -101,24 +106,26 @@ def derive_open(view: View, group: ProxyGroup) -> Iterator[None]:
 
 def _transparent(view: View, group: ProxyGroup, ipv6: bool) -> tuple[ReachableServices, ...]:
     client, scope = group.identity, scope_of(view, group)
-    known = (each for each in in_force(view, client) if each in view.services)
-    retried = any(in_scope(scope, each) and asked_for(view, client, each) is None for each in known)
-    mine = tuple(each for each in granted(view, client) if in_scope(scope, each))
+    known = (service_key for service_key in in_force(view, client) if service_key in view.services)
+    retried = any(
+        in_scope(scope, service_key) and asked_for(view, client, service_key) is None for service_key in known
+    )
+    mine = tuple(service_key for service_key in granted(view, client) if in_scope(scope, service_key))
     if not mine and not retried:
         return (open_to_all(view, scope, ipv6),)
     own = _together(view, client, mine, ipv6)
     # No common address: both parts can be used side by side, and the common one stays shared.
     if not retried and own.places.isdisjoint(_open(view, scope, ipv6).places):
         return (open_to_all(view, scope, ipv6), _part(view, client, own.services))
-    opened = (each for each in open_services(view) if in_scope(scope, each))
+    opened = (open_service for open_service in open_services(view) if in_scope(scope, open_service))
     return (_part(view, client, _together(view, client, (*mine, *opened), ipv6).services),)
 
 
 def _part(
     view: View, client: ServiceIdentity | None, services: Iterable[OutboundService]
 ) -> ReachableServices:
-    found = tuple(services)
-    return ReachableServices.of(found, destinations(view, client, found))
+    outbound_services = tuple(services)
+    return ReachableServices.of(outbound_services, destinations(view, client, outbound_services))
 
 
 def _together(view: View, client: ServiceIdentity | None, keys: Iterable[ServiceKey], ipv6: bool) -> _Offer:
@@ -131,7 +138,7 @@ def _together(view: View, client: ServiceIdentity | None, keys: Iterable[Service
     # The first holder of an address keeps it, so services are visited oldest first.
     holders: dict[SocketAddress, ServiceKey] = {}
     lost: dict[ServiceKey, set[SocketAddress]] = {}
-    for key in sorted(keys, key=lambda each: (*age(view.services[each].created), each)):
+    for key in sorted(keys, key=lambda service_key: (*age(view.services[service_key].created), service_key)):
         asked = asked_for(view, client, key)
         offer = _offered_to_all(view, key, ipv6) if asked is None else _offered(view, asked, key, ipv6)
         offers[key] = offer
@@ -145,10 +152,10 @@ def _together(view: View, client: ServiceIdentity | None, keys: Iterable[Service
         asked = asked_for(view, client, key)
         offers[key] = _free(view, asked, key, ipv6, partial(reaches, view, asked), places)
     retried = {} if client is None else in_force(view, client)
-    found = (
+    result = (
         _retried(service, retried.get(key)) for key in sorted(offers) for service in offers[key].services
     )
-    return _Offer(tuple(found), frozenset(holders))
+    return _Offer(tuple(result), frozenset(holders))
 
 
 @derived
@@ -163,7 +170,7 @@ def _offered(view: View, client: ServiceIdentity | None, key: ServiceKey, ipv6: 
     """
     if view.services[key].headless:
         return _free(view, client, key, ipv6, partial(reaches, view, client))
-    reached = tuple(each for each in places_behind(view, key) if reaches(view, client, each))
+    reached = tuple(item for item in places_behind(view, key) if reaches(view, client, item))
     return _offered_where(view, key, ipv6, reached)
 
 
@@ -185,8 +192,8 @@ def _free(
     Clients may call the places in `reached`.
     """
     here: set[SocketAddress] = set()
-    found: dict[Port, OutboundService] = {}
-    for port in sorted(view.services[key].ports, key=lambda each: each.port):
+    outbound_services: dict[Port, OutboundService] = {}
+    for port in sorted(view.services[key].ports, key=lambda service_port: service_port.port):
         ways = routes_where(view, key, port, reached)
         if view.services[key].headless:
             ways = tuple(map(_as_called, ways))
@@ -198,8 +205,8 @@ def _free(
         protocol = protocol_of(view, key, port)
         slashes = escaped_slashes(view, key, protocol)
         by_number: dict[Port, list[IpAddress]] = {}
-        for each in free:
-            by_number.setdefault(each.port, []).append(each.address)
+        for address in free:
+            by_number.setdefault(address.port, []).append(address.address)
         for number in sorted(by_number):
             addresses = tuple(by_number[number])
             offered = OutboundService(
@@ -212,8 +219,10 @@ def _free(
                 rules=rules(view, key, port, protocol, reached),
             )
             # Two ports of a headless service may have endpoints with the same number: the first port wins.
-            found.setdefault(number, offered)
-    return _Offer(tuple(found[each] for each in sorted(found)), frozenset(here))
+            outbound_services.setdefault(number, offered)
+    return _Offer(
+        tuple(outbound_services[inbound_port] for inbound_port in sorted(outbound_services)), frozenset(here)
+    )
 
 
 def _retried(service: OutboundService, retry: Retry | None) -> OutboundService:
@@ -240,14 +249,14 @@ def _as_called(route: OutboundRoute) -> OutboundRoute:
 def _explicit(view: View, group: ProxyGroup, interception: Explicit) -> ReachableServices:
     held = conflicts(view, group.workload) if group.workload else ()
     # The indexes are those of `conflicts.claims`: both number the sorted upstreams.
-    refused = {each.refused.index for each in held}
+    refused = {conflict.refused.index for conflict in held}
     scope = scope_of(view, group)
     listen: dict[tuple[ServiceKey, Port], list[SocketAddress]] = {}
     for index, upstream in enumerate(sorted(interception.upstreams)):
         if index not in refused and in_scope(scope, upstream.service):
             where = SocketAddress(upstream.local_address, upstream.local_port)
             listen.setdefault((upstream.service, upstream.service_port), []).append(where)
-    found: list[OutboundService] = []
+    outbound_services: list[OutboundService] = []
     retried = in_force(view, group.identity)
     for (key, number), where_listening in sorted(listen.items()):
         service = view.services.get(key)
@@ -266,5 +275,5 @@ def _explicit(view: View, group: ProxyGroup, interception: Explicit) -> Reachabl
                 escaped_slashes=slashes,
                 rules=rules(view, key, port, protocol, partial(reaches, view, client)),
             )
-            found.append(_retried(offered, retried.get(key)))
-    return _part(view, group.identity, found)
+            outbound_services.append(_retried(offered, retried.get(key)))
+    return _part(view, group.identity, outbound_services)

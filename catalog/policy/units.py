@@ -82,9 +82,9 @@ def units(value: object) -> Iterator[Unit]:
     """Yield the units of a policy or of a part of it, possibly repeated; empty for any other value."""
     match value:
         case ProxyPolicy():
-            ranges = (each for port in value.outside for each in port.ranges)
-            for each in (*value.inbound, *value.outbound, *ranges, value.logs):
-                yield from units(each)
+            ranges = (outside_range for port in value.outside for outside_range in port.ranges)
+            for item in (*value.inbound, *value.outbound, *ranges, value.logs):
+                yield from units(item)
         case AccessLogPolicy(by) if by is not None:
             yield value
         case InboundPort():
@@ -111,13 +111,13 @@ def _of_inbound(port: InboundPort) -> Iterator[Unit]:
         yield from (rule,) if rule.matches is None else rule.matches
 
 
-def _of_destination(found: ServiceDestination) -> Iterator[Unit]:
-    if found.limits != ConnectionLimits():
-        yield found.limits
-    if found.ejecting is not None:
-        yield found.ejecting
-    if found.checking is not None:
-        yield found.checking
+def _of_destination(destination: ServiceDestination) -> Iterator[Unit]:
+    if destination.limits != ConnectionLimits():
+        yield destination.limits
+    if destination.ejecting is not None:
+        yield destination.ejecting
+    if destination.checking is not None:
+        yield destination.checking
 
 
 def _of_calls(service: OutboundService) -> Iterator[Unit]:

@@ -24,18 +24,20 @@ from meshwright.mesh.values.cached_hash import SharedTuple
 def closed(view: View, parts: Iterable[ReachableServices]) -> SharedTuple[SocketAddress]:
     """Return the addresses of the mesh's services that are in none of these parts, sorted."""
     first, *others = *parts, ReachableServices()
-    found = _beside(view, first)
-    opened = {place for each in others for place in _places(each)}
-    return SharedTuple(each for each in found if each not in opened) if opened else found
+    shared_tuple = _beside(view, first)
+    opened = {place for reachable_services in others for place in _places(reachable_services)}
+    return (
+        SharedTuple(address for address in shared_tuple if address not in opened) if opened else shared_tuple
+    )
 
 
 def closed_at(
     view: View, parts: Iterable[ReachableServices], ports: frozenset[Port]
 ) -> SharedTuple[SocketAddress]:
     """Return the addresses at some ports only, with or without passthrough."""
-    found = [each for port in sorted(ports) for each in _at(view, port)]
-    opened = {each for part in parts for each in _opened(view, part, ports)} if found else set()
-    return SharedTuple(each for each in found if each not in opened)
+    result = [address for port in sorted(ports) for address in _at(view, port)]
+    opened = {address for part in parts for address in _opened(view, part, ports)} if result else set()
+    return SharedTuple(address for address in result if address not in opened)
 
 
 @derived
@@ -47,15 +49,15 @@ def _opened(view: View, part: ReachableServices, ports: frozenset[Port]) -> froz
 
 @derived
 def _at(view: View, port: Port) -> tuple[SocketAddress, ...]:
-    found = {address for key in services_by_port(view).get(port, ()) for address in _addresses(view, key)}
-    return tuple(sorted(each for each in found if each.port == port))
+    result = {address for key in services_by_port(view).get(port, ()) for address in _addresses(view, key)}
+    return tuple(sorted(ip_address for ip_address in result if ip_address.port == port))
 
 
 @derived
 def _beside(view: View, part: ReachableServices) -> SharedTuple[SocketAddress]:
     """Return the addresses that are not in one part, which many groups may share."""
     opened = set(_places(part))
-    return SharedTuple(each for each in _all(view).value() if each not in opened)
+    return SharedTuple(address for address in _all(view).value() if address not in opened)
 
 
 def _places(part: ReachableServices) -> Iterator[SocketAddress]:

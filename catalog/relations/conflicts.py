@@ -66,15 +66,15 @@ class Conflict:
 
 def conflicts(view: View, key: WorkloadKey) -> tuple[Conflict, ...]:
     """Return the claims of a workload that others already hold in its namespace, in the workload's order."""
-    found = ((claim, holder(view, key, place)) for place, claim in enumerate(claims_of(view, key)))
-    return tuple(Conflict(claim, held) for claim, held in found if held is not None)
+    result = ((claim, holder(view, key, place)) for place, claim in enumerate(claims_of(view, key)))
+    return tuple(Conflict(claim, held) for claim, held in result if held is not None)
 
 
 def shared(view: View, key: WorkloadKey) -> tuple[Conflict, ...]:
     """Return the claims of a workload that meet an earlier one of another namespace; both are in force."""
     own = ((place, claim) for place, claim in enumerate(claims_of(view, key)) if not holder(view, key, place))
-    found = ((claim, _first(view, key, place, at_home=False)) for place, claim in own)
-    return tuple(Conflict(claim, met) for claim, met in found if met is not None)
+    result = ((claim, _first(view, key, place, at_home=False)) for place, claim in own)
+    return tuple(Conflict(claim, met) for claim, met in result if met is not None)
 
 
 def claims_of(view: View, key: WorkloadKey) -> tuple[Claim, ...]:
@@ -88,7 +88,7 @@ def claims_of(view: View, key: WorkloadKey) -> tuple[Claim, ...]:
 
 @derived
 def _bound(view: View, key: WorkloadKey) -> tuple[Claim, ...]:
-    services = [view.services[each] for each in services_of(view, key)]
+    services = [view.services[service_key] for service_key in services_of(view, key)]
     return claims(view.workloads[key], services, given_ports(view, key))
 
 
@@ -111,10 +111,10 @@ def _first(view: View, key: WorkloadKey, place: int, *, at_home: bool) -> Claim 
 
 def places(claim: Claim) -> tuple[Place, ...]:
     """Return the places under which a claim is indexed."""
-    found = [("on", _machine(claim), claim.port), ("at", claim.address, claim.port)]
+    result = [("on", _machine(claim), claim.port), ("at", claim.address, claim.port)]
     if ip_address(claim.address).is_unspecified:
-        found.append(("everywhere", _machine(claim), claim.port))
-    return tuple(found)
+        result.append(("everywhere", _machine(claim), claim.port))
+    return tuple(result)
 
 
 def _rivals(view: View, claim: Claim, own: Rank) -> Iterator[tuple[Claim, Spot]]:
@@ -128,7 +128,7 @@ def _rivals(view: View, claim: Claim, own: Rank) -> Iterator[tuple[Claim, Spot]]
 
 
 def _earlier(view: View, place: Place, own: Rank) -> Iterator[tuple[Claim, Spot]]:
-    for key in sorted(claimants(view).get(place, ()), key=lambda each: _rank(view, each, 0)):
+    for key in sorted(claimants(view).get(place, ()), key=lambda workload_key: _rank(view, workload_key, 0)):
         there = claims_of(view, key)
         for number in _numbers(view, key).get(place, ()):
             if _rank(view, key, number) < own:
@@ -142,11 +142,11 @@ def _rank(view: View, key: WorkloadKey, number: int) -> Rank:
 @derived
 def _numbers(view: View, key: WorkloadKey) -> Mapping[Place, tuple[int, ...]]:
     """Return the indexes of a workload's claims by place; one may have thousands of upstreams."""
-    found: dict[Place, list[int]] = {}
+    result: dict[Place, list[int]] = {}
     for number, claim in enumerate(claims_of(view, key)):
         for place in places(claim):
-            found.setdefault(place, []).append(number)
-    return MappingProxyType({place: tuple(numbers) for place, numbers in found.items()})
+            result.setdefault(place, []).append(number)
+    return MappingProxyType({place: tuple(numbers) for place, numbers in result.items()})
 
 
 def claims(workload: Workload, services: list[Service], given: GivenPorts = ()) -> tuple[Claim, ...]:
@@ -160,8 +160,8 @@ def claims(workload: Workload, services: list[Service], given: GivenPorts = ()) 
         else []
     )
     outbound = [
-        Claim(key, index, each.local_address, each.local_port, host)
-        for index, each in enumerate(sorted(workload.interception.upstreams))
+        Claim(key, index, upstream.local_address, upstream.local_port, host)
+        for index, upstream in enumerate(sorted(workload.interception.upstreams))
     ]
     return (*inbound, *outbound)
 
@@ -184,9 +184,9 @@ def _same_machine(one: Claim, other: Claim) -> bool:
     """Return whether two claims meet: loopback and unspecified addresses differ between machines."""
     if one.workload == other.workload or one.host == other.host:
         return True
-    local = [ip_address(each) for each in (one.address, other.address)]
+    local = [ip_address(address) for address in (one.address, other.address)]
     # A routable address belongs to one machine. Loopback and 0.0.0.0 exist on each machine, so equal claims
     # need not meet.
-    if not any(each.is_loopback or each.is_unspecified for each in local):
+    if not any(item.is_loopback or item.is_unspecified for item in local):
         return True
-    return all(ip_address(each).is_loopback for each in (one.host, other.host))
+    return all(ip_address(address).is_loopback for address in (one.host, other.host))

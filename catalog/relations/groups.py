@@ -56,8 +56,8 @@ class ProxyGroup(CachedHash):
     given: GivenPorts = ()
 
 
-def _driver(found: NamespaceObject) -> str | None:
-    return dict(found.annotations).get(DRIVER_ANNOTATION)
+def _driver(namespace: NamespaceObject) -> str | None:
+    return dict(namespace.annotations).get(DRIVER_ANNOTATION)
 
 
 _drivers: Final = IN_VIEW.column(namespaces, _driver)
@@ -112,14 +112,14 @@ def groups(view: View) -> Mapping[ProxyGroup, tuple[ProxyName, ...]]:
 
     For example, ten replicas of one Deployment are one group with ten proxies.
     """
-    found = {group: proxies(view, group) for group in members(view)}
-    return dict(sorted(found.items(), key=lambda each: each[1]))
+    result = {group: proxies(view, group) for group in members(view)}
+    return dict(sorted(result.items(), key=lambda item: item[1]))
 
 
 def proxies(view: View, group: ProxyGroup) -> tuple[ProxyName, ...]:
     """Return the names of a group's proxies, sorted."""
-    found = (view.workloads[key].proxy_name for key in members(view).get(group, ()))
-    return tuple(sorted(each for each in found if each is not None))
+    result = (view.workloads[key].proxy_name for key in members(view).get(group, ()))
+    return tuple(sorted(proxy_name for proxy_name in result if proxy_name is not None))
 
 
 def _port_order(port: WorkloadPort) -> tuple[int, str, str]:

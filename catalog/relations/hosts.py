@@ -30,11 +30,11 @@ def _lines(
 ) -> Iterator[tuple[IpAddress, tuple[str, ...]]]:
     if service.headless:
         behind = backing(view, service.key)
-        workloads = {address: each.key.name for each in behind for address in each.addresses}
+        workloads = {address: workload.key.name for workload in behind for address in workload.addresses}
         there = (endpoint for port in service.ports for endpoint in endpoints(view, service.key, port))
         # As in DNS, which lists only ready endpoints of a headless Service.
-        found = {address for each in there if each.health is Health.READY for address in each.addresses}
-        for address in sorted(found):
+        addresses = {address for item in there if item.health is Health.READY for address in item.addresses}
+        for address in sorted(addresses):
             own = tuple(f"{workloads[address]}.{name}" for name in names) if address in workloads else ()
             yield address, (*own, *names)
         return

@@ -14,7 +14,7 @@ def service_identities(view: View) -> Mapping[ServiceIdentity, tuple[str, ...]]:
     return {
         identity: dns_names(view, identity)
         for identity in sorted(by_identity(view))
-        if any(each.uuid is not None for each in by_identity(view).found(identity))
+        if any(workload.uuid is not None for workload in by_identity(view).found(identity))
     }
 
 

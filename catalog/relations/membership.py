@@ -30,15 +30,19 @@ def belongs_to_the_mesh(view: View, key: ServiceKey) -> bool:
     if has_its_address_from_the_mesh or key in splits_by_apex(view):
         return True
     behind = backing(view, key)
-    return bool(behind) and all(each.uuid is not None for each in behind)
+    return bool(behind) and all(workload.uuid is not None for workload in behind)
 
 
 @derived
 def has_outsiders(view: View, key: ServiceKey) -> bool:
     """Return whether a Service has a workload without a sidecar, or an unknown address."""
-    if any(each.uuid is None for each in backing(view, key)):
+    if any(workload.uuid is None for workload in backing(view, key)):
         return True
-    addresses = (address for found in slices_by_service(view).found(key) for address, _ in found.healths)
+    addresses = (
+        address
+        for endpoint_slice in slices_by_service(view).found(key)
+        for address, _ in endpoint_slice.healths
+    )
     # An address in a slice without any workload there is a place outside the mesh, for example a database.
     return any(not by_address(view).get(IpAddress(address), ()) for address in addresses)
 

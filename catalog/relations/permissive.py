@@ -15,7 +15,7 @@ from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.service import ServiceKey
 
-_said: Final = IN_VIEW.column(namespaces, lambda found: found.permissive)
+_said: Final = IN_VIEW.column(namespaces, lambda namespace_object: namespace_object.permissive)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,11 @@ class PermissiveNamespaces:
 def permissive_namespaces(view: View) -> PermissiveNamespaces:
     """Return the permissive namespaces; for a single namespace use `is_permissive`."""
     everywhere = mesh_wide.permissive(view).value()
-    said = _said(view).items()
+    items_view = _said(view).items()
     # Only exceptions are part of the value, so an annotation that repeats the default changes nothing.
-    return PermissiveNamespaces(everywhere, tuple(name for name, open_ in said if open_ is (not everywhere)))
+    return PermissiveNamespaces(
+        everywhere, tuple(name for name, open_ in items_view if open_ is (not everywhere))
+    )
 
 
 open_namespaces: Final = IN_VIEW.firewall(permissive_namespaces)
@@ -41,8 +43,8 @@ open_namespaces: Final = IN_VIEW.firewall(permissive_namespaces)
 @derived
 def is_permissive(view: View, namespace: Namespace) -> bool:
     """Return whether a namespace's workloads admit every client of the mesh."""
-    said = _said(view).get(namespace)
-    return mesh_wide.permissive(view).value() if said is None else said
+    answer = _said(view).get(namespace)
+    return mesh_wide.permissive(view).value() if answer is None else answer
 
 
 def asked_for(view: View, client: ServiceIdentity | None, key: ServiceKey) -> ServiceIdentity | None:
@@ -59,10 +61,10 @@ services_in: Final = IN_VIEW.index("services by namespace", services, lambda key
 
 def open_services(view: View) -> Iterator[ServiceKey]:
     """Yield the services of permissive namespaces."""
-    found = open_namespaces(view).value()
+    result = open_namespaces(view).value()
     # The annotation of a namespace can turn permissive mode off as well as on.
-    if found.mesh_wide:
-        yield from (key for key in view.services if key.namespace not in found.exceptions)
+    if result.mesh_wide:
+        yield from (key for key in view.services if key.namespace not in result.exceptions)
     else:
-        for namespace in found.exceptions:
+        for namespace in result.exceptions:
             yield from services_in(view).get(namespace, ())

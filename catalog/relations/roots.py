@@ -26,11 +26,11 @@ def is_of_mesh(view: View, root: MeshRootCertificate) -> bool:
 
 def wanted(view: View) -> tuple[MeshRootCertificate, ...]:
     """Return the MeshRootCertificates that are not inactive, oldest first; the first two are used."""
-    found = (root for root in root_certificates(view).values() if is_of_mesh(view, root))
-    return tuple(sorted((root for root in found if root.role is not Role.INACTIVE), key=precedence))
+    result = (root for root in root_certificates(view).values() if is_of_mesh(view, root))
+    return tuple(sorted((root for root in result if root.role is not Role.INACTIVE), key=precedence))
 
 
 def in_use(view: View) -> tuple[MeshRootCertificate, ...]:
     """Return the MeshRootCertificates in use, oldest first; empty if none of them is active."""
-    found = wanted(view)[:MOST]
-    return found if any(root.role is Role.ACTIVE for root in found) else ()
+    roots = wanted(view)[:MOST]
+    return roots if any(root.role is Role.ACTIVE for root in roots) else ()

@@ -10,7 +10,7 @@ from catalog.relations.groups import ProxyGroup
 from catalog.store.view import IN_VIEW, View, namespaces
 from meshwright.mesh.service import Scope, ServiceKey
 
-_of_namespace: Final = IN_VIEW.column(namespaces, lambda found: found.scope)
+_of_namespace: Final = IN_VIEW.column(namespaces, lambda namespace: namespace.scope)
 """The scope in each namespace's annotation."""
 
 

@@ -17,43 +17,47 @@ from meshwright.mesh.policies.telemetry import Telemetry
 from meshwright.mesh.workload import Workload
 
 
-def precedence(found: Telemetry) -> tuple[bool, bool, str, PolicyKey]:
+def precedence(telemetry: Telemetry) -> tuple[bool, bool, str, PolicyKey]:
     """Return the sort key of a Telemetry among those of one namespace for a workload."""
-    return (not found.selector, not found.created, found.created, found.key)
+    return (not telemetry.selector, not telemetry.created, telemetry.created, telemetry.key)
 
 
 @derived
 def of_namespace(view: View, namespace: Namespace) -> tuple[Telemetry, ...]:
     """Return the objects that may apply to workloads of a namespace, in order of precedence."""
-    found = sorted(telemetries_in(view).found(namespace), key=precedence)
+    result = sorted(telemetries_in(view).found(namespace), key=precedence)
     home = config_in_force(view)
     if home is not None and home.namespace != namespace:
-        everywhere = (each for each in telemetries_in(view).found(home.namespace) if not each.selector)
-        found += sorted(everywhere, key=precedence)
-    return tuple(found)
+        everywhere = (
+            telemetry for telemetry in telemetries_in(view).found(home.namespace) if not telemetry.selector
+        )
+        result += sorted(everywhere, key=precedence)
+    return tuple(result)
 
 
 def telling(view: View, workload: Workload) -> tuple[PolicyKey, ...]:
     """Return the objects in force for a workload's proxy; each sets something that no earlier one sets."""
-    return tuple(each.key for each in _counting(view, workload))
+    return tuple(telemetry.key for telemetry in _counting(view, workload))
 
 
 def _counting(view: View, workload: Workload) -> Iterator[Telemetry]:
     logs = sampling = False
-    for each in of_namespace(view, workload.key.namespace):
-        if not selects(each, workload):
+    for telemetry in of_namespace(view, workload.key.namespace):
+        if not selects(telemetry, workload):
             continue
-        more = (each.access_log is not None and not logs) or (each.sampling is not None and not sampling)
-        logs, sampling = logs or each.access_log is not None, sampling or each.sampling is not None
+        more = (telemetry.access_log is not None and not logs) or (
+            telemetry.sampling is not None and not sampling
+        )
+        logs, sampling = logs or telemetry.access_log is not None, sampling or telemetry.sampling is not None
         if more:
-            yield each
+            yield telemetry
 
 
-def selects(found: Telemetry, workload: Workload) -> bool:
+def selects(telemetry: Telemetry, workload: Workload) -> bool:
     """Return whether a workload has all labels of a Telemetry's selector."""
-    return not found.selector or set(found.selector) <= set(workload.labels)
+    return not telemetry.selector or set(telemetry.selector) <= set(workload.labels)
 
 
 def told(view: View, keys: tuple[PolicyKey, ...]) -> tuple[Telemetry, ...]:
     """Return the Telemetry objects of these keys, without missing ones."""
-    return tuple(each for key in keys if (each := telemetries(view).get(key)) is not None)
+    return tuple(telemetry for key in keys if (telemetry := telemetries(view).get(key)) is not None)

@@ -52,10 +52,10 @@ class Edits:
             return
         if self.settings is not None:
             yield Edits(settings=self.settings)
-        ordered = sorted(self.objects.items(), key=lambda each: (_rank(each[0]), each[1] is not None))
+        ordered = sorted(self.objects.items(), key=lambda item: (_rank(item[0]), item[1] is not None))
         # Workloads last: everything that they depend on is present by then.
-        early = {key: each for key, each in ordered if key.kind not in _WORKLOADS}
-        workloads = {key: each for key, each in ordered if key.kind in _WORKLOADS}
+        early = {key: sourced_object for key, sourced_object in ordered if key.kind not in _WORKLOADS}
+        workloads = {key: sourced_object for key, sourced_object in ordered if key.kind in _WORKLOADS}
         yield from (Edits(objects=part) for part in _parts(early, size))
         yield from (Edits(admissions=part) for part in _parts(self.admissions, size))
         yield from (Edits(objects=part) for part in _parts(workloads, size))

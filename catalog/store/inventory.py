@@ -20,13 +20,17 @@ def _sidecars(_: WorkloadKey, workload: Workload) -> tuple[SidecarKey, ...]:
     return () if (claimed := workload.sidecar) is None else (claimed,)
 
 
-def sliced_services(_: EndpointSlice, found: EndpointSlice) -> tuple[ServiceKey, ...]:
+def sliced_services(_: EndpointSlice, endpoint_slice: EndpointSlice) -> tuple[ServiceKey, ...]:
     """Return the service of a slice, as a key of the index."""
-    return (ServiceKey(found.namespace, ServiceName(found.service)),)
+    return (ServiceKey(endpoint_slice.namespace, ServiceName(endpoint_slice.service)),)
 
 
-def _sliced_addresses(_: EndpointSlice, found: EndpointSlice) -> tuple[tuple[Namespace, IpAddress], ...]:
-    return tuple(dict.fromkeys((found.namespace, IpAddress(each)) for each, _ in found.healths))
+def _sliced_addresses(
+    _: EndpointSlice, endpoint_slice: EndpointSlice
+) -> tuple[tuple[Namespace, IpAddress], ...]:
+    return tuple(
+        dict.fromkeys((endpoint_slice.namespace, IpAddress(item)) for item, _ in endpoint_slice.healths)
+    )
 
 
 def _addresses(_: WorkloadKey, workload: Workload) -> tuple[IpAddress, ...]:
@@ -35,7 +39,7 @@ def _addresses(_: WorkloadKey, workload: Workload) -> tuple[IpAddress, ...]:
 
 
 by_sidecar: Final = IN_VIEW.index("workloads by sidecar", workloads, _sidecars)
-by_identity: Final = IN_VIEW.index("workloads by identity", workloads, lambda _, found: (found.identity,))
+by_identity: Final = IN_VIEW.index("workloads by identity", workloads, lambda _, result: (result.identity,))
 by_address: Final = IN_VIEW.index("workloads by address", workloads, _addresses)
 
 slices_by_service: Final = IN_VIEW.index("slices by service", slices, sliced_services)
@@ -44,13 +48,15 @@ slices_by_address: Final = IN_VIEW.index("slices by address", slices, _sliced_ad
 
 def claimant_of(view: View, sidecar: SidecarKey) -> Workload | None:
     """Return the workload with a UUID in a namespace; of several the healthiest, then the oldest."""
-    found = [view.workloads[each] for each in by_sidecar(view).get(sidecar, ())]
-    if len(found) < 2:
-        return found[0] if found else None
-    return min(found, key=lambda each: (health_rank(each.health), *age(each.created), each.key))
+    result = [view.workloads[workload_key] for workload_key in by_sidecar(view).get(sidecar, ())]
+    if len(result) < 2:
+        return result[0] if result else None
+    return min(
+        result, key=lambda workload: (health_rank(workload.health), *age(workload.created), workload.key)
+    )
 
 
 def holder_of(view: View, name: ProxyName) -> Workload | None:
     """Return the workload whose sidecar has exactly this name, or `None`."""
-    found = claimant_of(view, name.sidecar)
-    return found if found is not None and found.proxy_name == name else None
+    workload = claimant_of(view, name.sidecar)
+    return workload if workload is not None and workload.proxy_name == name else None

@@ -9,20 +9,27 @@ from meshwright.mesh.policies.mutual_tls import MutualTLS
 from meshwright.mesh.policies.routing import RoutePolicy
 from meshwright.mesh.policies.upstreams import UpstreamPolicy
 
-route_policies: Final = kind(RoutePolicy, ROUTE_POLICY, "RoutePolicies", lambda found: found.key)
-route_policies_by_service: Final = IN_VIEW.index(
-    "RoutePolicies by service", route_policies, lambda _, found: (found.service,)
+route_policies: Final = kind(
+    RoutePolicy, ROUTE_POLICY, "RoutePolicies", lambda route_policy: route_policy.key
 )
-upstream_policies: Final = kind(UpstreamPolicy, UPSTREAM_POLICY, "UpstreamPolicies", lambda found: found.key)
+route_policies_by_service: Final = IN_VIEW.index(
+    "RoutePolicies by service", route_policies, lambda _, route_policy: (route_policy.service,)
+)
+upstream_policies: Final = kind(
+    UpstreamPolicy, UPSTREAM_POLICY, "UpstreamPolicies", lambda upstream_policy: upstream_policy.key
+)
 upstream_policies_by_service: Final = IN_VIEW.index(
-    "UpstreamPolicies by service", upstream_policies, lambda _, found: (found.service,)
+    "UpstreamPolicies by service", upstream_policies, lambda _, upstream_policy: (upstream_policy.service,)
 )
 
-mutual_tls: Final = kind(MutualTLS, MUTUAL_TLS, "MutualTLSes", lambda found: found.key)
+mutual_tls: Final = kind(MutualTLS, MUTUAL_TLS, "MutualTLSes", lambda result: result.key)
 mutual_tls_in: Final = IN_VIEW.index("MutualTLSes by namespace", mutual_tls, lambda key, _: (key.namespace,))
 
 external_authorizations: Final = kind(
-    ExternalAuthorization, EXTERNAL_AUTHORIZATION, "ExternalAuthorizations", lambda found: found.key
+    ExternalAuthorization,
+    EXTERNAL_AUTHORIZATION,
+    "ExternalAuthorizations",
+    lambda authorization: authorization.key,
 )
 external_authorizations_in: Final = IN_VIEW.index(
     "ExternalAuthorizations by namespace", external_authorizations, lambda key, _: (key.namespace,)

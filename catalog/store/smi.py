@@ -8,10 +8,14 @@ from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, TCP_ROUTE, TRAFFIC_SPLIT, TR
 from meshwright.mesh.policies.smi import HTTPRouteGroup, PolicyKey, TCPRoute, TrafficSplit, TrafficTarget
 from meshwright.mesh.service import ServiceKey
 
-http_route_groups: Final = kind(HTTPRouteGroup, HTTP_ROUTE_GROUP, "HTTPRouteGroups", lambda found: found.key)
-tcp_routes: Final = kind(TCPRoute, TCP_ROUTE, "TCPRoutes", lambda found: found.key)
-targets: Final = kind(TrafficTarget, TRAFFIC_TARGET, "TrafficTargets", lambda found: found.key)
-splits: Final = kind(TrafficSplit, TRAFFIC_SPLIT, "TrafficSplits", lambda found: found.key)
+http_route_groups: Final = kind(
+    HTTPRouteGroup, HTTP_ROUTE_GROUP, "HTTPRouteGroups", lambda http_route_group: http_route_group.key
+)
+tcp_routes: Final = kind(TCPRoute, TCP_ROUTE, "TCPRoutes", lambda tcp_route: tcp_route.key)
+targets: Final = kind(
+    TrafficTarget, TRAFFIC_TARGET, "TrafficTargets", lambda traffic_target: traffic_target.key
+)
+splits: Final = kind(TrafficSplit, TRAFFIC_SPLIT, "TrafficSplits", lambda traffic_split: traffic_split.key)
 
 
 def _sources(_: PolicyKey, target: TrafficTarget) -> tuple[ServiceIdentity, ...]:
@@ -19,7 +23,7 @@ def _sources(_: PolicyKey, target: TrafficTarget) -> tuple[ServiceIdentity, ...]
 
 
 def _ends(_: PolicyKey, target: TrafficTarget) -> tuple[tuple[ServiceIdentity, ServiceIdentity], ...]:
-    return tuple((each, target.destination) for each in dict.fromkeys(target.sources))
+    return tuple((identity, target.destination) for identity in dict.fromkeys(target.sources))
 
 
 def _backends(_: PolicyKey, split: TrafficSplit) -> tuple[ServiceKey, ...]:

@@ -161,13 +161,13 @@ def without_table(*values: type) -> None:
 
 def kind_in(table: str) -> Kind | None:
     """Return the kind of the objects in a table, by its name; `None` for any other table."""
-    return next((each.kind for each in _kinds.values() if each and each.table.name == table), None)
+    return next((item.kind for item in _kinds.values() if item and item.table.name == table), None)
 
 
 services: Final = kind(Service, SERVICE, "services", lambda service: service.key)
-namespaces: Final = kind(NamespaceObject, NAMESPACE, "namespaces", lambda found: found.name)
+namespaces: Final = kind(NamespaceObject, NAMESPACE, "namespaces", lambda namespace: namespace.name)
 workloads: Final = kind(Workload, WORKLOAD, "workloads", lambda workload: workload.key)
-slices: Final = kind(EndpointSlice, ENDPOINT_SLICE, "slices", lambda found: found)
+slices: Final = kind(EndpointSlice, ENDPOINT_SLICE, "slices", lambda endpoint_slice: endpoint_slice)
 """The slice itself is the key, so a changed slice is another entry."""
 without_table(ServiceIdentity)  # of a ServiceAccount only the name matters, and others refer to it
 configs: Final[DeclaredPart[View, Table[ObjectKey, MeshConfig]]] = kind(
@@ -208,12 +208,12 @@ def _placed(sourced: SourcedObject | None) -> _Place | None:
     if sourced is None:
         return None
     try:
-        found = _kinds[type(sourced.value)]
+        result = _kinds[type(sourced.value)]
     except KeyError:
         raise UnreadError(
             f"{sourced.key}: no table was declared for {type(sourced.value).__name__}"
         ) from None
-    return None if found is None else _Place(found.table, found.key_of(sourced))
+    return None if result is None else _Place(result.table, result.key_of(sourced))
 
 
 def _edit(table: Table[K, V], key: K, value: V | None) -> Edit:

@@ -67,7 +67,9 @@ def above(
     while not signed_by(path[-1], path[-1]):
         # Roots first: of a cross-signed CA both certificates match, and the path should end at the trusted
         # one. A repeated CA means that CAs have signed each other, and the search would never end.
-        upper = next((each for each in (*roots, *between) if signed_by(path[-1], each)), None)
+        upper = next(
+            (certificate for certificate in (*roots, *between) if signed_by(path[-1], certificate)), None
+        )
         if upper is None or upper in path:
             missing = (
                 "so it is not a root; give the root too"
@@ -81,15 +83,15 @@ def above(
         path.append(upper)
     if roots and path[-1] not in roots:
         raise ValueError(f"its chain ends at {_named(path[-1])}, which is not one of the given roots")
-    for each in path if signs_proxies else ():
-        if _has(each, x509.NameConstraints):
+    for certificate in path if signs_proxies else ():
+        if _has(certificate, x509.NameConstraints):
             raise ValueError(
-                f"{_named(each)} has name constraints: BoringSSL, which Envoy and gRPC "
+                f"{_named(certificate)} has name constraints: BoringSSL, which Envoy and gRPC "
                 "use, then refuses certificates of proxies, because they have no "
                 "alternative names; use a CA without name constraints"
             )
     trusted = TrustBundle.of([as_pem(roots or [signer])])
-    ends = min(each.not_valid_after_utc for each in path)
+    ends = min(certificate.not_valid_after_utc for certificate in path)
     return IssuerChain(as_pem(path[:-1]), trusted, ends)
 
 
@@ -131,8 +133,8 @@ def _check_use(certificate: x509.Certificate) -> None:
             "and servers: its extended key usage must have both clientAuth and "
             "serverAuth (anyExtendedKeyUsage does not count)"
         )
-    critical = {each.oid for each in certificate.extensions if each.critical}
-    if unknown := sorted(each.dotted_string for each in critical - _UNDERSTOOD):
+    critical = {extension.oid for extension in certificate.extensions if extension.critical}
+    if unknown := sorted(item.dotted_string for item in critical - _UNDERSTOOD):
         raise ValueError(
             f"{_named(certificate)} has a critical extension that TLS libraries do not "
             f"know and therefore refuse: {', '.join(unknown)[:100]}"
@@ -148,7 +150,7 @@ def _allows_tls(certificate: x509.Certificate) -> bool:
 
 
 def _has(certificate: x509.Certificate, kind: type[x509.ExtensionType]) -> bool:
-    return any(isinstance(each.value, kind) for each in certificate.extensions)
+    return any(isinstance(extension.value, kind) for extension in certificate.extensions)
 
 
 def _named(certificate: x509.Certificate) -> str:

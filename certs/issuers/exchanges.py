@@ -92,7 +92,7 @@ class Exchanges:
             target=_answered, args=(line, question, outcome), name="issuer question", daemon=True
         ).start()
         try:
-            found = outcome.get(timeout=seconds)
+            result = outcome.get(timeout=seconds)
         except Empty:
             raise _late(seconds) from None
         finally:
@@ -100,11 +100,11 @@ class Exchanges:
                 self._open.discard(outcome)
             # After a timeout this ends the thread, which may wait much longer for the server.
             line.cut()
-        if isinstance(found, TimeoutError) and found.errno is None:
+        if isinstance(result, TimeoutError) and result.errno is None:
             raise _late(seconds) from None  # a read timed out at the same limit: report it with the same text
-        if isinstance(found, Exception):
-            raise found
-        return found
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     def when_stopped(self, end: Callable[[], None]) -> None:
         """Register a function to end requests of another kind at the stop.

@@ -82,9 +82,9 @@ class WatchedIssuer:
         self._signs_proxies = signs_proxies
         self._watched = watched
         self._trust_domain = trust_domain
-        told = self._watched.now()
-        self._content = self._held(told)
-        self._signer, self._verified = self._opened(told, self._content, now), now
+        ca_files = self._watched.now()
+        self._content = self._held(ca_files)
+        self._signer, self._verified = self._opened(ca_files, self._content, now), now
 
     @property
     def trust_domain(self) -> TrustDomain:
@@ -136,12 +136,12 @@ class WatchedIssuer:
 
         Files replaced one by one may not match for a moment; the next call reads them again.
         """
-        told = self._watched.now()
-        content = self._held(told)
+        ca_files = self._watched.now()
+        content = self._held(ca_files)
         # Loading an RSA key verifies it and blocks all threads for about 0.25 s: skip unchanged files.
         if content == self._content and self._verified <= now <= self.not_after:
             return
-        signer = self._opened(told, content, now)
+        signer = self._opened(ca_files, content, now)
         if content != self._content:
             self._content, self._signer = content, signer
             _log.info(f"CA of {self._signs} replaced", fingerprint=signer.fingerprint)

@@ -46,9 +46,9 @@ def given_roots(setting: str, file: Path) -> TrustBundle:
     if content is None:
         raise StateError(f"{setting} {file} is missing")
     try:
-        found = TrustBundle.of([content])
+        trust_bundle = TrustBundle.of([content])
     except ValueError as error:
         raise StateError(f"{setting} {file}: {error}") from error
-    if not found.fingerprints:
+    if not trust_bundle.fingerprints:
         raise StateError(f"{setting} {file} has no root certificate; it must have certificates in PEM")
-    return found
+    return trust_bundle

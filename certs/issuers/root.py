@@ -154,15 +154,15 @@ def load_root(directory: Path, trust_domain: TrustDomain, now: datetime, seal: S
 
     Raises StateError unless the files are a CA able to sign now.
     """
-    told = CaFiles(directory / "ca.pem", directory / "ca.key", directory / "roots.pem", _AWAY)
-    certificate_pem = _content(told.certificate, told.key, told)
+    ca_files = CaFiles(directory / "ca.pem", directory / "ca.key", directory / "roots.pem", _AWAY)
+    certificate_pem = _content(ca_files.certificate, ca_files.key, ca_files)
     try:
-        key_pem = seal.opened(_content(told.key, told.certificate, told))
+        key_pem = seal.opened(_content(ca_files.key, ca_files.certificate, ca_files))
     except UnopenedError as error:
-        raise StateError(f"CA key {told.key} cannot be used: {error}") from None
+        raise StateError(f"CA key {ca_files.key} cannot be used: {error}") from None
     except ValueError as error:
-        raise StateError(f"CA key {told.key} cannot be used: {error}; {_AWAY}") from None
-    return read_root(told, certificate_pem, key_pem, files.read(told.roots), trust_domain, now)
+        raise StateError(f"CA key {ca_files.key} cannot be used: {error}; {_AWAY}") from None
+    return read_root(ca_files, certificate_pem, key_pem, files.read(ca_files.roots), trust_domain, now)
 
 
 def read_root(
@@ -176,13 +176,13 @@ def read_root(
     signs_proxies: bool = True,
 ) -> Root:
     """Parse a CA from the content of the files; raise StateError, which names the faulty file."""
-    found = _certificates(told.certificate, certificate_pem, told.mend)
-    if roots_pem is None and len(found) != 1:
+    certificates = _certificates(told.certificate, certificate_pem, told.mend)
+    if roots_pem is None and len(certificates) != 1:
         raise StateError(
-            f"CA certificate {told.certificate} has {len(found)} certificates; it must "
+            f"CA certificate {told.certificate} has {len(certificates)} certificates; it must "
             f"have exactly one, or the roots must be in {told.roots}"
         )
-    certificate = found[0]
+    certificate = certificates[0]
     key = _read_key(told.key, key_pem, told.mend)
     if key.public_key() != certificate.public_key():
         raise StateError(f"CA key {told.key} does not match CA certificate {told.certificate}; {told.mend}")
@@ -191,7 +191,7 @@ def read_root(
     roots = [] if roots_pem is None else _certificates(told.roots, roots_pem, told.mend)
     _check_roots_domain(told.roots, roots, trust_domain)
     try:
-        way = above(certificate, found[1:], roots, now, signs_proxies=signs_proxies)
+        way = above(certificate, certificates[1:], roots, now, signs_proxies=signs_proxies)
     except ValueError as error:
         where = told.certificate if roots else f"{told.certificate} (expected root in {told.roots})"
         raise StateError(f"CA certificate {where} cannot be used: {error}") from error
@@ -207,11 +207,11 @@ def _content(path: Path, other: Path, told: CaFiles) -> bytes:
 
 def _certificates(path: Path, content: bytes, mend: str) -> list[x509.Certificate]:
     try:
-        found = certificates_in(content)
+        certificates = certificates_in(content)
     except ValueError as error:
         raise StateError(f"CA certificate {path} {error}; {mend}") from None
-    _check_is_ca(path, found[0])
-    return found
+    _check_is_ca(path, certificates[0])
+    return certificates
 
 
 def _check_is_ca(path: Path, certificate: x509.Certificate) -> None:
@@ -257,7 +257,7 @@ def _check_trust_domain(path: Path, certificate: x509.Certificate, trust_domain:
 def _check_roots_domain(path: Path, roots: list[x509.Certificate], trust_domain: TrustDomain) -> None:
     """Refuse roots of another trust domain: agents would look for a control plane of this domain."""
     named = trust_domains(as_pem(roots)) if roots else ()
-    if others := [f"spiffe://{each}" for each in named if each != trust_domain]:
+    if others := [f"spiffe://{item}" for item in named if item != trust_domain]:
         raise StateError(
             f"the roots in {path} are for {', '.join(others)}, not for "
             f"spiffe://{trust_domain}; a root must have the trust domain of this mesh, or "

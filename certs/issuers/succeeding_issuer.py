@@ -165,9 +165,9 @@ class SucceedingIssuer:
 
     def _look(self, now: datetime) -> None:
         before, roots = self._succession, TrustBundle.of([self._inner.trust_bundle()])
-        found = before.lasting(now)
+        succession = before.lasting(now)
         if (self._name, roots) != (before.name, before.roots):
-            found = followed(
+            succession = followed(
                 before,
                 self._name,
                 roots,
@@ -176,17 +176,17 @@ class SucceedingIssuer:
                 drops=self._drops,
                 settling=self._role.settling,
             )
-        if found != before:  # a mesh that only had its own CA needs no file
-            self._note(found)
-            _say(before, found, self._role)
+        if succession != before:  # a mesh that only had its own CA needs no file
+            self._note(succession)
+            _say(before, succession, self._role)
 
-    def _note(self, found: Succession) -> None:
-        files.write_private(self._path, written(found))
-        self._succession = found
+    def _note(self, succession: Succession) -> None:
+        files.write_private(self._path, written(succession))
+        self._succession = succession
 
     def _with_others(self, bundle: bytes) -> bytes:
         noted = self._succession  # read once: a look may exchange it meanwhile
-        others = tuple(each.roots.pem for each in noted.formers)
+        others = tuple(former_issuer.roots.pem for former_issuer in noted.formers)
         if self._is_other(noted):
             others += (noted.roots.pem,)
         return _united((bundle, *others)) if others else bundle
@@ -202,13 +202,13 @@ def _united(pems: tuple[bytes, ...]) -> bytes:
     return TrustBundle.of(pems).pem
 
 
-def _say(before: Succession, found: Succession, role: Role) -> None:
-    if before.name and before.name != found.name:
-        _log.warning(f"issuer of {role.signs} replaced", issuer=found.name, before=before.name)
-    if len(found.formers) > len(before.formers):
-        until = found.formers[-1].until.isoformat()
+def _say(before: Succession, succession: Succession, role: Role) -> None:
+    if before.name and before.name != succession.name:
+        _log.warning(f"issuer of {role.signs} replaced", issuer=succession.name, before=before.name)
+    if len(succession.formers) > len(before.formers):
+        until = succession.formers[-1].until.isoformat()
         _log.warning(
             "roots of the previous issuer stay trusted until its last certificate expires", until=until
         )
-    elif not found.trusted.holds(before.trusted):
+    elif not succession.trusted.holds(before.trusted):
         _log.info("roots of a former issuer removed: its last certificate has expired")

@@ -45,7 +45,7 @@ class Succession:
     @property
     def trusted(self) -> TrustBundle:
         """Return all roots to trust."""
-        return TrustBundle.of((self.roots.pem, *(each.roots.pem for each in self.formers)))
+        return TrustBundle.of((self.roots.pem, *(former_issuer.roots.pem for former_issuer in self.formers)))
 
     def lasting(self, now: datetime) -> "Succession":
         """Return the succession without predecessors after the end of their last certificate.
@@ -54,9 +54,16 @@ class Succession:
         """
         own = set(self.roots.fingerprints)
         others = (
-            replace(each, roots=each.roots.among(set(each.roots.fingerprints) - own)) for each in self.formers
+            replace(
+                former_issuer, roots=former_issuer.roots.among(set(former_issuer.roots.fingerprints) - own)
+            )
+            for former_issuer in self.formers
         )
-        left = tuple(each for each in others if now < each.until and each.roots.fingerprints)
+        left = tuple(
+            former_issuer
+            for former_issuer in others
+            if now < former_issuer.until and former_issuer.roots.fingerprints
+        )
         return self if left == self.formers else replace(self, formers=left)
 
 
@@ -91,7 +98,10 @@ def followed(
 
 def written(succession: Succession) -> bytes:
     """Return the JSON form for `read`."""
-    formers = [{"roots": _text(each.roots), "until": each.until.isoformat()} for each in succession.formers]
+    formers = [
+        {"roots": _text(former_issuer.roots), "until": former_issuer.until.isoformat()}
+        for former_issuer in succession.formers
+    ]
     document = {
         "issuer": succession.name,
         "roots": _text(succession.roots),
@@ -110,15 +120,15 @@ def read(content: bytes) -> Succession:
             str(document["issuer"]),
             _bundle(document["roots"]),
             _moment(document["settled"]),
-            tuple(_former(each) for each in document["formers"]),
+            tuple(_former(item) for item in document["formers"]),
             bool(document.get("heard", True)),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"a field is missing or has another form ({error})") from error
 
 
-def _former(found: Mapping[str, str]) -> FormerIssuer:
-    return FormerIssuer(_bundle(found["roots"]), _moment(found["until"]))
+def _former(result: Mapping[str, str]) -> FormerIssuer:
+    return FormerIssuer(_bundle(result["roots"]), _moment(result["until"]))
 
 
 def _moment(text: str) -> datetime:

@@ -32,10 +32,13 @@ class TrustBundle:
 
         Empty texts are ignored. Raises ValueError for malformed PEM.
         """
-        found = (each for pem in pems if pem.strip() for each in _certificates(pem))
-        by_fingerprint = {_fingerprint(each): each for each in found}
+        result = (certificate for pem in pems if pem.strip() for certificate in _certificates(pem))
+        by_fingerprint = {_fingerprint(certificate): certificate for certificate in result}
         fingerprints = tuple(sorted(by_fingerprint))
-        encoded = (by_fingerprint[each].public_bytes(serialization.Encoding.PEM) for each in fingerprints)
+        encoded = (
+            by_fingerprint[fingerprint].public_bytes(serialization.Encoding.PEM)
+            for fingerprint in fingerprints
+        )
         return cls(b"".join(encoded), fingerprints)
 
     def union(self, other: Self) -> Self:
@@ -44,10 +47,16 @@ class TrustBundle:
 
     def among(self, fingerprints: Container[str]) -> Self:
         """Return the roots with one of these fingerprints."""
-        if all(each in fingerprints for each in self.fingerprints):
+        if all(fingerprint in fingerprints for fingerprint in self.fingerprints):
             return self
-        found = [each for each in _certificates(self.pem) if _fingerprint(each) in fingerprints]
-        return type(self).of(each.public_bytes(serialization.Encoding.PEM) for each in found)
+        certificates = [
+            certificate
+            for certificate in _certificates(self.pem)
+            if _fingerprint(certificate) in fingerprints
+        ]
+        return type(self).of(
+            certificate.public_bytes(serialization.Encoding.PEM) for certificate in certificates
+        )
 
     def holds(self, other: Self) -> bool:
         """Return whether this bundle contains each root of the other one."""
@@ -72,7 +81,7 @@ def _certificates(pem: bytes) -> list[x509.Certificate]:
 
 def pins(bundle_pem: bytes) -> tuple[str, ...]:
     """Return the pins of a bundle's roots, sorted. Raises ValueError for malformed PEM."""
-    return tuple(sorted({key_digest(each.public_key()) for each in loaded(bundle_pem)}))
+    return tuple(sorted({key_digest(certificate.public_key()) for certificate in loaded(bundle_pem)}))
 
 
 def pinned(shown: Iterable[bytes], wanted: Iterable[str]) -> bytes:
@@ -82,9 +91,13 @@ def pinned(shown: Iterable[bytes], wanted: Iterable[str]) -> bytes:
     root does not prove a signature of this root in the peer's own certificate.
     """
     names = frozenset(wanted)
-    found = map(_root, shown)
-    roots = {each for each in found if each is not None and key_digest(each.public_key()) in names}
-    encoded = (each.public_bytes(serialization.Encoding.PEM) for each in roots)
+    result = map(_root, shown)
+    roots = {
+        certificate
+        for certificate in result
+        if certificate is not None and key_digest(certificate.public_key()) in names
+    }
+    encoded = (root.public_bytes(serialization.Encoding.PEM) for root in roots)
     return b"".join(sorted(encoded))
 
 

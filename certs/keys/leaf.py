@@ -89,13 +89,13 @@ def trust_domains(bundle_pem: bytes) -> tuple[TrustDomain, ...]:
 
     For example, a root with the URI `spiffe://cluster.local` gives `("cluster.local",)`.
     """
-    found = set[TrustDomain]()
-    for each in loaded(bundle_pem):
+    result = set[TrustDomain]()
+    for certificate in loaded(bundle_pem):
         with contextlib.suppress(*UNREADABLE):
-            uris = _names(each).uris
+            uris = _names(certificate).uris
             parts = (uri.removeprefix(_SPIFFE) for uri in uris if uri.startswith(_SPIFFE))
-            found.update(TrustDomain(part.partition("/")[0]) for part in parts)
-    return tuple(sorted(found))
+            result.update(TrustDomain(part.partition("/")[0]) for part in parts)
+    return tuple(sorted(result))
 
 
 def fingerprint_of(certificate: x509.Certificate) -> str:

@@ -120,8 +120,8 @@ def _wrong(leaf: Leaf, request: CertificateRequest, now: datetime) -> str:
     """
     same_common = leaf.names.common_name == request.names.common_name or request.usage in _UNNAMED
     if not (same_common and leaf.names.alternatives == request.names.alternatives):
-        said = ", ".join(itertools.chain(*leaf.names.alternatives)) or "none"
-        return f"has names that differ from the request: {said[:200]}"
+        text = ", ".join(itertools.chain(*leaf.names.alternatives)) or "none"
+        return f"has names that differ from the request: {text[:200]}"
     if not leaf.serves(request.usage):
         return "has other key usages than requested; check which extended key usages the issuer allows"
     if now < leaf.not_before:
@@ -144,7 +144,7 @@ def _more(certificate: x509.Certificate) -> str:
             case x509.BasicConstraints(ca=True) | x509.KeyUsage(key_cert_sign=True):
                 return "is a CA certificate, which may sign other certificates"
             case x509.SubjectAlternativeName() as names:
-                others = {type(each).__name__ for each in names if not isinstance(each, _NAMES)}
+                others = {type(name).__name__ for name in names if not isinstance(name, _NAMES)}
             case _:
                 pass
     return f"has kinds of names that were not requested: {', '.join(sorted(others))}" if others else ""

@@ -60,7 +60,7 @@ def loaded(pem: bytes) -> list[x509.Certificate]:
 
 def as_pem(certificates: Iterable[x509.Certificate]) -> bytes:
     """Return certificates as one PEM text, in their order."""
-    return b"".join(each.public_bytes(serialization.Encoding.PEM) for each in certificates)
+    return b"".join(certificate.public_bytes(serialization.Encoding.PEM) for certificate in certificates)
 
 
 def certificates_in(pem: bytes) -> list[x509.Certificate]:
@@ -68,10 +68,10 @@ def certificates_in(pem: bytes) -> list[x509.Certificate]:
 
     Raises ValueError, without content of the text, also for malformed extensions or keys.
     """
-    found = loaded(pem)
-    for each in found:
+    certificates = loaded(pem)
+    for certificate in certificates:
         try:
-            _ = each.extensions, each.public_key()
+            _ = certificate.extensions, certificate.public_key()
         except UNREADABLE:
             raise ValueError("has a key or extensions that cannot be read") from None
-    return found
+    return certificates

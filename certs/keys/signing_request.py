@@ -77,16 +77,16 @@ def _require_strong(key: CertificatePublicKeyTypes) -> None:
         case ec.EllipticCurvePublicKey():
             if key.curve.name in CURVES:
                 return
-            found = f"ECDSA on {key.curve.name}"
+            result = f"ECDSA on {key.curve.name}"
         case rsa.RSAPublicKey():
             exponent = key.public_numbers().e
             is_borne = _LEAST_EXPONENT <= exponent <= _MOST_EXPONENT
             if is_borne and LEAST_RSA_BITS <= key.key_size <= MOST_RSA_BITS:
                 return
-            found = f"RSA of {key.key_size} bits with the exponent {str(exponent)[:20]}"
+            result = f"RSA of {key.key_size} bits with the exponent {str(exponent)[:20]}"
         case _:
-            found = f"of the kind {type(key).__name__.removesuffix('PublicKey')}"
-    raise RequestError(f"the key of the signing request is {found}: it {_RIGHT}")
+            result = f"of the kind {type(key).__name__.removesuffix('PublicKey')}"
+    raise RequestError(f"the key of the signing request is {result}: it {_RIGHT}")
 
 
 def _require_proven(request: x509.CertificateSigningRequest) -> None:

@@ -72,8 +72,8 @@ class LedgerCache:
 
     def take_all(self, entries: Collection[LedgerEntry]) -> None:
         """Store the AT_ONCE most recently issued of all entries, which were just read."""
-        for each in heapq.nlargest(AT_ONCE, entries, key=lambda entry: entry.issued_at):
-            self.take(each)
+        for ledger_entry in heapq.nlargest(AT_ONCE, entries, key=lambda entry: entry.issued_at):
+            self.take(ledger_entry)
 
     def stamped(self, serial: str, noted: Mapping[Stamp, StampDetail]) -> None:
         """Apply stamps just written."""

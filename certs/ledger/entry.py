@@ -51,7 +51,7 @@ class StampDetail:
 
 def one_line(words: str) -> str:
     """Return a text in stored form: one line, at most MOST_WORDS characters."""
-    return "".join(each if each.isprintable() else " " for each in words).strip()[:MOST_WORDS]
+    return "".join(word if word.isprintable() else " " for word in words).strip()[:MOST_WORDS]
 
 
 def proof_line(shown: str) -> str:
@@ -163,13 +163,13 @@ class LedgerEntry:
             return self
         claimed, admitted = noted.get(Stamp.CLAIMED), noted.get(Stamp.ADMITTED)
         seen, revoked = noted.get(Stamp.SEEN), noted.get(Stamp.REVOKED)
-        found = self
+        entry = self
         if claimed is not None and self.claimed_at is None:
-            found = replace(found, claimed_at=claimed.at, claimed_from=claimed.words)
+            entry = replace(entry, claimed_at=claimed.at, claimed_from=claimed.words)
         if admitted is not None and self.admitted_at is None:
-            found = replace(found, admitted_at=admitted.at)
+            entry = replace(entry, admitted_at=admitted.at)
         if seen is not None and (self.seen_at is None or self.seen_at < seen.at):
-            found = replace(found, seen_at=seen.at)
+            entry = replace(entry, seen_at=seen.at)
         if revoked is not None:
-            found = replace(found, revoked_at=revoked.at, revoked_why=revoked.words)
-        return found
+            entry = replace(entry, revoked_at=revoked.at, revoked_why=revoked.words)
+        return entry

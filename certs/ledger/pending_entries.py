@@ -75,17 +75,17 @@ class PendingEntries:
 
     def _write(self, connection: sqlite3.Connection, serials: Iterable[str], *, full: bool = False) -> None:
         """Write the stamps of these serials in one transaction; if `full`, use the reserved pages."""
-        found = {serial: self._noted[serial] for serial in serials if serial in self._noted}
-        if not found:
+        result = {serial: self._noted[serial] for serial in serials if serial in self._noted}
+        if not result:
             return
         with self._seen.writing(connection):
             if full:
                 connection.execute(GIVE_UP_PAGES)
             # In the order of Stamp, because a revoked row takes no more stamps.
             for stamp in Stamp:
-                said = {serial: noted[stamp] for serial, noted in found.items() if stamp in noted}
-                rows.stamp(connection, stamp, said)
-        for serial, noted in found.items():
+                stamp_details = {serial: noted[stamp] for serial, noted in result.items() if stamp in noted}
+                rows.stamp(connection, stamp, stamp_details)
+        for serial, noted in result.items():
             self._seen.stamped(serial, noted)
             self._forget(serial, noted)
         self._seen.wrote(connection)
@@ -94,7 +94,9 @@ class PendingEntries:
         """Remove the written stamps, and keep the stamps added during the write."""
         with self._lock:
             left = {
-                stamp: said for stamp, said in self._noted[serial].items() if said is not written.get(stamp)
+                stamp: stamp_detail
+                for stamp, stamp_detail in self._noted[serial].items()
+                if stamp_detail is not written.get(stamp)
             }
             if left:
                 self._noted[serial] = left

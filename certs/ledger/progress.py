@@ -28,12 +28,12 @@ class Progress(enum.IntEnum):
 
 def progress(entries: Iterable[LedgerEntry]) -> Progress:
     """Return the progress of a proxy by the entries of all its certificates, in any order."""
-    found = sorted(entries, key=lambda entry: entry.issued_at)
-    if _is_revoked(found):
+    result = sorted(entries, key=lambda entry: entry.issued_at)
+    if _is_revoked(result):
         return Progress.REVOKED
-    if _lasts(found, lambda entry: entry.admitted_at is not None):
+    if _lasts(result, lambda entry: entry.admitted_at is not None):
         return Progress.READY
-    if _lasts(found, lambda entry: entry.claimed_at is not None):
+    if _lasts(result, lambda entry: entry.claimed_at is not None):
         return Progress.AUTHENTICATED
     return Progress.NEW
 

@@ -74,11 +74,11 @@ class RebuildingLedger:
 
     def candidates(self) -> tuple[Candidate, ...]:
         """Return collected and confirmed certificates, sorted by name and serial."""
-        known = {each.serial: _confirmed(each) for each in self._kept.entries()}
+        known = {entry.serial: _confirmed(entry) for entry in self._kept.entries()}
         with self._lock:
-            for serial, each in self._shown.items():
-                known[serial] = replace(each, confirmed=serial in known)
-        return tuple(sorted(known.values(), key=lambda each: (each.name, each.serial)))
+            for serial, candidate in self._shown.items():
+                known[serial] = replace(candidate, confirmed=serial in known)
+        return tuple(sorted(known.values(), key=lambda candidate: (candidate.name, candidate.serial)))
 
     def confirm(self, serial: str) -> Candidate:
         """Write a candidate to the new ledger as claimed and admitted; idempotent.
@@ -88,16 +88,18 @@ class RebuildingLedger:
         wanted = read_serial(serial)
         if (entry := self._kept.entry(wanted)) is not None:
             return _confirmed(entry)
-        found = self._shown.get(wanted)
-        if found is None:
+        candidate = self._shown.get(wanted)
+        if candidate is None:
             raise RequestError(f"no proxy has presented a certificate with the serial {wanted}")
-        ends = found.not_before, found.not_after
-        issued = LedgerEntry.issued(found.serial, found.name, *ends, signer=found.signer, term=found.term)
-        at = found.shown_at.replace(microsecond=0)
+        ends = candidate.not_before, candidate.not_after
+        issued = LedgerEntry.issued(
+            candidate.serial, candidate.name, *ends, signer=candidate.signer, term=candidate.term
+        )
+        at = candidate.shown_at.replace(microsecond=0)
         # Count it as admitted: otherwise the first proxies to return would send no traffic to the others.
-        came = replace(issued, claimed_at=at, admitted_at=at, claimed_from=found.address)
+        came = replace(issued, claimed_at=at, admitted_at=at, claimed_from=candidate.address)
         self._kept.record(came)
-        return replace(found, confirmed=True)
+        return replace(candidate, confirmed=True)
 
     @property
     def unwritten(self) -> int:

@@ -71,13 +71,17 @@ def stamp(connection: sqlite3.Connection, which: Stamp, noted: Mapping[str, Stam
     """
     is_open = f"({which} IS NULL OR {which} < ?1)" if which is Stamp.SEEN else f"{which} IS NULL"
     words = f", {_WORDS[which]} = json_extract(?2, '$.\"' || serial || '\"')" if which in _WORDS else ""
-    for at in sorted({seconds(each.at) for each in noted.values()}):
-        said = [(serial, each.words) for serial, each in noted.items() if seconds(each.at) == at]
-        for begin in range(0, len(said), AT_ONCE):
+    for at in sorted({seconds(stamp_detail.at) for stamp_detail in noted.values()}):
+        answer = [
+            (serial, stamp_detail.words)
+            for serial, stamp_detail in noted.items()
+            if seconds(stamp_detail.at) == at
+        ]
+        for begin in range(0, len(answer), AT_ONCE):
             connection.execute(
                 f"UPDATE proxy_certificates SET {which} = ?1{words} "  # noqa: S608 - literals of this package
                 f"WHERE serial IN (SELECT key FROM json_each(?2)) AND {is_open} AND revoked_at IS NULL",
-                (at, json.dumps(dict(said[begin : begin + AT_ONCE]))),
+                (at, json.dumps(dict(answer[begin : begin + AT_ONCE]))),
             )
 
 
@@ -96,8 +100,8 @@ def by_names(connection: sqlite3.Connection, names: Iterable[ProxyName]) -> Iter
 
     They arrive as one row of JSON, because at each row Python may switch to another thread.
     """
-    (found,) = connection.execute(_OF_NAMES, (json.dumps(sorted(set(map(str, names)))),)).fetchone()
-    yield from sorted(map(_entry, json.loads(found)), key=_order)
+    (result,) = connection.execute(_OF_NAMES, (json.dumps(sorted(set(map(str, names)))),)).fetchone()
+    yield from sorted(map(_entry, json.loads(result)), key=_order)
 
 
 def every(connection: sqlite3.Connection) -> Iterator[LedgerEntry]:

@@ -90,18 +90,18 @@ class SqliteLedger:
         process holds the lock, and a cached entry does not wait for a writing thread.
         """
         noted = self._unwritten.noted(serial)
-        found = self._seen.current(serial)
-        if found is None:
+        ledger_entry = self._seen.current(serial)
+        if ledger_entry is None:
             with self._statements() as connection:
-                found = self._read(connection, serial)
-        return None if found is None else self._unwritten.on(found, noted)
+                ledger_entry = self._read(connection, serial)
+        return None if ledger_entry is None else self._unwritten.on(ledger_entry, noted)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Return all entries, sorted by common name, then time of issue, then serial."""
         with self._statements() as connection, self._seen.reading(connection):
-            found = tuple(rows.every(connection))
-            self._seen.take_all(found)
-            return tuple(map(self._unwritten.on, found))
+            result = tuple(rows.every(connection))
+            self._seen.take_all(result)
+            return tuple(map(self._unwritten.on, result))
 
     def entries_of(self, name: ProxyName) -> tuple[LedgerEntry, ...]:
         """Return the entries of one proxy, sorted by time of issue, then serial."""
@@ -161,10 +161,10 @@ class SqliteLedger:
         """Stamp the claimed certificates of these proxies as admitted, and write everything remembered."""
         with self._statements() as connection:
             with self._seen.reading(connection):
-                found = [self._unwritten.on(each) for each in rows.by_names(connection, names)]
-            for each in found:
-                if each.claimed_at is not None:
-                    self._unwritten.note(each, Stamp.ADMITTED, StampDetail.of(now))
+                entries = [self._unwritten.on(name) for name in rows.by_names(connection, names)]
+            for entry in entries:
+                if entry.claimed_at is not None:
+                    self._unwritten.note(entry, Stamp.ADMITTED, StampDetail.of(now))
             # After a failure leave it to `write_unwritten`: each attempt may wait for the disk or a lock.
             if not self._unwritten.failing:
                 with suppress(sqlite3.Error):
@@ -234,10 +234,10 @@ class SqliteLedger:
 
     def _see(self, connection: sqlite3.Connection, serial: str) -> LedgerEntry | None:
         with self._seen.reading(connection):
-            found = self._seen.current(serial) or rows.by_serial(connection, serial)
-            if found is not None:
-                self._seen.take(found)
-            return found
+            entry = self._seen.current(serial) or rows.by_serial(connection, serial)
+            if entry is not None:
+                self._seen.take(entry)
+            return entry
 
     def _known(self, connection: sqlite3.Connection, serial: str) -> LedgerEntry:
         """Return the entry of a serial from the file. Raises RequestError for an unknown serial."""

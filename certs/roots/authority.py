@@ -89,7 +89,9 @@ class ChangingAuthority:
         """Return which of the two roots a bundle trusts; an intermediate counts by the roots above it."""
         bundle = TrustBundle.of([bundle_pem])
         own = self._own.items()
-        return frozenset(each for each, roots in own if roots.fingerprints and bundle.holds(roots))
+        return frozenset(
+            fingerprint for fingerprint, roots in own if roots.fingerprints and bundle.holds(roots)
+        )
 
     def confirmed(self, bundle_digest: str) -> frozenset[Fingerprint]:
         """Return the roots of the bundle with this digest; empty for a bundle of other roots."""
@@ -129,7 +131,9 @@ class ChangingAuthority:
         self.rotation: Rotation | None = rotation
         self._other = other
         self._own: Mapping[Fingerprint, TrustBundle] = roots
-        self._bundles = {each.digest: self.held_in(each.pem) for each in (own, other, both)}
+        self._bundles = {
+            trust_bundle.digest: self.held_in(trust_bundle.pem) for trust_bundle in (own, other, both)
+        }
         # Publish the trusted roots before the signer, so that no certificate is seen before its root.
         self._trusted = both if trusts_both else own
         self._signer = signer

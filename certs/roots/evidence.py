@@ -102,9 +102,9 @@ def behind(rotation: Rotation, ours: ServerEvidence) -> tuple[BlockingPart, ...]
     roots. The API servers must know the other root before the webhook's certificate is signed below this
     root, and pods before joining.
     """
-    found = []
+    blocking_parts = []
     if ours.shown != {rotation.signer} or ours.trusted != frozenset(rotation.trusted):
-        found.append(BlockingPart(Part.SERVER, BlockReason.SERVER_CERTIFICATE))
+        blocking_parts.append(BlockingPart(Part.SERVER, BlockReason.SERVER_CERTIFICATE))
     if rotation.stage is Stage.TRUSTING:
         believing = (
             (Part.WEBHOOK, BlockReason.WEBHOOK_TRUST, ours.webhook, ours.webhook_error),
@@ -112,18 +112,20 @@ def behind(rotation: Rotation, ours: ServerEvidence) -> tuple[BlockingPart, ...]
         )
         for part, why, roots, error in believing:
             if part not in rotation.given_up and roots is not None and rotation.other not in roots:
-                found.append(BlockingPart(part, why, error))
-    return tuple(found)
+                blocking_parts.append(BlockingPart(part, why, error))
+    return tuple(blocking_parts)
 
 
 def holdouts(rotation: Rotation, proxies: Iterable[Evidence]) -> tuple[Holdout, ...]:
     """Return the proxies that block the next step, sorted by name, without the ones given up."""
-    found = (
-        Holdout(each.proxy, _missing(rotation, each), each.seen, max(each.seen or each.issued, each.issued))
-        for each in proxies
+    result = (
+        Holdout(
+            proxy.proxy, _missing(rotation, proxy), proxy.seen, max(proxy.seen or proxy.issued, proxy.issued)
+        )
+        for proxy in proxies
     )
-    held = (each for each in found if each.why and str(each.proxy) not in rotation.given_up)
-    return tuple(sorted(held, key=lambda each: str(each.proxy)))
+    held = (holdout for holdout in result if holdout.why and str(holdout.proxy) not in rotation.given_up)
+    return tuple(sorted(held, key=lambda holdout: str(holdout.proxy)))
 
 
 def _missing(rotation: Rotation, known: Evidence) -> tuple[BlockReason, ...]:

@@ -61,8 +61,8 @@ def evidence(
         if entry.in_force(now) and signed.signer in (rotation.signer, rotation.other):
             known.setdefault(entry.common_name, []).append(signed)
     taken: dict[str, list[ProxySecrets]] = {}
-    for each in said.taken or ():
-        taken.setdefault(each.node, []).append(each)
+    for proxy_secrets in said.taken or ():
+        taken.setdefault(proxy_secrets.node, []).append(proxy_secrets)
     roots = functools.cache(authority.held_in)
     signer = functools.cache(authority.signer_of)
     return tuple(
@@ -81,10 +81,14 @@ def _evidence(
     roots: Callable[[bytes], frozenset[Fingerprint]],
     signer: Callable[[bytes], str],
 ) -> Evidence:
-    claimed = [each for each in entries if each.claimed_at is not None]
+    claimed = [entry for entry in entries if entry.claimed_at is not None]
     # Credentials issued since the stage began contain the roots that are trusted since then.
-    given = all(each.issued_at > rotation.since for each in entries)
-    mesh = frozenset.intersection(*(roots(each.trust_bundle) for each in taken)) if taken else None
+    given = all(entry.issued_at > rotation.since for entry in entries)
+    mesh = (
+        frozenset.intersection(*(roots(proxy_secrets.trust_bundle) for proxy_secrets in taken))
+        if taken
+        else None
+    )
     return Evidence(
         proxy,
         frozenset(rotation.trusted) if said.taken is None else mesh,
@@ -92,7 +96,7 @@ def _evidence(
         _shown(entries, rotation),
         rotation.signer if said.taken is None else _service(taken, rotation, signer),
         now if proxy in said.connected else max(filter(None, (e.last_seen for e in claimed)), default=None),
-        max(each.issued_at for each in entries),
+        max(entry.issued_at for entry in entries),
     )
 
 
@@ -107,7 +111,11 @@ def _shown(entries: list[LedgerEntry], rotation: Rotation) -> frozenset[Fingerpr
     def order(entry: LedgerEntry) -> tuple[datetime, datetime, bool]:
         return entry.issued_at, entry.claimed_at or entry.issued_at, entry.signer == rotation.signer
 
-    newest = max((each for each in entries if each.claimed_at is not None), key=order, default=None)
+    newest = max(
+        (ledger_entry for ledger_entry in entries if ledger_entry.claimed_at is not None),
+        key=order,
+        default=None,
+    )
     if newest is None:
         return frozenset({Fingerprint(max(entries, key=order).signer)})
     since = (e.signer for e in entries if e.claimed_at is None and e.issued_at >= newest.issued_at)
@@ -123,5 +131,5 @@ def _service(
     """
     if not taken:
         return None
-    shown = {signer(each.chain) if each.chain else "" for each in taken}
+    shown = {signer(proxy_secrets.chain) if proxy_secrets.chain else "" for proxy_secrets in taken}
     return rotation.signer if shown == {rotation.signer} else rotation.other

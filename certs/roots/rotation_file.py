@@ -131,7 +131,7 @@ def require_signer(
     Otherwise the server would not start, or an aborted change would never end.
     """
     for folder in (state / _SIGNER, state / _OTHER):
-        if any(_is(folder, each) for each in {rotation.signer, rotation.new}):
+        if any(_is(folder, fingerprint) for fingerprint in {rotation.signer, rotation.new}):
             load_root(folder, trust_domain, now, seal)
 
 
@@ -144,7 +144,7 @@ def _put(state: Path, root: Root, seal: Seal) -> Fingerprint:
 def _order(state: Path, rotation: Rotation) -> None:
     """Put the folders in order: three renames, each of which may be the last before a crash."""
     # rename(2) cannot swap two folders, so that the swap takes a third name.
-    signer, other, moving = (state / each for each in (_SIGNER, _OTHER, _MOVING))
+    signer, other, moving = (state / item for item in (_SIGNER, _OTHER, _MOVING))
     try:
         if signer.exists() and _is(signer, rotation.other):
             signer.rename(other if moving.exists() else moving)
@@ -200,7 +200,7 @@ def _remove(folder: Path) -> None:
 
 
 def _text(rotation: Rotation) -> bytes:
-    said = {
+    answer = {
         "stage": rotation.stage.value,
         "signer": rotation.signer,
         "other": rotation.other,
@@ -209,20 +209,20 @@ def _text(rotation: Rotation) -> bytes:
         "aborted": rotation.aborted,
         "given_up": {name: at.isoformat() for name, at in rotation.given_up.items()},
     }
-    return (json.dumps(said, indent=2) + "\n").encode("ascii")
+    return (json.dumps(answer, indent=2) + "\n").encode("ascii")
 
 
 def _read(path: Path, content: bytes) -> Rotation:
     try:
-        said: Mapping[str, Any] = json.loads(content)
+        answer: Mapping[str, Any] = json.loads(content)
         return Rotation(
-            Stage(said["stage"]),
-            Fingerprint(str(said["signer"])),
-            Fingerprint(str(said["other"])),
-            _time(said["began"]),
-            _time(said["since"]),
-            aborted=bool(said["aborted"]),
-            given_up=MappingProxyType({str(name): _time(at) for name, at in said["given_up"].items()}),
+            Stage(answer["stage"]),
+            Fingerprint(str(answer["signer"])),
+            Fingerprint(str(answer["other"])),
+            _time(answer["began"]),
+            _time(answer["since"]),
+            aborted=bool(answer["aborted"]),
+            given_up=MappingProxyType({str(name): _time(at) for name, at in answer["given_up"].items()}),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StateError(

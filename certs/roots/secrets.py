@@ -40,16 +40,16 @@ def root_in(folder: Path, trust_domain: TrustDomain, now: datetime) -> Root | No
     watched = WatchedFiles.within(folder)
     if (folder / _OSM_KEY).exists():
         watched = WatchedFiles(Path("ca.crt"), Path(_OSM_KEY), directory=folder)
-    told = watched.now()
-    roots = None if watched.roots is None else files.read(told.roots)
-    certificate, key = files.read(told.certificate), files.read(told.key)
+    ca_files = watched.now()
+    roots = None if watched.roots is None else files.read(ca_files.roots)
+    certificate, key = files.read(ca_files.certificate), files.read(ca_files.key)
     if certificate is None or key is None:
-        missing = told.key if key is None else told.certificate
+        missing = ca_files.key if key is None else ca_files.certificate
         raise StateError(
             f"{missing.name} is missing in {folder}, which must have the keys tls.crt, "
             f"tls.key and ca.crt, or ca.crt and {_OSM_KEY}"
         )
-    return read_root(told, certificate, key, roots, trust_domain, now)
+    return read_root(ca_files, certificate, key, roots, trust_domain, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,24 +84,31 @@ class Secrets:
         A Secret without a CA is matched with a root in force that no other Secret has. Raises StateError.
         """
         before = self._noted()
-        in_force = {each for each in (signer, other) if each}
+        in_force = {fingerprint for fingerprint in (signer, other) if fingerprint}
         notes = {name: root for name, root in before.items() if root in in_force}
         read, errors = self._read(used, notes, now)
-        good = [each for each in used if each.key not in errors]
-        for each in good:
-            if (root := read.get(str(each.secret))) is not None and root.fingerprint in in_force:
-                notes[each.secret] = Fingerprint(root.fingerprint)
-        for each in good:
-            if each.secret not in notes and str(each.secret) not in read:
+        good = [
+            mesh_root_certificate for mesh_root_certificate in used if mesh_root_certificate.key not in errors
+        ]
+        for mesh_root_certificate in good:
+            if (
+                root := read.get(str(mesh_root_certificate.secret))
+            ) is not None and root.fingerprint in in_force:
+                notes[mesh_root_certificate.secret] = Fingerprint(root.fingerprint)
+        for mesh_root_certificate in good:
+            if mesh_root_certificate.secret not in notes and str(mesh_root_certificate.secret) not in read:
                 free = [root for root in (signer, other) if root in in_force.difference(notes.values())]
-                if each.role is Role.PASSIVE:
+                if mesh_root_certificate.role is Role.PASSIVE:
                     free = [root for root in free if root != signer]
                 if free:
-                    notes[each.secret] = free[0]
+                    notes[mesh_root_certificate.secret] = free[0]
         self._note(before, notes)
         is_ruled = bool(used) or other in notes.values()
         return DeclaredRootSecrets(
-            tuple(_declared(each, notes, read) for each in good), is_ruled, read, errors
+            tuple(_declared(mesh_root_certificate, notes, read) for mesh_root_certificate in good),
+            is_ruled,
+            read,
+            errors,
         )
 
     def note(self, name: str, root: Fingerprint) -> None:
@@ -114,17 +121,24 @@ class Secrets:
     ) -> tuple[Mapping[str, Root], Mapping[PolicyKey, str]]:
         read: dict[str, Root] = {}
         errors: dict[PolicyKey, str] = {}
-        for each in used if self._folder is not None else ():
-            folder = Path(self._folder or "") / each.secret.namespace / each.secret.name
+        for mesh_root_certificate in used if self._folder is not None else ():
+            folder = (
+                Path(self._folder or "")
+                / mesh_root_certificate.secret.namespace
+                / mesh_root_certificate.secret.name
+            )
             try:
                 root = root_in(folder, self._trust_domain, now)
             except StateError as error:
-                errors[each.key] = str(error)
+                errors[mesh_root_certificate.key] = str(error)
                 continue
-            if root is not None and notes.get(each.secret, root.fingerprint) != root.fingerprint:
-                errors[each.key] = f"{folder} {_ANOTHER}"
+            if (
+                root is not None
+                and notes.get(mesh_root_certificate.secret, root.fingerprint) != root.fingerprint
+            ):
+                errors[mesh_root_certificate.key] = f"{folder} {_ANOTHER}"
             elif root is not None:
-                read[str(each.secret)] = root
+                read[str(mesh_root_certificate.secret)] = root
         return read, errors
 
     def _noted(self) -> Mapping[SecretName, Fingerprint]:
@@ -144,16 +158,20 @@ class Secrets:
         self, before: Mapping[SecretName, Fingerprint], notes: Mapping[SecretName, Fingerprint]
     ) -> None:
         if notes != before:
-            said = {str(name): root for name, root in sorted(notes.items())}
-            files.write_private(self._state / NOTES, (json.dumps(said, indent=2) + "\n").encode("ascii"))
+            fingerprints = {str(name): root for name, root in sorted(notes.items())}
+            files.write_private(
+                self._state / NOTES, (json.dumps(fingerprints, indent=2) + "\n").encode("ascii")
+            )
 
 
 def _declared(
-    each: MeshRootCertificate, notes: Mapping[SecretName, Fingerprint], read: Mapping[str, Root]
+    mesh_root_certificate: MeshRootCertificate,
+    notes: Mapping[SecretName, Fingerprint],
+    read: Mapping[str, Root],
 ) -> DeclaredRoot:
-    name = str(each.secret)
-    root = Fingerprint(read[name].fingerprint) if name in read else notes.get(each.secret)
-    return DeclaredRoot(name, root, each.role is Role.ACTIVE)
+    name = str(mesh_root_certificate.secret)
+    root = Fingerprint(read[name].fingerprint) if name in read else notes.get(mesh_root_certificate.secret)
+    return DeclaredRoot(name, root, mesh_root_certificate.role is Role.ACTIVE)
 
 
 def _secret(name: str) -> SecretName:

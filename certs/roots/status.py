@@ -31,7 +31,7 @@ class ChangeStatus:
     @property
     def is_server_behind(self) -> bool:
         """Return whether the server itself still shows or trusts roots not allowed in the stage."""
-        return any(each.part is Part.SERVER for each in self.behind)
+        return any(blocking_part.part is Part.SERVER for blocking_part in self.behind)
 
 
 def status_of(
@@ -59,12 +59,16 @@ def given_up(
     The server and the objects declaring roots cannot be given up. Raises RequestError for a name that does
     not block the step, because the name may be mistyped.
     """
-    proxies = {str(each.proxy): each for each in status.holdouts}
-    ours = [each.part.value for each in status.behind if each.part not in (Part.SERVER, Part.OBJECTS)]
+    proxies = {str(holdout.proxy): holdout for holdout in status.holdouts}
+    ours = [
+        blocking_part.part.value
+        for blocking_part in status.behind
+        if blocking_part.part not in (Part.SERVER, Part.OBJECTS)
+    ]
     if wrong := sorted(set(names) - proxies.keys() - set(ours)):
         waited = ", ".join((*proxies, *ours)) or "no proxy"
         raise RequestError(f"{wrong[0][:200]} does not delay the rotation; the rotation waits for: {waited}")
     old = {
-        name for name, each in proxies.items() if older_than is not None and now - each.heard >= older_than
+        name for name, proxy in proxies.items() if older_than is not None and now - proxy.heard >= older_than
     }
     return tuple(sorted({*names, *old}))

@@ -154,7 +154,7 @@ def open_authority(
         made = SucceedingAuthority(own, IssuerKind.BUILT_IN, state, before, ends, now, drops=True)
         if not made.formers:
             return OpenedAuthority(own, IssuerKind.BUILT_IN, place, own, succeeding=made)
-        until = max(each.until for each in made.formers).isoformat()
+        until = max(former_issuer.until for former_issuer in made.formers).isoformat()
         why = _FORMER.format(until)
         return OpenedAuthority(made, IssuerKind.BUILT_IN, place, None, why, made, made.look)
     if kept.is_under_way(state):
@@ -185,11 +185,11 @@ def _begun(state: Path, now: datetime) -> Succession:
 
 def _last_end(state: Path, path: Path) -> datetime | None:
     """Return the latest end of all certificates of proxies and of stored pairs."""
-    found = [each] if (each := PairFiles(state).last_end()) is not None else []
+    moments = [moment] if (moment := PairFiles(state).last_end()) is not None else []
     if path.exists():
         try:
             with SqliteLedger.open(path) as ledger:
-                found += [entry.not_after for entry in ledger.entries()]
+                moments += [entry.not_after for entry in ledger.entries()]
         except DamagedError:  # reported when the ledger is opened next
-            return max(found, default=None)
-    return max(found, default=None)
+            return max(moments, default=None)
+    return max(moments, default=None)

@@ -122,9 +122,9 @@ def _prepare(connection: sqlite3.Connection, path: Path, schema: Schema) -> None
     if version == 0 and tables:
         raise StateError(f"{path} is not a {schema.name} but another database; move it to another place")
     # Look for damaged pages now, rather than serve the rest until one is read.
-    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    if found != "ok":
-        raise DamagedError(f"{schema.name} {path} is damaged: {found}")
+    (result,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if result != "ok":
+        raise DamagedError(f"{schema.name} {path} is damaged: {result}")
     # Keep the journal file, because a new one could not be created on a full disk.
     connection.execute("PRAGMA journal_mode = PERSIST")
     # FULL: a revocation, or the use of a token, must survive a power failure.

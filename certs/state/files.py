@@ -68,8 +68,8 @@ def _close_to_others(name: str, above: int, *, made: bool) -> None:
     flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     at = os.open(name, flags, dir_fd=above)
     try:
-        found = os.fstat(at)
-        if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) == _PRIVATE:
+        result = os.fstat(at)
+        if result.st_uid != os.geteuid() or stat.S_IMODE(result.st_mode) == _PRIVATE:
             return
         if not made:
             with links.listed(at) as folder, os.scandir(folder) as entries:
@@ -129,10 +129,10 @@ def _write_whole(descriptor: int, content: bytes) -> None:
 def identity(path: Path) -> tuple[int, int] | None:
     """Return device and inode of the file at a path, or None for a missing or unreadable file."""
     try:
-        found = path.stat()
+        result = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return result.st_dev, result.st_ino
 
 
 def open_private(path: Path) -> int:

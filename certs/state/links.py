@@ -108,17 +108,17 @@ def open_file(name: str, at: int, mode: int = 0o600, *, any_owner: bool = False)
     return descriptor
 
 
-def _require_own(name: str, found: os.stat_result, folder: os.stat_result, *, any_owner: bool) -> None:
-    if not stat.S_ISREG(found.st_mode):
+def _require_own(name: str, result: os.stat_result, folder: os.stat_result, *, any_owner: bool) -> None:
+    if not stat.S_ISREG(result.st_mode):
         raise OSError(errno.EINVAL, f"{name} is not a regular file; remove it", name)
-    if not any_owner and found.st_uid not in (os.geteuid(), _ROOT, folder.st_uid):
-        raise PermissionError(errno.EACCES, f"{name} belongs to user {found.st_uid}; remove it", name)
+    if not any_owner and result.st_uid not in (os.geteuid(), _ROOT, folder.st_uid):
+        raise PermissionError(errno.EACCES, f"{name} belongs to user {result.st_uid}; remove it", name)
     # Another user with write access to the folder could give a file of ours a second name here, for example
     # the ledger's, and have it overwritten.
-    others_write = found.st_uid != folder.st_uid or stat.S_IMODE(folder.st_mode) & 0o022
-    if found.st_nlink > 1 and others_write:
+    others_write = result.st_uid != folder.st_uid or stat.S_IMODE(folder.st_mode) & 0o022
+    if result.st_nlink > 1 and others_write:
         words = (
-            f"{name} has {found.st_nlink} hard links, and another user may have created "
+            f"{name} has {result.st_nlink} hard links, and another user may have created "
             "one of them; remove it"
         )
         raise PermissionError(errno.EACCES, words, name)
@@ -137,12 +137,12 @@ def _target(name: str, at: int, path: Path) -> Path | None:
     except FileNotFoundError:
         return None
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISLNK(found.st_mode):
+        result = os.fstat(descriptor)
+        if not stat.S_ISLNK(result.st_mode):
             return None
-        if found.st_uid not in (os.geteuid(), _ROOT):
+        if result.st_uid not in (os.geteuid(), _ROOT):
             words = (
-                f"{name} is a symbolic link that belongs to user {found.st_uid}; links of "
+                f"{name} is a symbolic link that belongs to user {result.st_uid}; links of "
                 "other users are not followed"
             )
             raise PermissionError(errno.EACCES, words, str(path))

@@ -53,17 +53,17 @@ def exposure_of(path: Path, user: int | None = None, *, public: bool = False) ->
     `user` is the expected owner, None for the current user.
     """
     try:
-        found = path.stat()
+        result = path.stat()
     except OSError:
         return ""
     whose = os.geteuid() if user is None else user
-    return exposure(path, found.st_mode, found.st_uid, whose, public=public)
+    return exposure(path, result.st_mode, result.st_uid, whose, public=public)
 
 
 def exposures(state: Path, user: int | None = None) -> tuple[str, ...]:
     """Return all exposures of a state directory and our files inside, to others than `user`."""
-    found = (exposure_of(path, user, public=path.name in _PUBLIC) for path in (state, *_ours(state)))
-    return tuple(filter(None, found))
+    result = (exposure_of(path, user, public=path.name in _PUBLIC) for path in (state, *_ours(state)))
+    return tuple(filter(None, result))
 
 
 def own_files(state: Path) -> Iterator[Path]:
@@ -71,16 +71,16 @@ def own_files(state: Path) -> Iterator[Path]:
     for top in _own_folders(state):
         for folder, folders, files in os.walk(top):
             folders.sort()
-            yield from (Path(folder) / each for each in sorted(files))
+            yield from (Path(folder) / file for file in sorted(files))
 
 
 def require_private(state: Path) -> None:
     """Raise StateError with the first exposure, if others can access anything."""
-    found = exposures(state)
-    if found:
-        more = f" (the same holds for {len(found) - 1} more)" if found[1:] else ""
+    result = exposures(state)
+    if result:
+        more = f" (the same holds for {len(result) - 1} more)" if result[1:] else ""
         raise StateError(
-            f"{found[0]}{more}, or set shared_state (MESHWRIGHT_SHARED_STATE=true) if "
+            f"{result[0]}{more}, or set shared_state (MESHWRIGHT_SHARED_STATE=true) if "
             "other users may have access"
         )
 
@@ -89,7 +89,7 @@ def _ours(state: Path) -> Iterator[Path]:
     for top in _own_folders(state):
         yield top
         for folder, folders, files in os.walk(top):
-            yield from (Path(folder) / each for each in sorted(folders + files))
+            yield from (Path(folder) / item for item in sorted(folders + files))
     for pattern in _OWN_FILES:
         yield from sorted(state.glob(pattern))
 
@@ -97,4 +97,4 @@ def _ours(state: Path) -> Iterator[Path]:
 def _own_folders(state: Path) -> Iterator[Path]:
     """Yield our folders, including the folders of a root change."""
     for pattern in _OWN_FOLDERS:
-        yield from sorted(each for each in state.glob(pattern) if each.is_dir())
+        yield from sorted(path for path in state.glob(pattern) if path.is_dir())

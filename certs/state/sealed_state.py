@@ -106,14 +106,14 @@ def _begun(state: Path, words: bytes) -> bytes:
 
 def _data_key(path: Path, content: bytes, words: bytes, passphrase: Path) -> bytes:
     try:
-        found: WrappedKey = read_wrapped(content)
+        wrapped_key: WrappedKey = read_wrapped(content)
     except ValueError as error:
         raise StateError(
             f"{path} is damaged: {error}; restore it from a backup, because the private "
             "keys in this directory cannot be decrypted without it"
         ) from error
     try:
-        return found.data_key(words)
+        return wrapped_key.data_key(words)
     except ValueError:
         raise StateError(
             f"the passphrase in {passphrase} does not decrypt the private keys in "
@@ -150,18 +150,18 @@ def _say(count: int, event: str) -> None:
 
 def _passphrase(path: Path, state: Path) -> bytes:
     """Read a passphrase: the file's only line. Raises StateError, without the content."""
-    told = f"key_passphrase_file {path}"
+    message = f"key_passphrase_file {path}"
     if path.resolve().is_relative_to(state.resolve()):
         raise StateError(
-            f"{told} must not be in the state directory, because anyone who can read the keys "
+            f"{message} must not be in the state directory, because anyone who can read the keys "
             "could then read the passphrase too"
         )
     content = files.read(path)
     if content is None:
-        raise StateError(f"{told} is missing")
+        raise StateError(f"{message} is missing")
     words = content.rstrip(b"\r\n")
     if not words or len(words) > _LONGEST or b"\n" in words:
-        raise StateError(f"{told} must have a passphrase: one line of at most {_LONGEST} bytes")
+        raise StateError(f"{message} must have a passphrase: one line of at most {_LONGEST} bytes")
     if exposed := exposure_of(path):
         _log.warning("passphrase file is accessible to other users", what=exposed)
     return words

@@ -62,10 +62,10 @@ class Seal:
         if cipher is None:
             return text
 
-        def sealed(found: re.Match[bytes]) -> bytes:
+        def sealed(match: re.Match[bytes]) -> bytes:
             # AES-GCM is broken by two texts with the same key and nonce (NIST SP 800-38D, section 8).
             nonce = secrets.token_bytes(_NONCE)
-            body = base64.b64encode(nonce + cipher.encrypt(nonce, found.group(), _OF_A_KEY))
+            body = base64.b64encode(nonce + cipher.encrypt(nonce, match.group(), _OF_A_KEY))
             lines = (body[at : at + _WIDTH] for at in range(0, len(body), _WIDTH))
             return b"\n".join(
                 (b"-----BEGIN MESHWRIGHT SEALED KEY-----", *lines, b"-----END MESHWRIGHT SEALED KEY-----\n")
@@ -79,7 +79,7 @@ class Seal:
         Raises UnopenedError without a data key, ValueError for a damaged key, or one encrypted with another
         data key.
         """
-        return _SEALED.sub(lambda found: self._plain(found.group(1)), text)
+        return _SEALED.sub(lambda match: self._plain(match.group(1)), text)
 
     def _plain(self, body: bytes) -> bytes:
         if self._cipher is None:
@@ -107,7 +107,7 @@ def is_sealed(text: bytes) -> bool:
 
 def private_keys(text: bytes) -> list[bytes]:
     """Return the unencrypted private keys in a text, each as PEM."""
-    return [found.group() for found in _PLAIN.finditer(text)]
+    return [match.group() for match in _PLAIN.finditer(text)]
 
 
 def without_keys(text: bytes) -> bytes:
@@ -178,8 +178,8 @@ def read_wrapped(content: bytes) -> WrappedKey:
     """Parse the JSON of `WrappedKey.written`. Raises ValueError for anything else."""
     try:
         document: Any = json.loads(content)
-        how = ScryptParameters(*(int(document[each]) for each in ("n", "r", "p")))
-        parts = [bytes.fromhex(document[each]) for each in ("salt", "nonce", "data_key")]
+        how = ScryptParameters(*(int(document[item]) for item in ("n", "r", "p")))
+        parts = [bytes.fromhex(document[item]) for item in ("salt", "nonce", "data_key")]
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"a field is missing or has another form ({error})") from error
     if not how.bearable or (document.get("kdf"), document.get("cipher")) != ("scrypt", "aes-256-gcm"):

@@ -93,14 +93,14 @@ def kept(
     known = pair.leaf.names
     others = bool(names.uris) and known.uris == names.uris and known.alternatives != names.alternatives
     reason = misfit(pair, usage, known if others else names, issuer.signing_bundle())
-    said = {"path": pairs.place(holder), "serial": pair.leaf.serial}
+    answer = {"path": pairs.place(holder), "serial": pair.leaf.serial}
     if reason:
-        _log.info("stored certificate replaced", **said, reason=reason)
+        _log.info("stored certificate replaced", **answer, reason=reason)
         return StoredPair()
     valid = pair.leaf.not_before <= now <= pair.leaf.not_after
     if (patient and valid) or not (others or due(pair.leaf, now)):
         return StoredPair(pair)
-    _log.info("stored certificate replaced", **said, reason=_OTHERS if others else "it is due for renewal")
+    _log.info("stored certificate replaced", **answer, reason=_OTHERS if others else "it is due for renewal")
     return StoredPair(pair, due=True) if valid else StoredPair()
 
 
@@ -144,17 +144,17 @@ def kept_pair(
     empty. A due pair is returned if the issuer cannot sign, or if the caller is `patient`. Raises
     RequestError, IssuerError, and StateError for an unreadable stored pair.
     """
-    found = kept(pairs, holder, issuer, usage, names, now, patient=patient)
-    if found.pair is not None and not found.due:
-        return found.pair, None
+    stored_pair = kept(pairs, holder, issuer, usage, names, now, patient=patient)
+    if stored_pair.pair is not None and not stored_pair.due:
+        return stored_pair.pair, None
     try:
         return issued_pair(pairs, holder, issuer, usage, names, lifetime(), now)
     except IssuerError as error:
-        if found.pair is None:
+        if stored_pair.pair is None:
             raise
-        said = {"path": pairs.place(holder), "until": found.pair.leaf.not_after.isoformat()}
-        _log.error("stored certificate stays in use: a new one cannot be issued", **said, reason=str(error))
-        return found.pair, None
+        answer = {"path": pairs.place(holder), "until": stored_pair.pair.leaf.not_after.isoformat()}
+        _log.error("stored certificate stays in use: a new one cannot be issued", **answer, reason=str(error))
+        return stored_pair.pair, None
 
 
 def misfit(pair: Pair, usage: Usage, names: Names, bundle_pem: bytes) -> str:

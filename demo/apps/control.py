@@ -20,8 +20,8 @@ def application(counters: Counters) -> web.Application:
         return web.json_response(text=counters.to_json())
 
     async def ask(request: web.Request) -> web.Response:
-        found = await probe.run(probe.Probe.from_json(await request.text()))
-        return web.json_response(text=found.to_json())
+        outcomes = await probe.run(probe.Probe.from_json(await request.text()))
+        return web.json_response(text=outcomes.to_json())
 
     async def load(request: web.Request) -> web.Response:
         loads.append(Load(LoadRequest.from_json(await request.text())))
@@ -35,7 +35,7 @@ def application(counters: Counters) -> web.Application:
         return web.json_response(text=(await loads[-1].stop()).to_json())
 
     async def end(_application: web.Application) -> None:
-        await asyncio.gather(*(each.stop() for each in loads))
+        await asyncio.gather(*(item.stop() for item in loads))
 
     routes = web.Application()
     routes.on_cleanup.append(end)

@@ -69,7 +69,9 @@ class Load:
     async def _run(self) -> None:
         # Both kinds of connections are needed: kept ones show how a Pod drains, and new ones how it is
         # chosen.
-        await asyncio.gather(*(self._client(fresh=bool(each % 2)) for each in range(self._wanted.clients)))
+        await asyncio.gather(
+            *(self._client(fresh=bool(number % 2)) for number in range(self._wanted.clients))
+        )
 
     async def _client(self, *, fresh: bool) -> None:
         connector = aiohttp.TCPConnector(force_close=fresh)

@@ -28,7 +28,7 @@ class Answer:
 
     def to_json(self) -> str:
         """Return the answer as JSON with sorted keys."""
-        return json.dumps({each.name: getattr(self, each.name) for each in fields(self)}, sort_keys=True)
+        return json.dumps({field.name: getattr(self, field.name) for field in fields(self)}, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Self:

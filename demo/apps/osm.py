@@ -69,9 +69,9 @@ async def _purchase() -> int:
     """Buy books; return the number of failed purchases."""
     url = _bookstore(os.environ) + names.BUY_A_BOOK
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)) as session:
-        found = [await call(session, "GET", url, names.client_headers("job")) for _ in range(_PURCHASES)]
-    failed = [outcome for outcome, identity in found if not identity]
-    print(f"bought {len(found) - len(failed)} of {len(found)}{f', {failed}' if failed else ''}")
+        result = [await call(session, "GET", url, names.client_headers("job")) for _ in range(_PURCHASES)]
+    failed = [outcome for outcome, identity in result if not identity]
+    print(f"bought {len(result) - len(failed)} of {len(result)}{f', {failed}' if failed else ''}")
     return len(failed)
 
 
@@ -87,16 +87,16 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("program", choices=[*_ROLES, "purchase", "relay", "call"])
     parser.add_argument("url", nargs="?", default="")
     parser.add_argument("--port", type=int, default=None)
-    told = parser.parse_args(argv)
-    match told.program:
+    arguments = parser.parse_args(argv)
+    match arguments.program:
         case "purchase":
             return 1 if asyncio.run(_purchase()) else 0
         case "relay":
             asyncio.run(relay.serve(CONTROL))
         case "call":
-            print(asyncio.run(_call(told.url)))
+            print(asyncio.run(_call(arguments.url)))
         case program:
-            asyncio.run(_serve(program, told.port or (3306 if program == "mysql" else PORT)))
+            asyncio.run(_serve(program, arguments.port or (3306 if program == "mysql" else PORT)))
     return 0
 
 

@@ -41,29 +41,29 @@ class Outcomes(Answer):
 
 async def run(probe: Probe) -> Outcomes:
     """Make the requests and count their outcomes; failed requests raise no error."""
-    found = Outcomes()
+    result = Outcomes()
     # The workers share one iterator, so that together they make exactly `count` requests.
     todo = iter(range(probe.count))
     if not probe.method:
-        await asyncio.gather(*(_insert(probe, todo, found) for _ in range(probe.concurrency)))
-        return found
+        await asyncio.gather(*(_insert(probe, todo, result) for _ in range(probe.concurrency)))
+        return result
     connector = aiohttp.TCPConnector(limit=probe.concurrency)
     timeout = aiohttp.ClientTimeout(total=probe.timeout)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
-        await asyncio.gather(*(_request(probe, todo, found, session) for _ in range(probe.concurrency)))
-    return found
+        await asyncio.gather(*(_request(probe, todo, result, session) for _ in range(probe.concurrency)))
+    return result
 
 
 async def _request(
-    probe: Probe, todo: Iterator[int], found: Outcomes, session: aiohttp.ClientSession
+    probe: Probe, todo: Iterator[int], result: Outcomes, session: aiohttp.ClientSession
 ) -> None:
     url = f"http://{probe.host}:{probe.port}{probe.path}"
     headers = {**dict(probe.headers), TOKEN_HEADER: probe.token}
     for _ in todo:
         outcome, identity = await call(session, probe.method, url, headers)
-        found.results[outcome] += 1
+        result.results[outcome] += 1
         if identity:
-            found.identities[identity] += 1
+            result.identities[identity] += 1
 
 
 async def call(
@@ -80,9 +80,9 @@ async def call(
         return outcomes.of_error(error), ""
 
 
-async def _insert(probe: Probe, todo: Iterator[int], found: Outcomes) -> None:
+async def _insert(probe: Probe, todo: Iterator[int], result: Outcomes) -> None:
     for _ in todo:
-        found.results[await _insert_once(probe)] += 1
+        result.results[await _insert_once(probe)] += 1
 
 
 async def _insert_once(probe: Probe) -> str:

@@ -60,15 +60,15 @@ class Watch:
         )
 
     async def _counts(self) -> dict[str, Counters]:
-        found = {}
+        result = {}
         for name, program in self._bookstore.programs.items():
             try:
-                found[name] = await program.status()
+                result[name] = await program.status()
             except (aiohttp.ClientError, OSError):
                 # A program without an answer counts as idle; `supervisor.check` reports a program that has
                 # ended.
-                found[name] = Counters()
-        return found
+                result[name] = Counters()
+        return result
 
 
 async def show(bookstore: Bookstore, console: Console) -> None:

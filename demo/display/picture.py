@@ -87,7 +87,7 @@ def pairs(
     seconds: float,
 ) -> tuple[Pair, ...]:
     """Combine `/debug/access` with the programs' counters at two moments `seconds` apart."""
-    found = []
+    result = []
     for place, service in CALLS:
         old, new = before.get(place.name, Counters()), after.get(place.name, Counters())
         counts = new.calls.get(service.name, Counter()) - old.calls.get(service.name, Counter())
@@ -95,8 +95,8 @@ def pairs(
         rate = counts.total() / seconds if seconds > 0 else 0.0
         last = new.last.get(service.name, "-")
         outcomes = tuple(sorted(counts.items()))
-        found.append(Pair(place.name, service.name, allowed, by, rate, outcomes, last))
-    return tuple(found)
+        result.append(Pair(place.name, service.name, allowed, by, rate, outcomes, last))
+    return tuple(result)
 
 
 def _policy(
@@ -105,7 +105,7 @@ def _policy(
     for entry in _mappings(access, "access"):
         if entry.get("source") == str(place.identity) and entry.get("destination_service") == str(service):
             by = entry.get("by")
-            return bool(entry.get("allowed")), tuple(str(each) for each in by) if isinstance(by, list) else ()
+            return bool(entry.get("allowed")), tuple(str(item) for item in by) if isinstance(by, list) else ()
     return None, ()
 
 

@@ -74,9 +74,9 @@ def grid(verdicts: Sequence[Verdict]) -> RenderableType:
     table.add_column("request")
     for phase in PHASES:
         table.add_column(phase.name, justify="center")
-    found = {(verdict.phase, verdict.what): verdict for verdict in verdicts}
+    result = {(verdict.phase, verdict.what): verdict for verdict in verdicts}
     for _, request in CELLS:
-        table.add_row(request.label, *(_mark(found.get((phase.name, request.label))) for phase in PHASES))
+        table.add_row(request.label, *(_mark(result.get((phase.name, request.label))) for phase in PHASES))
     rows = {request.label for _, request in CELLS}
     others = Table(box=None, pad_edge=False, title="Other checks", title_justify="left")
     for column in ("phase", "check", "expected", "observed", ""):

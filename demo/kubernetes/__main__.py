@@ -75,7 +75,7 @@ class Demo:
                 await asyncio.Event().wait()
             tried = partial(inbound.check, self._store, self._cluster.node)
             verdicts += await Walk(self._store, self._say, tried).run()
-            wanted = [each for each in self._told.scenes.split(",") if each]
+            wanted = [item for item in self._told.scenes.split(",") if item]
             verdicts += await Scenes(self._store, self._plane, self._say, self._cluster.node).run(wanted)
             return tuple(verdicts)
         finally:
@@ -122,18 +122,18 @@ def emptied(folder: Path) -> Iterator[Path]:
 
 def main(argv: Sequence[str]) -> int:
     """Run the command; return its exit status."""
-    told = arguments(argv)
-    state: Path = told.state.absolute()
+    answer = arguments(argv)
+    state: Path = answer.state.absolute()
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     began = time.monotonic()
     try:
         with locked(state), emptied(state / "run") as folder, own_cluster(folder) as cluster:
             print(f"cluster: ready after {time.monotonic() - began:.0f} s", flush=True)
-            verdicts = asyncio.run(until_signal(Demo(cluster, folder, told).run))
+            verdicts = asyncio.run(until_signal(Demo(cluster, folder, answer).run))
     except (KeyboardInterrupt, asyncio.CancelledError):
         shutil.rmtree(state / "run", ignore_errors=True)
         print("stopped by a signal; the cluster is removed")
-        return _ENDED if told.once else 0
+        return _ENDED if answer.once else 0
     except (DemoError, OSError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1

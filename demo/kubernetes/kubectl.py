@@ -22,10 +22,10 @@ def find() -> str:
     """Return kubectl's path: MESHWRIGHT_KUBECTL, or `.kubectl/bin/kubectl` of the clone, or from PATH."""
     local = Path(__file__).parents[2] / ".kubectl" / "bin" / "kubectl"
     wanted = os.environ.get("MESHWRIGHT_KUBECTL")
-    found = shutil.which(wanted or str(local)) or (None if wanted else shutil.which("kubectl"))
-    if found is None:
+    result = shutil.which(wanted or str(local)) or (None if wanted else shutil.which("kubectl"))
+    if result is None:
         raise DemoError("kubectl was not found: run `make kubectl`, or set MESHWRIGHT_KUBECTL")
-    return str(Path(found).absolute())
+    return str(Path(result).absolute())
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +65,15 @@ class Kubectl:
         began = time.monotonic()
         while True:
             try:
-                found = await self.get(*words)
-                if holds(found):
-                    return found
-                said = json.dumps(found.get("status", found))[-1000:]
+                result = await self.get(*words)
+                if holds(result):
+                    return result
+                text = json.dumps(result.get("status", result))[-1000:]
             except DemoError as error:
-                said = str(error)
+                text = str(error)
             waited = time.monotonic() - began
             if waited > seconds:
                 raise DemoError(
-                    f"`kubectl get {' '.join(words)}` is not as expected after {seconds:.0f} s: {said}"
+                    f"`kubectl get {' '.join(words)}` is not as expected after {seconds:.0f} s: {text}"
                 )
             await asyncio.sleep(min(max(waited / 10, _SHORTEST), _LONGEST))

@@ -72,7 +72,7 @@ async def _unready(store: PodStore) -> str:
     """Return the kubelet's Events about failed probes, because a Pod that is not ready gets no calls."""
     events = await store.kubectl.get("events", "-A", "--field-selector=reason=Unhealthy")
     lines = (
-        f"{each['involvedObject']['name']} {each['message']} ({each.get('count', 1)} times)"
-        for each in events["items"]
+        f"{item['involvedObject']['name']} {item['message']} ({item.get('count', 1)} times)"
+        for item in events["items"]
     )
     return "".join(f"; {line}" for line in lines)

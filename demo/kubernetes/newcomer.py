@@ -58,23 +58,23 @@ def steps(images: Images) -> tuple[Step, ...]:
 async def walk(plane: Plane, say: Callable[[str], None]) -> Verdict:
     """Run and print the commands, delete the shop, and return a verdict about all outputs."""
     shell = _Shell(plane)
-    began, found = time.monotonic(), True
+    began, result = time.monotonic(), True
     wanted = steps(plane.images)
     for step in wanted:
         say(f"$ {step.line}")
-        status, said = await shell.until(step)
-        say("\n".join(f"  {line}" for line in _shortened(said)))
-        found = found and step.expected in said and status == step.status
+        status, text = await shell.until(step)
+        say("\n".join(f"  {line}" for line in _shortened(text)))
+        result = result and step.expected in text and status == step.status
     took = time.monotonic() - began
     await plane.kubectl("delete", "namespace", "shop", "--wait=false")
-    observed = f"{len(wanted)} commands, {took:.0f} s" if found else "a command printed something else"
+    observed = f"{len(wanted)} commands, {took:.0f} s" if result else "a command printed something else"
     say(f"from an empty cluster to a denied, an explained and an allowed request: {observed}")
     return Verdict(
         "newcomer",
         "first steps on an empty cluster",
         "a request is denied, explained, allowed",
         observed,
-        found,
+        result,
     )
 
 
@@ -95,10 +95,10 @@ class _Shell:
         """Run a step and return status and output; repeat a step with `again` until both are as expected."""
         limit = time.monotonic() + SECONDS
         while True:
-            status, said = await self._run(step.line)
-            done = step.expected in said and status == step.status
+            status, text = await self._run(step.line)
+            done = step.expected in text and status == step.status
             if done or not step.again or time.monotonic() > limit:
-                return status, said
+                return status, text
 
     async def _run(self, line: str) -> tuple[int, str]:
         argv = bound_to_parent(["sh", "-c", line])

@@ -23,11 +23,11 @@ class Images:
 
     def values(self) -> str:
         """Return the values of the chart for `meshwright install --set`."""
-        said: list[str] = []
+        lines: list[str] = []
         for key, image in (("image", self.control_plane), ("proxyImage", self.proxy)):
             name, _, tag = image.rpartition(":")
-            said += [f"{key}.repository={name}", f"{key}.tag={tag}", f"{key}.pullPolicy={self.pull}"]
-        return ",".join(said)
+            lines += [f"{key}.repository={name}", f"{key}.tag={tag}", f"{key}.pullPolicy={self.pull}"]
+        return ",".join(lines)
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class Plane:
         """Wait until the rollout is complete and the webhook for Pods is registered."""
         await self.kubectl("rollout", "status", _SET, "-n", NAMESPACE, "--timeout=390s")
         registered = ("mutatingwebhookconfiguration", "meshwright")
-        await self.kubectl.until(lambda found: found.get("webhooks"), *registered)
+        await self.kubectl.until(lambda result: result.get("webhooks"), *registered)
 
     async def pod(self) -> dict[str, Any]:
         """Return the Pod of the control plane."""

@@ -32,15 +32,17 @@ class ProgramSelector:
 async def pod_of(kubectl: Kubectl, selected: ProgramSelector) -> dict[str, Any]:
     """Wait for a ready Pod that is not being deleted; return the newest one."""
     words = ("pods", "-n", selected.namespace, "-l", selected.labels)
-    found = await kubectl.until(lambda pods: any(map(is_ready, pods["items"])), *words)
-    ready = filter(is_ready, found["items"])
+    result = await kubectl.until(lambda pods: any(map(is_ready, pods["items"])), *words)
+    ready = filter(is_ready, result["items"])
     return max(ready, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
 
 
 def is_ready(pod: dict[str, Any]) -> bool:
     """Return whether a Pod is ready and not being deleted."""
-    said = {each["type"]: each["status"] for each in pod.get("status", {}).get("conditions", ())}
-    return said.get("Ready") == "True" and "deletionTimestamp" not in pod["metadata"]
+    answer = {
+        condition["type"]: condition["status"] for condition in pod.get("status", {}).get("conditions", ())
+    }
+    return answer.get("Ready") == "True" and "deletionTimestamp" not in pod["metadata"]
 
 
 class Program:
@@ -73,12 +75,12 @@ class Program:
             process.stdin.write(json.dumps(asked).encode() + b"\n")
             async with asyncio.timeout(SECONDS):
                 await process.stdin.drain()
-                found = await answer
+                result = await answer
         finally:
             self._waiting.pop(number, None)
-        if found["status"] != 200:
-            raise OSError(f"{self.selected.container} answers {found['status']}: {found['body']}")
-        return str(found["body"])
+        if result["status"] != 200:
+            raise OSError(f"{self.selected.container} answers {result['status']}: {result['body']}")
+        return str(result["body"])
 
     async def close(self) -> None:
         """Close the stream."""
@@ -112,9 +114,9 @@ class Program:
             answer = json.loads(line)
             if (waiting := self._waiting.get(answer["id"])) is not None and not waiting.done():
                 waiting.set_result(answer)
-        for each in self._waiting.values():
-            if not each.done():
-                each.set_exception(BrokenStreamError(f"the stream to {self.selected.container} has ended"))
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(BrokenStreamError(f"the stream to {self.selected.container} has ended"))
 
 
 async def insist(program: Program, method: str, path: str, body: str | None = None) -> str:

@@ -19,8 +19,8 @@ async def buy(client: Program, server: Program, host: str, port: int, count: int
     token = secrets.token_hex(8)
     headers = tuple(names.client_headers(client.selected.container).items())
     probe = Probe(host, port, token, count, "GET", names.BUY_A_BOOK, headers)
-    found = await AppClient(client).probe(probe)
-    return CellResult(found.results, (await AppClient(server).status()).tokens[token])
+    outcomes = await AppClient(client).probe(probe)
+    return CellResult(outcomes.results, (await AppClient(server).status()).tokens[token])
 
 
 async def settle(client: Program, server: Program, host: str, port: int, *, served: bool) -> CellResult:
@@ -30,9 +30,9 @@ async def settle(client: Program, server: Program, host: str, port: int, *, serv
     """
     limit = time.monotonic() + _SETTLE_SECONDS
     while True:
-        found = await buy(client, server, host, port, 1)
-        if (found.is_served(1) if served else found.is_denied(1)) or time.monotonic() > limit:
-            return found
+        cell_result = await buy(client, server, host, port, 1)
+        if (cell_result.is_served(1) if served else cell_result.is_denied(1)) or time.monotonic() > limit:
+            return cell_result
 
 
 async def judge(
@@ -40,6 +40,6 @@ async def judge(
 ) -> Verdict:
     """Wait until purchases have the expected outcome, then make 10 more; all of them must have it."""
     await settle(client, server, host, port, served=served)
-    found = await buy(client, server, host, port)
-    holds = found.is_served(REQUESTS) if served else found.is_denied(REQUESTS)
-    return Verdict(phase, what, "served" if served else "denied", str(found), holds)
+    cell_result = await buy(client, server, host, port)
+    holds = cell_result.is_served(REQUESTS) if served else cell_result.is_denied(REQUESTS)
+    return Verdict(phase, what, "served" if served else "denied", str(cell_result), holds)

@@ -77,12 +77,12 @@ class Scenes:
         verdicts: list[Verdict] = []
         for name in chosen:
             began = time.monotonic()
-            found = await self.scenes[name]()
-            verdicts += found
-            held = sum(verdict.holds for verdict in found)
-            self._say(f"{name:<9} {held}/{len(found)}  {time.monotonic() - began:5.1f} s")
-            for each in found:
-                self._say(f"   {'' if each.holds else 'WRONG: '}{each.what}: {each.observed}")
+            result = await self.scenes[name]()
+            verdicts += result
+            held = sum(verdict.holds for verdict in result)
+            self._say(f"{name:<9} {held}/{len(result)}  {time.monotonic() - began:5.1f} s")
+            for item in result:
+                self._say(f"   {'' if item.holds else 'WRONG: '}{item.what}: {item.observed}")
         return tuple(verdicts)
 
     async def _update(self) -> None:
@@ -94,7 +94,7 @@ class Scenes:
         if self._is_probed:
             await self._kubectl("rollout", "restart", _DEPLOYMENT, *_AT)
         else:
-            (store,) = (each for each in applications() if _is_store(each))
+            (store,) = (application for application in applications() if _is_store(application))
             store["spec"]["strategy"] = {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
             (container,) = store["spec"]["template"]["spec"]["containers"]
             container["readinessProbe"] = _READINESS
@@ -103,17 +103,17 @@ class Scenes:
         await self._rolled_out()
 
     async def _rolling(self) -> list[Verdict]:
-        found: list[Verdict] = []
+        verdicts: list[Verdict] = []
         before = await self._pods()
         async with under_load(
-            self._store, found, "rolling", "the Deployment of the bookstore is updated"
+            self._store, verdicts, "rolling", "the Deployment of the bookstore is updated"
         ) as counting:
             await self._update()
             after = await self._gone(before)
             served = await counting.served_by(after)
         observed = f"{len(served)} of {len(after)} new Pods served"
         return [
-            *found,
+            *verdicts,
             Verdict(
                 "rolling",
                 "Pods that serve after the update",
@@ -124,9 +124,9 @@ class Scenes:
         ]
 
     async def _scale(self) -> list[Verdict]:
-        found: list[Verdict] = []
+        verdicts: list[Verdict] = []
         what = f"the Deployment is scaled from 1 to {_SCALED} Pods and back"
-        async with under_load(self._store, found, "scale", what) as counting:
+        async with under_load(self._store, verdicts, "scale", what) as counting:
             await self._kubectl("scale", _DEPLOYMENT, f"--replicas={_SCALED}", *_AT)
             await self._rolled_out()
             grown = await self._pods()
@@ -135,74 +135,80 @@ class Scenes:
             await self._kubectl.until(lambda pods: len(pods["items"]) == 1, *_PODS)
         observed = f"{len(served)} of {len(grown)} Pods served"
         holds = len(grown) == _SCALED and served == grown
-        return [*found, Verdict("scale", "Pods that serve meanwhile", f"all {_SCALED} Pods", observed, holds)]
+        return [
+            *verdicts,
+            Verdict("scale", "Pods that serve meanwhile", f"all {_SCALED} Pods", observed, holds),
+        ]
 
     async def _killed(self, node: Node) -> list[Verdict]:
-        found: list[Verdict] = []
+        verdicts: list[Verdict] = []
         async with under_load(
-            self._store, found, "killed", "the control plane is killed (SIGKILL)"
+            self._store, verdicts, "killed", "the control plane is killed (SIGKILL)"
         ) as counting:
             pod = await self._plane.pod()
             os.kill(_server(node, str(pod["metadata"]["uid"])), signal.SIGKILL)
             # Calls must also succeed while the control plane is down.
             await counting.more()
             await self._plane_is(lambda now: _restarts(now) > _restarts(pod))
-            found.append(await self._takes_effect("killed"))
-        return found
+            verdicts.append(await self._takes_effect("killed"))
+        return verdicts
 
     async def _deleted(self) -> list[Verdict]:
-        found: list[Verdict] = []
+        verdicts: list[Verdict] = []
         async with under_load(
-            self._store, found, "deleted", "the control plane's Pod is deleted"
+            self._store, verdicts, "deleted", "the control plane's Pod is deleted"
         ) as counting:
             uid = (await self._plane.pod())["metadata"]["uid"]
             await self._kubectl("delete", "pod", POD, "-n", NAMESPACE, "--wait=false")
             await counting.more()
             await self._plane_is(lambda now: bool(now["metadata"]["uid"] != uid))
-            found.append(await self._takes_effect("deleted"))
-        return found
+            verdicts.append(await self._takes_effect("deleted"))
+        return verdicts
 
     async def _upgraded(self) -> list[Verdict]:
-        found: list[Verdict] = []
-        async with under_load(self._store, found, "upgraded", "the control plane is upgraded"):
+        verdicts: list[Verdict] = []
+        async with under_load(self._store, verdicts, "upgraded", "the control plane is upgraded"):
             await self._plane.upgrade(images.UPGRADED)
-            found.append(await self._takes_effect("upgraded"))
+            verdicts.append(await self._takes_effect("upgraded"))
             (container,) = (await self._plane.pod())["spec"]["containers"]
         image = str(container["image"])
         return [
-            *found,
+            *verdicts,
             Verdict(
                 "upgraded", "image of the control plane", images.UPGRADED, image, image == images.UPGRADED
             ),
         ]
 
     async def _kubelet(self, node: Node) -> list[Verdict]:
-        found: list[Verdict] = []
+        verdicts: list[Verdict] = []
         before = await self._running()
         what = "the kubelet of the node is killed (SIGKILL) and restarted"
-        async with under_load(self._store, found, "kubelet", what) as counting:
+        async with under_load(self._store, verdicts, "kubelet", what) as counting:
             node.kubelet.kill()
             # Started before any wait, because the totals of the load are read by `kubectl exec`, which needs
             # the kubelet.
             node.kubelet.again()
             await self._kubectl("wait", "--for=condition=Ready", "nodes", "--all", "--timeout=120s")
             await counting.more()
-            found.append(await self._takes_effect("kubelet"))
+            verdicts.append(await self._takes_effect("kubelet"))
         after = await self._running()
         observed = "the same" if before == after else f"differences: {sorted(before ^ after)}"
-        return [*found, Verdict("kubelet", "Pods and their restarts", "the same", observed, before == after)]
+        return [
+            *verdicts,
+            Verdict("kubelet", "Pods and their restarts", "the same", observed, before == after),
+        ]
 
     async def _job(self) -> list[Verdict]:
         await self._store.deploy(scene("job.yaml"))
         words = ("job", "purchase", "-n", "bookbuyer")
         await self._kubectl.until(lambda job: job.get("status", {}).get("conditions"), *words)
         (pod,) = (await self._kubectl.get("pods", "-l", "app=purchase", "-n", "bookbuyer"))["items"]
-        said = (await self._kubectl("logs", "job/purchase", "-n", "bookbuyer", "-c", "purchase")).strip()
-        ends = [_exit(each) for each in pod["status"]["initContainerStatuses"]]
+        text = (await self._kubectl("logs", "job/purchase", "-n", "bookbuyer", "-c", "purchase")).strip()
+        ends = [_exit(status) for status in pod["status"]["initContainerStatuses"]]
         await self._kubectl("delete", *words)
         phase = pod["status"]["phase"]
-        holds = phase == "Succeeded" and ends == [0, 0] and said == _PURCHASES
-        observed = f"{phase}; {said}; init container and sidecar ended with {ends}"
+        holds = phase == "Succeeded" and ends == [0, 0] and text == _PURCHASES
+        observed = f"{phase}; {text}; init container and sidecar ended with {ends}"
         return [Verdict("job", "Pod of the Job", f"Succeeded; {_PURCHASES}", observed, holds)]
 
     async def _stateful(self) -> list[Verdict]:
@@ -213,9 +219,9 @@ class Scenes:
             for n in (0, 1)
             for end in ("", ".svc.cluster.local")
         ]
-        found = [await self._called(*each) for each in hosts]
+        verdicts = [await self._called(*host) for host in hosts]
         await self._store.remove(scene("stateful.yaml"))
-        return found
+        return verdicts
 
     async def _called(self, name: str, host: str) -> Verdict:
         """Call one Pod of a StatefulSet by the Pod's own DNS name."""
@@ -260,7 +266,7 @@ class Scenes:
     async def _running(self) -> set[tuple[str, int]]:
         """Return all Pods with the number of their container restarts."""
         pods = (await self._kubectl.get("pods", "--all-namespaces"))["items"]
-        return {(str(each["metadata"]["name"]), _restarts(each)) for each in pods}
+        return {(str(pod["metadata"]["name"]), _restarts(pod)) for pod in pods}
 
 
 def _is_store(document: dict[str, Any]) -> bool:
@@ -268,13 +274,13 @@ def _is_store(document: dict[str, Any]) -> bool:
 
 
 def _names(pods: dict[str, Any]) -> set[str]:
-    return {str(each["metadata"]["name"]) for each in pods["items"]}
+    return {str(item["metadata"]["name"]) for item in pods["items"]}
 
 
 def _restarts(pod: dict[str, Any]) -> int:
     status = pod["status"]
     containers = [*status.get("containerStatuses", ()), *status.get("initContainerStatuses", ())]
-    return sum(int(each["restartCount"]) for each in containers)
+    return sum(int(container["restartCount"]) for container in containers)
 
 
 def _exit(container: dict[str, Any]) -> object:
@@ -283,7 +289,7 @@ def _exit(container: dict[str, Any]) -> object:
 
 def _server(node: Node, uid: str) -> int:
     """Return the pid of the control plane's process in its Pod, as seen from the host."""
-    for each in node.processes(uid):
-        if b"\0serve\0" in Path(f"/proc/{each}/cmdline").read_bytes():
-            return each
+    for process in node.processes(uid):
+        if b"\0serve\0" in Path(f"/proc/{process}/cmdline").read_bytes():
+            return process
     raise DemoError(f"Pod {uid} has no process of the control plane")

@@ -75,11 +75,11 @@ class PodStore:
 
     async def deploy(self, documents: Iterable[Mapping[str, object]]) -> None:
         """Apply objects with the demo's image; Pods in enrolled namespaces get sidecars."""
-        made = [with_image(dict(each), self.image) for each in documents]
+        made = [with_image(dict(document), self.image) for document in documents]
         self._workloads |= {
-            (each["metadata"]["namespace"], f"{each['kind']}/{each['metadata']['name']}")
-            for each in made
-            if each["kind"] in _ROLLED_OUT
+            (item["metadata"]["namespace"], f"{item['kind']}/{item['metadata']['name']}")
+            for item in made
+            if item["kind"] in _ROLLED_OUT
         }
         await self.kubectl.apply(made)
 
@@ -104,21 +104,21 @@ class PodStore:
         await asyncio.gather(
             *(self.kubectl(*words, name, "-n", namespace) for namespace, name in sorted(self._workloads))
         )
-        await asyncio.gather(*(insist(each, "GET", "/status") for each in self.asked.values()))
+        await asyncio.gather(*(insist(program, "GET", "/status") for program in self.asked.values()))
 
     async def close(self) -> None:
         """Close the streams to the Pods."""
-        for each in self.asked.values():
-            await each.close()
+        for program in self.asked.values():
+            await program.close()
 
 
 def _documents(variant: str) -> list[dict[str, Any]]:
     """Return the objects of a variant; the MeshConfig moves to the namespace of the control plane."""
-    found = list(yaml.safe_load_all((manifests.SOURCE / variant).read_text("utf-8")))
-    for each in found:
-        if each["kind"] == "MeshConfig":
-            each["metadata"]["namespace"] = NAMESPACE
-    return found
+    result = list(yaml.safe_load_all((manifests.SOURCE / variant).read_text("utf-8")))
+    for item in result:
+        if item["kind"] == "MeshConfig":
+            item["metadata"]["namespace"] = NAMESPACE
+    return result
 
 
 def scene(name: str) -> list[dict[str, Any]]:
@@ -129,8 +129,8 @@ def scene(name: str) -> list[dict[str, Any]]:
 def applications(folder: Path = APPS) -> list[dict[str, Any]]:
     """Return the objects in a folder of manifests, without TrafficTargets, which are applied by phases."""
     texts = (file.read_text("utf-8") for file in sorted(folder.glob("*.yaml")))
-    found = [each for text in texts for each in yaml.safe_load_all(text) if each is not None]
-    return [each for each in found if each["kind"] != "TrafficTarget"]
+    result = [item for text in texts for item in yaml.safe_load_all(text) if item is not None]
+    return [item for item in result if item["kind"] != "TrafficTarget"]
 
 
 def with_image(document: dict[str, Any], image: str) -> dict[str, Any]:

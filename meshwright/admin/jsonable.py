@@ -62,14 +62,14 @@ def pieces(value: Json) -> Iterator[str]:
     if is_handful(value) or not isinstance(value, dict | list):
         yield json.dumps(value)
     elif isinstance(value, dict):
-        for number, (name, each) in enumerate(value.items()):
+        for number, (name, item) in enumerate(value.items()):
             yield f"{', ' if number else '{'}{json.dumps(name)}: "
-            yield from pieces(each)
+            yield from pieces(item)
         yield "}"
     else:
-        for number, each in enumerate(value):
+        for number, item in enumerate(value):
             yield ", " if number else "["
-            yield from pieces(each)
+            yield from pieces(item)
         yield "]"
 
 
@@ -82,9 +82,9 @@ def _room(value: Json, room: int) -> int:
     """Return `room` minus the number of values in this one, with itself; negative for too many."""
     room -= 1
     if isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
+        for item in value.values() if isinstance(value, dict) else value:
             # The count stops early, because a document can have millions of values.
             if room < 0:
                 break
-            room = _room(each, room)
+            room = _room(item, room)
     return room

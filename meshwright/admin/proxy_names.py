@@ -27,12 +27,12 @@ def find(reading: ProxyReading, wanted: str) -> ProxyStatus:
     """
     statuses, view = reading.proxies(), reading.view()
     # A generator: workloads are looked up only if no common name or UUID matches.
-    for found in _found(statuses, view, wanted):
-        if len(found) == 1:
-            return found[0]
-        if found:
-            said = _listed(_described(each, view) for each in found)
-            words = f"{wanted[:200]!r} matches {len(found)} proxies: use the name of one of them: {said}"
+    for result in _found(statuses, view, wanted):
+        if len(result) == 1:
+            return result[0]
+        if result:
+            text = _listed(_described(status, view) for status in result)
+            words = f"{wanted[:200]!r} matches {len(result)} proxies: use the name of one of them: {text}"
             raise NothingToShow(words)
     raise NothingToShow(f"proxy {wanted[:200]!r} does not exist{_suggested(statuses, view, wanted)}")
 
@@ -45,11 +45,11 @@ def workload_of(status: ProxyStatus, view: View | None) -> Workload | None:
 
 
 def _found(statuses: tuple[ProxyStatus, ...], view: View | None, wanted: str) -> Iterable[list[ProxyStatus]]:
-    yield [each for each in statuses if wanted in (str(each.name), each.name.uuid)]
-    by_workload = [(each, workload_of(each, view)) for each in statuses]
-    yield [each for each, workload in by_workload if workload and str(workload.key) == wanted]
-    yield [each for each, workload in by_workload if workload and workload.key.name == wanted]
-    yield [each for each in statuses if wanted and each.name.uuid.startswith(wanted)]
+    yield [status for status in statuses if wanted in (str(status.name), status.name.uuid)]
+    by_workload = [(status, workload_of(status, view)) for status in statuses]
+    yield [status for status, workload in by_workload if workload and str(workload.key) == wanted]
+    yield [status for status, workload in by_workload if workload and workload.key.name == wanted]
+    yield [status for status in statuses if wanted and status.name.uuid.startswith(wanted)]
 
 
 def _described(status: ProxyStatus, view: View | None) -> str:
@@ -61,12 +61,12 @@ def _suggested(statuses: tuple[ProxyStatus, ...], view: View | None, wanted: str
     if not statuses:
         return "; the server knows no proxies yet"
     names: dict[str, ProxyStatus] = {}
-    for each in statuses:
-        workload = workload_of(each, view)
+    for status in statuses:
+        workload = workload_of(status, view)
         called = (str(workload.key), workload.key.name) if workload is not None else ()
-        names.update(dict.fromkeys((str(each.name), each.name.uuid, *called), each))
-    found = dict.fromkeys(names[each] for each in alike(wanted, names, CANDIDATES)) or statuses
-    return "; known proxies: " + _listed(_described(each, view) for each in found)
+        names.update(dict.fromkeys((str(status.name), status.name.uuid, *called), status))
+    result = dict.fromkeys(names[item] for item in alike(wanted, names, CANDIDATES)) or statuses
+    return "; known proxies: " + _listed(_described(status, view) for status in result)
 
 
 def _listed(names: Iterable[str]) -> str:

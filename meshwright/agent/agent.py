@@ -152,14 +152,14 @@ class Agent:
         if words := self._supervisor.not_running():
             return (words,)
         try:
-            found = readiness.read_state(
+            proxy_state = readiness.read_state(
                 await self._admin.server_info(),
                 await self._admin.text(readiness.STATS_PATH),
                 await self._admin.json(LISTENERS_PATH) if self._settings.application_ports else {},
             )
         except AdminUnreachable as error:
             return (str(error),)
-        return readiness.missing(found, self._settings.application_ports)
+        return readiness.missing(proxy_state, self._settings.application_ports)
 
     def remarks(self) -> tuple[str, ...]:
         """Return other problems: a missing control plane, or a certificate shortly before the expiry."""
@@ -195,7 +195,7 @@ class Agent:
 
     def own_metrics(self) -> str:
         """Return the agent's own metrics: running Envoys, accepted and refused changes of files."""
-        told = (
+        messages = (
             ("envoys", Kind.GAUGE, "Envoys that run: two during a hot restart.", len(self._supervisor.pids)),
             (
                 "credentials_taken_total",
@@ -212,7 +212,7 @@ class Agent:
         )
         return written(
             Family(f"meshwright_agent_{name}", kind, words, (Sample((), value),))
-            for name, kind, words, value in told
+            for name, kind, words, value in messages
         )
 
     async def drain(self) -> None:

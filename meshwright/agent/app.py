@@ -157,7 +157,7 @@ def _alone(directory: Path) -> Iterator[None]:
         yield
 
 
-def _require_own(directory: Path, found: os.stat_result) -> None:
+def _require_own(directory: Path, result: os.stat_result) -> None:
     """Raise AgentError for a directory in which another user can create files."""
-    if words := exposure(directory, found.st_mode, found.st_uid, os.geteuid(), public=True):
+    if words := exposure(directory, result.st_mode, result.st_uid, os.geteuid(), public=True):
         raise AgentError(words)

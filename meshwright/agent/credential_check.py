@@ -50,11 +50,11 @@ async def read(
     files = await asyncio.to_thread(Files.taken, directory, shared=shared, trust_domain=told)
     key = files.key.reveal()
     question = Question(files.directory, files.chain, key, files.authority, files.trust_domain)
-    found = await apart(program or PROGRAM, question, seconds, _WHO)
-    match found:
+    result = await apart(program or PROGRAM, question, seconds, _WHO)
+    match result:
         case CredentialFacts():
-            return Credentials.of(files, found)
+            return Credentials.of(files, result)
         case str():
-            raise CredentialsError(found)
+            raise CredentialsError(result)
         case _:
-            raise ApartFailed(f"{_WHO} returned a {type(found).__name__}")
+            raise ApartFailed(f"{_WHO} returned a {type(result).__name__}")

@@ -62,8 +62,8 @@ class Files:
         if not shared:
             _require_private(directory, chain, key, authority, user)
         private = PrivateKey(required(key))
-        told = trust_domain or domain_beside(directory)
-        return cls(directory, required(chain), private, required(authority), told)
+        answer = trust_domain or domain_beside(directory)
+        return cls(directory, required(chain), private, required(authority), answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +138,8 @@ def _require_private(directory: Path, chain: Path, key: Path, authority: Path, u
     domain = directory / TRUST_DOMAIN_FILE
     paths = (directory, chain, authority, *((domain,) if domain.exists() else ()))
     public = (exposure_of(path, user, public=True) for path in paths)
-    if found := next(filter(None, (exposure_of(key, user), *public)), ""):
-        raise CredentialsError(f"{found}, or use --shared-credentials if other users may have access")
+    if result := next(filter(None, (exposure_of(key, user), *public)), ""):
+        raise CredentialsError(f"{result}, or use --shared-credentials if other users may have access")
 
 
 def _content(path: Path) -> bytes:

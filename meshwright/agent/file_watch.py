@@ -36,10 +36,10 @@ async def changes(
         while True:
             # Add watches again before each check, because a directory may have been replaced by another one.
             events.place(watched)
-            found = await asyncio.to_thread(digest)
-            if found != known:
-                known = found
-                yield found
+            result = await asyncio.to_thread(digest)
+            if result != known:
+                known = result
+                yield result
             await events.heard(look_seconds, quiet_seconds)
 
 
@@ -53,9 +53,9 @@ class _Events:
     def place(self, directories: Iterable[Path]) -> None:
         """Watch the existing directories; existing watches stay."""
         if self._system is not None:
-            for each in directories:
+            for directory in directories:
                 with contextlib.suppress(OSError):  # it is not there, or there are too many watches
-                    self._system.add_watch(str(each), _CHANGE)
+                    self._system.add_watch(str(directory), _CHANGE)
 
     def read(self) -> None:
         """Read the pending events."""

@@ -107,11 +107,11 @@ class ProxyFiles:
     def _digest(self) -> str:
         """Return a digest of the files; a failed subprocess changes it too, which causes another try."""
         directory = self._settings.credentials
-        found = f"{credentials.digest(directory)} {credentials.written_beside(directory)!r} {self._unread}"
+        result = f"{credentials.digest(directory)} {credentials.written_beside(directory)!r} {self._unread}"
         try:
-            return f"{found} {self._override()}"
+            return f"{result} {self._override()}"
         except (OSError, ValueError):  # an unreadable override is reported when it is used
-            return found
+            return result
 
     def _override(self) -> str | None:
         return None if self._settings.override is None else self._settings.override.read_text("utf-8")

@@ -57,7 +57,7 @@ def owners(table: str) -> tuple[Owner, ...]:
 
 def listening() -> tuple[Owner, ...]:
     """Return the listening sockets in this thread's network namespace."""
-    return tuple(each for table in tables() for each in owners(table))
+    return tuple(owner for table in tables() for owner in owners(table))
 
 
 def holders(number: int) -> tuple[Holder, ...]:
@@ -90,13 +90,13 @@ def _owner(row: list[str]) -> Owner:
 
 
 def _holders(link: str) -> Iterator[Holder]:
-    for folder in sorted(Path("/proc").glob("[0-9]*"), key=lambda each: int(each.name)):
+    for folder in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: int(path.name)):
         with contextlib.suppress(OSError):  # the process ended meanwhile, or may not be examined
-            if any(os.readlink(each) == link for each in (folder / "fd").iterdir()):  # noqa: PTH115
+            if any(os.readlink(path) == link for path in (folder / "fd").iterdir()):  # noqa: PTH115
                 yield Holder(int(folder.name), _name((folder / "comm").read_bytes()))
 
 
 def _name(raw: bytes) -> str:
     """Return a process's name in printable form, because the name may contain any bytes."""
     text = raw.decode(errors="replace").rstrip("\n")
-    return "".join(each if each.isprintable() else "\ufffd" for each in text)
+    return "".join(item if item.isprintable() else "\ufffd" for item in text)

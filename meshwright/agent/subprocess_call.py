@@ -31,11 +31,11 @@ async def apart(program: str | Sequence[str], question: object, seconds: float, 
     Raise ApartFailed, whose message begins with `who`.
     """
     argv = command(program) if isinstance(program, str) else program
-    said = await _asked(argv, pickle.dumps(question), seconds, who)
+    answer = await _asked(argv, pickle.dumps(question), seconds, who)
     try:
-        return pickle.loads(said)  # noqa: S301 - our own program wrote it
+        return pickle.loads(answer)  # noqa: S301 - our own program wrote it
     except Exception as error:
-        raise ApartFailed(f"{who} returned an answer that cannot be read ({len(said)} bytes)") from error
+        raise ApartFailed(f"{who} returned an answer that cannot be read ({len(answer)} bytes)") from error
 
 
 async def _asked(argv: Sequence[str], question: bytes, seconds: float, who: str) -> bytes:

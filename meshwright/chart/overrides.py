@@ -19,16 +19,16 @@ _Path = list[str | int]
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """Merge `above` into `below`: mappings are merged, null deletes, everything else is replaced."""
-    found = dict(below)
+    result = dict(below)
     for name, value in above.items():
         if value is None:
-            found.pop(name, None)
+            result.pop(name, None)
         elif isinstance(value, Mapping):
             under = below.get(name)
-            found[name] = merged(under if isinstance(under, Mapping) else {}, value)
+            result[name] = merged(under if isinstance(under, Mapping) else {}, value)
         else:
-            found[name] = value
-    return found
+            result[name] = value
+    return result
 
 
 def told(
@@ -39,21 +39,21 @@ def told(
     For example `image.tag=1.2.3,settings.log_level=debug`. NAME[0] replaces an item in the list at NAME in
     `below`, as in Helm. With `as_text` every value is text, as in `--set-string`. Raises ValuesError.
     """
-    option, found = "--set-string" if as_text else "--set", dict[str, Any]()
-    for each in words:
-        for one in _split(each, ","):
+    option, result = "--set-string" if as_text else "--set", dict[str, Any]()
+    for word in words:
+        for one in _split(word, ","):
             path, sign, value = one.partition("=")
             if not sign or not path:
                 raise ValuesError(f"{option} {one!r}: must be NAME=VALUE, for example image.tag=1.2.3")
             _enter(
-                found, _path(option, path), _text(value) if as_text else _value(value), below or {}, option
+                result, _path(option, path), _text(value) if as_text else _value(value), below or {}, option
             )
-    return found
+    return result
 
 
 def told_json(words: Iterable[str], below: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Parse `--set-json`: NAME=JSON, or a whole mapping of values. Raises ValuesError."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for each in words:
         whole = each.lstrip().startswith("{")
         path, sign, text = ("", "=", each) if whole else each.partition("=")
@@ -66,41 +66,41 @@ def told_json(words: Iterable[str], below: Mapping[str, Any] | None = None) -> d
         except json.JSONDecodeError as error:
             raise ValuesError(f"--set-json {each!r}: is not JSON: {error}") from error
         if whole:
-            found = merged(found, value)
+            result = merged(result, value)
         else:
-            _enter(found, _path("--set-json", path), value, below or {}, "--set-json")
-    return found
+            _enter(result, _path("--set-json", path), value, below or {}, "--set-json")
+    return result
 
 
 def _split(text: str, sign: str) -> Iterator[str]:
     """Yield the parts between separators, except separators that are escaped or in braces."""
     begun, depth = "", 0
-    for at, each in enumerate(text):
-        depth += {"{": 1, "}": -1}.get(each, 0)
-        if each == sign and depth == 0 and not text[:at].endswith("\\"):
+    for at, item in enumerate(text):
+        depth += {"{": 1, "}": -1}.get(item, 0)
+        if item == sign and depth == 0 and not text[:at].endswith("\\"):
             yield begun
             begun = ""
         else:
-            begun += each
+            begun += item
     yield begun
 
 
 def _path(option: str, text: str) -> _Path:
     """Return the names and indexes of a path such as `a.b[0].c`. Raises ValuesError."""
-    found: _Path = []
-    for each in _split(text, "."):
-        step = _STEP.fullmatch(each)
+    result: _Path = []
+    for item in _split(text, "."):
+        step = _STEP.fullmatch(item)
         places = re.findall(r"\[([^\[\]]*)\]", step["places"]) if step else []
-        if step is None or not (step["name"] or (found and places)):
+        if step is None or not (step["name"] or (result and places)):
             raise ValuesError(
                 f"{option} {text!r}: must be a path, for example image.tag or tolerations[0].key"
             )
-        found += [_plain(step["name"])] if step["name"] else []
+        result += [_plain(step["name"])] if step["name"] else []
         for place in places:
             if not place.isascii() or not place.isdigit() or int(place) > _MOST:
                 raise ValuesError(f"{option} {text!r}: [{place}] must be a place from 0 to {_MOST}")
-            found.append(int(place))
-    return found
+            result.append(int(place))
+    return result
 
 
 def _plain(text: str) -> str:
@@ -109,21 +109,21 @@ def _plain(text: str) -> str:
 
 def _text(text: str) -> object:
     if text.startswith("{") and text.endswith("}"):
-        return [_plain(each) for each in _split(text[1:-1], ",")] if text != "{}" else []
+        return [_plain(item) for item in _split(text[1:-1], ",")] if text != "{}" else []
     return _plain(text)
 
 
 def _value(text: str) -> object:
     if text.startswith("{") and text.endswith("}"):
-        return [_value(each) for each in _split(text[1:-1], ",")] if text != "{}" else []
+        return [_value(item) for item in _split(text[1:-1], ",")] if text != "{}" else []
     if text in _WORDS:
         return _WORDS[text]
     return int(text) if _NUMBER.fullmatch(text) else _plain(text)
 
 
-def _enter(found: dict[str, Any], path: _Path, value: object, below: object, option: str) -> None:
+def _enter(result: dict[str, Any], path: _Path, value: object, below: object, option: str) -> None:
     """Set a value at a path; lists on the way start as the lists of `below`."""
-    inner: Any = found
+    inner: Any = result
     for step, following in itertools.pairwise(path):
         below = _at(below, step)
         inner = _inner(inner, step, following, below, option, path)
@@ -164,4 +164,4 @@ def _at(values: object, step: str | int) -> object:
 
 
 def _written(path: _Path) -> str:
-    return "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in path).removeprefix(".")
+    return "".join(f"[{item}]" if isinstance(item, int) else f".{item}" for item in path).removeprefix(".")

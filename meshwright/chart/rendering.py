@@ -58,12 +58,12 @@ def manifests(values: Mapping[str, Any], namespace: str = NAMESPACE, release: st
     TemplateError for values refused by the chart.
     """
     checked(values, _settings())
-    templates = {each.name: parsed(each.name, each.read_text("utf-8")) for each in _templates()}
+    templates = {entry.name: parsed(entry.name, entry.read_text("utf-8")) for entry in _templates()}
     defined: dict[str, Template] = {}
-    for each in templates.values():
-        defined.update(each.defined)
+    for item in templates.values():
+        defined.update(item.defined)
     about = {name[0].upper() + name[1:]: value for name, value in _about().items()}
-    told = {
+    fields = {
         "Values": values,
         "Chart": about,
         "Release": {"Name": release, "Namespace": namespace, "Service": "Helm"},
@@ -72,7 +72,7 @@ def manifests(values: Mapping[str, Any], namespace: str = NAMESPACE, release: st
     for name, template in templates.items():
         # Other files are NOTES.txt, and _names.tpl with templates for `include`.
         if name.endswith(".yaml"):
-            yield from _documents(rendered(template, told, defined))
+            yield from _documents(rendered(template, fields, defined))
 
 
 def _settings() -> Collection[str]:
@@ -86,12 +86,12 @@ def _about() -> Mapping[str, Any]:
 
 
 def _templates() -> list[Traversable]:
-    return sorted((chart() / "templates").iterdir(), key=lambda each: each.name)
+    return sorted((chart() / "templates").iterdir(), key=lambda entry: entry.name)
 
 
 def _documents(text: str) -> Iterator[str]:
     """Yield the non-empty documents of a file."""
-    for each in f"\n{text}\n".split("\n---\n"):
+    for item in f"\n{text}\n".split("\n---\n"):
         # A document may consist of comments alone if the values switch its part off.
-        if any(line and not line.startswith("#") for line in each.splitlines()):
-            yield each.strip("\n") + "\n"
+        if any(line and not line.startswith("#") for line in item.splitlines()):
+            yield item.strip("\n") + "\n"

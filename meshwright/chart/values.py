@@ -216,13 +216,13 @@ class ValuesError(ValueError):
 def checked(values: Mapping[str, Any], settings: Collection[str]) -> None:
     """Raise ValuesError unless values match the schema; `settings` has the names of the server's settings."""
     try:
-        found = Values.model_validate(dict(values))
+        result = Values.model_validate(dict(values))
     except ValidationError as error:
-        said = (f"{'.'.join(map(str, each['loc']))}: {_expected(each)}" for each in error.errors())
-        raise ValuesError(*said) from error
+        answer = (f"{'.'.join(map(str, item['loc']))}: {_expected(item)}" for item in error.errors())
+        raise ValuesError(*answer) from error
     unknown = [
         f"settings.{name}: is not a setting of the server: docs/settings.md lists all"
-        for name in found.settings
+        for name in result.settings
         if name not in settings
     ]
     if unknown:

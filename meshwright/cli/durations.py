@@ -17,11 +17,11 @@ def duration(name: str, text: str) -> timedelta:
 
     Raises CommandFailed for a duration of 0, a missing or unknown unit, and more than nine digits.
     """
-    found = _DURATION.fullmatch(text)
+    match = _DURATION.fullmatch(text)
     # The pattern also matches the unit alone, such as `h`.
-    if found is None or not text[0].isdigit():
+    if match is None or not text[0].isdigit():
         raise _wrong(name, text, "must be a number followed by s, m, h or d, for example 24h")
-    number, unit = found.groups()
+    number, unit = match.groups()
     if not number:
         raise _wrong(name, text, "must be more than 0, for example 24h")
     if len(number) > _MOST_DIGITS:

@@ -40,7 +40,7 @@ class CommandFailed(Exception):
     status = Status.UNKNOWN
 
     def __init__(self, sentence: object, *others: object) -> None:
-        self.lines = tuple(on_one_line(str(each)) for each in (sentence, *others))
+        self.lines = tuple(on_one_line(str(item)) for item in (sentence, *others))
         super().__init__("\n".join(self.lines))
 
     def in_words(self) -> str:
@@ -74,8 +74,8 @@ class UnexpectedResponse(ServerRefused):
 
 def lines_of(error: Exception) -> tuple[str, ...]:
     """Return the lines of an error for CommandFailed: `lines`, one for each fault, or else the text."""
-    found: tuple[str, ...] = getattr(error, "lines", (str(error),))
-    return found
+    result: tuple[str, ...] = getattr(error, "lines", (str(error),))
+    return result
 
 
 @contextlib.contextmanager

@@ -63,7 +63,7 @@ class Command:
 
     def line(self) -> str:
         """Return the command line for ExecStart=."""
-        return " ".join(quoted(each) for each in (self.program, *self.arguments))
+        return " ".join(quoted(item) for item in (self.program, *self.arguments))
 
     def environment(self) -> str:
         """Return the variables as Environment= lines, sorted by name."""
@@ -116,7 +116,7 @@ def quoted(word: str, *, dollars: bool = True) -> str:
 
 def hidden(path: PurePosixPath) -> bool:
     """Return whether a path is hidden from a unit."""
-    return any(path.is_relative_to(each) for each in HIDDEN)
+    return any(path.is_relative_to(pure_posix_path) for pure_posix_path in HIDDEN)
 
 
 def server_unit(server: Server) -> str:
@@ -153,7 +153,7 @@ OOMScoreAdjust=-500
 
 def agent_unit(agent: Agent) -> str:
     """Return the unit of the agent, which runs Envoy."""
-    written = f"ReadWritePaths={' '.join(quoted(str(each), dollars=False) for each in agent.written)}\n"
+    written = f"ReadWritePaths={' '.join(quoted(str(path), dollars=False) for path in agent.written)}\n"
     return (
         _head("Meshwright agent: Envoy beside a workload")
         + f"""\

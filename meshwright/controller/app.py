@@ -64,14 +64,14 @@ async def run(
     # The lock before the CA: two processes must not create a CA in one directory.
     with lock.held(settings.state, lock.COMMAND_SECONDS), tended(), contextlib.ExitStack() as stack:
         with explained():
-            found = stack.enter_context(_open(settings, clock()))
-            _say(found, settings, clock())
+            authority = stack.enter_context(_open(settings, clock()))
+            _say(authority, settings, clock())
             drivers = MeshDrivers(DriverRegistry.discover().drivers, os.environ)
             # `None`: stopped while waiting for a remote issuer.
-            if (signs := await issuing(settings, found, clock(), stop)) is None:
+            if (signs := await issuing(settings, authority, clock(), stop)) is None:
                 return
             stack.callback(signs.close)
-            parts = join(settings, found, signs, drivers, clock)
+            parts = join(settings, authority, signs, drivers, clock)
             # Before anything runs, so a port in use is reported at once.
             sockets = stack.enter_context(bound(_addresses(settings)))
         try:
@@ -81,10 +81,10 @@ async def run(
             await server.run(stop, started)
         except ExceptionGroup as failed:
             # No `except*`: before Python 3.11.4 (in the images) an error raised in it becomes a group again.
-            said, others = failed.split((StartupError, TaskEnded))
-            if said is None or others is not None:
+            group, others = failed.split((StartupError, TaskEnded))
+            if group is None or others is not None:
                 raise
-            raise first(said) from failed
+            raise first(group) from failed
 
 
 def _addresses(settings: Settings) -> Addresses:
@@ -110,22 +110,22 @@ def _open(settings: Settings, now: datetime) -> contextlib.AbstractContextManage
     return opened(settings.state, domain, now, anew, rebuild, usual, custody(settings))
 
 
-def _say(found: AuthorityWithLedger, settings: Settings, now: datetime) -> None:
+def _say(authority: AuthorityWithLedger, settings: Settings, now: datetime) -> None:
     """Log facts about the CA and the clock for the operator."""
-    if found.made:
+    if authority.made:
         _log.info("CA created", state=str(settings.state))
-    if found.rebuilding is not None:
+    if authority.rebuilding is not None:
         _log.warning(REBUILT, do="meshwright certs rebuild-ledger")
-    if (left := found.authority.not_after - now) < CA_ENDS_SOON:
+    if (left := authority.authority.not_after - now) < CA_ENDS_SOON:
         _log.warning(
             "CA expires soon, and all its certificates with it; rotate the root (meshwright certs "
             "rotate-root)",
             days=left.days,
         )
-    last = found.ledger.last_issued_at()
+    last = authority.ledger.last_issued_at()
     if last is not None and last > now + CLOCK_BEHIND:
-        said = {"clock": now.isoformat(), "issued": last.isoformat()}
-        _log.warning("clock is behind the last issued proxy certificate; correct the clock", **said)
+        answer = {"clock": now.isoformat(), "issued": last.isoformat()}
+        _log.warning("clock is behind the last issued proxy certificate; correct the clock", **answer)
 
 
 def first(group: BaseExceptionGroup[Exception]) -> Exception:

@@ -34,7 +34,7 @@ from meshwright.traffic.taps import TapTable
 
 def delivering(
     settings: Settings,
-    found: AuthorityWithLedger,
+    authority: AuthorityWithLedger,
     issuing: IssuerAccess,
     drivers: MeshDrivers,
     sources: Sources,
@@ -54,10 +54,10 @@ def delivering(
     return delivery(
         sources=sources,
         paces=paces(settings),
-        readiness=EndpointReadiness(found.ledger.entries(), settings.endpoint_admission, ready_types),
+        readiness=EndpointReadiness(authority.ledger.entries(), settings.endpoint_admission, ready_types),
         certificates=ServiceCertificates(
             issuing.opened.issuer,
-            PairFiles(settings.state, found.seal),
+            PairFiles(settings.state, authority.seal),
             counting(metrics, issuing.opened.kind.value),
             making=making(settings),
             asking=issuing.asking,
@@ -84,10 +84,10 @@ def counting(metrics: Metrics, issuer: str) -> Callable[[IssuanceCounts], None]:
     metrics.issued("service", issuer, 0)
     metrics.renewed(issuer, 0)
 
-    def counted(found: IssuanceCounts) -> None:
-        metrics.issued("service", issuer, found.issued)
-        metrics.renewed(issuer, found.renewed)
-        for reason, count in found.failed.items():
+    def counted(issuance_counts: IssuanceCounts) -> None:
+        metrics.issued("service", issuer, issuance_counts.issued)
+        metrics.renewed(issuer, issuance_counts.renewed)
+        for reason, count in issuance_counts.failed.items():
             metrics.not_issued(issuer, reason, count)
 
     return counted

@@ -57,8 +57,10 @@ class MeshDrivers:
 
     def reason(self, type_url: TypeUrl, said: str) -> Reason:
         """Return the reason of a rejection, as the driver of the type classifies the message."""
-        found = (each for each in self.drivers.values() if type_url in each.types)
-        driver = next(found, None)
+        result = (
+            sidecar_driver for sidecar_driver in self.drivers.values() if type_url in sidecar_driver.types
+        )
+        driver = next(result, None)
         return Reason.CONTENT if driver is None else driver.reason(said)
 
     def wanted(self, view: View, told: Iterable[str]) -> tuple[str, ...]:
@@ -76,9 +78,9 @@ class MeshDrivers:
                 )
         named = {group.driver for group in members(view)} - {""}
         entries = {entry.name for entry in view.config.sidecar.drivers}
-        found = {self._default(view.config.sidecar), *given, *named, *entries}
+        result = {self._default(view.config.sidecar), *given, *named, *entries}
         # Drivers that only objects name and that are not installed are dropped here; lint reports them.
-        return tuple(sorted(found & self.drivers.keys()))
+        return tuple(sorted(result & self.drivers.keys()))
 
     def address(self, name: str, view: View, settings: Settings) -> HostPort:
         """Return the address of a driver.
@@ -87,9 +89,9 @@ class MeshDrivers:
         `ads_address`, and the port from MeshConfig's entry, or the driver's default. For example,
         `driver_addresses: document=127.0.0.1:15129` sets the address of the driver `document`.
         """
-        told = settings.driver_addresses.get(name)
-        if told is not None:
-            return told
+        host_port = settings.driver_addresses.get(name)
+        if host_port is not None:
+            return host_port
         if name == ADS_DRIVER and "ads_address" in settings.model_fields_set:
             return settings.ads_address
         return HostPort(settings.ads_address.host, self._port(name, view.config.sidecar))
@@ -135,10 +137,10 @@ class DriverPages:
 
         async def answered(request: web.Request) -> Document:
             try:
-                said = await answer(request.query)
+                response = await answer(request.query)
             except NothingThereError as error:
                 raise NothingToShow(str(error)) from error
-            return {name: jsonable(value) for name, value in said.items()}
+            return {name: jsonable(value) for name, value in response.items()}
 
         self._pages.setdefault(path, Page(path, shows, answered, PageLook(shows=shows)))
 

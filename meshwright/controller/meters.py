@@ -41,9 +41,11 @@ class ServerMeter:
     def _report_handshakes(self) -> None:
         for why, count in sorted(self._handshakes.counted().items()):
             self._parts.core.metrics.handshakes_failed(why.value, count)
-        for each in self._handshakes.due(time.monotonic()):
-            last = each.last
-            _log.warning("handshakes failed", reason=last.why.value, said=last.said, count=each.count)
+        for failure_summary in self._handshakes.due(time.monotonic()):
+            last = failure_summary.last
+            _log.warning(
+                "handshakes failed", reason=last.why.value, said=last.said, count=failure_summary.count
+            )
 
     async def run(self) -> None:
         """Measure every MEASURE_SECONDS until cancelled."""
@@ -56,8 +58,8 @@ class ServerMeter:
             # Counted in slices first, because `gauges` runs without a break.
             await gauging.count(core.delivery.loop.state.published.snapshots)
             core.metrics.measured(self._gauges(gauging))
-            fresh = (each.freshness() for each in core.sources.all)
-            core.metrics.watched((watch for each in fresh for watch in each.watches), core.clock())
+            fresh = (source.freshness() for source in core.sources.all)
+            core.metrics.watched((watch for freshness in fresh for watch in freshness.watches), core.clock())
             await asyncio.sleep(MEASURE_SECONDS)
 
     def _gauges(self, gauging: GaugeBuilder) -> Gauges:

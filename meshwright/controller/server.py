@@ -121,7 +121,7 @@ class Server:
                     ):
                         self._warn()
                         tasks += [spawn(group, name, work) for name, work in self._works(running)]
-                        drivers = {name: each.address for name, each in running.items()}
+                        drivers = {name: running_driver.address for name, running_driver in running.items()}
                         self._serving(BoundAddresses(drivers, http, debug, webhook, enrolment), started)
                         await stop.wait()
                         self._manager.stopping()
@@ -180,12 +180,12 @@ class Server:
     def _serving(self, bound: BoundAddresses, started: Callable[[BoundAddresses], None]) -> None:
         addresses = {name: str(address) for name, address in bound.drivers.items()}
         ads = addresses.pop(ADS_DRIVER, None)
-        told = {"ads": ads, **addresses, "http": str(bound.http), "debug": str(bound.debug)}
+        fields = {"ads": ads, **addresses, "http": str(bound.http), "debug": str(bound.debug)}
         if bound.webhook is not None:
-            told["webhook"] = str(bound.webhook)
-        told |= {name: str(address) for name, address in bound.enrolment.items()}
-        self._parts.monitors.listening.update({name: at for name, at in told.items() if at is not None})
-        _log.info("server started", **told)
+            fields["webhook"] = str(bound.webhook)
+        fields |= {name: str(address) for name, address in bound.enrolment.items()}
+        self._parts.monitors.listening.update({name: at for name, at in fields.items() if at is not None})
+        _log.info("server started", **fields)
         started(bound)
 
     def _works(
@@ -200,7 +200,10 @@ class Server:
         yield from self._monitor_tasks()
         if self._reload is not None:
             yield "settings", core.reloading.run(self._reload, self._hold)
-        asked = {name: (each.probes, each.reached_at) for name, each in running.items()}
+        asked = {
+            name: (running_driver.probes, running_driver.reached_at)
+            for name, running_driver in running.items()
+        }
         yield "driver probes", probing(asked, self._are_unwell, core.delivery.observer.own_connection)
 
     def _monitor_tasks(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
@@ -230,8 +233,10 @@ class Server:
             return
         async with contextlib.AsyncExitStack() as stack:
             with explained():
-                found = await stack.enter_async_context(enrolling.serving(self._parts.identity.tls.identity))
-            yield found
+                host_ports = await stack.enter_async_context(
+                    enrolling.serving(self._parts.identity.tls.identity)
+                )
+            yield host_ports
 
     @contextlib.asynccontextmanager
     async def _drivers(

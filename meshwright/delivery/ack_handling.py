@@ -116,9 +116,9 @@ class Answers:
         while True:
             await self._judged.wait()
             self._judged.clear()
-            if (found := self._quarantine.findings.verdicts()) != kept:
-                kept = found
-                await asyncio.to_thread(keep, found)
+            if (verdicts := self._quarantine.findings.verdicts()) != kept:
+                kept = verdicts
+                await asyncio.to_thread(keep, verdicts)
 
     def _moment(self) -> Moment:
         return Moment(self._now(), self._clock())

@@ -31,11 +31,11 @@ class IncrementalLint:
     def __init__(
         self,
         model: Callable[[], Model | None],
-        found: Callable[[Sequence[Looked]], None],
+        result: Callable[[Sequence[Looked]], None],
         rest: Callable[[], Awaitable[object]] = soon,
     ) -> None:
         self._model = model
-        self._found = found
+        self._found = result
         self._rest = rest
         self._later = False
         self._due = asyncio.Event()
@@ -86,7 +86,7 @@ class IncrementalLint:
     async def _search(self) -> None:
         """Examine all changed objects; later changes are examined next time."""
         if (model := self._model()) is not None:
-            found = await Slices().result(model.lint())
+            result = await Slices().result(model.lint())
             # A wave that failed meanwhile has dropped this model, so the results may be wrong.
             if model is self._model():
-                self._found(found)
+                self._found(result)

@@ -149,16 +149,16 @@ class Loop:
         try:
             return await work
         except Exception as error:  # noqa: BLE001 - errors are reported; the last snapshots stay in force
-            said = wave_problem(error)
+            problem = wave_problem(error)
             _log.exception(
                 "wave failed; the last published configuration stays in force",
-                code=said.code,
+                code=problem.code,
                 doing=self.doing,
             )
             self.model = None  # it may have applied half of the wave, so the next wave starts from scratch
             self._problems.forget()
             self._report_sources()
-            self._problems.say("wave", None, (said,))
+            self._problems.say("wave", None, (problem,))
             self._set_state(replace(self.state, published=self._publishing.published))
             return False
         finally:
@@ -248,7 +248,7 @@ class Loop:
 
     def _report_sources(self) -> None:
         sources = self._gathering.sources
-        self._problems.of_sources({each.name: each.problems() for each in sources.all})
+        self._problems.of_sources({source.name: source.problems() for source in sources.all})
         self._problems.say("between sources", None, sources.merged.problems)
 
     def _report(self, model: Model, step: Step) -> None:
@@ -261,9 +261,9 @@ class Loop:
         published, proxies = self._publishing.published, model.expected.proxies()
         self._set_state(MeshState(model.view, published, self._problems, proxies))
 
-    def _report_lint(self, found: Sequence[Looked]) -> None:
+    def _report_lint(self, result: Sequence[Looked]) -> None:
         """Record problems between objects."""
-        self._problems.found(found)
+        self._problems.found(result)
         if self._problems.log():
             self._on_state(self.state)
 

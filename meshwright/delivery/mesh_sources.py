@@ -66,14 +66,14 @@ class MeshSources:
         """
         before, self.admissions = self.admissions, Picture.of(self._admitted())
         tapped, self.taps = self.taps, Picture.of(self._watched())
-        found = dict(self.sources.take())
+        result = dict(self.sources.take())
         if come_or_gone := len(self.admissions.since(before)):
-            found[ADMISSIONS, ADMISSION] = come_or_gone
+            result[ADMISSIONS, ADMISSION] = come_or_gone
         if begun_or_ended := len(self.taps.since(tapped)):
-            found[TAPS, TAP] = begun_or_ended
-        for (source, kind), count in found.items():
+            result[TAPS, TAP] = begun_or_ended
+        for (source, kind), count in result.items():
             self._meter.event(source, str(kind), count)
-        return found
+        return result
 
     async def due(self) -> None:
         """Return when the next wave should begin.

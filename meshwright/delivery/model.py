@@ -179,8 +179,14 @@ class Model:
         """
         changed = update.changed if self._trust_bundle else {**in_force, **update.changed}
         if changed or update.trust_bundle != self._trust_bundle:
-            said = {identity: each for identity, each in changed.items() if identity not in unsaid}
-            self.causes.note(certificate_causes(self.serving.rendering.certificates.held(), said))
+            service_certificates = {
+                identity: service_certificate
+                for identity, service_certificate in changed.items()
+                if identity not in unsaid
+            }
+            self.causes.note(
+                certificate_causes(self.serving.rendering.certificates.held(), service_certificates)
+            )
             if update.trust_bundle != self._trust_bundle:
                 domain = self.view.settings.trust_domain
                 self.causes.note((trust_bundle_cause(domain, first_ever=not self._trust_bundle),))
@@ -194,12 +200,12 @@ class Model:
 
     def lint(self) -> Iterator[Sequence[Looked] | None]:
         """Search for problems where objects have changed; yield the results at the end."""
-        found: list[Looked] = []
-        for each in self.linter.looks():
-            found.append(each)
+        result: list[Looked] = []
+        for item in self.linter.looks():
+            result.append(item)
             yield None
         yield from self._forget()
-        yield found
+        yield result
 
     def _forget(self) -> Iterator[None]:
         """Drop unneeded values in slices; after a change of the whole mesh they take more than one."""

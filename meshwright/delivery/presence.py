@@ -126,14 +126,17 @@ class ExpectedSidecars:
 
     def follow(self, _: WorkloadKey, old: Workload | AbsentInput, new: Workload | AbsentInput) -> None:
         """Record a changed workload."""
-        for each in (old, new):
-            if not isinstance(each, AbsentInput) and (claimed := each.sidecar) is not None:
+        for item in (old, new):
+            if not isinstance(item, AbsentInput) and (claimed := item.sidecar) is not None:
                 self._touched[claimed] = None
 
     def proxies(self) -> Picture[SidecarKey, ProxyName]:
         """Return the proxy names by sidecar; if several workloads claim one sidecar, the claimant's name."""
         if self._touched:
-            held = {each: claimant_of(self._view, each) for each in self._touched}
-            names = {each: None if found is None else found.proxy_name for each, found in held.items()}
+            held = {sidecar: claimant_of(self._view, sidecar) for sidecar in self._touched}
+            names = {
+                sidecar: None if workload is None else workload.proxy_name
+                for sidecar, workload in held.items()
+            }
             self._proxies, self._touched = self._proxies.changed(names), {}
         return self._proxies

@@ -33,7 +33,9 @@ class ProblemChanges:
         """Return the changed problems since the last call: True if the problem is in force now."""
         # A problem that disappeared and came back meanwhile is in its old state, so it is left out.
         noted, self._stood = self._stood, {}
-        return {each: not stood for each, stood in noted.items() if stood is not (each in self._standing)}
+        return {
+            problem: not stood for problem, stood in noted.items() if stood is not (problem in self._standing)
+        }
 
 
 class AllProblems:
@@ -60,7 +62,7 @@ class AllProblems:
 
     def counts(self) -> Mapping[str, int]:
         """Return the number of problems by severity; all severities are present."""
-        return {each.value: self._counts[each] for each in Severity}
+        return {severity.value: self._counts[severity] for severity in Severity}
 
     def say(self, who: str, of: Hashable, said: Problems) -> None:
         """Replace the problems reported by `who` about the subject `of`.
@@ -75,8 +77,8 @@ class AllProblems:
         else:
             del self._said[who, of]
         old, new = dict.fromkeys(before), dict.fromkeys(said)
-        self._count(who, (each for each in new if each not in old), 1)
-        self._count(who, (each for each in old if each not in new), -1)
+        self._count(who, (problem for problem in new if problem not in old), 1)
+        self._count(who, (problem for problem in old if problem not in new), -1)
 
     def of_sources(self, said: Mapping[str, Problems]) -> None:
         """Replace the problems of each source by name; the sources have logged them."""
@@ -110,9 +112,9 @@ class AllProblems:
         Problems of sources are left out here, because the sources log them.
         """
         other = self._unlogged.take()
-        new = [each for each, stands in other.items() if stands and each not in self._logged]
+        new = [problem for problem, stands in other.items() if stands and problem not in self._logged]
         log_new(_log, "problem", ordered(new), ())
-        gone = [each for each, stands in other.items() if each in self._told and not stands]
+        gone = [problem for problem, stands in other.items() if problem in self._told and not stands]
         log_gone(_log, ordered(gone), ())
         self._told = self._told.difference(gone).union(new)
         return bool(other)

@@ -226,7 +226,7 @@ def _log_published(wave: Wave, step: Step, touched: int) -> None:
     _log.info(
         "snapshots published",
         wave=wave.number,
-        causes=[str(each) for each in wave.causes[:CAUSES_LOGGED]],
+        causes=[str(cause) for cause in wave.causes[:CAUSES_LOGGED]],
         more=len(wave.causes[CAUSES_LOGGED:]) + wave.more,
         groups=len(step.snapshots),
         proxies=len(step.members),

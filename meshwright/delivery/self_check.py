@@ -76,22 +76,22 @@ def _differences(
     if failed != set(published.failed):
         yield f"groups that fail: {sorted(published.failed)} instead of {sorted(failed)}"
     for node in sorted({*expected.members, *published.members}):
-        wanted, found = expected.snapshot(node), published.snapshot(node)
+        wanted, snapshot = expected.snapshot(node), published.snapshot(node)
         # A group that fails keeps the proxy's last snapshot, which no computation from scratch can know.
         if wanted is None and (published.members.get(node) or "").startswith("kept:"):
             continue
-        if wanted is None or found is None:
-            yield f"proxy {node} is {'served' if found else 'not served'}"
+        if wanted is None or snapshot is None:
+            yield f"proxy {node} is {'served' if snapshot else 'not served'}"
         else:
             due = exclusions.instead_of(node, wanted)
-            yield from (f"proxy {node}: {what}" for what in _resource_differences(due, found))
+            yield from (f"proxy {node}: {what}" for what in _resource_differences(due, snapshot))
 
 
-def _resource_differences(wanted: Snapshot, found: Snapshot) -> Iterator[str]:
-    for type_url in sorted({*wanted.types(), *found.types()}):
-        one, other = wanted.resources(type_url), found.resources(type_url)
+def _resource_differences(wanted: Snapshot, snapshot: Snapshot) -> Iterator[str]:
+    for type_url in sorted({*wanted.types(), *snapshot.types()}):
+        one, other = wanted.resources(type_url), snapshot.resources(type_url)
         for name in sorted({*one, *other}):
             if name not in one or name not in other or one[name].body != other[name].body:
                 yield f"{type_url.rpartition('.')[2]} {name}"
-        if wanted.version(type_url) != found.version(type_url):
+        if wanted.version(type_url) != snapshot.version(type_url):
             yield f"version of {type_url.rpartition('.')[2]}"

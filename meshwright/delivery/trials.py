@@ -36,7 +36,7 @@ class Trials(Generic[T]):
     @property
     def suspects(self) -> frozenset[T]:
         """Items excluded until their trial."""
-        return frozenset(each for batch in self.waiting for each in batch)
+        return frozenset(item for batch in self.waiting for item in batch)
 
     def refused(self, blamed: Collection[T]) -> "Trials[T]":
         """Return the state after a rejection by one or more of `blamed`, to be tried in this order."""
@@ -57,9 +57,11 @@ class Trials(Generic[T]):
         A wrong guess then costs one rejection, and no new search.
         """
         # One batch per item: if one is rejected again, the others are not suspected.
-        found = tuple(item for item in items if item in self.guilty)
+        result = tuple(item for item in items if item in self.guilty)
         return replace(
-            self, waiting=(*self.waiting, *((each,) for each in found)), guilty=self.guilty - set(found)
+            self,
+            waiting=(*self.waiting, *((element,) for element in result)),
+            guilty=self.guilty - set(result),
         )
 
     def less(self, gone: Collection[T]) -> "Trials[T]":
@@ -91,7 +93,7 @@ def guilty(suspects: Collection[T], refuses: Callable[[frozenset[T]], bool]) -> 
 
 
 def _without(batch: tuple[T, ...], among: Collection[T]) -> tuple[T, ...]:
-    return tuple(each for each in batch if each not in among)
+    return tuple(item for item in batch if item not in among)
 
 
 def _halves(items: tuple[T, ...]) -> tuple[tuple[T, ...], ...]:

@@ -114,9 +114,9 @@ def causes(view: View, edits: Edits) -> Iterator[Cause]:
     held = view.sourced.held()
     for key, sourced in edits.objects.items():
         before = held.get(key)
-        found = sourced or before
-        if found is not None and not _equal(before, sourced):
-            yield Cause(key.kind, key.path, str(found.origin), _change(before, sourced))
+        sourced_object = sourced or before
+        if sourced_object is not None and not _equal(before, sourced):
+            yield Cause(key.kind, key.path, str(sourced_object.origin), _change(before, sourced))
 
 
 def certificate_causes(

@@ -49,13 +49,13 @@ class DeclaredPart(Generic[S, T]):
 
     def __call__(self, source: S) -> T:
         """Return the part of a source."""
-        found = source.made.get(self)
-        if found is None:  # declared by a module that was imported after the source was made
+        result = source.made.get(self)
+        if result is None:  # declared by a module that was imported after the source was made
             with source.graph.lock:
                 self._declarations.make(source)
                 source.graph.settle()
-            found = source.made[self]
-        return cast("T", found)
+            result = source.made[self]
+        return cast("T", result)
 
 
 class Declarations(Generic[S]):
@@ -75,9 +75,9 @@ class Declarations(Generic[S]):
 
         The next change of the source's graph brings them up to date.
         """
-        for each in self._declared:
-            if each not in source.made:
-                source.made[each] = each.make(source)
+        for declared_part in self._declared:
+            if declared_part not in source.made:
+                source.made[declared_part] = declared_part.make(source)
 
     def table(self, name: str) -> DeclaredPart[S, Table[Any, Any]]:
         """Declare a table of inputs."""

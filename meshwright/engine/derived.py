@@ -47,8 +47,8 @@ class DerivedFunction(Generic[S, P, V]):
 
     def is_known(self, source: S, /, *args: P.args, **kwargs: P.kwargs) -> bool:
         """Return whether the value is cached and up to date, without computing anything."""
-        found = self.family(source).nodes.get(self._key(*args, **kwargs))
-        return found is not None and not found.stale
+        result = self.family(source).nodes.get(self._key(*args, **kwargs))
+        return result is not None and not result.stale
 
     def node(self, source: S, /, *args: P.args, **kwargs: P.kwargs) -> Derivation:
         """Return the node of the cached value for these arguments."""

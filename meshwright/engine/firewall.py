@@ -70,10 +70,10 @@ class MappingFirewall(Firewall[Mapping[K, V]], Generic[K, V]):
     def get(self, key: K) -> V | None:
         """Return the value of a key, or `None`; raise the mapping's error."""
         if self._graph.computing:
-            found = self._keys.nodes.get(key)
-            if found is None:
-                found = self._keys.nodes[key] = Wall(self._keys, key, self._node, self._level)
-            self._graph.record(found)
+            result = self._keys.nodes.get(key)
+            if result is None:
+                result = self._keys.nodes[key] = Wall(self._keys, key, self._node, self._level)
+            self._graph.record(result)
         return self._settled().get(key)
 
     def _changed(self) -> None:

@@ -100,14 +100,14 @@ class Graph:
 
     def families(self, function: object) -> dict[object, Function]:
         """Return the cached values of one function by source."""
-        found = self._families.get(function)
-        if found is None:
-            found = self._families[function] = {}
-        return found
+        functions = self._families.get(function)
+        if functions is None:
+            functions = self._families[function] = {}
+        return functions
 
     def size(self) -> int:
         """Return the number of cached derived values."""
-        return sum(len(each.nodes) for families in self._families.values() for each in families.values())
+        return sum(len(family.nodes) for families in self._families.values() for family in families.values())
 
     def add_stage(self, stage: Stage) -> int:
         """Append a stage; return the number, which is the level of the stage's nodes."""
@@ -284,7 +284,7 @@ class Graph:
         """Return the error of a cycle, recorded for all members because all must raise the same error."""
         path = list(self._path)
         members = path[path.index(node) :]
-        names = [str(each) for each in members]
+        names = [str(derivation) for derivation in members]
         first = names.index(min(names))
         names = names[first:] + names[:first]
         error = CycleError(" needs ".join([*names, names[0]]))
@@ -302,13 +302,13 @@ def sources(node: Node) -> Iterator[Source]:
     seen: set[Node] = set()
     waiting = [node]
     while waiting:
-        each = waiting.pop()
-        if each in seen:
+        item = waiting.pop()
+        if item in seen:
             continue
-        seen.add(each)
-        if isinstance(each, Source):
-            yield each
-        waiting.extend(reversed(each.reads))
+        seen.add(item)
+        if isinstance(item, Source):
+            yield item
+        waiting.extend(reversed(item.reads))
 
 
 def _level(reads: Iterable[Node]) -> int:

@@ -51,7 +51,7 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
         self._graph.record(self._crowds)
         with self._graph.lock:
             if self._several is None:
-                self._several = {each: None for each, keys in self._members.items() if len(keys) > 1}
+                self._several = {item: None for item, keys in self._members.items() if len(keys) > 1}
             return tuple(self._several)
 
     def __getitem__(self, entry: E) -> tuple[K, ...]:
@@ -70,14 +70,14 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
     def get(self, entry: E, default: object = None, /) -> object:
         """Return the keys of an entry, or `default`."""
         self._read(entry)
-        found = self._members.get(entry)
-        return default if found is None else self._keys_of(found)
+        result = self._members.get(entry)
+        return default if result is None else self._keys_of(result)
 
-    def _keys_of(self, found: tuple[K, ...] | SortedKeys[K]) -> tuple[K, ...]:
-        if isinstance(found, SortedKeys):
+    def _keys_of(self, result: tuple[K, ...] | SortedKeys[K]) -> tuple[K, ...]:
+        if isinstance(result, SortedKeys):
             with self._graph.lock:
-                return found.all()
-        return found
+                return result.all()
+        return result
 
     def __iter__(self) -> Iterator[E]:
         self._graph.record(self._entries)
@@ -99,8 +99,8 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
     def _move(self, key: K, before: Collection[E], after: Collection[E]) -> None:
         if before and after:
             was, now = _searchable(before), _searchable(after)
-            before = [each for each in before if each not in now]
-            after = [each for each in after if each not in was]
+            before = [item for item in before if item not in now]
+            after = [item for item in after if item not in was]
         for entry in before:
             self._leave(entry, key)
         for entry in after:

@@ -59,10 +59,10 @@ class Function(Family):
 
     def node(self, key: Hashable) -> "Derivation":
         """Return the node of a key, created if necessary."""
-        found: Derivation | None = self.nodes.get(key)
-        if found is None:
-            found = self.nodes[key] = Derivation(self, key)
-        return found
+        derivation: Derivation | None = self.nodes.get(key)
+        if derivation is None:
+            derivation = self.nodes[key] = Derivation(self, key)
+        return derivation
 
     def run(self, key: Hashable) -> Any:  # noqa: ANN401 - a graph has functions of all types
         """Compute the value for a key, or raise the function's error."""

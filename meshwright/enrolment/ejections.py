@@ -31,21 +31,30 @@ class Ejections:
         """Replace the report of a proxy, and drop expired reports."""
         kept = tuple(sorted(set(endpoints))[:MOST])
         # Expired reports are dropped on each call, so the dictionary needs no task of its own.
-        self._said = {name: each for name, each in self._said.items() if now < each.until and name != by}
+        self._said = {
+            name: ejection_report
+            for name, ejection_report in self._said.items()
+            if now < ejection_report.until and name != by
+        }
         if kept:
             self._said[by] = _EjectionReport(kept, now + HOLDS)
 
     def by_address(self, now: datetime) -> Mapping[str, tuple[ProxyName, ...]]:
         """Return the proxies with ejected endpoints, by the endpoint's IP address, sorted by name."""
-        found: dict[str, list[ProxyName]] = {}
-        for name, said in sorted(self._said.items(), key=lambda each: each[0]):
-            if now < said.until:
-                for host in dict.fromkeys(endpoint.host for endpoint in said.endpoints):
-                    found.setdefault(host, []).append(name)
-        return {host: tuple(names) for host, names in found.items()}
+        result: dict[str, list[ProxyName]] = {}
+        for name, ejection_report in sorted(self._said.items(), key=lambda item: item[0]):
+            if now < ejection_report.until:
+                for host in dict.fromkeys(endpoint.host for endpoint in ejection_report.endpoints):
+                    result.setdefault(host, []).append(name)
+        return {host: tuple(names) for host, names in result.items()}
 
     def count(self, now: datetime) -> int:
         """Return the number of ejected endpoints."""
         return len(
-            {endpoint for said in self._said.values() if now < said.until for endpoint in said.endpoints}
+            {
+                endpoint
+                for ejection_report in self._said.values()
+                if now < ejection_report.until
+                for endpoint in ejection_report.endpoints
+            }
         )

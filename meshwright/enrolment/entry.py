@@ -44,11 +44,11 @@ def origin_of(address: str) -> str:
     For example, `2001:db8::1` becomes `2001:db8::/64`, and `::ffff:10.0.0.1` becomes `10.0.0.1`.
     """
     try:
-        found = ip_address(address)
+        result = ip_address(address)
     except ValueError:
         return address
-    if not isinstance(found, IPv6Address):
-        return str(found)
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(ip_network((int(found), _IPV6_PREFIX), strict=False))
+    if not isinstance(result, IPv6Address):
+        return str(result)
+    if result.ipv4_mapped is not None:
+        return str(result.ipv4_mapped)
+    return str(ip_network((int(result), _IPV6_PREFIX), strict=False))

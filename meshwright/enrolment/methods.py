@@ -69,25 +69,25 @@ def renewing(
     async def trust(request: bytes, peer: Peer) -> bytes:
         asked = _read(wire.TrustRequest, request)
         where = address(peer.address)[0]
-        told = await enrolment.trust(asked.bundle_digest[:64], peer.certificate, where)
+        enrolment_reply = await enrolment.trust(asked.bundle_digest[:64], peer.certificate, where)
         return wire.TrustResponse(
-            trust_bundle_pem=b"" if told.bundle is None else told.bundle.pem,
-            renew_after=_timestamp(told.renew_after),
-            ask_again_seconds=told.ask_again_seconds,
-            now=_timestamp(told.now),
+            trust_bundle_pem=b"" if enrolment_reply.bundle is None else enrolment_reply.bundle.pem,
+            renew_after=_timestamp(enrolment_reply.renew_after),
+            ask_again_seconds=enrolment_reply.ask_again_seconds,
+            now=_timestamp(enrolment_reply.now),
         ).SerializeToString()
 
     async def eject(request: bytes, peer: Peer) -> bytes:
         asked = _read(wire.EjectRequest, request)
         where = address(peer.address)[0]
-        endpoints = [_endpoint(each) for each in asked.ejected]
+        endpoints = [_endpoint(endpoint) for endpoint in asked.ejected]
         holds = await enrolment.eject(endpoints, peer.certificate, where)
         return wire.EjectResponse(holds_seconds=int(holds.total_seconds())).SerializeToString()
 
     async def reported(request: bytes, peer: Peer) -> bytes:
-        said = report(_read(wire.ReportRequest, request))
+        answer = report(_read(wire.ReportRequest, request))
         where = address(peer.address)[0]
-        again = await enrolment.report(said, peer.certificate, where)
+        again = await enrolment.report(answer, peer.certificate, where)
         return wire.ReportResponse(next_after_seconds=again).SerializeToString()
 
     methods = {"Renew": renew, "Trust": trust, "Eject": eject, "Report": reported}

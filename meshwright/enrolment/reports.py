@@ -76,14 +76,14 @@ def _figures(
 
 
 def _counts(what: str, said: Iterable[int], wanted: int) -> tuple[int, ...]:
-    found = tuple(said)
+    result = tuple(said)
     # Protobuf leaves an empty list out, so a report without requests is short.
-    if not found:
+    if not result:
         return (0,) * wanted
-    if len(found) != wanted:
-        raise BadReport(f"{what} has {len(found)} numbers: must have {wanted} or none")
-    _count(what, max(found))
-    return found
+    if len(result) != wanted:
+        raise BadReport(f"{what} has {len(result)} numbers: must have {wanted} or none")
+    _count(what, max(result))
+    return result
 
 
 def _count(what: str, said: int, most: int = MOST_COUNTED) -> int:
@@ -118,12 +118,12 @@ def _name(what: str, said: str) -> str:
 
 
 def _direction(said: wire.Direction) -> Direction:
-    if (found := _DIRECTIONS.get(said)) is None:
+    if (direction := _DIRECTIONS.get(said)) is None:
         raise BadReport(f"direction is {said}: must be OUTBOUND (1) or INBOUND (2)")
-    return found
+    return direction
 
 
 def _protocol(said: wire.Protocol) -> Protocol:
-    if (found := _PROTOCOLS.get(said)) is None:
+    if (protocol := _PROTOCOLS.get(said)) is None:
         raise BadReport(f"protocol is {said}: must be HTTP (1) or TCP (2)")
-    return found
+    return protocol

@@ -189,12 +189,12 @@ class Enrolment:
         if not self._signer.changes_roots:
             self.confirmations.tidy(now, max(_KEPT, 3 * timedelta(seconds=self._ask_again)))
         bundle = self._bundle()
-        told = None if bundle.digest == bundle_digest else bundle
+        trust_bundle = None if bundle.digest == bundle_digest else bundle
         # Until the next confirmation the machine may have the old bundle or the new one.
         self.confirmations.give(name, bundle.digest)
         replaced = certificate is not None and await asyncio.to_thread(self._signer.replaces, certificate)
         again = min(self._ask_again, ASK_SOON_SECONDS) if self._signer.changes_roots else self._ask_again
-        return EnrolmentReply(told, now if replaced else renew_at(shown), again, now)
+        return EnrolmentReply(trust_bundle, now if replaced else renew_at(shown), again, now)
 
     async def eject(
         self, endpoints: Iterable[HostPort], certificate: bytes | None, address: str

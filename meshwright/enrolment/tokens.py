@@ -165,6 +165,6 @@ def refusal(token: TokenRecord, now: datetime, *, known_key: bool) -> TokenRefus
 
     `known_key` is True if the key already has a use of the token.
     """
-    if (found := unusable(token, now)) is not None:
-        return found
+    if (token_refusal := unusable(token, now)) is not None:
+        return token_refusal
     return TokenRefusal.USED_UP if not known_key and token.used >= token.uses else None

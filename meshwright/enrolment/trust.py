@@ -48,7 +48,11 @@ class Confirmations:
         """Drop confirmations older than `kept`; without effect until `kept` after the last effective call."""
         if self._tidied is None or now - self._tidied >= kept:
             self._tidied = now
-            self._last = {name: each for name, each in self._last.items() if now - each.at < kept}
+            self._last = {
+                name: confirmation
+                for name, confirmation in self._last.items()
+                if now - confirmation.at < kept
+            }
 
     def of(self, name: ProxyName) -> Confirmation | None:
         """Return the last confirmation of a proxy, or `None`."""
@@ -60,4 +64,8 @@ class Confirmations:
 
     def are_all(self, bundle_digest: str, since: datetime) -> bool:
         """Return whether all machines with a confirmation since then have exactly this bundle."""
-        return all(each.possible == {bundle_digest} for each in self.all().values() if each.at >= since)
+        return all(
+            confirmation.possible == {bundle_digest}
+            for confirmation in self.all().values()
+            if confirmation.at >= since
+        )

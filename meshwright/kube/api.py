@@ -68,8 +68,8 @@ class Api:
     ) -> Raw:
         """Return all objects, from any number of pages, as one list with `items` and `metadata`."""
         objects = self.objects(resource, namespace, selecting(labels, fields))
-        async with aclosing(objects.each()) as each:
-            items = [raw async for raw in each]
+        async with aclosing(objects.each()) as item:
+            items = [raw async for raw in item]
         return {**objects.rest, "items": items}
 
     def objects(
@@ -152,8 +152,8 @@ class Api:
     async def proxied(self, namespace: str, pod: str, port: int, path: str) -> str:
         """Return the text at a path of a Pod, through the API server's proxy; raise KubeError."""
         call = Call("get", PODS, namespace, f"{pod}:{port}", "proxy")
-        found = await self._transport.answered(call, f"{call.path}{path}", is_json=False)
-        return found.decode(errors="replace")
+        result = await self._transport.answered(call, f"{call.path}{path}", is_json=False)
+        return result.decode(errors="replace")
 
     def watch(
         self, resource: Resource, namespace: str | None, params: Mapping[str, str], silence: float
@@ -173,7 +173,7 @@ class Api:
 def selecting(labels: str, fields: str) -> dict[str, str]:
     """Return the query parameters for a label selector and a field selector; empty ones are left out."""
     given = {"labelSelector": labels, "fieldSelector": fields}
-    return {name: said for name, said in given.items() if said}
+    return {name: text for name, text in given.items() if text}
 
 
 def _dry(dry_run: bool) -> dict[str, str]:

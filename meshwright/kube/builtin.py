@@ -45,8 +45,8 @@ def minor_version(said: Raw) -> tuple[int, int] | None:
 
     Providers append signs to the minor number, for example `29+`, which are ignored.
     """
-    found = [_NUMBER.match(str(said.get(name, ""))) for name in ("major", "minor")]
-    match found:
+    matches = [_NUMBER.match(str(said.get(name, ""))) for name in ("major", "minor")]
+    match matches:
         case [re.Match() as major, re.Match() as minor]:
             return int(major[0]), int(minor[0])
         case _:

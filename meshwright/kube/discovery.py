@@ -34,16 +34,18 @@ class ServedResources:
 
     def of(self, group: str, kind: str) -> tuple[Resource, ...]:
         """Return a kind in every served version, the newest first."""
-        found = [each for each in self.resources if (each.group, each.kind) == (group, kind)]
-        return tuple(sorted(found, key=lambda each: newness(each.version), reverse=True))
+        resources = [
+            resource for resource in self.resources if (resource.group, resource.kind) == (group, kind)
+        ]
+        return tuple(sorted(resources, key=lambda resource: newness(resource.version), reverse=True))
 
 
 def newness(version: str) -> tuple[int, int, int, str]:
     """Return a sort key for versions: v2, v1, v2beta1, v1beta2, v1beta1, v1alpha1, then any other form."""
     head, _, rest = version.partition("v")
     for stage, rank in (("alpha", 1), ("beta", 2)):
-        major, found, minor = rest.partition(stage)
-        if found and not head and _number(major) and _number(minor):
+        major, result, minor = rest.partition(stage)
+        if result and not head and _number(major) and _number(minor):
             return rank, int(major), int(minor), ""
     return (3, int(rest), 0, "") if not head and _number(rest) else (0, 0, 0, version)
 
@@ -58,7 +60,9 @@ async def served(api: Api, groups: Collection[str] | None = None) -> ServedResou
     Servers before 1.26 need one request for each group version. An unreadable answer never counts as an empty
     one: the call raises Nonsense, and an unreadable group becomes `unknown`.
     """
-    roots = [root for root, named in _ROOTS.items() if groups is None or any(named(each) for each in groups)]
+    roots = [
+        root for root, named in _ROOTS.items() if groups is None or any(named(group) for group in groups)
+    ]
     answers = await asyncio.gather(*(api.read(root, _ACCEPT) for root in roots))
     resources: list[Resource] = []
     unknown: set[str] = set()
@@ -67,7 +71,7 @@ async def served(api: Api, groups: Collection[str] | None = None) -> ServedResou
             _aggregated(answer, groups, resources, unknown)
         else:
             await _each(api, answer, groups, resources, unknown)
-    wanted = [each for each in resources if groups is None or each.group in groups]
+    wanted = [resource for resource in resources if groups is None or resource.group in groups]
     return ServedResources(
         tuple(wanted), frozenset(unknown if groups is None else unknown.intersection(groups))
     )
@@ -90,11 +94,11 @@ def _aggregated(
 
 
 def _resources(group: str, version: Raw) -> Iterator[Resource]:
-    for each in _mappings(version, "resources"):
-        if _is_followed(each):
-            kind = _text(_mapping(each.get("responseKind")), "kind")
-            namespaced = each.get("scope") == "Namespaced"
-            yield Resource(group, _text(version, "version"), _text(each, "resource"), kind, namespaced)
+    for mapping in _mappings(version, "resources"):
+        if _is_followed(mapping):
+            kind = _text(_mapping(mapping.get("responseKind")), "kind")
+            namespaced = mapping.get("scope") == "Namespaced"
+            yield Resource(group, _text(version, "version"), _text(mapping, "resource"), kind, namespaced)
 
 
 async def _each(
@@ -103,25 +107,25 @@ async def _each(
     versions = list(_group_versions(answer, unknown))
     asked = [(group, version) for group, version in versions if groups is None or group in groups]
     paths = [f"/apis/{group}/{version}" if group else f"/api/{version}" for group, version in asked]
-    for (group, version), said in zip(
+    for (group, version), response in zip(
         asked, await asyncio.gather(*map(api.read, paths), return_exceptions=True), strict=True
     ):
-        if isinstance(said, ApiError):
+        if isinstance(response, ApiError):
             unknown.add(group)  # the aggregated server behind this one is not available
-        elif isinstance(said, BaseException):
-            raise said
+        elif isinstance(response, BaseException):
+            raise response
         else:
             try:
-                resources += _bare(group, version, said)
+                resources += _bare(group, version, response)
             except Nonsense:
                 unknown.add(group)
 
 
 def _bare(group: str, version: str, said: Raw) -> Iterator[Resource]:
-    for each in _mappings(said, "resources"):
-        if _is_followed(each) and "/" not in _text(each, "name"):
-            namespaced = each.get("namespaced") is True
-            yield Resource(group, version, _text(each, "name"), _text(each, "kind"), namespaced)
+    for mapping in _mappings(said, "resources"):
+        if _is_followed(mapping) and "/" not in _text(mapping, "name"):
+            namespaced = mapping.get("namespaced") is True
+            yield Resource(group, version, _text(mapping, "name"), _text(mapping, "kind"), namespaced)
 
 
 def _group_versions(answer: Raw, unknown: set[str]) -> Iterator[tuple[str, str]]:
@@ -134,12 +138,12 @@ def _group_versions(answer: Raw, unknown: set[str]) -> Iterator[tuple[str, str]]
                 or not all(isinstance(v, str) for v in versions)
             ):
                 raise Nonsense("the discovery answer of the API server has no versions")
-            yield from (("", each) for each in versions)
+            yield from (("", version) for version in versions)
         case "APIGroupList":
             for group in _named(answer, "groups"):
                 name = _text(group, "name")
                 try:
-                    yield from ((name, _text(each, "version")) for each in _mappings(group, "versions"))
+                    yield from ((name, _text(mapping, "version")) for mapping in _mappings(group, "versions"))
                 except Nonsense:
                     unknown.add(name)
         case other:
@@ -151,24 +155,24 @@ def _is_followed(said: Mapping[str, Any]) -> bool:
     verbs = said.get("verbs") or []
     if not isinstance(verbs, list):
         raise Nonsense("the discovery answer of the API server has a resource whose verbs are not a list")
-    return all(each in verbs for each in _NEEDED)
+    return all(item in verbs for item in _NEEDED)
 
 
 def _named(answer: Raw, field: str) -> list[Mapping[str, Any]]:
     """Return the groups of an answer; raise Nonsense without any, because every server has some."""
-    if not (found := _mappings(answer, field)):
+    if not (result := _mappings(answer, field)):
         raise Nonsense(f"the discovery answer of the API server has no {field}")
-    return found
+    return result
 
 
 def _mappings(said: Mapping[str, Any], field: str) -> list[Mapping[str, Any]]:
     """Return a list of mappings, empty if the field is missing; raise Nonsense for any other value."""
-    found = said.get(field)
-    if found is None:
+    result = said.get(field)
+    if result is None:
         return []
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+    if not isinstance(result, list) or not all(isinstance(item, dict) for item in result):
         raise Nonsense(f"the discovery answer of the API server has {field} that are not a list of objects")
-    return found
+    return result
 
 
 def _mapping(said: object) -> Mapping[str, Any]:
@@ -176,5 +180,5 @@ def _mapping(said: object) -> Mapping[str, Any]:
 
 
 def _text(said: Mapping[str, Any], name: str) -> str:
-    found = said.get(name)
-    return found if isinstance(found, str) else ""
+    result = said.get(name)
+    return result if isinstance(result, str) else ""

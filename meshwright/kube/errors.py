@@ -154,22 +154,22 @@ class ApiError(KubeError):
         return self.reason is Reason.GONE
 
     def _sentence(self, what: str) -> str:
-        said = self.message or self.status_reason or "no reason given"
+        text = self.message or self.status_reason or "no reason given"
         match self.status:
             case 401:
                 return (
                     f"cannot {self.verb} {what}: the API server rejects the credentials (401: "
-                    f"{said}): check the token or certificate of the kubeconfig or ServiceAccount"
+                    f"{text}): check the token or certificate of the kubeconfig or ServiceAccount"
                 )
             case 403 if denied := _DENIED.search(self.message):
                 missing = f"`{self.verb}` on `{self.resource}`"
                 return f"may not {self.verb} {what}: RBAC grants no {missing} to {denied[1]}"
             case 403:
-                return f"may not {self.verb} {what}: {said}"
+                return f"may not {self.verb} {what}: {text}"
             case 404 if self._unserved:
                 return f"cannot {self.verb} {what}: the API server does not serve {self.resource} (404)"
             case _:
-                return f"cannot {self.verb} {what}: {said} ({self.status})"
+                return f"cannot {self.verb} {what}: {text} ({self.status})"
 
 
 def _reason(status: int, said: str) -> Reason:
@@ -198,5 +198,5 @@ def _reason(status: int, said: str) -> Reason:
 
 def shortened(text: str) -> str:
     """Return a text from outside as one line of printable characters, at most _LONGEST of them."""
-    line = " ".join("".join(each if each.isprintable() else " " for each in text[: 4 * _LONGEST]).split())
+    line = " ".join("".join(item if item.isprintable() else " " for item in text[: 4 * _LONGEST]).split())
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."

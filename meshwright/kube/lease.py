@@ -123,7 +123,7 @@ def document(
     moment = at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     before = None if known is None else known.held
     acquired = moment if before is None or what is not Step.RENEW else before.acquired or moment
-    said = {
+    answer = {
         "holderIdentity": me,
         "leaseDurationSeconds": terms.lasts,
         "acquireTime": acquired,
@@ -132,7 +132,7 @@ def document(
     }
     there: Raw = {"metadata": named} if before is None else before.raw
     kind = {"apiVersion": LEASES.api_version, "kind": LEASES.kind}
-    return {**there, **kind, "spec": {**_mapping(there.get("spec")), **said}}
+    return {**there, **kind, "spec": {**_mapping(there.get("spec")), **answer}}
 
 
 class Lease:
@@ -208,14 +208,14 @@ class Lease:
         except KubeError as error:
             if isinstance(error, ApiError) and error.is_conflict:
                 return False  # another replica was faster; the next read shows it
-            if (said := str(error)) != self.error:
+            if (text := str(error)) != self.error:
                 _log.warning(
                     "lease cannot be acquired or renewed",
                     namespace=self.namespace,
                     lease=self.name,
-                    error=said,
+                    error=text,
                 )
-            self.error = said
+            self.error = text
             return False
         self.error = ""
         self._sure_until = began + self._terms.patience

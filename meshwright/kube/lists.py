@@ -25,8 +25,8 @@ class Objects:
     @property
     def metadata(self) -> dict[str, Any]:
         """Return the list's metadata, or an empty mapping."""
-        found = self.rest.get("metadata")
-        return found if isinstance(found, dict) else {}
+        result = self.rest.get("metadata")
+        return result if isinstance(result, dict) else {}
 
     async def each(self) -> AsyncGenerator[Any, None]:
         """Yield the objects; raise KubeError."""
@@ -35,11 +35,11 @@ class Objects:
             page = Page()
             async with self._transport.parts(call) as parts:
                 async for part in parts:
-                    for each in page.items(part):
-                        yield each
+                    for item in page.items(part):
+                        yield item
                         await turn.over()
-            for each in page.end():
-                yield each
+            for item in page.end():
+                yield item
             self.rest = page.rest
             following = self.metadata.get("continue")
             if not following:

@@ -52,10 +52,10 @@ class Page:
             self._text = self._text[self._at :] + self._utf8.decode(data, self._ended)
             self._at = 0
             self._begun = self._begun or self._text[:120]
-            for each in self._reading:
-                if each is _MORE:
+            for item in self._reading:
+                if item is _MORE:
                     break
-                yield each
+                yield item
         except ValueError as error:  # includes UnicodeDecodeError
             raise Nonsense(f"the list is not JSON: {shortened(self._begun)!r}") from error
         except RecursionError as error:

@@ -34,8 +34,8 @@ async def body(answer: aiohttp.ClientResponse, call: Call) -> bytes:
     async for part in answer.content.iter_any():
         size += len(part)
         if size > LONGEST_ANSWER:
-            said = f"cannot {call.verb} {call.what}: the answer is larger than {LONGEST_ANSWER >> 20} MiB"
-            raise Nonsense(said, Reason.TOO_LARGE)
+            text = f"cannot {call.verb} {call.what}: the answer is larger than {LONGEST_ANSWER >> 20} MiB"
+            raise Nonsense(text, Reason.TOO_LARGE)
         parts.append(part)
     return b"".join(parts)
 
@@ -48,17 +48,17 @@ async def refusal(answer: aiohttp.ClientResponse, call: Call) -> KubeError:
         body = b""
     status: Mapping[str, Any] = {}
     with contextlib.suppress(ValueError, RecursionError):
-        found = json.loads(body)
-        status = found if isinstance(found, dict) and found.get("kind") == "Status" else {}
+        result = json.loads(body)
+        status = result if isinstance(result, dict) and result.get("kind") == "Status" else {}
     if answer.status < 400:
         return Nonsense(
             f"cannot {call.verb} {call.what}: the server redirects to another address ({answer.status})"
         )
-    said = str(status.get("message") or "") or (answer.reason or "")
+    text = str(status.get("message") or "") or (answer.reason or "")
     return ApiError(
         answer.status,
         str(status.get("reason") or ""),
-        said,
+        text,
         verb=call.verb,
         resource=call.granted,
         what=call.what,

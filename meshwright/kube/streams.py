@@ -42,13 +42,13 @@ class Lines:
 def event(line: bytes) -> tuple[str, dict[str, Any]]:
     """Return type and object of one line of a watch; raise Nonsense."""
     try:
-        said = json.loads(line)
+        answer = json.loads(line)
     except ValueError as error:  # includes wrong UTF-8 and numbers that are too long
         raise Nonsense(f"a watch sent a line that is not JSON: {_shown(line)}") from error
     except RecursionError as error:
         raise Nonsense("a watch sent JSON that is nested too deeply") from error
-    if isinstance(said, dict) and isinstance(kind := said.get("type"), str):
-        body = said.get("object")
+    if isinstance(answer, dict) and isinstance(kind := answer.get("type"), str):
+        body = answer.get("object")
         if isinstance(body, dict):
             return kind, body
     raise Nonsense(f"a watch sent a line that is not an event: {_shown(line)}")
@@ -57,14 +57,14 @@ def event(line: bytes) -> tuple[str, dict[str, Any]]:
 def value(body: bytes) -> dict[str, Any]:
     """Return an answer of one JSON object; raise Nonsense."""
     try:
-        said = json.loads(body)
+        answer = json.loads(body)
     except ValueError as error:
         raise Nonsense(f"the answer is not JSON: {_shown(body)}") from error
     except RecursionError as error:
         raise Nonsense("the answer is JSON that is nested too deeply") from error
-    if not isinstance(said, dict):
+    if not isinstance(answer, dict):
         raise Nonsense(f"the answer is not a JSON object: {_shown(body)}")
-    return said
+    return answer
 
 
 def _shown(data: bytes) -> str:

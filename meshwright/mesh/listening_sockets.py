@@ -35,7 +35,7 @@ def reached_from_here(host: str) -> str:
 
 def plain(host: str) -> str:
     """Return a peer's address; an IPv4-mapped IPv6 address of a dual-stack socket becomes IPv4."""
-    found = ip_address(host)
+    result = ip_address(host)
     # A dual-stack socket shows a client over IPv4 as `::ffff:10.0.0.1`.
-    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
-    return str(mapped or found)
+    mapped = result.ipv4_mapped if isinstance(result, IPv6Address) else None
+    return str(mapped or result)

@@ -23,5 +23,5 @@ class LongLived:
     @classmethod
     def of(cls, *, upgrades: tuple[str, ...], tcp_idle_seconds: int) -> "LongLived":
         """Build the value from settings; 0 seconds means never."""
-        names = tuple(sorted({each.lower() for each in upgrades}))
+        names = tuple(sorted({upgrade.lower() for upgrade in upgrades}))
         return cls(names, timedelta(seconds=tcp_idle_seconds) if tcp_idle_seconds else None)

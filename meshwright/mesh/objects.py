@@ -99,12 +99,12 @@ class EndpointSlice:
     @property
     def healths(self) -> Iterator[tuple[str, Health]]:
         """Yield all addresses, each with the health."""
-        for health, found in (
+        for health, result in (
             (Health.READY, self.addresses),
             (Health.DRAINING, self.draining),
             (Health.UNREADY, self.unready),
         ):
-            yield from ((address, health) for address in found)
+            yield from ((address, health) for address in result)
 
 
 @dataclass(frozen=True, slots=True)

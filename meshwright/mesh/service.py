@@ -147,13 +147,13 @@ class Service(CachedIndex):
 
     def port(self, number: int) -> ServicePort | None:
         """Return the port with this number, or None."""
-        found: ServicePort | None = self.index[0].get(number)
-        return found
+        service_port: ServicePort | None = self.index[0].get(number)
+        return service_port
 
     def port_named(self, name: str) -> ServicePort | None:
         """Return the first port with this name, or None."""
-        found: ServicePort | None = self.index[1].get(name)
-        return found
+        service_port: ServicePort | None = self.index[1].get(name)
+        return service_port
 
     def ports_leading_to(self, target_port: str) -> tuple[ServicePort, ...]:
         """Return the ports with this target port, a name or a number as text, in order."""
@@ -164,6 +164,10 @@ class Service(CachedIndex):
     ) -> tuple[dict[int, ServicePort], dict[str, ServicePort], dict[str, list[ServicePort]]]:
         backwards = self.ports[::-1]  # of two ports with the same number or name the first counts
         by_target: dict[str, list[ServicePort]] = {}
-        for each in self.ports:
-            by_target.setdefault(str(each.target_port), []).append(each)
-        return {each.port: each for each in backwards}, {each.name: each for each in backwards}, by_target
+        for port in self.ports:
+            by_target.setdefault(str(port.target_port), []).append(port)
+        return (
+            {service_port.port: service_port for service_port in backwards},
+            {service_port.name: service_port for service_port in backwards},
+            by_target,
+        )

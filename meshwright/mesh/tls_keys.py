@@ -33,10 +33,10 @@ def fitting_suites(suites: tuple[str, ...], keys: ServiceKeys, minimum: TlsVersi
     `("AES128-SHA", "ECDHE-ECDSA-AES128-SHA")` for ECDSA keys.
     """
     # Envoy (BoringSSL) groups equally preferred suites as `[A|B]`.
-    named = [each for entry in suites for each in entry.strip("[]").split("|")]
-    if minimum is not TlsVersion.V1_2 or not named or any(_fits(each, keys) for each in named):
+    named = [item for entry in suites for item in entry.strip("[]").split("|")]
+    if minimum is not TlsVersion.V1_2 or not named or any(_fits(item, keys) for item in named):
         return suites
-    return (*suites, *dict.fromkeys(_counterpart(each, keys) for each in named))
+    return (*suites, *dict.fromkeys(_counterpart(item, keys) for item in named))
 
 
 def fitting_curves(curves: tuple[str, ...], keys: ServiceKeys, maximum: TlsVersion) -> tuple[str, ...]:

@@ -145,7 +145,7 @@ class Workload:
             case Explicit():
                 return (self.address,)
             case Transparent(ipv6=False) if self.uuid is not None:
-                return tuple(each for each in self.addresses if ":" not in each) or (self.address,)
+                return tuple(address for address in self.addresses if ":" not in address) or (self.address,)
             case Transparent():
                 return self.addresses
 

@@ -54,18 +54,18 @@ async def run(command: Command, seconds: float) -> CommandResult:
     the command is killed with all processes of its session. Each command has its own session: Ctrl-C in a
     terminal does not reach the command, and the command cannot prompt there.
     """
-    said = _CommandOutput(command.most_bytes)
+    command_output = _CommandOutput(command.most_bytes)
     # Start in a task: on cancellation during the start we still need the process to kill it.
-    starting = asyncio.create_task(_started(command, said), name=f"start {command.argv[0]}")
+    starting = asyncio.create_task(_started(command, command_output), name=f"start {command.argv[0]}")
     try:
         async with asyncio.timeout(seconds):
             await asyncio.shield(starting)
-            await said.over.wait()
+            await command_output.over.wait()
     finally:
-        await _end(starting, said)
+        await _end(starting, command_output)
     status = starting.result().get_returncode()
     assert status is not None  # noqa: S101 - the command is over
-    return CommandResult(status, said.kept(_OUTPUT), said.kept(_ERRORS))
+    return CommandResult(status, command_output.kept(_OUTPUT), command_output.kept(_ERRORS))
 
 
 class _CommandOutput(asyncio.SubprocessProtocol):

@@ -17,8 +17,8 @@ from meshwright.specs.codes import Code
 def held(objects: Mapping[ObjectKey, SourcedObject], claim: ObjectKey) -> SourcedObject | None:
     """Return the object of a claim, of whichever kind it was written."""
     for form in claim.forms():
-        if (found := objects.get(form)) is not None:
-            return found
+        if (sourced_object := objects.get(form)) is not None:
+            return sourced_object
     return None
 
 
@@ -57,7 +57,7 @@ def disputed(second: SourcedObject, first: SourcedObject, winner: str) -> Proble
     slightly different moments.
     """
     moves = second.key.claim.kind in FORMS
-    said = (
+    text = (
         f"the source {winner} has a different object of this name ({first.origin}); the "
         f"object of {winner} is used, because {winner} has precedence. Remove one of the two objects"
     )
@@ -66,5 +66,5 @@ def disputed(second: SourcedObject, first: SourcedObject, winner: str) -> Proble
         severity=Severity.WARNING if moves else Severity.ERROR,
         origin=second.origin,
         key=second.key,
-        expected=said,
+        expected=text,
     )

@@ -33,7 +33,11 @@ class Counts:
     @classmethod
     def of(cls, objects: Mapping[ObjectKey, SourcedObject], stale: int, problems: Iterable[Problem]) -> Self:
         """Count the objects in force; refused objects are the ones with an error that are not in force."""
-        bad = {each.key for each in problems if each.severity is Severity.ERROR and each.key is not None}
+        bad = {
+            problem.key
+            for problem in problems
+            if problem.severity is Severity.ERROR and problem.key is not None
+        }
         return cls(len(objects) - stale, stale, len(bad - objects.keys()))
 
 

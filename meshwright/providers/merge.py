@@ -26,12 +26,16 @@ class MergedObjects:
     @property
     def problems(self) -> Problems:
         """All contradictions, sorted."""
-        return ordered(each for said in self.disputes.values() for each in said)
+        return ordered(problem for dispute in self.disputes.values() for problem in dispute)
 
     def objects(self) -> dict[ObjectKey, SourcedObject]:
         """Return all objects in force, sorted by key; the cost grows with all objects."""
         return dict(
-            sorted((key, each) for key, each in self.since(MergedObjects()).items() if each is not None)
+            sorted(
+                (key, sourced_object)
+                for key, sourced_object in self.since(MergedObjects()).items()
+                if sourced_object is not None
+            )
         )
 
     def since(self, before: "MergedObjects") -> dict[ObjectKey, SourcedObject | None]:
@@ -43,7 +47,12 @@ class MergedObjects:
         if len(_holding(self.of, before.of)) < 2:
             # With one source, which has at most one object of a claim, its changes are the merged changes.
             steps = tuple(_steps(self.of, before.of))
-            edits.update((key, None) for step in steps for key, each in step.items() if each is None)
+            edits.update(
+                (key, None)
+                for step in steps
+                for key, sourced_object in step.items()
+                if sourced_object is None
+            )
             for step in steps:
                 edits.update(step)
             return edits
@@ -59,7 +68,14 @@ class MergedObjects:
 
     def in_force(self, claim: ObjectKey) -> SourcedObject | None:
         """Return the object of a claim, from the first source with one."""
-        return next((found for _, objects in self.of if (found := held(objects, claim)) is not None), None)
+        return next(
+            (
+                sourced_object
+                for _, objects in self.of
+                if (sourced_object := held(objects, claim)) is not None
+            ),
+            None,
+        )
 
 
 def merge(said: Sequence[Said], before: MergedObjects | None = None) -> MergedObjects:
@@ -73,8 +89,8 @@ def merge(said: Sequence[Said], before: MergedObjects | None = None) -> MergedOb
         return before
     disputes = before.disputes
     if len(_holding(of, before.of)) > 1:
-        found = {claim: tuple(_disputed(claim, of)) for claim in _changed(of, before.of)}
-        disputes = {claim: each for claim, each in {**disputes, **found}.items() if each}
+        result = {claim: tuple(_disputed(claim, of)) for claim in _changed(of, before.of)}
+        disputes = {claim: problems for claim, problems in {**disputes, **result}.items() if problems}
     return MergedObjects(of, disputes)
 
 
@@ -96,7 +112,9 @@ def _changed(of: Iterable[Said], before: Iterable[Said]) -> dict[ObjectKey, None
 
 
 def _disputed(claim: ObjectKey, of: Sequence[Said]) -> Iterator[Problem]:
-    holders = [(name, found) for name, objects in of if (found := held(objects, claim)) is not None]
+    holders = [
+        (name, sourced_object) for name, objects in of if (sourced_object := held(objects, claim)) is not None
+    ]
     for _, second in holders[1:]:
         winner, first = holders[0]
         # An object in a file has no creation time; the same manifest in the cluster has one.

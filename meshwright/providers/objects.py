@@ -63,16 +63,16 @@ def read_form(mark: str, readings: Sequence[tuple[Origin, ManifestReading]], bef
             first = good.setdefault(key.claim, sourced)
             if first is not sourced and not repeats(sourced, first):
                 added.append(duplicate(sourced, first.key, first.origin))
-    unread = [(origin, each) for origin, reading in readings for each in reading.unread]
+    unread = [(origin, unread_manifest) for origin, reading in readings for unread_manifest in reading.unread]
     read = {*good, *(reading.key.claim for _, reading in readings if reading.key)}
     for sourced, place in _last_good(before, read, unread):
         good[sourced.key.claim] = replace(sourced, stale=True)
         added.append(_held(sourced, place))
     problems = (
-        *(each for _, reading in readings for each in reading.problems),
+        *(problem for _, reading in readings for problem in reading.problems),
         *bounded(tuple(added), _BESIDE),
     )
-    objects = sorted(good.values(), key=lambda each: each.origin.order)
+    objects = sorted(good.values(), key=lambda sourced_object: sourced_object.origin.order)
     return Form(mark, tuple(objects), problems, frozenset(e.mark for _, e in unread) or _ALL_READ)
 
 
@@ -83,7 +83,12 @@ def unreadable(problem: Problem, before: Form | None) -> Form:
         problem = replace(
             problem, expected=f"{problem.expected}; the objects read from it before stay in force"
         )
-    return Form("", tuple(replace(each, stale=True) for each in there.objects), (problem,), there.unread)
+    return Form(
+        "",
+        tuple(replace(sourced_object, stale=True) for sourced_object in there.objects),
+        (problem,),
+        there.unread,
+    )
 
 
 def _last_good(
@@ -93,13 +98,23 @@ def _last_good(
     if before is None or not unread:
         return
     named: dict[ObjectKey, Origin] = {}
-    for origin, each in unread:
-        if each.key is not None:
-            named.setdefault(each.key.claim, origin)
+    for origin, unread_manifest in unread:
+        if unread_manifest.key is not None:
+            named.setdefault(unread_manifest.key.claim, origin)
     had = before.by_claim()
-    doubtful = [(origin, each) for origin, each in unread if each.key is None or each.key.claim not in had]
+    doubtful = [
+        (origin, unread_manifest)
+        for origin, unread_manifest in unread
+        if unread_manifest.key is None or unread_manifest.key.claim not in had
+    ]
     # A document that was unreadable already beside the good object cannot be the object's new form.
-    fresh = _places([(origin, each) for origin, each in doubtful if each.mark not in before.unread])
+    fresh = _places(
+        [
+            (origin, unread_manifest)
+            for origin, unread_manifest in doubtful
+            if unread_manifest.mark not in before.unread
+        ]
+    )
     every = _places(doubtful)
     for claim, sourced in had.items():
         if claim in read:
@@ -115,21 +130,21 @@ def _places(doubtful: Iterable[tuple[Origin, UnreadManifest]]) -> Mapping[object
     A document without a key or of an unknown kind may be any object (property None). Any other document
     shares the kind or the name with the object: if both differ, the document is another object.
     """
-    found: dict[object, tuple[int, Origin]] = {}
-    for number, (origin, each) in enumerate(doubtful):
-        key = each.key
+    result: dict[object, tuple[int, Origin]] = {}
+    for number, (origin, unread_manifest) in enumerate(doubtful):
+        key = unread_manifest.key
         if key is None or (key.kind not in READ and not is_foreign(key.kind)):
-            found.setdefault(None, (number, origin))
+            result.setdefault(None, (number, origin))
         else:
             for common in _in_common(key.claim):
-                found.setdefault(common, (number, origin))
-    return found
+                result.setdefault(common, (number, origin))
+    return result
 
 
 def _may_be(claim: ObjectKey, places: Mapping[object, tuple[int, Origin]]) -> Origin | None:
     """Return the place of the first document that may be the object, or None."""
-    found = [places[common] for common in (None, *_in_common(claim)) if common in places]
-    return min(found, key=lambda each: each[0])[1] if found else None
+    result = [places[common] for common in (None, *_in_common(claim)) if common in places]
+    return min(result, key=lambda item: item[0])[1] if result else None
 
 
 def _in_common(claim: ObjectKey) -> tuple[Kind, str]:
@@ -208,25 +223,30 @@ class Objects(ABC, Generic[H]):
             if having:
                 if having[0] not in claimed:
                     claimed[having[0]] = holders[having[0]].by_claim()
-                found = claimed[having[0]][claim]
-                edits[found.key] = found
-        bad = self.bad - forms.keys() | {each for each, form in forms.items() if form and form.problems}
+                sourced_object = claimed[having[0]][claim]
+                edits[sourced_object.key] = sourced_object
+        bad = self.bad - forms.keys() | {item for item, form in forms.items() if form and form.problems}
         # Problems are collected again only if they may differ, because this walks all holders with problems.
         same = contested == self.contested and not (bad | self.bad) & forms.keys()
-        said = self.said if same and not _moved(contested, forms) else _problems(holders, bad, contested)
+        problems = self.said if same and not _moved(contested, forms) else _problems(holders, bad, contested)
         in_force = self.in_force.changed(edits)
         fresher = sum(_is_stale(self.in_force.get(key)) for key in edits)
         stale = self.stale - fresher + sum(map(_is_stale, edits.values()))
-        return type(self)(holders, in_force, contested, bad, said, stale)
+        return type(self)(holders, in_force, contested, bad, problems, stale)
 
     def _claims(self, forms: Mapping[H, Form | None]) -> dict[ObjectKey, None]:
         """Return the claims of the holders' objects, before and after the change."""
-        found = (form for holder, after in forms.items() for form in (self.holders.get(holder), after))
-        return {each.key.claim: None for form in found if form is not None for each in form.objects}
+        result = (form for holder, after in forms.items() for form in (self.holders.get(holder), after))
+        return {
+            sourced_object.key.claim: None
+            for form in result
+            if form is not None
+            for sourced_object in form.objects
+        }
 
 
-def _is_stale(found: SourcedObject | None) -> bool:
-    return found is not None and found.stale
+def _is_stale(sourced_object: SourcedObject | None) -> bool:
+    return sourced_object is not None and sourced_object.stale
 
 
 def _moved(contested: Mapping[ObjectKey, tuple[H, ...]], forms: Mapping[H, Form | None]) -> bool:
@@ -238,14 +258,18 @@ def _problems(
     holders: Mapping[H, Form], bad: frozenset[H], contested: Mapping[ObjectKey, tuple[H, ...]]
 ) -> Problems:
     """Return the problems of the holders and of repeated definitions."""
-    found = set(_summed(problem for holder in bad for problem in holders[holder].problems))
+    problems = set(_summed(problem for holder in bad for problem in holders[holder].problems))
     twice = set[Problem]()
     having_some = {holder for having in contested.values() for holder in having}
     claimed = {holder: holders[holder].by_claim() for holder in having_some}
     for claim, having in contested.items():
         first, *others = (claimed[holder][claim] for holder in having)
-        twice.update(duplicate(each, first.key, first.origin) for each in others if not repeats(each, first))
-    return ordered((*found, *bounded(ordered(twice), _BESIDE)))
+        twice.update(
+            duplicate(sourced_object, first.key, first.origin)
+            for sourced_object in others
+            if not repeats(sourced_object, first)
+        )
+    return ordered((*problems, *bounded(ordered(twice), _BESIDE)))
 
 
 def _summed(problems: Iterable[Problem]) -> Iterator[Problem]:
@@ -262,11 +286,11 @@ def _summed(problems: Iterable[Problem]) -> Iterator[Problem]:
     summed = (
         replace(
             problem,
-            origin=min(found, key=lambda each: each.order),
+            origin=min(place, key=lambda item: item.order),
             expected=problem.expected
-            if len(found) == 1
-            else f"{problem.expected}; there are {len(found)} such objects",
+            if len(place) == 1
+            else f"{problem.expected}; there are {len(place)} such objects",
         )
-        for problem, found in places.items()
+        for problem, place in places.items()
     )
     yield from bounded(ordered(summed), _BESIDE)

@@ -36,17 +36,17 @@ class Sources:
         earlier.
         """
         before = self.merged
-        merged = merge([(each.name, each.objects()) for each in self.all], before)
+        merged = merge([(source.name, source.objects()) for source in self.all], before)
         if merged is before:
             return {}
-        old, found = dict(before.of), Counter[tuple[str, Kind]]()
+        old, result = dict(before.of), Counter[tuple[str, Kind]]()
         for name, objects in merged.of:
-            found.update((name, key.kind) for key in objects.since(old.get(name, _NOTHING)))
+            result.update((name, key.kind) for key in objects.since(old.get(name, _NOTHING)))
         changed = merged.since(before) if self._following else {}
-        for each in self._following:
-            each.follow(changed)
+        for follower in self._following:
+            follower.follow(changed)
         self.merged = merged
-        return found
+        return result
 
     def objects(self) -> Mapping[ObjectKey, SourcedObject]:
         """Return all objects in force, sorted by key; the cost grows with all objects."""
@@ -57,24 +57,24 @@ class Sources:
 
         The reason is left out, because everyone can read the health page.
         """
-        fresh = ((each.name, each.freshness()) for each in self.all)
-        return tuple(_degraded(name, found.error_since) for name, found in fresh if found.error)
+        fresh = ((source.name, source.freshness()) for source in self.all)
+        return tuple(_degraded(name, freshness.error_since) for name, freshness in fresh if freshness.error)
 
     async def first(self) -> None:
         """Wait for the first complete answer of each source, one after the other; raises SourceError."""
-        for each in self.all:
-            await each.first()
+        for source in self.all:
+            await source.first()
             self.take()
 
     async def settled(self) -> None:
         """Wait until followers have answers for the objects of the last `take`, or some need more time."""
-        for each in self._following:
-            await each.settled()
+        for follower in self._following:
+            await follower.settled()
 
     def works(self, changed: Callable[[], None]) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield the permanent tasks of the server, by name."""
-        for each in self.all:
-            yield f"{each.name} source", each.run(changed)
+        for source in self.all:
+            yield f"{source.name} source", source.run(changed)
 
 
 def _degraded(name: str, since: datetime | None) -> str:

@@ -19,9 +19,9 @@ class RepeatedLines:
 
     def first(self, kind: str) -> bool:
         """Count an event; return True if the caller must write a line now."""
-        found = self._repeats.first(kind, asyncio.get_running_loop().time())
+        result = self._repeats.first(kind, asyncio.get_running_loop().time())
         self._wait()
-        return found
+        return result
 
     def kind(self, wanted: str) -> str:
         """Return the kind under which events are counted, see Repeats.kind."""

@@ -42,25 +42,25 @@ class Repeats:
 
     def due(self, now: float) -> dict[str, int]:
         """Return the counts of kinds whose period is over, and begin their next period."""
-        found = dict[str, int]()
+        result = dict[str, int]()
         for kind, period in tuple(self._periods.items()):
             if now - period.began < self.seconds:
                 continue
             # A kind with events goes on with a new period, so that its next event is counted and not logged
             # at once.
             if period.count:
-                found[kind] = period.count
+                result[kind] = period.count
                 self._periods[kind] = _Period(now)
             else:
                 del self._periods[kind]
-        return found
+        return result
 
     def rest(self) -> dict[str, int]:
         """Return all remaining counts, and forget every kind, at the end of the server."""
-        found = {kind: period.count for kind, period in self._periods.items() if period.count}
+        result = {kind: period.count for kind, period in self._periods.items() if period.count}
         self._periods.clear()
-        return found
+        return result
 
     def next_due(self) -> float | None:
         """Return when the first period ends, or None without a period."""
-        return min((each.began + self.seconds for each in self._periods.values()), default=None)
+        return min((period.began + self.seconds for period in self._periods.values()), default=None)

@@ -54,7 +54,9 @@ class InstalledDrivers:
 
     def of_workload(self, view: View, key: WorkloadKey) -> Problems:
         """Return the problems between a workload and its driver."""
-        return tuple(each for group in groups_of(view, key) for each in _of_group(view, self, group, key))
+        return tuple(
+            problem for group in groups_of(view, key) for problem in _of_group(view, self, group, key)
+        )
 
     def _is_fine(self, view: View, named: str) -> bool:
         try:
@@ -70,7 +72,7 @@ class InstalledDrivers:
 
 def problems(view: View, installed: InstalledDrivers) -> Problems:
     """Return all problems without duplicates, in the order of objects."""
-    of_workloads = (each for key in view.workloads for each in installed.of_workload(view, key))
+    of_workloads = (problem for key in view.workloads for problem in installed.of_workload(view, key))
     return ordered((*installed.of_mesh(view), *of_workloads))
 
 
@@ -95,7 +97,7 @@ def _of_config(view: View, installed: InstalledDrivers) -> Iterator[Problem]:
             )
             yield say(view, key, Code.NO_MTLS, Severity.ERROR, _NO_MTLS, entry.name, wanted)
     names = [entry.name for entry in config.drivers]
-    for name in sorted({each for each in names if names.count(each) > 1}):
+    for name in sorted({item for item in names if names.count(item) > 1}):
         wanted = (
             "The list has more than one entry for this driver, so its proxies get no new configuration. "
             "Keep one entry for each driver."

@@ -26,7 +26,7 @@ class DriverRegistry:
         registry = cls()
         points = entry_points(group=GROUP) if found is None else found
         # Sorted, so that of two drivers with the same name the same one is refused everywhere.
-        for point in sorted(points, key=lambda each: (each.name, each.value)):
+        for point in sorted(points, key=lambda entry_point: (entry_point.name, entry_point.value)):
             registry.register(_load(point))
         return registry
 

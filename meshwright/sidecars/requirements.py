@@ -70,7 +70,7 @@ def _requirements(policy: ProxyPolicy) -> Iterator[Requirement]:
         yield from _of_outbound(service)
     for destination in policy.service_destinations:
         yield from _of_destination(destination)
-    for key in {each for out in policy.outside for each in out.by}:
+    for key in {object_key for out in policy.outside for object_key in out.by}:
         yield Requirement(Capability.EGRESS, ObjectKey.of(EGRESS, key))
 
 
@@ -90,11 +90,11 @@ def _of_inbound(port: InboundPort) -> Iterator[Requirement]:
             yield Requirement(Capability.CALLERS_FROM_OUTSIDE, rule.by)
 
 
-def _of_destination(found: ServiceDestination) -> Iterator[Requirement]:
-    if found.limits != ConnectionLimits():
+def _of_destination(destination: ServiceDestination) -> Iterator[Requirement]:
+    if destination.limits != ConnectionLimits():
         yield Requirement(Capability.LIMITS, UPSTREAM_TRAFFIC_SETTING)
-    chosen = found.balancing is not BalancingAlgorithm.ROUND_ROBIN
-    if chosen or found.ejecting is not None or found.checking is not None:
+    chosen = destination.balancing is not BalancingAlgorithm.ROUND_ROBIN
+    if chosen or destination.ejecting is not None or destination.checking is not None:
         yield Requirement(Capability.UPSTREAM_POLICIES, UPSTREAM_POLICY)
 
 

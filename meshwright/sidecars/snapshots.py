@@ -24,8 +24,8 @@ class OwnSnapshots:
 
         None without resources of these types.
         """
-        found = self._snapshots.snapshot(node, stream)
-        return found if found is not None and any(map(found.resources, self._types)) else None
+        result = self._snapshots.snapshot(node, stream)
+        return result if result is not None and any(map(result.resources, self._types)) else None
 
     def watch(self, node: NodeKey, wake: Callable[[], None]) -> Watch:
         """Start watching a node. The watch may also be woken for resources of other drivers."""

@@ -71,8 +71,10 @@ def interception(annotations: Fields, addresses: Iterable[IpAddress] = ()) -> Tr
     sidecar.
     """
     capture = annotations.choice(CAPTURE, tuple(Capture), Capture.REDIRECT)
-    said = captures_ipv6(annotations)
-    return Transparent(Capture(capture), any(":" in each for each in addresses) if said is None else said)
+    answer = captures_ipv6(annotations)
+    return Transparent(
+        Capture(capture), any(":" in address for address in addresses) if answer is None else answer
+    )
 
 
 def captures_ipv6(annotations: Fields) -> bool | None:
@@ -87,10 +89,10 @@ def egress_services(annotations: Fields) -> Scope:
         return None
     if text.strip() == NONE:
         return ()
-    found = tuple(map(_pattern, text.split(",")))
-    known = {each for each in found if each is not None}
+    service_patterns = tuple(map(_pattern, text.split(",")))
+    known = {service_pattern for service_pattern in service_patterns if service_pattern is not None}
     # An invalid entry refuses the object; left out, it would silently shorten the list of services.
-    if len(known) < len(set(found)):
+    if len(known) < len(set(service_patterns)):
         annotations.wrong(EGRESS_SERVICES, _EGRESS_RULE)
     return tuple(sorted(known, key=str))
 
@@ -110,7 +112,7 @@ def _flag(annotations: Fields, name: str) -> bool | None:
 
 def _pattern(text: str) -> ServicePattern | None:
     namespace, slash, name = text.strip().partition("/")
-    if not slash or not all(each == ANY or is_dns_label(each) for each in (namespace, name)):
+    if not slash or not all(item == ANY or is_dns_label(item) for item in (namespace, name)):
         return None
     return ServicePattern(
         None if namespace == ANY else Namespace(namespace), None if name == ANY else ServiceName(name)

@@ -37,7 +37,7 @@ def read_shown(document: object, origin: Origin) -> ManifestReading:
 
 
 def _is_right(reading: ManifestReading) -> bool:
-    return not any(each.severity is Severity.ERROR for each in reading.problems)
+    return not any(problem.severity is Severity.ERROR for problem in reading.problems)
 
 
 def _of_version(reading: ManifestReading, origin: Origin, shown: str, fits: str) -> ManifestReading:

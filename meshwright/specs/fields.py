@@ -109,8 +109,8 @@ class Fields:
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """Return the boolean of a key, or `default` if absent."""
-        found = self._flag(name)
-        return default if found is None else found
+        result = self._flag(name)
+        return default if result is None else result
 
     def flag_if_said(self, name: str) -> bool | None:
         """Return the boolean of a key, None if absent."""
@@ -184,34 +184,34 @@ class Fields:
 
     def sections(self, name: str, *, required: bool = False) -> tuple["Fields", ...]:
         """Return the list of mappings of a key; other items are reported and left out."""
-        found = []
+        result = []
         for path, item in self.items(name, required=required):
             if isinstance(item, (dict, Mapping)):
-                found.append(self._inside(item, path))
+                result.append(self._inside(item, path))
             else:
                 self.notes.refuse(Code.WRONG_TYPE, path, "must be a mapping", item)
-        return tuple(found)
+        return tuple(result)
 
     def texts(self, name: str, expected: str = TEXT_RULE, fits: Fits | None = None) -> tuple[str, ...]:
         """Return the list of texts of a key, in order; `expected` and `fits` are as in `text`."""
-        found = []
+        result = []
         for path, item in self.items(name):
             if isinstance(item, str) and item:
-                found.append(item)
+                result.append(item)
             else:
-                said = "must not be empty" if item == "" else advised(expected, item, fits)
-                self.notes.refuse(Code.WRONG_TYPE, path, said, item)
-        return tuple(found)
+                text = "must not be empty" if item == "" else advised(expected, item, fits)
+                self.notes.refuse(Code.WRONG_TYPE, path, text, item)
+        return tuple(result)
 
     def ports(self, name: str) -> tuple[Port, ...]:
         """Return the list of port numbers of a key, sorted, each once."""
-        found = set()
+        result = set()
         for path, item in self.items(name):
             if isinstance(item, bool) or not isinstance(item, int) or not 1 <= item <= 65535:
                 self.notes.refuse(Code.WRONG_VALUE, path, "must be a port number from 1 to 65535", item)
             else:
-                found.add(Port(item))
-        return tuple(sorted(found))
+                result.add(Port(item))
+        return tuple(sorted(result))
 
     def pairs(self, name: str) -> tuple[tuple[str, str], ...]:
         """Return the mapping from text to text of a key, as sorted pairs."""
@@ -219,14 +219,14 @@ class Fields:
 
     def all_pairs(self) -> tuple[tuple[str, str], ...]:
         """Return this mapping as sorted pairs of texts, without null values."""
-        found = []
+        result = []
         for key, value in self._mapping.items():
             if isinstance(key, str) and isinstance(value, str):
-                found.append((key, value))
+                result.append((key, value))
             elif value is not None or not isinstance(key, str):
-                said = advised(TEXT_RULE, value if isinstance(key, str) else key, None)
-                self.notes.refuse(Code.WRONG_TYPE, f"{self.path}[{key!s:.60}]", said, value)
-        return tuple(sorted(found))
+                text = advised(TEXT_RULE, value if isinstance(key, str) else key, None)
+                self.notes.refuse(Code.WRONG_TYPE, f"{self.path}[{key!s:.60}]", text, value)
+        return tuple(sorted(result))
 
     def asked(self) -> frozenset[str]:
         """Return the read keys, whether present or not."""

@@ -120,7 +120,7 @@ _READERS: Final = (
     Reader(ENDPOINT_SLICE, ("v1", "v1beta1"), endpoint_slice),
 )
 
-READ: Final[Mapping[Kind, Reader]] = {each.kind: each for each in _READERS}
+READ: Final[Mapping[Kind, Reader]] = {item.kind: item for item in _READERS}
 """Readers by kind."""
 
 _MORE: Final[Mapping[str, frozenset[str]]] = {
@@ -179,7 +179,7 @@ def is_foreign(kind: Kind) -> bool:
         return True
     if "." not in kind.group and kind.group not in _WITHOUT_DOT:
         return False
-    return nearest(kind.group, {each.group for each in _called(name)}, _LIKE) is None
+    return nearest(kind.group, {item.group for item in _called(name)}, _LIKE) is None
 
 
 def kind_meant(name: str, api_version: object) -> Kind:
@@ -201,19 +201,24 @@ def _kind_meant(name: str, api_version: str) -> Kind:
     # SequenceMatcher caches the analysis of `b`, so the fixed text is `b`. Its length is bounded, because
     # the time of a comparison grows faster than the length.
     likeness = difflib.SequenceMatcher(b=kind.group[:_LONGEST_GROUP])
-    meant = (each for each in _called(ours) or (Kind(ours, kind.group),))
-    return max(meant, key=lambda each: _ratio(likeness, each.group))
+    meant = (item for item in _called(ours) or (Kind(ours, kind.group),))
+    return max(meant, key=lambda item: _ratio(likeness, item.group))
 
 
 def api_versions_of(name: str) -> tuple[str, ...]:
     """Return the accepted apiVersions for kinds of this name; for kinds that are not enforced, the group."""
-    read = (each for kind, reader in READ.items() if kind.name == name for each in reader.api_versions)
+    read = (
+        api_version
+        for kind, reader in READ.items()
+        if kind.name == name
+        for api_version in reader.api_versions
+    )
     return (*read, *sorted(kind.group for kind in UNENFORCED if kind.name == name))
 
 
 def kinds_of(group: str) -> tuple[str, ...]:
     """Return the names of a group's known kinds, sorted."""
-    known = (*_OURS, *(Kind(name, each) for each, names in _MORE.items() for name in names))
+    known = (*_OURS, *(Kind(name, item) for item, names in _MORE.items() for name in names))
     return tuple(sorted(kind.name for kind in known if kind.group == group))
 
 

@@ -112,13 +112,13 @@ def _meant(kind: Kind, section: str, name: str) -> str:
         return "write it as an annotation"
     if section == "annotations" and name in LABELS.get(kind, ()):
         return "write it as a label"
-    kinds = sorted(each for each, names in ANNOTATIONS.items() if name in names - INJECTED - CHART)
+    kinds = sorted(item for item, names in ANNOTATIONS.items() if name in names - INJECTED - CHART)
     if kinds:
         return f"write it as an annotation of {' and '.join(map(str, kinds))}"
     here = sorted(
         (ANNOTATIONS if section == "annotations" else LABELS).get(kind, frozenset()) - INJECTED - CHART
     )
-    bare = [each.removeprefix(PREFIX) for each in here]
+    bare = [item.removeprefix(PREFIX) for item in here]
     if near := nearest(name.removeprefix(PREFIX), bare):
         return f"did you mean {PREFIX}{near}?"
     if here:

@@ -46,7 +46,7 @@ class WrongValue:
 
 
 def _one_of(*words: str) -> Rule:
-    listed = ", ".join(f'"{each}"' for each in words[:-1])
+    listed = ", ".join(f'"{word}"' for word in words[:-1])
     must = f'must be {listed} or "{words[-1]}"'
     return lambda value: "" if value in words else f"{must}; the present value has no effect"
 
@@ -57,7 +57,7 @@ def _revision(value: str) -> str:
 
 
 def _names(value: str) -> str:
-    parts = [each.strip() for each in value.split(",")]
+    parts = [item.strip() for item in value.split(",")]
     return (
         ""
         if all(map(_NAME.fullmatch, parts))
@@ -66,15 +66,15 @@ def _names(value: str) -> str:
 
 
 def _ports(value: str) -> str:
-    parts = [each.strip() for each in value.split(",")]
-    good = all(each.isascii() and each.isdigit() and 0 < int(each) <= _MOST_PORT for each in parts)
+    parts = [item.strip() for item in value.split(",")]
+    good = all(part.isascii() and part.isdigit() and 0 < int(part) <= _MOST_PORT for part in parts)
     return "" if good else ('must be a comma-separated list of ports from 1 to 65535, such as "80, 8080"')
 
 
 def _ranges(value: str) -> str:
     try:
-        for each in value.split(","):
-            IPv4Network(each.strip(), strict=False)
+        for item in value.split(","):
+            IPv4Network(item.strip(), strict=False)
     except ValueError:
         return "must be a comma-separated list of IPv4 ranges, such as 10.0.0.0/8"
     return ""
@@ -131,7 +131,7 @@ def unread_name(kind: Kind, section: str, name: str) -> str:
     other = "labels" if section == "annotations" else "annotations"
     if name in sections[other]:
         return f"is read only in {other} and has no effect here; move it to {other}"
-    near = nearest(name.removeprefix(OSM), sorted(each.removeprefix(OSM) for each in sections[section]))
+    near = nearest(name.removeprefix(OSM), sorted(item.removeprefix(OSM) for item in sections[section]))
     return f"is not read here{f'; did you mean {OSM}{near}?' if near else ''}"
 
 
@@ -143,11 +143,14 @@ def check_own_values(manifest: Manifest) -> None:
             continue
         fields = manifest.metadata.section(section)
         judged = RULES[kind].get(section, {})
-        names = [each for each in sorted(fields.names()) if each in judged or each.startswith(OSM)]
+        names = [item for item in sorted(fields.names()) if item in judged or item.startswith(OSM)]
         pairs = [(name, value) for name in names if isinstance(value := fields.raw(name), str)]
-        for each in wrong_values(kind, section, pairs):
+        for wrong_value in wrong_values(kind, section, pairs):
             manifest.notes.warn(
-                Code.UNKNOWN_OWN_VALUE, f"{fields.path}[{each.name}]", each.expected, each.value
+                Code.UNKNOWN_OWN_VALUE,
+                f"{fields.path}[{wrong_value.name}]",
+                wrong_value.expected,
+                wrong_value.value,
             )
         for name, value in pairs:
             if why := unread_name(kind, section, name):

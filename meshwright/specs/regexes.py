@@ -56,16 +56,16 @@ class Expressions:
         """
         if self._size > MAX_TOTAL_SIZE:
             return ""
-        found, size = _judged(pattern)
+        result, size = _judged(pattern)
         # The cost is added for invalid expressions too, because their check takes time as well.
         self._size += size
-        if self._size > MAX_TOTAL_SIZE and not found:
+        if self._size > MAX_TOTAL_SIZE and not result:
             return (
                 "all regular expressions of this object up to this one need more than "
                 f"{MAX_TOTAL_SIZE} RE2 instructions, which is the maximum; use fewer repetitions, "
                 "or split the object into several"
             )
-        return found
+        return result
 
 
 @lru_cache(4096)
@@ -98,9 +98,9 @@ def _fault(pattern: bytes, encoding: re2.Options.Encoding) -> tuple[str, int]:
     try:
         size = re2.compile(pattern, options).programsize
     except re2.error as error:
-        said = error.args[0].decode(errors="replace")
+        answer = error.args[0].decode(errors="replace")
         # A syntax error is found quickly; a program that is too large only after much work.
-        return cut(said), MAX_PROGRAM_SIZE if _TOO_LARGE in said else len(pattern)
+        return cut(answer), MAX_PROGRAM_SIZE if _TOO_LARGE in answer else len(pattern)
     if size > MAX_PROGRAM_SIZE:
         return (
             f"it needs {size} RE2 instructions, at most {MAX_PROGRAM_SIZE} are allowed; use fewer repetitions"

@@ -107,15 +107,15 @@ class Cells(Generic[Key]):
     def since(self, seconds: float, now: float) -> Span[Key]:
         """Return the cells of the last `seconds` and a little more, as far as they are kept."""
         grain, held = next(
-            (each for each in zip(self._grains, self._held, strict=True) if each[0].span >= seconds),
+            (item for item in zip(self._grains, self._held, strict=True) if item[0].span >= seconds),
             (self._grains[-1], self._held[-1]),
         )
-        found = [each for each in held if each.start + grain.seconds > now - seconds]
-        if not found:
+        cells = [cell for cell in held if cell.start + grain.seconds > now - seconds]
+        if not cells:
             return Span(seconds, ())
         # Only the current cell is still being filled, so it is the only one copied.
-        closed = (each.packed for each in found[:-1])
-        return Span(now - found[0].start, (*closed, dict(found[-1].packed)))
+        closed = (cell.packed for cell in cells[:-1])
+        return Span(now - cells[0].start, (*closed, dict(cells[-1].packed)))
 
     def _current(self, grain: Grain, held: deque[Cell[Key]], now: float) -> Cell[Key]:
         start = now // grain.seconds * grain.seconds
@@ -141,8 +141,8 @@ def _pack(figures: Figures) -> bytes:
     try:
         return _PACKED.pack(*numbers)
     except struct.error:  # beyond the range the maximum is shown; such numbers are not credible
-        counts = (min(each, _MOST_COUNT) for each in numbers[:_COUNTS])
-        return _PACKED.pack(*counts, *(min(each, _MOST_SUM) for each in numbers[_COUNTS:]))
+        counts = (min(number, _MOST_COUNT) for number in numbers[:_COUNTS])
+        return _PACKED.pack(*counts, *(min(number, _MOST_SUM) for number in numbers[_COUNTS:]))
 
 
 def _unpack(packed: bytes) -> Figures:

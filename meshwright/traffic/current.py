@@ -48,36 +48,36 @@ class Row:
 _Found = Mapping[BySource, Figures]
 
 
-def rows(of: RowKind, found: _Found) -> tuple[Row, ...]:
+def rows(of: RowKind, result: _Found) -> tuple[Row, ...]:
     """Return the rows of any kind except proxies, sorted by the called and the calling service."""
     match of:
         case RowKind.SERVICES:
-            made = _services(found)
+            made = _services(result)
         case RowKind.EDGES:
-            made = _edges(found)
+            made = _edges(result)
         case RowKind.ROUTES:
-            made = _routes(found)
+            made = _routes(result)
         case RowKind.BACKENDS:
-            made = _backends(found)
+            made = _backends(result)
         case RowKind.PROXIES:
             raise ValueError("the rows of proxies are made of what is kept by proxy")
     return tuple(sorted(made, key=lambda row: row.place))
 
 
-def of_proxies(found: Mapping[ByProxy, Figures]) -> tuple[Row, ...]:
+def of_proxies(result: Mapping[ByProxy, Figures]) -> tuple[Row, ...]:
     """Return a row per proxy, protocol and direction, with all calls."""
     made = (
         Row(None, None, calls.direction, calls.protocol, figures, proxy=name)
-        for (name, calls), figures in found.items()
+        for (name, calls), figures in result.items()
     )
     return tuple(sorted(made, key=lambda row: row.place))
 
 
-def _services(found: _Found) -> Iterator[Row]:
+def _services(result: _Found) -> Iterator[Row]:
     """Yield a row per service and protocol, as counted by the service's own proxies, else by callers."""
     inbound: defaultdict[tuple[CalledPort, Protocol], Figures] = defaultdict(Figures)
     outbound: defaultdict[tuple[CalledPort, Protocol], Figures] = defaultdict(Figures)
-    for (caller, calls), figures in found.items():
+    for (caller, calls), figures in result.items():
         if calls.kind is not Kind.EDGE:
             continue
         if calls.direction is Direction.INBOUND:
@@ -90,27 +90,27 @@ def _services(found: _Found) -> Iterator[Row]:
                 yield Row(None, service, direction, protocol, figures)
 
 
-def _edges(found: _Found) -> Iterator[Row]:
-    for caller, calls, figures in _of(Kind.EDGE, found):
+def _edges(result: _Found) -> Iterator[Row]:
+    for caller, calls, figures in _of(Kind.EDGE, result):
         if calls.direction is Direction.OUTBOUND:
             yield Row(caller, calls.called, calls.direction, calls.protocol, figures)
 
 
-def _routes(found: _Found) -> Iterator[Row]:
-    for caller, calls, figures in _of(Kind.ROUTE, found):
+def _routes(result: _Found) -> Iterator[Row]:
+    for caller, calls, figures in _of(Kind.ROUTE, result):
         outbound = calls.direction is Direction.OUTBOUND
         there = calls.called if outbound else CalledPort(caller.namespace, caller.service, calls.called.port)
         source = caller if outbound else None
         yield Row(source, there, calls.direction, calls.protocol, figures, route=calls.route)
 
 
-def _backends(found: _Found) -> Iterator[Row]:
-    for caller, calls, figures in _of(Kind.BACKEND, found):
+def _backends(result: _Found) -> Iterator[Row]:
+    for caller, calls, figures in _of(Kind.BACKEND, result):
         yield Row(caller, None, calls.direction, calls.protocol, figures, backend=calls.called)
 
 
-def _of(kind: Kind, found: _Found) -> Iterator[tuple[Caller, Calls, Figures]]:
-    for (caller, calls), figures in found.items():
+def _of(kind: Kind, result: _Found) -> Iterator[tuple[Caller, Calls, Figures]]:
+    for (caller, calls), figures in result.items():
         if calls.kind is kind:
             yield caller, calls, figures
 

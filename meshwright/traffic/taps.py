@@ -63,10 +63,10 @@ class Tap:
 
     def take(self) -> tuple[list[tuple[ProxyName, TappedRequest]], int]:
         """Return the unread requests, and the number of dropped requests, since the last call."""
-        found, lost = list(self._waiting), self._lost
+        result, lost = list(self._waiting), self._lost
         self._waiting.clear()
         self._lost = 0
-        return found, lost
+        return result, lost
 
     def told(self, proxy: ProxyName, request: TappedRequest, now: float) -> None:
         """Keep a request, if the bounds allow it."""
@@ -139,9 +139,9 @@ class Taps:
         services = frozenset(self.served(proxy)) if self._taps else frozenset()
         wanting = [tap for tap in self._taps if tap.watched.service in services]
         for request in requests if wanting else ():
-            for each in wanting:
-                if each.watched.fits(proxy, request):
-                    each.told(proxy, request, now)
+            for item in wanting:
+                if item.watched.fits(proxy, request):
+                    item.told(proxy, request, now)
         return bool(wanting)
 
     def _follow(self, service: ServiceKey) -> None:

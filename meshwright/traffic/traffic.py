@@ -96,12 +96,12 @@ class Traffic:
     def reporting(self, now: float) -> int:
         """Return the number of proxies with a report within three times the expected interval."""
         within = 3 * every_seconds(len(self._last))
-        return sum(now - each.at <= within for each in self._last.values())
+        return sum(now - last_report.at <= within for last_report in self._last.values())
 
     @property
     def newest(self) -> float | None:
         """The time of the last report of any proxy, or `None`."""
-        return next((each.at for each in reversed(self._last.values())), None)
+        return next((last_report.at for last_report in reversed(self._last.values())), None)
 
     @property
     def every_seconds(self) -> int:
@@ -121,9 +121,9 @@ class Traffic:
     def _since(self, cells: Cells[_Key], seconds: float, now: float) -> Span[_Key]:
         # Old cells are dropped here as well, because no report may have come for an hour.
         cells.forget(now)
-        found = cells.since(seconds, now)
+        span = cells.since(seconds, now)
         # Even a first report covers at least one interval, so rates are not overstated.
-        return Span(max(found.seconds, self.every_seconds), found.cells)
+        return Span(max(span.seconds, self.every_seconds), span.cells)
 
     def _forget(self, now: float) -> None:
         gone = takewhile(lambda name: self._last[name].at < now - HOUR, self._last)
@@ -133,23 +133,23 @@ class Traffic:
 
 def _bounded(rows: Iterable[tuple[Calls, Figures]], known: set[int]) -> list[tuple[Calls, Figures]]:
     """Return rows with at most MOST_ROWS `known` keys; others are summed by kind, direction and protocol."""
-    found: dict[Calls, Figures] = {}
+    result: dict[Calls, Figures] = {}
     for calls, figures in rows:
         # Hashes instead of keys: 256 small numbers per proxy.
         if (row := hash(calls)) not in known and len(known) < MOST_ROWS:
             known.add(row)
         key = calls if row in known else Calls(calls.kind, calls.direction, calls.protocol, OTHERS)
-        found[key] = found[key] + figures if key in found else figures
-    return list(found.items())
+        result[key] = result[key] + figures if key in result else figures
+    return list(result.items())
 
 
 def _in_all(rows: Iterable[tuple[Calls, Figures]]) -> list[tuple[Calls, Figures]]:
-    found: dict[Calls, Figures] = {}
+    result: dict[Calls, Figures] = {}
     for calls, figures in rows:
         if calls.kind is Kind.EDGE:
             every = Calls(Kind.EDGE, calls.direction, calls.protocol, OTHERS)
-            found[every] = found[every] + figures if every in found else figures
-    return list(found.items())
+            result[every] = result[every] + figures if every in result else figures
+    return list(result.items())
 
 
 def every_seconds(proxies: int) -> int:

@@ -30,28 +30,28 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     real = verbs.add_parser(
         "node", help="run a cluster with Pods in a network of its own (needs root and Debian's programs)"
     )
-    for each in (running, real):
-        each.add_argument("folder", type=Path, help="new folder for the cluster")
+    for argument_parser in (running, real):
+        argument_parser.add_argument("folder", type=Path, help="new folder for the cluster")
     return parser.parse_args(argv)
 
 
 def main() -> None:
     """Run the command; a failed part ends with one line and exit status 1."""
-    told = arguments()
+    answer = arguments()
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        match told.verb:
+        match answer.verb:
             case "list":
                 for part in PARTS.values():
                     print(f"{part.name} {part.version}{'' if is_built(part) else ' (not built)'}")
             case "build":
-                for name in told.parts:
+                for name in answer.parts:
                     print(build(PARTS[name]))
             case "node":
-                with node(told.folder.resolve()) as made:
+                with node(answer.folder.resolve()) as made:
                     _serve(made.cluster)
             case _:
-                with cluster(told.folder.resolve(), controlled=told.controlled) as bare:
+                with cluster(answer.folder.resolve(), controlled=answer.controlled) as bare:
                     _serve(bare)
     except PartError as error:
         sys.exit(f"{error}")

@@ -25,8 +25,8 @@ class PartError(RuntimeError):
 
 def cache() -> Path:
     """Return the folder of the cache."""
-    if told := os.environ.get("REAL_PARTS"):
-        return Path(told)
+    if message := os.environ.get("REAL_PARTS"):
+        return Path(message)
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "meshwright-parts"
 
@@ -89,8 +89,8 @@ def _share(part: Part, folder: Path) -> None:
     """Copy a folder of a module to the cache, because Go's module cache is read-only."""
     shutil.rmtree(shared(part), ignore_errors=True)
     shared(part).mkdir(parents=True)
-    for each in folder.iterdir():
-        shutil.copyfile(each, shared(part) / each.name)
+    for path in folder.iterdir():
+        shutil.copyfile(path, shared(part) / path.name)
 
 
 def download(part: Part) -> dict[str, Any]:

@@ -77,8 +77,8 @@ class RunningCluster(Cluster):
 
     def _answer(self, request: urllib.request.Request) -> dict[str, Any]:
         def answer() -> dict[str, Any]:
-            with urllib.request.urlopen(request, context=self.tls(), timeout=30) as found:  # noqa: S310 - our own
-                return dict(json.load(found))
+            with urllib.request.urlopen(request, context=self.tls(), timeout=30) as result:  # noqa: S310 - our own
+                return dict(json.load(result))
 
         return answer() if self.inside is None else self.inside.do(answer)
 

@@ -148,7 +148,7 @@ def controllers(place: Place) -> list[str]:
     """
     keys, config = place.keys, place.folder / "controllers.kubeconfig"
     return [
-        *(f"--{each}kubeconfig={config}" for each in ("", "authentication-", "authorization-")),
+        *(f"--{item}kubeconfig={config}" for item in ("", "authentication-", "authorization-")),
         f"--bind-address={LOOPBACK}",
         f"--secure-port={place.controllers}",
         f"--tls-cert-file={keys / 'controllers.crt'}",

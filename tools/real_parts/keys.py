@@ -35,8 +35,8 @@ class Keys:
         """Write a key and a certificate for a client, and for a server on loopback and on `addresses`."""
         key = ec.generate_private_key(ec.SECP256R1())
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
-        found = [ipaddress.ip_address(each) for each in (LOOPBACK, *addresses)]
-        alternatives = [*map(x509.DNSName, _NAMES), *map(x509.IPAddress, found)]
+        result = [ipaddress.ip_address(item) for item in (LOOPBACK, *addresses)]
+        alternatives = [*map(x509.DNSName, _NAMES), *map(x509.IPAddress, result)]
         builder = self._builder(_name(common_name, organization), key.public_key())
         builder = builder.add_extension(usage, critical=False)
         builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
@@ -56,9 +56,9 @@ class Keys:
         """Return a token (JWT, ES256) with these claims, signed by the key `signer`."""
         key = serialization.load_pem_private_key((self.folder / f"{signer}.key").read_bytes(), None)
         assert isinstance(key, ec.EllipticCurvePrivateKey)  # noqa: S101 - `signing` made it
-        said = ".".join(_encoded(json.dumps(each).encode()) for each in ({"alg": "ES256"}, claims))
-        r, s = utils.decode_dss_signature(key.sign(said.encode(), ec.ECDSA(hashes.SHA256())))
-        return f"{said}.{_encoded(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
+        text = ".".join(_encoded(json.dumps(item).encode()) for item in ({"alg": "ES256"}, claims))
+        r, s = utils.decode_dss_signature(key.sign(text.encode(), ec.ECDSA(hashes.SHA256())))
+        return f"{text}.{_encoded(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
 
     def kubeconfig(self, path: Path, name: str, server: str) -> None:
         """Write a kubeconfig for a client with an issued certificate."""
@@ -110,7 +110,7 @@ def client(folder: Path, name: str) -> ssl.SSLContext:
 
 def _name(common_name: str, organization: str = "") -> x509.Name:
     words = [(NameOID.ORGANIZATION_NAME, organization)] if organization else []
-    return x509.Name([x509.NameAttribute(*each) for each in (*words, (NameOID.COMMON_NAME, common_name))])
+    return x509.Name([x509.NameAttribute(*item) for item in (*words, (NameOID.COMMON_NAME, common_name))])
 
 
 def _encoded(data: bytes) -> str:

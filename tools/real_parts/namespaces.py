@@ -92,11 +92,11 @@ def namespaces() -> Iterator[Namespaces]:
     ) as holder:
         assert holder.stdin and holder.stdout and holder.stderr  # noqa: S101, PT018 - they are pipes
         try:
-            if not (said := holder.stdout.readline()):
+            if not (text := holder.stdout.readline()):
                 raise PartError(
                     f"the namespaces of a node cannot be created here: {holder.stderr.read().strip()}"
                 )
-            yield Namespaces(int(said), group)
+            yield Namespaces(int(text), group)
         finally:
             holder.stdin.close()
             left = holder.stderr.read().strip()

@@ -52,7 +52,7 @@ def lacking() -> str:
     """Return the missing requirements of a node on this machine; empty if all are met."""
     if os.geteuid() != 0:
         return "root"
-    missing = [each for each in _PROGRAMS if shutil.which(each) is None]
+    missing = [program for program in _PROGRAMS if shutil.which(program) is None]
     if not (flags.PLUGINS / "ptp").exists():
         missing.append(f"the plug-ins of CNI in {flags.PLUGINS}")
     return ", ".join(missing)
@@ -76,11 +76,11 @@ class Node:
 
         The first process holds the network of the Pod for the Pod's whole life.
         """
-        found = set[int]()
+        result = set[int]()
         for group in self.inside.groups():
-            for each in group.glob(f"kubepods/**/pod{uid}/**/cgroup.procs"):
-                found.update(map(int, each.read_text("ascii").split()))
-        return sorted(found, key=_began)
+            for path in group.glob(f"kubepods/**/pod{uid}/**/cgroup.procs"):
+                result.update(map(int, path.read_text("ascii").split()))
+        return sorted(result, key=_began)
 
 
 @contextlib.contextmanager
@@ -100,8 +100,8 @@ def node(folder: Path) -> Iterator[Node]:
             made.keys.kubeconfig(flags.kubeconfig(place, name), name, place.server)
 
         def runs(path: Path, words: list[str], ready: str, *, apart: bool = True) -> Service:
-            told = Program(path, words, place.folder / "log", ready, tls, inside=inside, apart=apart)
-            return ends.enter_context(running(told))
+            program = Program(path, words, place.folder / "log", ready, tls, inside=inside, apart=apart)
+            return ends.enter_context(running(program))
 
         at = "https://127.0.0.1:10259/healthz"
         runs(programs[SCHEDULER.name], flags.scheduler(place), at, apart=False)
@@ -158,9 +158,13 @@ def _until_ready(made: RunningCluster) -> None:
     """Wait until the API reports the node as ready for Pods."""
     deadline = time.monotonic() + PATIENCE
     while True:
-        found = made.ask("/api/v1/nodes").get("items", [])
-        said = {each["type"]: each for one in found for each in one["status"].get("conditions", [])}
-        ready = said.get("Ready", {})
+        result = made.ask("/api/v1/nodes").get("items", [])
+        answer = {
+            condition["type"]: condition
+            for one in result
+            for condition in one["status"].get("conditions", [])
+        }
+        ready = answer.get("Ready", {})
         if ready.get("status") == "True":
             return
         if time.monotonic() > deadline:

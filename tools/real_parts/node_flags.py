@@ -36,7 +36,7 @@ def scheduler(place: Place) -> list[str]:
     """Return the flags of the scheduler."""
     config = kubeconfig(place, "scheduler")
     return [
-        *(f"--{each}kubeconfig={config}" for each in ("", "authentication-", "authorization-")),
+        *(f"--{item}kubeconfig={config}" for item in ("", "authentication-", "authorization-")),
         "--bind-address=127.0.0.1",
         f"--tls-cert-file={place.keys / 'scheduler.crt'}",
         f"--tls-private-key-file={place.keys / 'scheduler.key'}",
@@ -46,7 +46,7 @@ def scheduler(place: Place) -> list[str]:
 
 def containerd(place: Place) -> list[str]:
     """Write the configuration of the container runtime; return its flags."""
-    told = _written(
+    path = _written(
         place,
         "containerd.toml",
         f"""version = 2
@@ -70,7 +70,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt"] # it makes /opt/containerd
       SystemdCgroup = false
 """,
     )
-    return [f"--config={told}"]
+    return [f"--config={path}"]
 
 
 def network() -> str:

@@ -48,9 +48,9 @@ def _make(group: Path) -> None:
 
 def _remove(group: Path) -> bool:
     """Remove a group with all subgroups; return whether the group is gone."""
-    for each in (*sorted((path for path in group.rglob("*/")), reverse=True), group):
+    for item in (*sorted((path for path in group.rglob("*/")), reverse=True), group):
         with contextlib.suppress(OSError):  # the group still has processes, or is gone
-            each.rmdir()
+            item.rmdir()
     return not group.exists()
 
 
@@ -73,7 +73,7 @@ def hold(name: str) -> str:
         deadline = time.monotonic() + _PATIENCE
         while [group for group in made if not _remove(group)] and time.monotonic() < deadline:
             time.sleep(0.02)
-    return ", ".join(str(each) for each in made if each.exists())
+    return ", ".join(str(path) for path in made if path.exists())
 
 
 def be_first() -> None:

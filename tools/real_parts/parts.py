@@ -76,7 +76,7 @@ def _kubernetes(name: str) -> Part:
 def _coredns(*plugins: str) -> Part:
     # CoreDNS's own program has the plugins of every cloud and takes twice as long to build.
     module, version = "github.com/coredns/coredns", "1.14.2"
-    imports = "".join(f'\t_ "{module}/plugin/{each}"\n' for each in plugins)
+    imports = "".join(f'\t_ "{module}/plugin/{plugin}"\n' for plugin in plugins)
     source = (
         f'package main\n\nimport (\n{imports}\t"{module}/coremain"\n)\n\nfunc main() {{ coremain.Run() }}\n'
     )

@@ -68,8 +68,8 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc 
             try:
                 seen, spent = await asyncio.to_thread(_look, sockets, due)
             except OSError as error:
-                said = {"message": "cannot look at the connections", "exception": error}
-                asyncio.get_running_loop().call_exception_handler(said)
+                answer = {"message": "cannot look at the connections", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(answer)
                 continue
             began = time.thread_time()
             verdicts = self._connections.look(now, seen, due)
@@ -78,7 +78,9 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc 
 
     async def _carry_out(self, verdicts: Sequence[Verdict], sockets: AcceptedSockets) -> None:
         for begin in range(0, len(verdicts), AT_ONCE):
-            standing = [each for each in verdicts[begin : begin + AT_ONCE] if self._connections.stands(each)]
+            standing = [
+                verdict for verdict in verdicts[begin : begin + AT_ONCE] if self._connections.stands(verdict)
+            ]
             for ended in await asyncio.to_thread(_ended, sockets, standing):
                 self._observed(ended.peer, ended.cause)
 
@@ -130,4 +132,4 @@ def _look(sockets: AcceptedSockets, due: Iterable[int]) -> tuple[tuple[Socket, .
 
 
 def _ended(sockets: AcceptedSockets, verdicts: Sequence[Verdict]) -> list[Verdict]:
-    return [each for each in verdicts if sockets.end(each.socket)]
+    return [verdict for verdict in verdicts if sockets.end(verdict.socket)]

@@ -74,7 +74,7 @@ class AcceptedSockets:
                 before[number] = last = self._seen.pop(number)
                 clients[number] = last.address
                 del self._descriptors[number]
-        found = []
+        sockets = []
         for descriptor in sorted(set(map(int, names)).difference(self._descriptors.values())):
             try:
                 status = os.fstat(descriptor)
@@ -93,8 +93,8 @@ class AcceptedSockets:
                 if same is None or same.received != heard[0]:
                     same = Socket(number, client, *heard)
                 self._seen[number], self._descriptors[number] = same, descriptor
-                found.append(same)
-        return tuple(found)
+                sockets.append(same)
+        return tuple(sockets)
 
     def end(self, ended: Socket) -> bool:
         """Reset a connection from the last look; return whether the connection still existed."""

@@ -168,10 +168,16 @@ class Connections:
             self._place(known)
         self._forget(now, gone)
         ended = {
-            each.socket.number: self._verdict(each, cause) for each, cause in self._too_dear(now, restless)
+            known_connection.socket.number: self._verdict(known_connection, cause)
+            for known_connection, cause in self._too_dear(now, restless)
         }
-        idle = [each for each in restless if each.socket.number not in ended]
-        ended |= {each.socket.number: self._verdict(each, Cause.CROWD) for each in self._crowd(now, idle)}
+        idle = [
+            known_connection for known_connection in restless if known_connection.socket.number not in ended
+        ]
+        ended |= {
+            known_connection.socket.number: self._verdict(known_connection, Cause.CROWD)
+            for known_connection in self._crowd(now, idle)
+        }
         return tuple(ended.values())
 
     def stands(self, verdict: Verdict) -> bool:
@@ -242,13 +248,17 @@ class Connections:
         After a restart many honest clients connect at once. Therefore a connection counts as silent only
         after SPEAK_SECONDS.
         """
-        idle = [(bool(each.socket.received), each.idle, each) for each in known if each.idle is not None]
-        idle.sort(key=lambda each: each[:2])
+        idle = [
+            (bool(known_connection.socket.received), known_connection.idle, known_connection)
+            for known_connection in known
+            if known_connection.idle is not None
+        ]
+        idle.sort(key=lambda item: item[:2])
         silent = sum(not spoke and now - since >= SPEAK_SECONDS for spoke, since, _ in idle)
         allowed = self._idle // SILENT_PART
         surplus = max(0, len(idle) - self._idle, silent - allowed)
         self.crowded = sum(not spoke for spoke, _, _ in idle[surplus:]) > allowed
-        return [each for _, _, each in idle[:surplus]]
+        return [known_connection for _, _, known_connection in idle[:surplus]]
 
     def _verdict(self, known: _KnownConnection, cause: Cause) -> Verdict:
         use = self._uses.get(known.socket.address)
@@ -264,9 +274,9 @@ class Connections:
             self._restless.pop(number, None)
             if self._numbers.get(address) == number:
                 del self._numbers[address]
-        for address in [each for each in self._resting if self._uses[each].at < now]:
+        for address in [item for item in self._resting if self._uses[item].at < now]:
             if address not in self._numbers:
                 self._resting.discard(address)
                 del self._uses[address]
-        for client in [each for each, bucket in self._calls.items() if bucket.is_empty(now)]:
+        for client in [item for item, bucket in self._calls.items() if bucket.is_empty(now)]:
             del self._calls[client]

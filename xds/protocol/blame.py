@@ -43,11 +43,11 @@ def said_of(rejection: Rejection, name: ResourceName, named: AbstractSet[Resourc
     With a prefix of APPLIED_OTHERS Envoy writes one or more lines for each resource, beginning with the name.
     """
     words = rejection.message
-    start = next((each for each in APPLIED_OTHERS if words.startswith(each)), "")
+    start = next((item for item in APPLIED_OTHERS if words.startswith(item)), "")
     if not start:
         return words
     # Longest first, because the alternation takes the first match and one name may be a prefix of another.
-    names = "|".join(re.escape(each) for each in sorted(named, key=len, reverse=True))
+    names = "|".join(re.escape(resource_name) for resource_name in sorted(named, key=len, reverse=True))
     parts = re.split(rf"(?m)^(?=(?:{names}): )", words.removeprefix(start).strip())
     about = [part.strip() for part in parts if part.startswith(f"{name}: ")]
     return f"{start} {about[0]}" if about else words

@@ -73,8 +73,8 @@ def find(variant: type[object], channel: Channel, snapshot: Snapshot) -> CommonS
     if not steps or channel.blame is not None or channel.retired or channel.mortal:
         return None
     wanted = channel.subscription
-    found = steps.get(_key(variant, channel.held, wanted.names, wildcard=wanted.wildcard))
-    return found if isinstance(found, CommonStep) else None
+    result = steps.get(_key(variant, channel.held, wanted.names, wildcard=wanted.wildcard))
+    return result if isinstance(result, CommonStep) else None
 
 
 def remember(
@@ -85,7 +85,7 @@ def remember(
     The caller guarantees a channel without pending work after the step.
     """
     table, after = snapshot.resources(channel.type_url), state(channel)
-    if not table or after is None or len(responses) > 1 or any(each.removed for each in responses):
+    if not table or after is None or len(responses) > 1 or any(item.removed for item in responses):
         return
     if table.steps is None:
         table.steps = {}

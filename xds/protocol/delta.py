@@ -146,7 +146,7 @@ class DeltaStream(Stream):
         if not (news or absent or removed or owed):
             return None, []
         interims = self._interims(channel, snapshot)
-        news = [interims.get(each.name, each) for each in news] if interims else news
+        news = [interims.get(resource.name, resource) for resource in news] if interims else news
         table = NO_RESOURCES if interims else snapshot.resources(channel.type_url)
         version, gone = snapshot.version(channel.type_url), sorted({*absent, *removed})
         response = self._respond(channel, version, news, gone, of=table)

@@ -18,11 +18,15 @@ def lives_after(lives: Lives, held: Mapping[ResourceName, Version], response: Re
     """
     if not lives and response.table is not None and not response.table.special:
         return NOTHING
-    told = {each.name: each.ttl_seconds for each in response.resources if each.ttl_seconds is not None}
+    fields = {
+        resource.name: resource.ttl_seconds
+        for resource in response.resources
+        if resource.ttl_seconds is not None
+    }
     if not lives:
-        return told or NOTHING
-    sent = {each.name for each in response.resources}
-    return {name: ttl for name, ttl in lives.items() if name in held and name not in sent} | told or NOTHING
+        return fields or NOTHING
+    sent = {resource.name for resource in response.resources}
+    return {name: ttl for name, ttl in lives.items() if name in held and name not in sent} | fields or NOTHING
 
 
 def kept_alive(
@@ -33,11 +37,11 @@ def kept_alive(
     A replacement or a removal may have to wait for other responses. Until then the earlier version needs a
     heartbeat, and is represented by a resource without a body.
     """
-    resources, found = snapshot.resources(type_url), []
-    for name in sorted({*lives, *(each.name for each in snapshot.living(type_url))}):
+    resources, result = snapshot.resources(type_url), []
+    for name in sorted({*lives, *(item.name for item in snapshot.living(type_url))}):
         version, resource = held.get(name, NO_VERSION), resources.get(name)
         if resource is not None and resource.version == version:
-            found.append(resource)
+            result.append(resource)
         elif version != NO_VERSION and name in lives:
-            found.append(Resource(type_url, name, version, b"", ttl_seconds=lives[name]))
-    return found
+            result.append(Resource(type_url, name, version, b"", ttl_seconds=lives[name]))
+    return result

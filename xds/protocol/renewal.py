@@ -39,20 +39,20 @@ def narrowed(before: Snapshot, after: Snapshot) -> frozenset[ResourceName]:
 def referring(snapshot: Snapshot, routes: frozenset[ResourceName], held: Iterable[ResourceName]) -> Renewing:
     """Return the held listeners with a reference to any of these route configurations."""
     listeners = snapshot.resources(LISTENER)
-    found = {name: _referred(listeners[name], routes) for name in held if name in listeners}
-    return {name: reasons for name, reasons in found.items() if reasons}
+    result = {name: _referred(listeners[name], routes) for name in held if name in listeners}
+    return {name: reasons for name, reasons in result.items() if reasons}
 
 
 def interims(snapshot: Snapshot, renewing: Renewing) -> Mapping[ResourceName, Resource]:
     """Return the interim forms of the listeners to renew."""
     listeners, routes = snapshot.resources(LISTENER), snapshot.resources(ROUTE)
-    found = {}
+    resources = {}
     for name, reasons in renewing.items():
-        makers = (routes[each].renewal for each in sorted(reasons) if each in routes)
-        renewal = next((each for each in makers if each is not None), None)
+        makers = (routes[reason].renewal for reason in sorted(reasons) if reason in routes)
+        renewal = next((maker for maker in makers if maker is not None), None)
         if renewal is not None and name in listeners:
-            found[name] = _interim(renewal, listeners[name], reasons)
-    return found
+            resources[name] = _interim(renewal, listeners[name], reasons)
+    return resources
 
 
 @lru_cache(maxsize=SHARED)

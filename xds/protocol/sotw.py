@@ -83,6 +83,6 @@ class AdsStream(Stream):
             table = snapshot.resources(channel.type_url)
             return self._respond(channel, table.version, listed, of=table)
         # This list differs from the snapshot, so it needs a version of its own (W2).
-        listed = tuple(interims.get(each.name, each) for each in listed)
+        listed = tuple(interims.get(item.name, item) for item in listed)
         listed = tuple(sorted((*listed, *channel.retired.values()), key=lambda resource: resource.name))
         return self._respond(channel, version_of(digest(listed)), listed)

@@ -191,7 +191,9 @@ class Stream(abc.ABC):
         Envoy answers only when a cluster has warmed, which may take too long.
         """
         waiting = self._present((CLUSTER, LISTENER, ROUTE))
-        self._released = frozenset(each.nonce for channel in waiting for each in channel.unanswered) or _NONE
+        self._released = (
+            frozenset(response.nonce for channel in waiting for response in channel.unanswered) or _NONE
+        )
         return self._flush()
 
     @abc.abstractmethod
@@ -311,33 +313,35 @@ class Stream(abc.ABC):
         listeners = self._channels.get(LISTENER)
         if not routes or listeners is None or self._snapshot is None:
             return
-        found = renewal.referring(self._snapshot, routes, listeners.held)
-        self._renewing = renewal.together(self._renewing, found)
-        listeners.must = joined(listeners.must, found)
+        result = renewal.referring(self._snapshot, routes, listeners.held)
+        self._renewing = renewal.together(self._renewing, result)
+        listeners.must = joined(listeners.must, result)
 
     def _interims(self, channel: Channel, snapshot: Snapshot) -> Mapping[ResourceName, Resource]:
         """Return the interim forms to send now in place of listeners. The real forms follow after the ACK."""
         if channel.type_url != LISTENER or not self._renewing:
             return {}
-        found = renewal.interims(snapshot, self._renewing)
+        resources = renewal.interims(snapshot, self._renewing)
         self._renewing = renewal.NOTHING
-        channel.hold({name: each.version for name, each in found.items()})
-        channel.dirty = joined(channel.dirty, found)
-        return found
+        channel.hold({name: resource.version for name, resource in resources.items()})
+        channel.dirty = joined(channel.dirty, resources)
+        return resources
 
     def _awaits_interim(self) -> bool:
         """Return whether the client has not yet answered the interim form of a listener."""
         return (
             self._interim is not None
             and self._interim not in self._released
-            and any(each.nonce == self._interim for each in self._channels[LISTENER].unanswered)
+            and any(response.nonce == self._interim for response in self._channels[LISTENER].unanswered)
         )
 
     def _is_closed(self, type_urls: Iterable[TypeUrl]) -> bool:
         """Return whether the client owes an answer for which the next step must wait (O2, O5)."""
         for type_url in type_urls:
             channel = self._channels.get(type_url)
-            if channel is not None and any(each.nonce not in self._released for each in channel.unanswered):
+            if channel is not None and any(
+                response.nonce not in self._released for response in channel.unanswered
+            ):
                 return True
         return False
 

@@ -96,7 +96,7 @@ class Channel:
         Heartbeats do not count, because they bring no news.
         """
         sent = (response for response in self.unanswered if not response.heartbeat)
-        return {each.name for response in sent for each in response.resources}
+        return {resource.name for response in sent for resource in response.resources}
 
     def accepted(self, name: ResourceName) -> Version:
         """Return the version that the client holds and has not rejected, or NO_VERSION.
@@ -260,22 +260,27 @@ class Channel:
             # sent again with each snapshot (W6, D12). It is sent if the client requests it by name.
             held, rejected = self.held, self.rejected
             changed = news = [
-                each
-                for each in wanted
-                if held.get(each.name) != each.version
-                and (not rejected or all_must or each.name in must or rejected.get(each.name) != each.version)
+                resource
+                for resource in wanted
+                if held.get(resource.name) != resource.version
+                and (
+                    not rejected
+                    or all_must
+                    or resource.name in must
+                    or rejected.get(resource.name) != resource.version
+                )
             ]
             if all_must:
                 news = wanted
             elif must:
                 # A name that is requested again is sent in the version that is held (W8, D3). This is not a
                 # change: a cluster does not warm again, so its endpoints need not follow (O3).
-                sent = {each.name for each in changed} | must
-                news = [each for each in wanted if each.name in sent]
+                sent = {resource.name for resource in changed} | must
+                news = [resource for resource in wanted if resource.name in sent]
         if changed and not self.held and len(changed) == len(self.in_force):
             self.held = self.in_force  # everything, as in the first response
         else:
-            self.hold({each.name: each.version for each in changed})
+            self.hold({resource.name: resource.version for resource in changed})
         self.dirty = self.must = NO_NAMES
         self.all_dirty = self.all_must = False
         return news, changed
@@ -311,9 +316,9 @@ class Channel:
         """Return requested names without a resource, at most TOLD_AT_ONCE bytes of them, and forget them."""
         if not self.absent:
             return []
-        told = first_of(self.absent, TOLD_AT_ONCE)
-        self.absent = without(self.absent, frozenset(told))
-        return told
+        resource_names = first_of(self.absent, TOLD_AT_ONCE)
+        self.absent = without(self.absent, frozenset(resource_names))
+        return resource_names
 
     def take_removals(self, room: int | None = None) -> list[ResourceName]:
         """Return the names to remove, sorted, at most `room` bytes of them, and forget them.
@@ -369,11 +374,11 @@ class Channel:
 
 
 def _with(nonce: Nonce, responses: tuple[Response, ...]) -> Response | None:
-    for each in responses:  # hardly ever more than one
-        if each.nonce == nonce:
-            return each
+    for response in responses:  # hardly ever more than one
+        if response.nonce == nonce:
+            return response
     return None
 
 
 def _without(responses: tuple[Response, ...], response: Response) -> tuple[Response, ...]:
-    return tuple(each for each in responses if each is not response) if len(responses) > 1 else ()
+    return tuple(item for item in responses if item is not response) if len(responses) > 1 else ()

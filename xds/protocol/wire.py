@@ -206,10 +206,10 @@ def _rejection(
 ) -> Rejection | None:
     if not message.HasField("error_detail"):
         return None
-    said = message.error_detail.message
-    if message.type_url in (SECRET, "") and _DUMP.search(said):  # a per-type stream may omit the type
-        said = WITHHELD
-    return Rejection(message.error_detail.code, said[:ERROR_LIMIT])
+    text = message.error_detail.message
+    if message.type_url in (SECRET, "") and _DUMP.search(text):  # a per-type stream may omit the type
+        text = WITHHELD
+    return Rejection(message.error_detail.code, text[:ERROR_LIMIT])
 
 
 def _names(names: Iterable[str]) -> tuple[ResourceName, ...]:

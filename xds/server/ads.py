@@ -150,7 +150,9 @@ class AdsServer:
 
     def takers(self) -> list[tuple[NodeKey, Accepted]]:
         """Return, for each stream, its node and the function for accepted versions."""
-        return [(each.node_key, each.accepted) for each in self._conversations.values()]
+        return [
+            (conversation.node_key, conversation.accepted) for conversation in self._conversations.values()
+        ]
 
     @property
     def calls(self) -> int:
@@ -165,7 +167,10 @@ class AdsServer:
     def _methods(self) -> dict[tuple[str, str], Serve]:
         """Return every method by service and name; all pass through `_handler`."""
         return {
-            **{(each.service, each.method): partial(self._converse, each) for each in DISCOVERY},
+            **{
+                (discovery.service, discovery.method): partial(self._converse, discovery)
+                for discovery in DISCOVERY
+            },
             (CLIENT_STATUS, "FetchClientStatus"): alone(partial(fetch_status, self._status_of)),
             (CLIENT_STATUS, "StreamClientStatus"): alone(partial(stream_status, self._status_of)),
             (HEALTH, "Check"): alone(partial(check_health, self._held)),
@@ -246,11 +251,15 @@ class AdsServer:
         self, call: Call, request: csds_pb2.ClientStatusRequest
     ) -> csds_pb2.ClientStatusResponse:
         asked = asked_about(request.node_matchers)
-        own = {n: each for n, each in self._conversations.items() if each.node_key == call.node_key}
+        own = {
+            n: conversation
+            for n, conversation in self._conversations.items()
+            if conversation.node_key == call.node_key
+        }
         streams = [
-            partial(each.described, self._cache.snapshot(call.node_key, number))
-            for number, each in own.items()
-            if asked(each.node)
+            partial(conversation.described, self._cache.snapshot(call.node_key, number))
+            for number, conversation in own.items()
+            if asked(conversation.node)
         ]
         return await client_status(
             call, streams, self._limits, contents=not request.exclude_resource_contents
@@ -292,7 +301,7 @@ class AdsServer:
         rounds = max(1, round(seconds / RECHECK_PAUSE))
         for turn in itertools.cycle(range(rounds)):
             await asyncio.sleep(seconds / rounds)
-            for number in [each for each in self._calls if each % rounds == turn]:
+            for number in [call for call in self._calls if call % rounds == turn]:
                 self._calls[number].recheck(self._authenticator)
 
     async def _sweep(self) -> None:

@@ -64,9 +64,9 @@ def _described(
     config.node.cluster = stream.node.cluster if stream.node else ""
     config.client_scope = stream.scope
     yield config.ByteSize()
-    for each in stream.types:
-        for resource in each.resources:
-            yield _add(config, each, resource, contents=contents)
+    for type_resources in stream.types:
+        for resource in type_resources.resources:
+            yield _add(config, type_resources, resource, contents=contents)
 
 
 def _add(

@@ -15,8 +15,8 @@ def asked_about(matchers: Iterable[node_pb2.NodeMatcher]) -> Callable[[Node | No
 
     A node without an identifier matches as the empty one. Raises WireError for an unsupported matcher.
     """
-    each_of = [_id_matches(each) for each in matchers]
-    return lambda node: not each_of or any(each(node.id if node else "") for each in each_of)
+    each_of = [_id_matches(matcher) for matcher in matchers]
+    return lambda node: not each_of or any(item(node.id if node else "") for item in each_of)
 
 
 def _id_matches(matcher: node_pb2.NodeMatcher) -> Matches:
@@ -57,8 +57,8 @@ def _text_matches(matcher: string_pb2.StringMatcher) -> Matches:
         case "safe_regex":
             return _expression_matches(matcher.safe_regex.regex)
         case _:
-            said = "node_matchers: node_id must have one of exact, prefix, suffix, contains and safe_regex"
-            raise WireError(said)
+            message = "node_matchers: node_id must have one of exact, prefix, suffix, contains and safe_regex"
+            raise WireError(message)
 
 
 def _expression_matches(regex: str) -> Matches:
@@ -67,6 +67,6 @@ def _expression_matches(regex: str) -> Matches:
     try:
         expression = re2.compile(regex, options)
     except re2.error as error:
-        said = error.args[0].decode(errors="replace")
-        raise WireError(f"node_matchers: safe_regex is not an RE2 regular expression: {said}") from error
+        answer = error.args[0].decode(errors="replace")
+        raise WireError(f"node_matchers: safe_regex is not an RE2 regular expression: {answer}") from error
     return lambda text: expression.fullmatch(text) is not None

@@ -67,7 +67,7 @@ def resource_statuses(channel: Channel, snapshot: Snapshot | None) -> tuple[Reso
     """
     there = {} if snapshot is None else snapshot.resources(channel.type_url)
     news = (response for response in channel.unanswered if not response.heartbeat)
-    sent = {each.name: each for response in news for each in response.resources}
+    sent = {resource.name: resource for response in news for resource in response.resources}
     names = {*channel.held, *channel.subscription.names, *channel.rejected}
     return tuple(_status(channel, name, there.get(name), sent.get(name)) for name in sorted(names))
 
@@ -77,16 +77,16 @@ def _status(
 ) -> ResourceStatus:
     if sent is not None:
         return ResourceStatus(name, ResourceState.SENT, sent.version, sent)
-    said = ""
+    text = ""
     if name in channel.rejected:
         state, version = ResourceState.REJECTED, channel.rejected[name]
         if channel.rejection is not None:
-            said = said_of(channel.rejection, name, channel.rejected.keys())
+            text = said_of(channel.rejection, name, channel.rejected.keys())
     elif name in channel.held:
         version = channel.held[name]
         state = ResourceState.SENT if version == NO_VERSION else ResourceState.ACCEPTED
     else:
         return ResourceStatus(name, ResourceState.MISSING if there is None else ResourceState.NOT_SENT)
     known = (there, channel.retired.get(name))
-    found = (each for each in known if each is not None and each.version == version)
-    return ResourceStatus(name, state, version, next(found, None), said)
+    result = (resource for resource in known if resource is not None and resource.version == version)
+    return ResourceStatus(name, state, version, next(result, None), text)

@@ -45,22 +45,22 @@ def pods() -> Iterator[tuple[str, Document]]:
     for file in sorted(folder.glob("*.yaml")):
         if not file.name.endswith(".iop.yaml"):
             documents = list(_documents(file.read_text("utf-8")))
-            for number, each in enumerate(documents):
-                yield f"{file.stem}{f' {number + 1}' if len(documents) > 1 else ''}", each
+            for number, document in enumerate(documents):
+                yield f"{file.stem}{f' {number + 1}' if len(documents) > 1 else ''}", document
 
 
 def names() -> frozenset[str]:
     """Return the names of istiod's test cases, with inputs of their own or with other options."""
     folder = Path(download(ISTIOD)["Dir"]) / _TESTDATA
-    found = {each.name.removesuffix(".injected").removesuffix(".yaml") for each in folder.iterdir()}
-    return frozenset(each for each in found if not each.endswith(".iop"))
+    result = {path.name.removesuffix(".injected").removesuffix(".yaml") for path in folder.iterdir()}
+    return frozenset(item for item in result if not item.endswith(".iop"))
 
 
 def _documents(text: str) -> Iterator[Document]:
     for document in yaml.safe_load_all(text):
-        for each in (document or {}).get("items", [document]):
+        for item in (document or {}).get("items", [document]):
             for path in _PATHS:
-                pod = each or {}
+                pod = item or {}
                 for name in path:
                     pod = pod.get(name) or {}
                 if (pod.get("spec") or {}).get("containers"):
@@ -73,7 +73,7 @@ def _as_kept(pod: Document) -> Document:
     spec = {**pod["spec"]}
     for where in ("initContainers", "containers"):
         if spec.get(where):
-            spec[where] = [{"resources": {}, **each} for each in spec[where]]
+            spec[where] = [{"resources": {}, **item} for item in spec[where]]
     return {"metadata": pod.get("metadata") or {}, "spec": spec}
 
 
@@ -104,31 +104,33 @@ def asked(address: str, pod: Document, namespace: str) -> Answer:
     connection = http.client.HTTPConnection(address, timeout=60)
     try:
         connection.request("POST", "/inject", json.dumps(review), {"Content-Type": "application/json"})
-        said = json.loads(connection.getresponse().read())["response"]
+        answer = json.loads(connection.getresponse().read())["response"]
     finally:
         connection.close()
-    if not said.get("allowed"):
-        return Answer(whole, str(said.get("status", {}).get("message") or said))
-    patch = json.loads(base64.b64decode(said["patch"])) if said.get("patch") else []
+    if not answer.get("allowed"):
+        return Answer(whole, str(answer.get("status", {}).get("message") or answer))
+    patch = json.loads(base64.b64decode(answer["patch"])) if answer.get("patch") else []
     return Answer(patched(whole, patch))
 
 
 def patched(document: Document, operations: list[Mapping[str, Any]]) -> Document:
     """Return a document changed by a JSON patch of `add`, `remove` and `replace` (RFC 6902)."""
-    found: Any = copy.deepcopy(document)
-    for each in operations:
-        *path, last = (part.replace("~1", "/").replace("~0", "~") for part in each["path"].split("/")[1:])
-        into = found
+    result: Any = copy.deepcopy(document)
+    for operation in operations:
+        *path, last = (
+            part.replace("~1", "/").replace("~0", "~") for part in operation["path"].split("/")[1:]
+        )
+        into = result
         for name in path:
             into = into[int(name)] if isinstance(into, list) else into[name]
         if isinstance(into, list):
             at = len(into) if last == "-" else int(last)
-            if each["op"] != "add":
+            if operation["op"] != "add":
                 del into[at]
-            if each["op"] != "remove":
-                into.insert(at, each["value"])
-        elif each["op"] == "remove":
+            if operation["op"] != "remove":
+                into.insert(at, operation["value"])
+        elif operation["op"] == "remove":
             del into[last]
         else:
-            into[last] = each["value"]
-    return dict(found)
+            into[last] = operation["value"]
+    return dict(result)

@@ -49,10 +49,10 @@ def policy(number: int, sources: Sequence[int], narrow: int | None = None) -> Ob
 
     def rule(who: Sequence[str], *methods: str) -> Document:
         paths = {"GET": f"/{name}/*", "POST": f"/{name}"}
-        to = [{"operation": {"methods": [each], "paths": [paths[each]]}} for each in methods]
+        to = [{"operation": {"methods": [method], "paths": [paths[method]]}} for method in methods]
         return {"from": [{"source": {"principals": list(who)}}], "to": to}
 
-    others = [principal(each) for each in sources if each != narrow]
+    others = [principal(item) for item in sources if item != narrow]
     rules = [rule(others, "GET", "POST")] if others else []
     if narrow is not None:
         rules.append(rule([principal(narrow)], "GET"))
@@ -65,8 +65,8 @@ def split(number: int, services: int, weight: int) -> Object:
     namespace, name = place(number)
     other = host(meshes.backend(number, services))
     routes = [
-        {"destination": {"host": each, "port": {"number": 80}}, "weight": share}
-        for each, share in ((host(number), 10), (other, weight))
+        {"destination": {"host": item, "port": {"number": 80}}, "weight": share}
+        for item, share in ((host(number), 10), (other, weight))
     ]
     return Object(
         VIRTUAL_SERVICE, namespace, name, {"spec": {"hosts": [host(number)], "http": [{"route": routes}]}}
@@ -77,8 +77,8 @@ def sidecar(number: int, services: int) -> Object:
     """Return the Sidecar resource of a service: the hosts that it calls, and the backends of their splits."""
     namespace, name = place(number)
     called = meshes.called(number, services)
-    further = (meshes.backend(each, services) for each in called if each % meshes.SPLIT_EVERY == 0)
-    hosts = [f"{place(each)[0]}/{host(each)}" for each in dict.fromkeys((*called, *further))]
+    further = (meshes.backend(item, services) for item in called if item % meshes.SPLIT_EVERY == 0)
+    hosts = [f"{place(item)[0]}/{host(item)}" for item in dict.fromkeys((*called, *further))]
     spec = {"workloadSelector": {"labels": {"app": name}}, "egress": [{"hosts": hosts}]}
     return Object(SIDECAR, namespace, name, {"spec": spec})
 

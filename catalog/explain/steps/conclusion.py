@@ -13,16 +13,16 @@ def conclusion(
     view: View, request: Request, decision: Decision, besides: tuple[str, ...], *, missing: bool
 ) -> Step:
     """Return the step with the answer, its effect and its cause; `missing` is whether policy is missing."""
-    said = _seen(view, request, decision)
+    text = _seen(view, request, decision)
     if decision.answer is Answer.ALLOWED or isinstance(request.client, Outsider):
-        return Step(said)
+        return Step(text)
     # Both causes are named: with the missing policy alone the next attempt would fail for the other reason.
     rest = "; and ".join(besides)
     if missing:
-        return Step(f"{said} A policy is missing, and this is not all: {rest}." if besides else said)
+        return Step(f"{text} A policy is missing, and this is not all: {rest}." if besides else text)
     if besides:
-        return Step(f"{said} The cause is not a missing policy: {rest}.")
-    return Step(f"{said} No additional policy would change this answer.")
+        return Step(f"{text} The cause is not a missing policy: {rest}.")
+    return Step(f"{text} No additional policy would change this answer.")
 
 
 def _seen(view: View, request: Request, decision: Decision) -> str:

@@ -19,10 +19,10 @@ def from_outside(view: View, request: Request, client: Outsider, port: ServicePo
     """Yield the possible places for an answer, with the verdicts on the request there."""
     deciding = "IngressBackends" if client.is_encrypted else "IngressBackends and MutualTLS"
     yield Step(f"{client} is outside the mesh, so {deciding} decide, also in permissive mode.")
-    found, origin = oracle.places(view, request.service, port), origin_of(view, SERVICE, request.service)
-    if not found:
+    result, origin = oracle.places(view, request.service, port), origin_of(view, SERVICE, request.service)
+    if not result:
         yield Step(f"No workload with a sidecar belongs to Service {request.service}.", origin)
-    for place in found:
+    for place in result:
         where = place[0]
         yield Step(f"ServiceAccount {where.identity} answers at its port {where.port}.", origin)
         at_server = oracle.at_server(view, oracle.seen(view, request, where), place)
@@ -33,20 +33,22 @@ def from_outside(view: View, request: Request, client: Outsider, port: ServicePo
 
 def _said(view: View, request: Request, place: tuple[Place, bool]) -> Iterator[Step]:
     where, is_http = place
-    services = {key for each in oracle.called_there(view, request.service, where) for key in each}
+    services = {
+        key for service_keys in oracle.called_there(view, request.service, where) for key in service_keys
+    }
     nobody = True
     for key in sorted(services):
-        for found, backend, verdict in oracle.ingress_verdicts(
+        for ingress_backend, backend, verdict in oracle.ingress_verdicts(
             view, request, key, where.port, is_http=is_http
         ):
             nobody = False
-            text = f"IngressBackend {found.key}, for {backend.proof.value}, {verdict.value}."
-            yield Step(text, origin_of(view, INGRESS_BACKEND, found.key), depth=1)
+            text = f"IngressBackend {ingress_backend.key}, for {backend.proof.value}, {verdict.value}."
+            yield Step(text, origin_of(view, INGRESS_BACKEND, ingress_backend.key), depth=1)
     if nobody:
         named = ", ".join(map(str, sorted(services)))
         yield Step(f"No IngressBackend is for target port {where.port} of Service {named}.", depth=1)
-    if (said := oracle.plain_verdict(view, request, place)) is not None:
-        mutual_tls, plain = said
+    if (answer := oracle.plain_verdict(view, request, place)) is not None:
+        mutual_tls, plain = answer
         origin = origin_of(view, MUTUAL_TLS, mutual_tls.key)
         yield Step(f"MutualTLS {mutual_tls.key}, {mutual_tls.mode.value}, {plain.value}.", origin, depth=1)
 

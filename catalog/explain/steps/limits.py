@@ -26,8 +26,8 @@ def of_caller(view: View, key: ServiceKey) -> Iterator[Step]:
     setting = setting_for_callers(view, key)
     if setting is None or setting.connections == ConnectionLimits():
         return
-    found = [(getattr(setting.connections, name), word) for name, word in _AT_ONCE]
-    at_once = ", ".join(f"{limit} {word}" for limit, word in found if limit is not None)
+    result = [(getattr(setting.connections, name), word) for name, word in _AT_ONCE]
+    at_once = ", ".join(f"{limit} {word}" for limit, word in result if limit is not None)
     if at_once:
         text = f"The client's sidecar admits at most {at_once} at once to Service {key}, and refuses more"
         yield _step(view, setting, text)
@@ -54,7 +54,9 @@ def of_server(view: View, request: Request, place: tuple[Place, bool]) -> Iterat
 
 def _of_requests(view: View, setting: UpstreamTrafficSetting, request: Request) -> Iterator[Step]:
     rates = setting.rates
-    fitting = (each for each in rates.routes if fits(HTTPMatch("", each.path_regex), request))
+    fitting = (
+        route_rate for route_rate in rates.routes if fits(HTTPMatch("", route_rate.path_regex), request)
+    )
     route = next(fitting, None)
     if route is not None and route.limit is not None:
         yield _requests(view, setting, route.limit, f"requests for {route.path_regex}")
@@ -88,5 +90,5 @@ def _amount(limit: RateLimit, what: str) -> str:
 
 
 def _step(view: View, setting: UpstreamTrafficSetting, text: str, depth: int = 0) -> Step:
-    said = f"{text} (UpstreamTrafficSetting {setting.key})."
-    return Step(said, origin_of(view, UPSTREAM_TRAFFIC_SETTING, setting.key), depth)
+    message = f"{text} (UpstreamTrafficSetting {setting.key})."
+    return Step(message, origin_of(view, UPSTREAM_TRAFFIC_SETTING, setting.key), depth)

@@ -24,9 +24,9 @@ def spoken_at(view: View, service: Service, port: ServicePort) -> str:
     """Return a sentence with the protocol of a Service's port and its source."""
     behind = backing(view, service.key)
     declared = {
-        declared_protocol(number, each.ports)
-        for each in behind
-        for number in target_numbers(view, each, service, port)
+        declared_protocol(number, workload.ports)
+        for workload in behind
+        for number in target_numbers(view, workload, service, port)
     }
     guessed = (
         "as its workloads declare"
@@ -47,7 +47,7 @@ def disputed(view: View, key: ServiceKey, port: ServicePort) -> Iterator[Step]:
             taken, services = there.get(number, (called, ()))
             if taken.is_http != called.is_http:
                 named = workload_object(view, workload.key)
-                others = [str(each.key) for each in services if each.key != key]
+                others = [str(service.key) for service in services if service.key != key]
                 by = f"as {_deciding(workload, number, others)}"
                 fail = f"so calls as {called.value} fail (MW2026)"
                 text = f"{named} serves its port {number} as {taken.value}, {by}, {fail}."

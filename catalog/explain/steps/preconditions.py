@@ -25,16 +25,16 @@ from meshwright.mesh.workload import Explicit, Health
 
 def scope(view: View, key: ServiceKey, told: Iterable[Visibility]) -> Iterator[Step]:
     """Yield a step for each object that limits the Services known to a client sidecar."""
-    for each in told:
-        if each.by is not None:
-            services = ", ".join(map(str, each.scope or ())) or "none"
+    for item in told:
+        if item.by is not None:
+            services = ", ".join(map(str, item.scope or ())) or "none"
             outcome = (
                 "is one of them"
-                if each.yes
+                if item.yes
                 else "is not one of them, so its sidecar does not know the Service"
             )
-            text = f"{each.by} limits the Services that its sidecar knows to {services}; {key} {outcome}."
-            yield Step(text, origin_of_object(view, each.by))
+            text = f"{item.by} limits the Services that its sidecar knows to {services}; {key} {outcome}."
+            yield Step(text, origin_of_object(view, item.by))
 
 
 def permissive(view: View, namespace: Namespace) -> Iterator[Step]:
@@ -42,15 +42,15 @@ def permissive(view: View, namespace: Namespace) -> Iterator[Step]:
     own = ObjectKey.of_namespace(namespace)
     permissive = oracle.accepts_everyone(view, namespace)
     if permissive != view.config.permissive:
-        said = (
+        text = (
             f"Namespace {namespace} is permissive: every caller with a certificate of the mesh is admitted."
             if permissive
             else f"The mesh is permissive, but namespace {namespace} is not, so policy decides."
         )
-        yield Step(said, origin_of_object(view, own))
+        yield Step(text, origin_of_object(view, own))
     elif permissive:
-        said = "The mesh is permissive: every caller with a certificate of the mesh is admitted."
-        yield Step(said, mesh_configs(view))
+        text = "The mesh is permissive: every caller with a certificate of the mesh is admitted."
+        yield Step(text, mesh_configs(view))
 
 
 def authorized(view: View, place: tuple[Place, bool]) -> Iterator[Step]:
@@ -58,9 +58,9 @@ def authorized(view: View, place: tuple[Place, bool]) -> Iterator[Step]:
     asked, by = oracle.asked(view, place), oracle.counting(view, place)
     origin = mesh_configs(view) if by is None else origin_of(view, EXTERNAL_AUTHORIZATION, by.key)
     if asked is not None:
-        said = "" if by is None else f", because of ExternalAuthorization {by.key}"
+        message = "" if by is None else f", because of ExternalAuthorization {by.key}"
         text = (
-            f"The server's sidecar also asks the authorizer at {asked.server}{said}, and the "
+            f"The server's sidecar also asks the authorizer at {asked.server}{message}, and the "
             "authorizer may refuse the request (403)."
         )
         yield Step(text, origin, depth=1)
@@ -74,17 +74,17 @@ def authorized(view: View, place: tuple[Place, bool]) -> Iterator[Step]:
 def mesh_configs(view: View) -> Objects:
     """Return the MeshConfigs with their origins, sorted."""
     configs = sorted(key for key in view.sourced if key.kind == MESH_CONFIG)
-    return tuple(each for key in configs for each in origin_of_object(view, key))
+    return tuple(item for key in configs for item in origin_of_object(view, key))
 
 
 def upstreams(view: View, request: Request, client: ServiceIdentity) -> Iterator[Step]:
     """Yield a step for each client workload with explicit interception and without this upstream."""
     wanted = (request.service, request.port)
-    for each in by_identity(view).found(client):
-        if each.uuid is None or not isinstance(each.interception, Explicit):
+    for workload in by_identity(view).found(client):
+        if workload.uuid is None or not isinstance(workload.interception, Explicit):
             continue
-        if wanted not in {(known.service, known.service_port) for known in each.interception.upstreams}:
-            key = workload_object(view, each.key)
+        if wanted not in {(known.service, known.service_port) for known in workload.interception.upstreams}:
+            key = workload_object(view, workload.key)
             text = (
                 f"{key} has no upstream for {request.service}:{request.port}, so its sidecar does "
                 "not offer the Service."
@@ -98,31 +98,35 @@ def waiting(
     """Yield a step for each endpoint of a port still waiting for traffic, with the reason."""
     if split is None and oracle.chooses_endpoint(view, request):
         return
-    for each in endpoints(view, key, port):
-        if why := why_withheld(view, each):
-            named = ", ".join(map(str, each.proxies)) or "no workload of the mesh"
-            waits = f"is not admitted yet: {why}" if each.health is not Health.UNREADY else "is not ready"
-            yield Step(f"{HostPort(each.address, each.port)} ({named}) {waits}.")
+    for endpoint in endpoints(view, key, port):
+        if why := why_withheld(view, endpoint):
+            named = ", ".join(map(str, endpoint.proxies)) or "no workload of the mesh"
+            waits = f"is not admitted yet: {why}" if endpoint.health is not Health.UNREADY else "is not ready"
+            yield Step(f"{HostPort(endpoint.address, endpoint.port)} ({named}) {waits}.")
 
 
 def _lacking(view: View, key: ServiceKey) -> str:
     """Return the state not reached by any workload of a Service: `ready` or `admitted yet`."""
-    found = (each for port in view.services[key].ports for each in endpoints(view, key, port))
-    return "admitted yet" if any(each.health is not Health.UNREADY for each in found) else "ready"
+    result = (endpoint for port in view.services[key].ports for endpoint in endpoints(view, key, port))
+    return "admitted yet" if any(endpoint.health is not Health.UNREADY for endpoint in result) else "ready"
 
 
 def besides(view: View, request: Request) -> Iterator[str]:
     """Yield the obstacles of a request apart from policy, as clauses; none for an unknown Service."""
     arrived = oracle.arriving(view, request)
-    if request.identity is None or isinstance(arrived, LocalReply) or not (found := answering(view, arrived)):
+    if (
+        request.identity is None
+        or isinstance(arrived, LocalReply)
+        or not (backend_readinesses := answering(view, arrived))
+    ):
         return
-    for each in oracle.told(view, request.identity, request.service):
-        if not each.yes:
+    for visibility in oracle.told(view, request.identity, request.service):
+        if not visibility.yes:
             yield (
-                f"{each.by} limits the Services that its sidecar knows, and {request.service} is not "
+                f"{visibility.by} limits the Services that its sidecar knows, and {request.service} is not "
                 "one of them"
             )
-    for backend in found:
+    for backend in backend_readinesses:
         if backend.waits:
             yield f"no workload of Service {backend.service} is {_lacking(view, backend.service)}"
         for place in backend.places:

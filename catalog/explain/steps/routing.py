@@ -13,13 +13,13 @@ from meshwright.mesh.service import ServicePort
 
 def of_request(view: View, request: Request, port: ServicePort) -> Iterator[Step]:
     """Yield a step for each action of the applicable RoutePolicy rule."""
-    found = rule_for(view, request, port)
-    if found is None:
+    result = rule_for(view, request, port)
+    if result is None:
         return
-    policy, rule = found
+    policy, rule = result
     number = policy.rules.index(rule)
-    for each in said(rule.actions):
-        text = f"RoutePolicy {policy.key}, rules[{number}], makes the client's sidecar {each}."
+    for item in said(rule.actions):
+        text = f"RoutePolicy {policy.key}, rules[{number}], makes the client's sidecar {item}."
         yield Step(text, origin_of(view, ROUTE_POLICY, policy.key))
 
 
@@ -40,8 +40,8 @@ def said(actions: RouteActions) -> Iterator[str]:
         ("the request", actions.request_headers),
         ("the response", actions.response_headers),
     ):
-        if said := "; ".join(_changed(changes)):
-            yield f"change the headers of {message}: {said}"
+        if text := "; ".join(_changed(changes)):
+            yield f"change the headers of {message}: {text}"
     if actions.timeout is not None:
         yield f"answer 504 if the response has not ended after {actions.timeout.total_seconds():g} s"
 

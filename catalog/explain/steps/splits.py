@@ -17,7 +17,7 @@ from meshwright.mesh.service import ServicePort
 def of_splits(view: View, request: Request, port: ServicePort, split: TrafficSplit | None) -> Iterator[Step]:
     """Yield a step for each TrafficSplit of a Service, and for each backend without a share."""
     if split is not None:
-        shares = ", ".join(f"{each.service} {each.weight}" for each in split.backends)
+        shares = ", ".join(f"{backend.service} {backend.weight}" for backend in split.backends)
         whose = (
             "because the request fits its matches" if split.matches else "because it applies to all requests"
         )
@@ -27,11 +27,11 @@ def of_splits(view: View, request: Request, port: ServicePort, split: TrafficSpl
         if split is None or other.key != split.key:
             verdict = oracle.judge_split(view, other, request, port)
             outdone = verdict is SplitVerdict.DECIDES and split is not None
-            said = _outdone(split, other) if outdone and split is not None else verdict.value
-            yield Step(f"TrafficSplit {other.key} {said}.", origin_of(view, TRAFFIC_SPLIT, other.key))
+            message = _outdone(split, other) if outdone and split is not None else verdict.value
+            yield Step(f"TrafficSplit {other.key} {message}.", origin_of(view, TRAFFIC_SPLIT, other.key))
     if split is not None:
         reached = {key for key, _, _ in oracle.backends(view, request, port, split)}
-        for key in dict.fromkeys(backend_key(split, each) for each in split.backends):
+        for key in dict.fromkeys(backend_key(split, backend) for backend in split.backends):
             if key not in reached:
                 lacks = (
                     f"has no port {port.port}{_or_named(port)}" if key in view.services else "does not exist"

@@ -32,5 +32,5 @@ def origin_of(view: View, kind: Kind, key: PolicyKey | ServiceKey) -> Objects:
 
 def origin_of_object(view: View, key: ObjectKey) -> Objects:
     """Return an object with its place; nothing where no manifest holds it."""
-    found = view.sourced.get(key)
-    return () if found is None else ((found.key, found.origin),)
+    sourced_object = view.sourced.get(key)
+    return () if sourced_object is None else ((sourced_object.key, sourced_object.origin),)

@@ -16,10 +16,10 @@ _WITHOUT_RULES = frozenset({Verdict.OTHER_CLIENTS, Verdict.NO_RULES, Verdict.NOT
 
 def of_place(view: View, request: Request, place: tuple[Place, bool]) -> Iterator[Step]:
     """Yield a step for each TrafficTarget of a place, with its rules if they decide."""
-    found = tuple(oracle.verdicts(view, request, place))
-    if not found:
+    result = tuple(oracle.verdicts(view, request, place))
+    if not result:
         yield Step(f"No TrafficTarget has the destination {place[0].identity}.", depth=1)
-    for target, verdict in found:
+    for target, verdict in result:
         text = f"TrafficTarget {target.key} {_words(verdict, request, target, place[0])}."
         aside = verdict is Verdict.OTHER_CLIENTS
         yield Step(text, origin_of(view, TRAFFIC_TARGET, target.key), depth=1, aside=aside)
@@ -90,6 +90,6 @@ def _fit(match: HTTPMatch, request: Request) -> str:
         faults.append(f"the whole path must match {match.path_regex}")
     if not method_fits(match, request):
         faults.append(f"the method must be one of {', '.join(match.methods)}")
-    wanted = {each.name: each.regex for each in match.headers}
+    wanted = {header.name: header.regex for header in match.headers}
     faults.extend(f"header {name} must match {wanted[name]}" for name in headers_missed(match, request))
     return "does not fit the request: " + " and ".join(faults) if faults else "fits the request"

@@ -30,14 +30,14 @@ def of_caller(view: View, key: ServiceKey) -> Iterator[Step]:
     policy = reaching(view, key)
     if policy is None:
         return
-    said = [f"the client's sidecar sends a request to {_chosen(policy.load.balancing, policy.load.key)}"]
+    lines = [f"the client's sidecar sends a request to {_chosen(policy.load.balancing, policy.load.key)}"]
     if policy.ejecting is not None:
-        said.append(_left_alone(policy.ejecting))
+        lines.append(_left_alone(policy.ejecting))
     if policy.checking is not None:
-        said.append(_asked(policy.checking))
+        lines.append(_asked(policy.checking))
     if policy.nearest is not None:
-        said.append(_preferred(policy.nearest))
-    text = f"UpstreamPolicy {policy.key} applies to calls to Service {key}: {'; '.join(said)}."
+        lines.append(_preferred(policy.nearest))
+    text = f"UpstreamPolicy {policy.key} applies to calls to Service {key}: {'; '.join(lines)}."
     yield Step(text, origin_of(view, UPSTREAM_POLICY, policy.key))
 
 

@@ -48,17 +48,19 @@ def problems(view: View, egress: Egress) -> Iterator[Problem]:
 
 def _overruled(view: View, key: ObjectKey, egress: Egress, budget: Budget) -> Iterator[Problem]:
     beside = tuple(_beside(view, egress, budget))
-    alone = tuple(each for each in beside if each[1])
+    alone = tuple(item for item in beside if item[1])
     for port in egress.ports:
         first = tuple(_speaking_first(view, port)) if port.protocol is EgressProtocol.HTTPS else ()
-        found = _overruling(view, port, beside if first else alone, first, budget)
-        if not port.protocol.is_tcp and (why := next(found, "")):
+        result = _overruling(view, port, beside if first else alone, first, budget)
+        if not port.protocol.is_tcp and (why := next(result, "")):
             yield say(view, key, Code.EGRESS_OVERRULED, Severity.WARNING, "spec.ports", _said(port), why)
 
 
 def _groups(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
     known = http_route_groups(view)
-    names = Suggestions(lambda: (each.name for each in known if each.namespace == key.namespace))
+    names = Suggestions(
+        lambda: (policy_key.name for policy_key in known if policy_key.namespace == key.namespace)
+    )
     for name in egress.route_groups:
         group = known.get(PolicyKey(key.namespace, name))
         if group is not None and group.matches:
@@ -74,9 +76,9 @@ def _limits(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
     if egress.limits is None:
         return
     named, setting = f"UpstreamTrafficSetting {key.namespace}/{egress.limits}", setting_named(view, egress)
-    by_http = any(each.protocol is EgressProtocol.HTTP for each in egress.ports) and not egress.networks
+    by_http = any(port.protocol is EgressProtocol.HTTP for port in egress.ports) and not egress.networks
     if setting is None:
-        there = [each.name for each in settings(view) if each.namespace == key.namespace]
+        there = [policy_key.name for policy_key in settings(view) if policy_key.namespace == key.namespace]
         wanted = (
             f"{named} does not exist or is invalid{meant([egress.limits], there)}, so calls by this Egress "
             "have no limits. Create or correct the object."
@@ -99,20 +101,20 @@ def _limits(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
 
 
 def _hosts_of_the_mesh(view: View, key: ObjectKey, egress: Egress, budget: Budget) -> Iterator[Problem]:
-    namespaces = sorted({each.namespace for each in egress.sources})
+    namespaces = sorted({source.namespace for source in egress.sources})
     for host in egress.hosts:
         # A name with a dot has its own namespace, so it is the same Service for all sources.
         asking = namespaces[:1] if "." in host else namespaces
         budget.spend(len(asking))
-        found = (service_of_the_mesh(view, host, each) for each in asking)
-        if service := next(filter(None, found), None):
+        result = (service_of_the_mesh(view, host, namespace) for namespace in asking)
+        if service := next(filter(None, result), None):
             yield _is_ours(view, key, _HOSTS, host, service)
 
 
 def _addresses_of_the_mesh(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
     numbers = {port.number for port in egress.ports}
-    for each in egress.networks:
-        network = ip_network(each)
+    for item in egress.networks:
+        network = ip_network(item)
         # Only ranges of a single address are left out of the policy (`catalog.policy.objects.egress`).
         if network.num_addresses == 1:
             address = str(network.network_address)
@@ -120,14 +122,14 @@ def _addresses_of_the_mesh(view: View, key: ObjectKey, egress: Egress) -> Iterat
             if called is None or not any(view.services[called].port(number) for number in numbers):
                 continue
             if belongs_to_the_mesh(view, called):
-                yield _is_ours(view, key, _ADDRESSES, each, called)
+                yield _is_ours(view, key, _ADDRESSES, item, called)
             elif client := next((one for one in egress.sources if called in visible(view, one)), None):
                 wanted = (
                     f"The Egress ignores this address for {client}, because the mesh's policies "
                     f"decide how {client} may call Service {called}. Remove the address, or use a "
                     "TrafficTarget."
                 )
-                yield say(view, key, Code.EGRESS_TO_MESH, Severity.WARNING, _ADDRESSES, each, wanted)
+                yield say(view, key, Code.EGRESS_TO_MESH, Severity.WARNING, _ADDRESSES, item, wanted)
 
 
 def _is_ours(view: View, key: ObjectKey, field: str, value: str, service: ServiceKey) -> Problem:
@@ -140,7 +142,7 @@ def _is_ours(view: View, key: ObjectKey, field: str, value: str, service: Servic
 
 
 def _sources(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
-    workloads = [each for source in egress.sources for each in by_identity(view).found(source)]
+    workloads = [workload for source in egress.sources for workload in by_identity(view).found(source)]
     if egress.sources and not workloads:
         sources = ", ".join(map(str, egress.sources))
         wanted = (
@@ -148,16 +150,18 @@ def _sources(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
             "Create the workload, or correct the names."
         )
         yield say(view, key, Code.EGRESS_SOURCES, Severity.WARNING, "spec.sources", sources, wanted)
-    explicit = [each for each in workloads if each.uuid and isinstance(each.interception, Explicit)]
+    explicit = [
+        workload for workload in workloads if workload.uuid and isinstance(workload.interception, Explicit)
+    ]
     if explicit:
-        first = min(each.key for each in explicit)
+        first = min(workload.key for workload in explicit)
         others = f" and {len(explicit) - 1} more" if len(explicit) > 1 else ""
         wanted = (
             f"Workload {first}{others} uses explicit interception, so its calls to anything but "
             "its upstreams bypass the sidecar, and this Egress has no effect on them. Use "
             "transparent interception, or remove the source."
         )
-        names = ", ".join(sorted({str(each.identity) for each in explicit}))
+        names = ", ".join(sorted({str(workload.identity) for workload in explicit}))
         yield say(view, key, Code.EGRESS_EXPLICIT, Severity.WARNING, "spec.sources", names, wanted)
 
 
@@ -182,7 +186,7 @@ def _beside(
     known: set[PolicyKey] = set()
     ranges = NetworkSet(map(ip_network, egress.networks))
     for source in egress.sources:
-        found: list[_PortClaim] = []
+        port_claims: list[_PortClaim] = []
         for other in egresses_by_source(view).found(source):
             budget.spend()
             # Each Egress once, although it may have many of the sources: otherwise the work would be their
@@ -190,15 +194,15 @@ def _beside(
             if other.key not in known:
                 known.add(other.key)
                 budget.spend(len(other.ports))
-                found.append(_of_other(egress, ranges, other))
-        yield source, tuple(found)
+                port_claims.append(_of_other(egress, ranges, other))
+        yield source, tuple(port_claims)
 
 
 def _of_other(egress: Egress, ranges: NetworkSet, other: Egress) -> _PortClaim:
     ports: dict[Port, tuple[EgressPort, ...]] = {}
-    for each in other.ports:
-        if each.protocol.is_tcp:
-            ports[each.number] = (*ports.get(each.number, ()), each)
+    for port in other.ports:
+        if port.protocol.is_tcp:
+            ports[port.number] = (*ports.get(port.number, ()), port)
     return _PortClaim(
         "This Egress" if other.key == egress.key else f"Egress {other.key}",
         f"to {listed(other.networks)}" if other.networks else "to every address",
@@ -219,8 +223,11 @@ def _overruling(
     for source, others in beyond:
         budget.spend(1 + len(others) + len(first))
         for other in others:
-            for each in other.ports.get(port.number, ()):
-                if each.protocol is EgressProtocol.TCP_SERVER_FIRST and port.protocol is EgressProtocol.HTTPS:
+            for egress_port in other.ports.get(port.number, ()):
+                if (
+                    egress_port.protocol is EgressProtocol.TCP_SERVER_FIRST
+                    and port.protocol is EgressProtocol.HTTPS
+                ):
                     yield (
                         f"{other.by} declares that servers speak first at this port, so sidecars "
                         "cannot read host names there. Use different ports."
@@ -231,7 +238,7 @@ def _overruling(
                         "sidecars do not look at the hosts there. Remove one of the two ports."
                     )
         seen = visible(view, source) if first else ()
-        if service := next((each for each in first if each in seen), None):
+        if service := next((service_key for service_key in first if service_key in seen), None):
             yield (
                 f"{source} may call Service {service}, whose servers speak first at this port, so "
                 "sidecars cannot read host names there. Use different ports."

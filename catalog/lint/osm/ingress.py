@@ -23,22 +23,22 @@ from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.mesh.service import Service, ServiceKey
 
 
-def problems(view: View, found: IngressBackend) -> Iterator[Problem]:
+def problems(view: View, ingress_backend: IngressBackend) -> Iterator[Problem]:
     """Yield the problems of an IngressBackend; a problem of one backend leaves the others in force."""
-    key = ObjectKey.of(INGRESS_BACKEND, found.key)
+    key = ObjectKey.of(INGRESS_BACKEND, ingress_backend.key)
     meant = Suggestions(lambda: _services(view, key.namespace))
-    for backend in found.backends:
-        yield from _of_backend(view, key, found, backend, meant)
-    yield from _of_sources(view, key, found)
-    yield from _of_matches(view, key, found)
+    for backend in ingress_backend.backends:
+        yield from _of_backend(view, key, ingress_backend, backend, meant)
+    yield from _of_sources(view, key, ingress_backend)
+    yield from _of_matches(view, key, ingress_backend)
 
 
 def _services(view: View, namespace: Namespace) -> Iterator[str]:
-    return (each.name for each in services_in(view).get(namespace, ()))
+    return (service_key.name for service_key in services_in(view).get(namespace, ()))
 
 
 def _of_backend(
-    view: View, key: ObjectKey, found: IngressBackend, backend: IngressPort, meant: Suggestions
+    view: View, key: ObjectKey, ingress_backend: IngressBackend, backend: IngressPort, meant: Suggestions
 ) -> Iterator[Problem]:
     named = f"{backend.service.name}:{backend.port}"
     service = view.services.get(backend.service)
@@ -66,7 +66,7 @@ def _of_backend(
         )
         yield say(view, key, Code.INGRESS_NOT_HTTP, Severity.ERROR, "spec.backends", named, wanted)
     decided = deciding(view, backend.service, backend.port)
-    if decided is not None and decided[0].key != found.key:
+    if decided is not None and decided[0].key != ingress_backend.key:
         wanted = (
             f"IngressBackend {decided[0].key} is for the same Service and port and takes "
             "precedence, because it is older or first by name. Delete one of the two."
@@ -79,12 +79,12 @@ def _wrong_port(view: View, service: Service, port: Port) -> str:
     has = _target_ports(view, service.key)
     if has is None or port in has:
         return ""
-    there = listed([str(each) for each in sorted(has)]) or "none"
+    there = listed([str(item) for item in sorted(has)]) or "none"
     slip = service.port(port)
-    said = f"; {port} is a port of the Service, and its target port is {slip.target_port}" if slip else ""
+    text = f"; {port} is a port of the Service, and its target port is {slip.target_port}" if slip else ""
     return (
         f"Service {service.key} does not have this target port, so no caller is admitted there. "
-        f"Its target ports: {there}{said}."
+        f"Its target ports: {there}{text}."
     )
 
 
@@ -92,15 +92,15 @@ def _wrong_port(view: View, service: Service, port: Port) -> str:
 def _target_ports(view: View, key: ServiceKey) -> frozenset[Port] | None:
     """Return the target ports of a Service as numbers, or None if a name still lacks a workload."""
     workloads, has = backing(view, key), set[Port]()
-    for each in view.services[key].ports:
-        if isinstance(each.target_port, int):
-            has.add(each.target_port)
+    for port in view.services[key].ports:
+        if isinstance(port.target_port, int):
+            has.add(port.target_port)
         elif not workloads:
             return None
         has.update(
             number
             for workload in workloads
-            for number in target_numbers(view, workload, view.services[key], each)
+            for number in target_numbers(view, workload, view.services[key], port)
         )
     return frozenset(has)
 
@@ -117,30 +117,34 @@ def _without_http(view: View, key: ServiceKey) -> frozenset[Port]:
     )
 
 
-def _of_sources(view: View, key: ObjectKey, found: IngressBackend) -> Iterator[Problem]:
+def _of_sources(view: View, key: ObjectKey, ingress_backend: IngressBackend) -> Iterator[Problem]:
     meant: dict[Namespace, Suggestions] = {}
-    for each in found.services:
-        if addresses_behind(view, each):
+    for service in ingress_backend.services:
+        if addresses_behind(view, service):
             continue
-        if each in view.services:
+        if service in view.services:
             wanted = (
-                f"No address of {SERVICE} {each} is known, so this source admits no caller "
+                f"No address of {SERVICE} {service} is known, so this source admits no caller "
                 "yet. Start a workload of the Service."
             )
         else:
-            here = meant.setdefault(each.namespace, Suggestions(partial(_services, view, each.namespace)))
+            here = meant.setdefault(
+                service.namespace, Suggestions(partial(_services, view, service.namespace))
+            )
             wanted = (
-                f"There is no such Service{here.of(each.name)}, {OR_OUTSIDE}, so this source "
+                f"There is no such Service{here.of(service.name)}, {OR_OUTSIDE}, so this source "
                 "admits no caller yet. Create the Service, or correct the name."
             )
-        yield say(view, key, Code.UNKNOWN_INGRESS_SOURCE, Severity.WARNING, "spec.sources", str(each), wanted)
+        yield say(
+            view, key, Code.UNKNOWN_INGRESS_SOURCE, Severity.WARNING, "spec.sources", str(service), wanted
+        )
 
 
-def _of_matches(view: View, key: ObjectKey, found: IngressBackend) -> Iterator[Problem]:
+def _of_matches(view: View, key: ObjectKey, ingress_backend: IngressBackend) -> Iterator[Problem]:
     groups = http_route_groups(view)
-    unknown = [name for name in found.matches if PolicyKey(key.namespace, name) not in groups]
+    unknown = [name for name in ingress_backend.matches if PolicyKey(key.namespace, name) not in groups]
     if unknown:
-        nothing = requests(view, found.key.namespace, found.matches) == ()
+        nothing = requests(view, ingress_backend.key.namespace, ingress_backend.matches) == ()
         so = "nothing is admitted" if nothing else "only the other groups in the list count"
         wanted = (
             f"Namespace {key.namespace} has no such HTTPRouteGroup, so {so}. "
@@ -155,7 +159,7 @@ def _of_matches(view: View, key: ObjectKey, found: IngressBackend) -> Iterator[P
             ", ".join(unknown),
             wanted,
         )
-    elif requests(view, found.key.namespace, found.matches) == ():
+    elif requests(view, ingress_backend.key.namespace, ingress_backend.matches) == ():
         wanted = (
             f"No {HTTP_ROUTE_GROUP} in the list has a match, so nothing is admitted. Add matches to a group."
         )

@@ -56,9 +56,9 @@ def problems(view: View, setting: UpstreamTrafficSetting) -> Iterator[Problem]:
 
 
 def _counting(rates: RateLimits) -> Iterator[tuple[str, HostPort]]:
-    for protocol, found in (("tcp", rates.counted_connections), ("http", rates.counted_requests)):
-        if found is not None:
-            yield f"spec.rateLimit.global.{protocol}.rateLimitService.host", found.asked.server
+    for protocol, result in (("tcp", rates.counted_connections), ("http", rates.counted_requests)):
+        if result is not None:
+            yield f"spec.rateLimit.global.{protocol}.rateLimitService.host", result.asked.server
 
 
 def called(view: View, host: str) -> Service | None:
@@ -114,10 +114,10 @@ def _of_requests(rates: RateLimits) -> str:
 
 def _beside(view: View, service: Service) -> tuple[ServiceKey, ...]:
     """Return the other Services with a common target port of a workload; sorted."""
-    found: set[ServiceKey] = set()
+    service_keys: set[ServiceKey] = set()
     for workload in backing(view, service.key):
         for _, _, there in served_by(view, workload):
-            keys = {each.key for each in there}
+            keys = {item.key for item in there}
             if service.key in keys:
-                found |= keys
-    return tuple(sorted(found - {service.key}))
+                service_keys |= keys
+    return tuple(sorted(service_keys - {service.key}))

@@ -59,7 +59,7 @@ def problems(lint: Lint, retry: Retry) -> Iterator[Problem]:
 
 
 def _services(view: View, namespace: Namespace) -> Iterator[str]:
-    return (each.name for each in services_in(view).get(namespace, ()))
+    return (service_key.name for service_key in services_in(view).get(namespace, ()))
 
 
 def _speaks_http(view: View, key: ServiceKey) -> bool:

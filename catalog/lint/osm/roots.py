@@ -19,25 +19,25 @@ def problems(view: View, root: MeshRootCertificate) -> Iterator[Problem]:
         return
     if not is_of_mesh(view, root):
         own = view.settings.trust_domain
-        said = (
+        text = (
             f"The trust domain of the mesh is {own} (setting trust_domain), so this "
             "MeshRootCertificate is not in force. Correct the field."
         )
-        yield place.error(Code.FOREIGN_TRUST_DOMAIN, "spec.trustDomain", root.trust_domain, said)
+        yield place.error(Code.FOREIGN_TRUST_DOMAIN, "spec.trustDomain", root.trust_domain, text)
         return
     asking = wanted(view)
     used = asking[:MOST]
     if root not in used:
-        said = (
+        text = (
             "Only two root certificates can be in use at once, and "
-            f"{' and '.join(f'{each.key.namespace}/{each.key.name}' for each in used)} take precedence, "
+            f"{' and '.join(f'{item.key.namespace}/{item.key.name}' for item in used)} take precedence, "
             "because they are older or first by name. This one is not in force until one of them is deleted "
             "or inactive."
         )
-        yield place.error(Code.THIRD_ROOT, "metadata.name", root.key.name, said)
-    elif not any(each.role is Role.ACTIVE for each in used):
-        said = (
+        yield place.error(Code.THIRD_ROOT, "metadata.name", root.key.name, text)
+    elif not any(mesh_root_certificate.role is Role.ACTIVE for mesh_root_certificate in used):
+        text = (
             "No root certificate in use is active, so none of them can sign certificates: the "
             "current CA stays in force. Set the role of one of them to active."
         )
-        yield place.warning(Code.NO_ACTIVE_ROOT, "spec.role", root.role, said)
+        yield place.warning(Code.NO_ACTIVE_ROOT, "spec.role", root.role, text)

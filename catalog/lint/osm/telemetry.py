@@ -22,28 +22,30 @@ _SECRET: Final = re.compile(
 )
 
 
-def problems(lint: Lint, found: Telemetry) -> Iterator[Problem]:
+def problems(lint: Lint, telemetry: Telemetry) -> Iterator[Problem]:
     """Yield the problems of a Telemetry."""
     view = lint.view
-    place = Place(view, ObjectKey.of(TELEMETRY, found.key))
-    if found.access_log is not None:
-        yield from _collector(place, found.access_log)
-        yield from _secrets(place, found.access_log)
-    here = workloads_in(lint).found(found.key.namespace)
-    if found.selector and not any(selects(found, each) for each in here):
-        labels = ", ".join(f"{name}={value}" for name, value in found.selector)
+    place = Place(view, ObjectKey.of(TELEMETRY, telemetry.key))
+    if telemetry.access_log is not None:
+        yield from _collector(place, telemetry.access_log)
+        yield from _secrets(place, telemetry.access_log)
+    here = workloads_in(lint).found(telemetry.key.namespace)
+    if telemetry.selector and not any(selects(telemetry, workload) for workload in here):
+        labels = ", ".join(f"{name}={value}" for name, value in telemetry.selector)
         wanted = (
-            f"No workload of namespace {found.key.namespace} has these labels, so the "
+            f"No workload of namespace {telemetry.key.namespace} has these labels, so the "
             "Telemetry has no effect. Correct the selector."
         )
         yield place.warning(Code.SELECTS_NOBODY, "spec.selector", labels, wanted)
-    yield from _shadowed(place, found)
+    yield from _shadowed(place, telemetry)
 
 
-def of_service(view: View, found: ExtensionService) -> Iterator[Problem]:
+def of_service(view: View, extension_service: ExtensionService) -> Iterator[Problem]:
     """Yield the problems of an ExtensionService."""
     yield from behind_sidecars(
-        view, ObjectKey.of(EXTENSION_SERVICE, found.key), [("spec.host", found.server)]
+        view,
+        ObjectKey.of(EXTENSION_SERVICE, extension_service.key),
+        [("spec.host", extension_service.server)],
     )
 
 
@@ -51,7 +53,7 @@ def _collector(place: Place, log: AccessLog) -> Iterator[Problem]:
     if log.export is None or log.export.service in (known := extension_services(place.view)):
         return
     key = log.export.service
-    there = [each.name for each in known if each.namespace == key.namespace]
+    there = [policy_key.name for policy_key in known if policy_key.namespace == key.namespace]
     wanted = (
         f"ExtensionService {key} does not exist or is invalid{meant([key.name], there)}, so "
         "access logs are not exported. Create or correct the ExtensionService."
@@ -61,11 +63,11 @@ def _collector(place: Place, log: AccessLog) -> Iterator[Problem]:
 
 
 def _secrets(place: Place, log: AccessLog) -> Iterator[Problem]:
-    said = [("spec.accessLog.format", log.format.text if log.format else "")]
+    answer = [("spec.accessLog.format", log.format.text if log.format else "")]
     if log.export is not None:
         field = "spec.accessLog.openTelemetry.attributes"
-        said += [(field, value) for _, value in log.export.attributes]
-    for field, text in said:
+        answer += [(field, value) for _, value in log.export.attributes]
+    for field, text in answer:
         if (match := _SECRET.search(text)) is not None:
             wanted = (
                 "This header contains credentials of callers, and every reader of the log "
@@ -74,16 +76,16 @@ def _secrets(place: Place, log: AccessLog) -> Iterator[Problem]:
             yield place.warning(Code.LOGS_CREDENTIALS, field, match.group(1).lower(), wanted)
 
 
-def _shadowed(place: Place, found: Telemetry) -> Iterator[Problem]:
+def _shadowed(place: Place, telemetry: Telemetry) -> Iterator[Problem]:
     """Yield a problem if other objects with the same selector take precedence in all parts of this one."""
     alike = [
-        each
-        for each in of_namespace(place.view, found.key.namespace)
-        if each.key.namespace == found.key.namespace and each.selector == found.selector
+        telemetry
+        for telemetry in of_namespace(place.view, telemetry.key.namespace)
+        if telemetry.key.namespace == telemetry.key.namespace and telemetry.selector == telemetry.selector
     ]
-    before = alike[: [each.key for each in alike].index(found.key)]
-    logs = found.access_log is None or any(each.access_log is not None for each in before)
-    sampling = found.sampling is None or any(each.sampling is not None for each in before)
+    before = alike[: [telemetry.key for telemetry in alike].index(telemetry.key)]
+    logs = telemetry.access_log is None or any(telemetry.access_log is not None for telemetry in before)
+    sampling = telemetry.sampling is None or any(telemetry.sampling is not None for telemetry in before)
     if before and logs and sampling:
         wanted = (
             f"Telemetry {before[0].key} has the same selector and takes precedence, because "

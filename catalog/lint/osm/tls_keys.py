@@ -16,16 +16,16 @@ def problems(view: View, key: ObjectKey, config: MeshConfig) -> Iterator[Problem
     sidecar, keys = config.sidecar, view.settings.service_keys
     suites = fitting_suites(sidecar.cipher_suites, keys, sidecar.tls_min_version)
     curves = fitting_curves(sidecar.ecdh_curves, keys, sidecar.tls_max_version)
-    for name, kind, said, used in (
+    for name, kind, lines, used in (
         ("cipherSuites", "cipher suite", sidecar.cipher_suites, suites),
         ("ecdhCurves", "curve", sidecar.ecdh_curves, curves),
     ):
-        if used != said:
+        if used != lines:
             wanted = (
                 f"No {kind} in this list works in TLS 1.2 with service certificates, whose keys "
-                f"are {keys.value}. Sidecars also use {', '.join(used[len(said) :])}, because every "
+                f"are {keys.value}. Sidecars also use {', '.join(used[len(lines) :])}, because every "
                 "call would fail otherwise. Add it to the list, or choose another kind of key with "
                 "the setting service_certificate_key."
             )
             field = f"spec.sidecar.{name}"
-            yield say(view, key, Code.FITS_NO_CERTIFICATE, Severity.WARNING, field, ", ".join(said), wanted)
+            yield say(view, key, Code.FITS_NO_CERTIFICATE, Severity.WARNING, field, ", ".join(lines), wanted)

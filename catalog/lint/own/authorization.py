@@ -21,36 +21,49 @@ from meshwright.mesh.problems.problem import Problem
 def problems(lint: Lint, key: PolicyKey) -> Iterator[Problem]:
     """Yield the problems of an ExternalAuthorization."""
     view = lint.view
-    found, place = external_authorizations(view)[key], Place(view, ObjectKey.of(EXTERNAL_AUTHORIZATION, key))
-    its = Subjects.of(lint, key.namespace, found)
-    yield from its.unknown_accounts(place, found, Code.UNKNOWN_ASKING_ACCOUNT)
-    yield from its.unknown_ports(place, found, Code.UNKNOWN_ASKING_PORT)
-    yield from _of_connections(place, found, its)
-    if (first := _overruling(view, found)) is not None:
+    authorization, place = (
+        external_authorizations(view)[key],
+        Place(view, ObjectKey.of(EXTERNAL_AUTHORIZATION, key)),
+    )
+    its = Subjects.of(lint, key.namespace, authorization)
+    yield from its.unknown_accounts(place, authorization, Code.UNKNOWN_ASKING_ACCOUNT)
+    yield from its.unknown_ports(place, authorization, Code.UNKNOWN_ASKING_PORT)
+    yield from _of_connections(place, authorization, its)
+    if (first := _overruling(view, authorization)) is not None:
         wanted = (
             f"ExternalAuthorization {first.key} is for some of the same workloads and ports "
             "and takes precedence there, because it is older or first by name. Delete one of "
             "the two, or name different ServiceAccounts or ports."
         )
-        yield place.error(Code.OVERRULED_AUTHORIZATION, "spec", _said(found), wanted)
-    elif found.service is not None and server_of(view, found) is None:
-        there = [each.name for each in extension_services(view) if each.namespace == found.service.namespace]
-        silent = "passes" if found.authorizer is not None and found.authorizer.fails_open else "is refused"
+        yield place.error(Code.OVERRULED_AUTHORIZATION, "spec", _said(authorization), wanted)
+    elif authorization.service is not None and server_of(view, authorization) is None:
+        there = [
+            extension_service.name
+            for extension_service in extension_services(view)
+            if extension_service.namespace == authorization.service.namespace
+        ]
+        silent = (
+            "passes"
+            if authorization.authorizer is not None and authorization.authorizer.fails_open
+            else "is refused"
+        )
         wanted = (
-            f"ExtensionService {found.service} does not exist or is "
-            f"invalid{meant([found.service.name], there)}. No authorizer answers, so every request "
+            f"ExtensionService {authorization.service} does not exist or is "
+            f"invalid{meant([authorization.service.name], there)}. No authorizer answers, so every request "
             f"{silent}. Create or correct the ExtensionService."
         )
-        yield place.error(Code.UNKNOWN_AUTHORIZER, "spec.extensionService", str(found.service), wanted)
-    elif found.authorizer is not None and found.service is None:
-        yield from behind_sidecars(view, place.key, (("spec.host", found.authorizer.server),))
+        yield place.error(
+            Code.UNKNOWN_AUTHORIZER, "spec.extensionService", str(authorization.service), wanted
+        )
+    elif authorization.authorizer is not None and authorization.service is None:
+        yield from behind_sidecars(view, place.key, (("spec.host", authorization.authorizer.server),))
 
 
-def _of_connections(place: Place, found: ExternalAuthorization, its: Subjects) -> Iterator[Problem]:
+def _of_connections(place: Place, authorization: ExternalAuthorization, its: Subjects) -> Iterator[Problem]:
     connections = {number for _, number, protocol in its.serving if not protocol.is_http}
-    if found.authorizer is None:
+    if authorization.authorizer is None:
         return
-    for port in found.ports:
+    for port in authorization.ports:
         if port in connections:
             wanted = (
                 "This port does not speak HTTP, so the sidecar sees no requests there and "
@@ -60,14 +73,20 @@ def _of_connections(place: Place, found: ExternalAuthorization, its: Subjects) -
             yield place.warning(Code.NOT_ASKED_ABOUT, "spec.ports", str(port), wanted)
 
 
-def _overruling(view: View, found: ExternalAuthorization) -> ExternalAuthorization | None:
+def _overruling(view: View, authorization: ExternalAuthorization) -> ExternalAuthorization | None:
     """Return an equally specific object with precedence for a common subject, if any."""
-    there = external_authorizations_in(view).found(found.key.namespace)
-    first = min((*(each for each in there if are_alike(each, found)), found), key=precedence)
-    return None if first.key == found.key else first
+    there = external_authorizations_in(view).found(authorization.key.namespace)
+    first = min(
+        (
+            *(authorization for authorization in there if are_alike(authorization, authorization)),
+            authorization,
+        ),
+        key=precedence,
+    )
+    return None if first.key == authorization.key else first
 
 
-def _said(found: ExternalAuthorization) -> str:
-    if found.service is not None:
-        return f"ExtensionService {found.service}"
-    return "disabled" if found.authorizer is None else str(found.authorizer.server)
+def _said(authorization: ExternalAuthorization) -> str:
+    if authorization.service is not None:
+        return f"ExtensionService {authorization.service}"
+    return "disabled" if authorization.authorizer is None else str(authorization.authorizer.server)

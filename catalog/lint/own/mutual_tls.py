@@ -23,25 +23,25 @@ from meshwright.mesh.service import Protocol
 def problems(lint: Lint, key: PolicyKey) -> Iterator[Problem]:
     """Yield the problems of a MutualTLS; admitting callers without a certificate is always one of them."""
     view = lint.view
-    found, place = mutual_tls(view)[key], Place(view, ObjectKey.of(MUTUAL_TLS, key))
-    its = Subjects.of(lint, key.namespace, found)
-    yield from its.unknown_accounts(place, found, Code.UNKNOWN_TLS_ACCOUNT)
-    yield from its.unknown_ports(place, found, Code.UNKNOWN_TLS_PORT)
-    if (first := _overruling(view, found)) is not None:
+    result, place = mutual_tls(view)[key], Place(view, ObjectKey.of(MUTUAL_TLS, key))
+    its = Subjects.of(lint, key.namespace, result)
+    yield from its.unknown_accounts(place, result, Code.UNKNOWN_TLS_ACCOUNT)
+    yield from its.unknown_ports(place, result, Code.UNKNOWN_TLS_PORT)
+    if (first := _overruling(view, result)) is not None:
         wanted = (
             f"MutualTLS {first.key} is for some of the same workloads and ports and takes "
             "precedence there, because it is older or first by name. Delete one of the two, "
             "or name different ServiceAccounts or ports."
         )
-        yield place.error(Code.OVERRULED_MUTUAL_TLS, "spec", str(found.mode), wanted)
-    elif found.mode is TlsMode.PERMISSIVE:
-        yield from _of_plain(place, found, its)
+        yield place.error(Code.OVERRULED_MUTUAL_TLS, "spec", str(result.mode), wanted)
+    elif result.mode is TlsMode.PERMISSIVE:
+        yield from _of_plain(place, result, its)
 
 
-def _of_plain(place: Place, found: MutualTLS, its: Subjects) -> Iterator[Problem]:
+def _of_plain(place: Place, result: MutualTLS, its: Subjects) -> Iterator[Problem]:
     view, field = place.view, "spec.plaintext"
-    said = admitted_by(view, found)
-    if said is None:
+    plain_text = admitted_by(view, result)
+    if plain_text is None:
         wanted = (
             "The mode is Permissive, but the field is missing, so no caller without a "
             "certificate is admitted. List the callers in plain text ({} admits every "
@@ -49,12 +49,12 @@ def _of_plain(place: Place, found: MutualTLS, its: Subjects) -> Iterator[Problem
         )
         yield place.warning(Code.NOBODY_IN_PLAIN_TEXT, field, "", wanted)
         return
-    yield from _of_sources(place, said)
-    yield from _of_matches(place, said)
+    yield from _of_sources(place, plain_text)
+    yield from _of_matches(place, plain_text)
     meant_for = [
-        (protocol, deciding(view, identity, number) == found)
+        (protocol, deciding(view, identity, number) == result)
         for identity, number, protocol in its.serving
-        if not found.ports or number in found.ports
+        if not result.ports or number in result.ports
     ]
     if meant_for and not any(decides for _, decides in meant_for):
         return  # more specific MutualTLS objects decide everything
@@ -65,10 +65,14 @@ def _of_plain(place: Place, found: MutualTLS, its: Subjects) -> Iterator[Problem
             "certificate."
         )
         yield place.warning(Code.PLAIN_SERVER_FIRST, field, "", wanted)
-    if (callers := callers_of(view, said)) and requests(view, found.key.namespace, said.matches) != ():
-        who = "Every client" if said.from_everywhere else f"Clients in {', '.join(map(str, callers[:5]))}"
-        whom = ", ".join(found.accounts) or f"every workload of namespace {found.key.namespace}"
-        ports = f" at ports {', '.join(map(str, found.ports))}" if found.ports else ""
+    if (callers := callers_of(view, plain_text)) and requests(
+        view, result.key.namespace, plain_text.matches
+    ) != ():
+        who = (
+            "Every client" if plain_text.from_everywhere else f"Clients in {', '.join(map(str, callers[:5]))}"
+        )
+        whom = ", ".join(result.accounts) or f"every workload of namespace {result.key.namespace}"
+        ports = f" at ports {', '.join(map(str, result.ports))}" if result.ports else ""
         but = (
             "" if all(decides for _, decides in meant_for) else ", where no more specific MutualTLS applies,"
         )
@@ -76,22 +80,22 @@ def _of_plain(place: Place, found: MutualTLS, its: Subjects) -> Iterator[Problem
             f"{who} may call {whom}{ports}{but} without a certificate. Set the mode to Strict "
             "to refuse such calls."
         )
-        yield place.warning(Code.PLAIN_TEXT, "spec.mode", str(found.mode), wanted)
+        yield place.warning(Code.PLAIN_TEXT, "spec.mode", str(result.mode), wanted)
 
 
 def _of_sources(place: Place, said: PlainText) -> Iterator[Problem]:
-    for each in said.services:
-        if not addresses_behind(place.view, each):
+    for service in said.services:
+        if not addresses_behind(place.view, service):
             wanted = (
                 "No address of this Service is known, so this source admits no caller yet. "
                 "Start a workload of the Service."
             )
-            if each not in place.view.services:
+            if service not in place.view.services:
                 wanted = (
                     f"There is no such Service, {OR_OUTSIDE}, so this source admits no caller yet. "
                     "Create the Service, or correct the name."
                 )
-            yield place.warning(Code.UNKNOWN_PLAIN_SOURCE, "spec.plaintext.sources", str(each), wanted)
+            yield place.warning(Code.UNKNOWN_PLAIN_SOURCE, "spec.plaintext.sources", str(service), wanted)
 
 
 def _of_matches(place: Place, said: PlainText) -> Iterator[Problem]:
@@ -106,8 +110,8 @@ def _of_matches(place: Place, said: PlainText) -> Iterator[Problem]:
             yield place.warning(Code.UNKNOWN_PLAIN_MATCH, "spec.plaintext.matches", name, wanted)
 
 
-def _overruling(view: View, found: MutualTLS) -> MutualTLS | None:
+def _overruling(view: View, result: MutualTLS) -> MutualTLS | None:
     """Return an equally specific object with precedence for a common subject, if any."""
-    others = (each for each in mutual_tls_in(view).found(found.key.namespace) if are_alike(each, found))
-    first = min((*others, found), key=precedence)
-    return None if first.key == found.key else first
+    others = (item for item in mutual_tls_in(view).found(result.key.namespace) if are_alike(item, result))
+    first = min((*others, result), key=precedence)
+    return None if first.key == result.key else first

@@ -41,7 +41,7 @@ def _of_service(place: Place, policy: RoutePolicy) -> Iterator[Problem]:
     view, key, field = place.view, policy.service, "spec.service"
     service = view.services.get(key)
     if service is None:
-        there = [each.name for each in view.services if each.namespace == key.namespace]
+        there = [service_key.name for service_key in view.services if service_key.namespace == key.namespace]
         wanted = (
             f"There is no such Service{meant([key.name], there)}, so this policy has no "
             "effect. Create the Service, or correct the name."
@@ -65,7 +65,7 @@ def _of_service(place: Place, policy: RoutePolicy) -> Iterator[Problem]:
 
 
 def _services(view: View, namespace: Namespace) -> Iterator[str]:
-    return (each.name for each in view.services if each.namespace == namespace)
+    return (service.name for service in view.services if service.namespace == namespace)
 
 
 def _groups(view: View, namespace: Namespace) -> Iterator[str]:
@@ -87,7 +87,9 @@ def _of_mirror(
         )
         yield place.warning(Code.NO_MIRROR, field, key.name, wanted)
         return
-    ports = (each for each in called.ports if protocol_of(view, called.key, each).is_http)
+    ports = (
+        service_port for service_port in called.ports if protocol_of(view, called.key, service_port).is_http
+    )
     for port in ports:
         if mirrored(view, called.key, port, rule.actions) is None:
             wanted = (
@@ -109,7 +111,7 @@ def _of_match(place: Place, field: str, reference: Rule, known: Suggestions) -> 
         yield place.warning(Code.UNKNOWN_ROUTE_MATCH, f"{field}.name", reference.name, wanted)
         return
     if unknown := unknown_matches(place.view, namespace, reference):
-        names = [each.name for each in group.matches]
+        names = [match.name for match in group.matches]
         wanted = (
             f"HTTPRouteGroup {reference.name} has no such match{meant(unknown, names)}, so "
             "this entry matches no request. Add the match to the group, or correct the name."

@@ -32,17 +32,17 @@ class Subjects:
         """Return the subjects of a policy; only workloads with a sidecar count in `serving`."""
         there = tuple(workloads_in(lint).found(namespace))
         accounts = frozenset(found.accounts)
-        its = [each for each in there if not accounts or _account(each) in accounts]
+        its = [item for item in there if not accounts or _account(item) in accounts]
         serving = (
-            each for workload in its if workload.uuid is not None for each in _served(lint.view, workload)
+            item for workload in its if workload.uuid is not None for item in _served(lint.view, workload)
         )
         return cls(there, tuple(serving))
 
-    def unknown_accounts(self, place: Place, found: Selecting, code: Code) -> Iterator[Problem]:
+    def unknown_accounts(self, place: Place, result: Selecting, code: Code) -> Iterator[Problem]:
         """Yield the ServiceAccounts without a workload."""
-        names = {_account(each) for each in self.there}
+        names = {_account(workload) for workload in self.there}
         meant = Suggestions(lambda: names)
-        for index, name in enumerate(found.accounts):
+        for index, name in enumerate(result.accounts):
             if name not in names:
                 wanted = (
                     f"No workload of the namespace has this ServiceAccount{meant.of(name)}, so "
@@ -50,11 +50,11 @@ class Subjects:
                 )
                 yield place.warning(code, f"spec.serviceAccounts[{index}]", name, wanted)
 
-    def unknown_ports(self, place: Place, found: Selecting, code: Code) -> Iterator[Problem]:
+    def unknown_ports(self, place: Place, result: Selecting, code: Code) -> Iterator[Problem]:
         """Yield the ports other than target ports, if the selected workloads have any target port."""
         numbers = {number for _, number, _ in self.serving}
-        has = [str(each) for each in sorted(numbers)]
-        for port in found.ports:
+        has = [str(item) for item in sorted(numbers)]
+        for port in result.ports:
             if numbers and port not in numbers:
                 wanted = (
                     "This entry has no effect, because the selected workloads do not have this "
@@ -63,10 +63,10 @@ class Subjects:
                 yield place.warning(code, "spec.ports", str(port), wanted)
 
 
-def are_alike(each: Selecting, found: Selecting) -> bool:
+def are_alike(item: Selecting, result: Selecting) -> bool:
     """Return whether two policies are equally specific and share a subject."""
-    accounts = set(each.accounts) & set(found.accounts) or not (each.accounts or found.accounts)
-    return bool(accounts) and bool(set(each.ports) & set(found.ports) or not (each.ports or found.ports))
+    accounts = set(item.accounts) & set(result.accounts) or not (item.accounts or result.accounts)
+    return bool(accounts) and bool(set(item.ports) & set(result.ports) or not (item.ports or result.ports))
 
 
 def _served(view: View, workload: Workload) -> Iterator[tuple[ServiceIdentity, Port, Protocol]]:

@@ -30,7 +30,7 @@ def problems(view: View, policy: UpstreamPolicy) -> Iterator[Problem]:
     place, key, field = Place(view, ObjectKey.of(UPSTREAM_POLICY, policy.key)), policy.service, "spec.service"
     service = view.services.get(key)
     if service is None:
-        there = [each.name for each in view.services if each.namespace == key.namespace]
+        there = [service_key.name for service_key in view.services if service_key.namespace == key.namespace]
         wanted = (
             f"There is no such Service{meant([key.name], there)}, so this policy has no "
             "effect. Create the Service, or correct the name."
@@ -78,7 +78,11 @@ def _of_check(place: Place, policy: UpstreamPolicy, service: Service) -> Iterato
         return
     method, path = check.request
     spoken, section = asked_in(check), "http" if check.grpc is None else "grpc"
-    asked = [each for each in service.ports if protocol_of(place.view, service.key, each) is spoken]
+    asked = [
+        service_port
+        for service_port in service.ports
+        if protocol_of(place.view, service.key, service_port) is spoken
+    ]
     if not asked:
         wanted = (
             f"The health check has no effect, because it is only for {_SPOKEN[spoken]} and "

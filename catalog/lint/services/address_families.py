@@ -19,7 +19,7 @@ def of_workload(view: View, workload: Workload) -> Iterator[Problem]:
     """Yield the problems of the addresses of a workload."""
     match workload.interception:
         case Transparent(ipv6=False) if workload.uuid is not None:
-            past = [each for each in workload.addresses if ":" in each]
+            past = [address for address in workload.addresses if ":" in address]
         case _:
             return
     if not past:

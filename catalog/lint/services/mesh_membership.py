@@ -19,8 +19,8 @@ from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.workload import Workload, WorkloadKey
 
 
-def _meshed(_: WorkloadKey, found: Workload) -> tuple[Namespace, ...]:
-    return () if found.uuid is None else (found.key.namespace,)
+def _meshed(_: WorkloadKey, workload: Workload) -> tuple[Namespace, ...]:
+    return () if workload.uuid is None else (workload.key.namespace,)
 
 
 _sidecars_in: Final = IN_LINT.index("sidecars by namespace", lambda lint: lint.view.workloads, _meshed)
@@ -33,11 +33,11 @@ def is_unmeshed(lint: Lint, key: ServiceKey) -> bool:
     workloads or endpoints, or neither if all workloads of the namespace are without sidecars.
     """
     view, there, service = lint.view, backing(lint.view, key), lint.view.services[key]
-    if service.dns_names or any(each.uuid is not None for each in there) or behind(lint, key):
+    if service.dns_names or any(workload.uuid is not None for workload in there) or behind(lint, key):
         return False
     if key in splits_by_apex(view) or key in splits_by_backend(view):
         return False
-    if any(each.identity in targets_by_destination(view) for each in there):
+    if any(workload.identity in targets_by_destination(view) for workload in there):
         return False
     is_somewhere = any(endpoints(view, key, port) for port in service.ports)
     return bool(there) or is_somewhere or _has_no_sidecar(lint, key.namespace)

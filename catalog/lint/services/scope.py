@@ -51,5 +51,5 @@ def fits_any(lint: Lint, pattern: ServicePattern) -> bool:
 
 def _elsewhere(lint: Lint, pattern: ServicePattern) -> str:
     """Return a clause with Services of the same name in other namespaces, or an empty text."""
-    found = () if pattern.name is None else sorted(_by_name(lint).get(pattern.name, ()))
-    return f", but there is {', '.join(map(str, found))}" if found else ""
+    result = () if pattern.name is None else sorted(_by_name(lint).get(pattern.name, ()))
+    return f", but there is {', '.join(map(str, result))}" if result else ""

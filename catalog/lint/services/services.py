@@ -80,12 +80,12 @@ def _without_effect(view: View, service: Service) -> Iterator[Problem]:
 
 def _behind(lint: Lint, service: Service) -> Iterator[Problem]:
     view, key = lint.view, _object(service.key)
-    found = [each for port in service.ports for each in endpoints(view, service.key, port)]
+    result = [endpoint for port in service.ports for endpoint in endpoints(view, service.key, port)]
     # A Service without a TCP port is not called, and the apex of a TrafficSplit needs no endpoints.
-    if service.ports and not found and service.key not in splits_by_apex(view):
+    if service.ports and not result and service.key not in splits_by_apex(view):
         yield from _to_come(lint, service)
     yield from _named_in_vain(view, service)
-    outside = sorted({_place(each) for each in found if each.identity is None})
+    outside = sorted({_place(endpoint) for endpoint in result if endpoint.identity is None})
     if outside:
         wanted = (
             "These endpoints get no calls, because no workload of this namespace with a "
@@ -109,7 +109,7 @@ def _to_come(lint: Lint, service: Service) -> Iterator[Problem]:
         )
         yield say(view, key, Code.NO_ENDPOINTS, Severity.WARNING, "spec.selector", selector, wanted)
         return
-    named = listed([str(each) for each in templates])
+    named = listed([str(template) for template in templates])
     vain = named_in_vain(templates, service)
     yield from _misnamed(view, service, vain, named, templates)
     wanted = (
@@ -122,7 +122,11 @@ def _to_come(lint: Lint, service: Service) -> Iterator[Problem]:
 def _named_in_vain(view: View, service: Service) -> Iterator[Problem]:
     """Yield the ports with a target name missing in all workloads and EndpointSlices of the Service."""
     there = backing(view, service.key)
-    vain = (each for each in named_in_vain(there, service) if not endpoints(view, service.key, each))
+    vain = (
+        service_port
+        for service_port in named_in_vain(there, service)
+        if not endpoints(view, service.key, service_port)
+    )
     yield from _misnamed(view, service, vain, "the workloads behind it", there)
 
 
@@ -134,7 +138,7 @@ def _misnamed(
     there: Iterable[Workload | PodTemplate],
 ) -> Iterator[Problem]:
     """Yield a problem for each port with an unknown target name, with the existing names."""
-    names = sorted({each.name for one in there for each in one.ports if each.name})
+    names = sorted({workload_port.name for one in there for workload_port in one.ports if workload_port.name})
     use = (
         f"Use one of {', '.join(names[:_NAMED])}"
         if names
@@ -153,12 +157,12 @@ def _misnamed(
 def _guessed(view: View, service: Service) -> Iterator[Problem]:
     """Yield the ports without a protocol declared by the Service or a workload."""
     for port in service.ports:
-        said = (
+        answer = (
             declared_protocol(target, workload.ports)
             for workload in backing(view, service.key)
             for target in target_numbers(view, workload, service, port)
         )
-        if port.protocol_source == "default" and not any(said):
+        if port.protocol_source == "default" and not any(answer):
             key, wanted = (
                 _object(service.key),
                 (
@@ -180,9 +184,13 @@ def _selector(service: Service) -> str:
 def _called_at(view: View, service: Service, port: ServicePort) -> tuple[SocketAddress, ...]:
     """Return the addresses of a port of a Service."""
     if service.headless:
-        found = endpoints(view, service.key, port)
-        return tuple(sorted({SocketAddress(at, each.port) for each in found for at in each.addresses}))
-    return tuple(SocketAddress(each, port.port) for each in called_addresses(view, service))
+        result = endpoints(view, service.key, port)
+        return tuple(
+            sorted({SocketAddress(at, endpoint.port) for endpoint in result for at in endpoint.addresses})
+        )
+    return tuple(
+        SocketAddress(called_address, port.port) for called_address in called_addresses(view, service)
+    )
 
 
 def _called_addresses(lint: Lint, key: ServiceKey) -> Collection[SocketAddress]:
@@ -219,7 +227,7 @@ def _shared_addresses(lint: Lint, service: Service) -> Iterator[Problem]:
 def _overruled(view: View, service: Service) -> Iterator[Problem]:
     """Yield the ports with failing calls, because another declaration of the protocol takes precedence."""
     seen: set[object] = set()
-    said: dict[Port, tuple[Port, Protocol, Protocol, tuple[ServiceKey, ...]]] = {}
+    answer: dict[Port, tuple[Port, Protocol, Protocol, tuple[ServiceKey, ...]]] = {}
     for workload in backing(view, service.key):
         alike = (services_of(view, workload.key), workload.ports, given_ports(view, workload.key))
         # Pods of one Deployment are equal here, so one of them is enough.
@@ -231,10 +239,10 @@ def _overruled(view: View, service: Service) -> Iterator[Problem]:
             called = protocol_of(view, service.key, port)
             for number in target_numbers(view, workload, service, port):
                 taken, behind = there[number]
-                others = tuple(each.key for each in behind if each.key != service.key)
+                others = tuple(item.key for item in behind if item.key != service.key)
                 if taken.is_http != called.is_http and others:
-                    said.setdefault(port.port, (number, called, taken, others))
-    for at, (number, called, taken, others) in sorted(said.items()):
+                    answer.setdefault(port.port, (number, called, taken, others))
+    for at, (number, called, taken, others) in sorted(answer.items()):
         wanted = (
             f"Calls to port {at} as {called.value} fail, because port {number} of the workloads is served as "
             f"{taken.value}. That protocol is declared by {listed([str(each) for each in others])} or by the "
@@ -276,12 +284,12 @@ def _names(view: View, workload: Workload) -> Iterator[Problem]:
 
 
 def _protocols(view: View, workload: Workload) -> Iterator[Problem]:
-    said: dict[Port, dict[Protocol, ServiceKey]] = {}
+    answer: dict[Port, dict[Protocol, ServiceKey]] = {}
     for key in services_of(view, workload.key):
         for port in view.services[key].ports:
             for number in target_numbers(view, workload, view.services[key], port):
-                said.setdefault(number, {}).setdefault(protocol_of(view, key, port), key)
-    for number, protocols in sorted(said.items()):
+                answer.setdefault(number, {}).setdefault(protocol_of(view, key, port), key)
+    for number, protocols in sorted(answer.items()):
         if len({protocol.is_http for protocol in protocols}) > 1:
             named = ", ".join(f"{protocol.value} by {key}" for protocol, key in sorted(protocols.items()))
             wanted = (

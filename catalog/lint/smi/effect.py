@@ -53,7 +53,7 @@ def _is_known(view: View, target: TrafficTarget, rule: Rule) -> bool:
 def _no_port(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
     view = lint.view
     called = sorted({*ports_called(view, target.destination), *ports_to_come(lint, target.destination)})
-    if called and all(grant(view, target, *each) == NoAccess() for each in called):
+    if called and all(grant(view, target, *item) == NoAccess() for item in called):
         ports = listed([f"{number} ({protocol.value})" for number, protocol in called])
         wanted = (
             f"No rule fits a target port of {target.destination}, so nothing is admitted. "
@@ -65,10 +65,10 @@ def _no_port(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
 @derived
 def ports_called(view: View, identity: ServiceIdentity) -> tuple[tuple[Port, Protocol], ...]:
     """Return the target ports of the workloads of an identity with their protocols, sorted."""
-    found: set[tuple[Port, Protocol]] = set()
+    result: set[tuple[Port, Protocol]] = set()
     for workload in by_identity(view).found(identity):
-        found.update((number, protocol) for number, protocol, _ in served_by(view, workload))
-    return tuple(sorted(found))
+        result.update((number, protocol) for number, protocol, _ in served_by(view, workload))
+    return tuple(sorted(result))
 
 
 def _duplicate(view: View, target: TrafficTarget, budget: Budget) -> Iterator[Problem]:
@@ -81,7 +81,7 @@ def _duplicate(view: View, target: TrafficTarget, budget: Budget) -> Iterator[Pr
                 f"TrafficTarget {other} has the same rules and admits all of these sources. "
                 "Delete this TrafficTarget."
             )
-            named = listed([str(each) for each in target.sources])
+            named = listed([str(source) for source in target.sources])
             yield _said(view, target, Code.DUPLICATE_TARGET, "spec.sources", named, wanted)
             return
 
@@ -100,11 +100,11 @@ def _form(target: TrafficTarget) -> _Form:
 @derived
 def alike(view: View, destination: ServiceIdentity) -> Mapping[_Form, tuple[_Sources, ...]]:
     """Return the TrafficTargets in force of a destination, by port and rules."""
-    found: dict[_Form, list[_Sources]] = {}
+    result: dict[_Form, list[_Sources]] = {}
     for target in targets_by_destination(view).found(destination):
         if in_force(target):
-            found.setdefault(_form(target), []).append((target.key, frozenset(target.sources)))
-    return MappingProxyType({form: tuple(targets) for form, targets in found.items()})
+            result.setdefault(_form(target), []).append((target.key, frozenset(target.sources)))
+    return MappingProxyType({form: tuple(targets) for form, targets in result.items()})
 
 
 def _said(view: View, target: TrafficTarget, code: Code, field: str, value: str, expected: str) -> Problem:

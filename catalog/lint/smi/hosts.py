@@ -55,13 +55,13 @@ def _needed(regex: str) -> list[str]:
     alternatives, groups or literals (`\Q`) has an empty list.
     """
     pieces = _PIECE.findall(regex)
-    if any(each in "|()" or each == r"\Q" for each in pieces):
+    if any(item in "|()" or item == r"\Q" for item in pieces):
         return []
-    found: list[str] = []
-    for at, each in enumerate(pieces):
+    result: list[str] = []
+    for at, item in enumerate(pieces):
         behind = "".join(pieces[at + 1 : at + 3])
-        found.extend(_characters(each, optional=_OPTIONAL.match(behind) is not None))
-    return found
+        result.extend(_characters(item, optional=_OPTIONAL.match(behind) is not None))
+    return result
 
 
 def _characters(piece: str, *, optional: bool) -> Iterator[str]:

@@ -53,10 +53,12 @@ class MatchIndex:
         """
         shape = Shape.of(match)
         paths = (None,) if shape.path is None else (None, shape.path)
-        found = [
-            found for path in paths if (found := self._first_at(path, shape, budget, wider=wider)) is not None
+        result = [
+            outcome
+            for path in paths
+            if (outcome := self._first_at(path, shape, budget, wider=wider)) is not None
         ]
-        return min(found)[1] if found else None
+        return min(result)[1] if result else None
 
     def _first_at(
         self, path: str | None, shape: Shape, budget: Budget, *, wider: bool

@@ -72,7 +72,7 @@ def _unseen(header: HeaderMatch, upgrades: Iterable[str]) -> str:
     if name not in UNSEEN and name not in passes:
         return ""
     passing, beyond = passes.get(name, ((), ""))
-    if any(fits_in_full(f"(?i){header.regex}", each.encode()) for each in passing):
+    if any(fits_in_full(f"(?i){header.regex}", item.encode()) for item in passing):
         return ""
     return (
         f"The client's sidecar removes this header{beyond}, so this match never fits. Match another header."

@@ -35,9 +35,9 @@ def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
     if not in_force(target) or not _is_tcp(target):
         return
     for port, protocol in sorted({*ports_called(view, destination), *ports_to_come(lint, destination)}):
-        found = narrowed(view, destination, port).get(target.key) if protocol.is_http else None
-        if found is not None:
-            other, source = found
+        result = narrowed(view, destination, port).get(target.key) if protocol.is_http else None
+        if result is not None:
+            other, source = result
             key = ObjectKey.of(TRAFFIC_TARGET, target.key)
             wanted = (
                 "This TrafficTarget admits every request at this HTTP port, although TrafficTarget "
@@ -50,7 +50,11 @@ def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
 @derived
 def narrowed(view: View, destination: ServiceIdentity, port: Port) -> Mapping[PolicyKey, _Narrowed]:
     """Return the TrafficTargets that open an HTTP port, each with a limiting one and the common source."""
-    targets = [each for each in targets_by_destination(view).found(destination) if in_force(each)]
+    targets = [
+        traffic_target
+        for traffic_target in targets_by_destination(view).found(destination)
+        if in_force(traffic_target)
+    ]
     matching: dict[ServiceIdentity, PolicyKey] = {}
     for target in targets:
         if isinstance(grant(view, target, port, Protocol.HTTP), MatchingAccess):

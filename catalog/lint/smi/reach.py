@@ -49,10 +49,12 @@ _template_accounts: Final = IN_LINT.index(
     "pod templates by ServiceAccount", lambda lint: templates(lint.view), _template_account
 )
 workloads_in: Final = IN_LINT.index(
-    "workloads by namespace", lambda lint: lint.view.workloads, lambda _, found: (found.key.namespace,)
+    "workloads by namespace", lambda lint: lint.view.workloads, lambda _, result: (result.key.namespace,)
 )
 _templates_in_namespace: Final = IN_LINT.index(
-    "pod templates by namespace", lambda lint: templates(lint.view), lambda _, found: (found.key.namespace,)
+    "pod templates by namespace",
+    lambda lint: templates(lint.view),
+    lambda _, pod_template: (pod_template.key.namespace,),
 )
 _widths: Final = IN_LINT.index("TrafficTargets by number of sources", lambda lint: targets(lint.view), _width)
 
@@ -65,7 +67,7 @@ def crowd(lint: Lint) -> int:
     # all TrafficTargets checked again.
     count, most = len(running), max(_widths(lint), default=0) + 1
     if count <= most and len(to_come) <= most:
-        count += sum(each not in running for each in to_come)
+        count += sum(identity not in running for identity in to_come)
     return count if count <= most and len(to_come) <= most else MANY
 
 
@@ -80,8 +82,8 @@ def is_known(lint: Lint, identity: ServiceIdentity) -> bool:
 def _elsewhere(lint: Lint, identity: ServiceIdentity) -> str:
     """Return the identities with the same ServiceAccount name in all namespaces, as a text."""
     name = identity.service_account
-    there = {each.identity for each in _accounts(lint).found(name)}
-    there.update(each.identity for each in _template_accounts(lint).found(name))
+    there = {workload.identity for workload in _accounts(lint).found(name)}
+    there.update(pod_template.identity for pod_template in _template_accounts(lint).found(name))
     return ", ".join(map(str, sorted(there)))
 
 
@@ -134,12 +136,14 @@ def _nobody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
             wanted = f"No workload has this ServiceAccount, but there is {near}. Correct the namespace."
             code, named = Code.SOURCE_NAMESPACE, str(source)
             yield _said(view, target, code, Severity.WARNING, "spec.sources", named, wanted)
-    if target.sources and not any(is_known(lint, each) for each in target.sources):
+    if target.sources and not any(is_known(lint, identity) for identity in target.sources):
         named = ", ".join(map(str, target.sources))
         # A cluster may have the ServiceAccount in a namespace that the server does not read.
-        elsewhere = all(each.namespace != target.key.namespace for each in target.sources)
+        elsewhere = all(identity.namespace != target.key.namespace for identity in target.sources)
         or_outside = f", {OR_OUTSIDE}" if elsewhere else ""
-        near = "".join(_whose(lint, each, _elsewhere(lint, each)) for each in target.sources[:SUGGESTED])
+        near = "".join(
+            _whose(lint, identity, _elsewhere(lint, identity)) for identity in target.sources[:SUGGESTED]
+        )
         wanted = (
             f"No workload has any of these ServiceAccounts{or_outside}, so no caller is admitted. "
             f"Create the workload, or correct the name{near}."
@@ -149,26 +153,31 @@ def _nobody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
 
 def _whose(lint: Lint, identity: ServiceIdentity, elsewhere: str) -> str:
     """Return a clause with the likely intended identity: a workload's of this name, or a similar name."""
-    if said := _of_workload(lint.view, identity):
-        return said
+    if text := _of_workload(lint.view, identity):
+        return text
     return "" if elsewhere else meant((identity.service_account,), accounts(lint, identity.namespace))
 
 
 @derived
 def accounts(lint: Lint, namespace: Namespace) -> tuple[ServiceAccountName, ...]:
     """Return the ServiceAccounts of the workloads of a namespace, sorted; empty above `_FEW_ACCOUNTS`."""
-    found = {each.identity.service_account for each in workloads_in(lint).found(namespace)}
-    found.update(each.identity.service_account for each in _templates_in_namespace(lint).found(namespace))
+    service_account_names = {
+        workload.identity.service_account for workload in workloads_in(lint).found(namespace)
+    }
+    service_account_names.update(
+        pod_template.identity.service_account
+        for pod_template in _templates_in_namespace(lint).found(namespace)
+    )
     # The search for similar names compares each pair, so it is left out in large namespaces.
-    return tuple(sorted(found)) if len(found) <= _FEW_ACCOUNTS else ()
+    return tuple(sorted(service_account_names)) if len(service_account_names) <= _FEW_ACCOUNTS else ()
 
 
 def _of_workload(view: View, identity: ServiceIdentity) -> str:
     """Return a clause for a ServiceAccount name equal to the name of a workload or controller."""
     namespace, name = identity.namespace, identity.service_account
-    found = view.workloads.get(WorkloadKey(namespace, name))
-    if found is not None and found.identity != identity:
-        return f" (the workload {found.key} has the ServiceAccount {found.identity})"
+    workload = view.workloads.get(WorkloadKey(namespace, name))
+    if workload is not None and workload.identity != identity:
+        return f" (the workload {workload.key} has the ServiceAccount {workload.identity})"
     for kind in _CONTROLLERS:
         template = templates(view).get(ObjectKey(kind, namespace, name))
         if template is not None and template.identity != identity:
@@ -180,7 +189,7 @@ def _everybody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
     if (crowd := _crowd(lint).value()) == MANY:
         return
     others = crowd - is_known(lint, target.destination)
-    named = sum(is_known(lint, each) for each in set(target.sources) - {target.destination})
+    named = sum(is_known(lint, identity) for identity in set(target.sources) - {target.destination})
     if _FEW < others <= named:
         wanted = (
             "The sources are all other ServiceAccounts of the mesh. Remove the sources that "

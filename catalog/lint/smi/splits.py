@@ -103,9 +103,9 @@ def _overruled(place: Place, split: TrafficSplit) -> Iterator[Problem]:
     if split.matches:
         return
     rivals = [
-        each
-        for each in splits_by_apex(place.view).found(split.apex)
-        if not each.matches and not splits.refused(place.view, each)
+        traffic_split
+        for traffic_split in splits_by_apex(place.view).found(split.apex)
+        if not traffic_split.matches and not splits.refused(place.view, traffic_split)
     ]
     winner = min(rivals, key=splits.precedence)
     if winner.key != split.key:
@@ -120,9 +120,10 @@ def _shadowed(place: Place, split: TrafficSplit) -> Iterator[Problem]:
     mine = splits.matches(place.view, split)
     earlier = [
         match
-        for each in splits_by_apex(place.view).found(split.apex)
-        if splits.precedence(each) < splits.precedence(split) and not splits.refused(place.view, each)
-        for match in splits.matches(place.view, each) or ()
+        for traffic_split in splits_by_apex(place.view).found(split.apex)
+        if splits.precedence(traffic_split) < splits.precedence(split)
+        and not splits.refused(place.view, traffic_split)
+        for match in splits.matches(place.view, traffic_split) or ()
     ]
     covering = MatchIndex((match.name, match) for match in earlier)
 
@@ -149,7 +150,7 @@ def _not_allowed(lint: Lint, place: Place, split: TrafficSplit, budget: Budget) 
     callers = {key: _callers(lint, key, budget) for key in _with_share(view, split)}
     reached = frozenset().union(*callers.values())
     in_force = splits.in_force(view, split.apex, Protocol.HTTP)
-    rivals = {key for each in in_force for key in _with_share(view, each)}
+    rivals = {key for traffic_split in in_force for key in _with_share(view, traffic_split)}
     others = sorted({split.apex, *rivals} - callers.keys())
     everyone = reached.union(*(_callers(lint, key, budget) for key in others))
     lost = everyone - reached
@@ -181,9 +182,11 @@ def _callers(lint: Lint, key: ServiceKey, budget: Budget) -> frozenset[ServiceId
         for port in view.services[key].ports
         for identity, number in answering(lint, key, port)
     }
-    found: set[ServiceIdentity] = set()
+    identities: set[ServiceIdentity] = set()
     for identity, number, protocol in sorted(places):
         for target in targets_by_destination(view).found(identity):
             budget.spend(1 + len(target.sources))
-            found.update(each for each in target.sources if may_call(view, each, identity, number, protocol))
-    return frozenset(found)
+            identities.update(
+                source for source in target.sources if may_call(view, source, identity, number, protocol)
+            )
+    return frozenset(identities)

@@ -44,11 +44,11 @@ def problems(view: View, target: TrafficTarget) -> Iterator[Problem]:
         for rule in target.rules
     }
     bad = [
-        (rule, each)
+        (rule, problem)
         for number, rule in enumerate(target.rules)
-        if (each := _of_rule(view, key, number, rule, meant)) is not None
+        if (problem := _of_rule(view, key, number, rule, meant)) is not None
     ]
-    yield from (each for _, each in bad)
+    yield from (item for _, item in bad)
     refused = [rule for rule, _ in bad if not rule_matches(view, key.namespace, rule)]
     if len(refused) == len(target.rules):
         wanted = "No rule is in force, so the TrafficTarget admits nothing. Correct the rules."
@@ -59,7 +59,7 @@ def problems(view: View, target: TrafficTarget) -> Iterator[Problem]:
 def _names(view: View, route: PolicyKey) -> tuple[str, ...]:
     """Return the names of the matches of an HTTPRouteGroup, sorted."""
     group = http_route_groups(view).get(route)
-    return () if group is None else tuple(sorted(each.name for each in group.matches))
+    return () if group is None else tuple(sorted(match.name for match in group.matches))
 
 
 def _of_rule(

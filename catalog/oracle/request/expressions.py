@@ -62,10 +62,10 @@ def text_of(expression: str) -> str | None:
 
 def _compile(expression: str) -> _CompiledExpression | None:
     try:
-        found: _CompiledExpression = re2.compile(expression.encode(), _OPTIONS)
+        compiled_expression: _CompiledExpression = re2.compile(expression.encode(), _OPTIONS)
     except re2.error:
         return None
-    return found
+    return compiled_expression
 
 
 _compiled: Final = lru_cache(maxsize=_KEPT)(_compile)

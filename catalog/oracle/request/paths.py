@@ -66,18 +66,18 @@ def passed_on(
     target: bytes, slashes: EscapedSlashes, *, method: str = "GET", http2: bool = False
 ) -> ForwardedTarget | LocalReply:
     """Return the target forwarded by one sidecar, or the sidecar's own answer."""
-    found = _http2(target) if http2 else _http1(target, method)
-    if isinstance(found, LocalReply):
-        return found
-    if b"#" in found.target:
+    result = _http2(target) if http2 else _http1(target, method)
+    if isinstance(result, LocalReply):
+        return result
+    if b"#" in result.target:
         return LocalReply(400, "it has a fragment (#); write %23 for the character")
-    path, mark, query = found.target.partition(b"?")
+    path, mark, query = result.target.partition(b"?")
     if slashes is EscapedSlashes.REJECT and _ESCAPED_SLASH.search(path):
         return LocalReply(400, "its path has an escaped slash (%2f) or backslash (%5c)")
     canonical = _canonical(_DOT_PARAMETERS.sub(rb"\1", path))
     if canonical is None:
         return LocalReply(400, "its path has an escaped NUL (%00)")
-    return ForwardedTarget(canonical + mark + query, found.authority)
+    return ForwardedTarget(canonical + mark + query, result.authority)
 
 
 def hidden_dots(path: bytes) -> LocalReply | None:
@@ -100,12 +100,12 @@ def _http1(target: bytes, method: str) -> ForwardedTarget | LocalReply:
         return ForwardedTarget(target)
     if target == b"*" and method == "OPTIONS":
         return LocalReply(404, "its target is the whole server (*), and sidecars pass on only paths")
-    found = _ABSOLUTE.fullmatch(target)
-    if found is None or int(found[2] or 0) > 65535:
+    match = _ABSOLUTE.fullmatch(target)
+    if match is None or int(match[2] or 0) > 65535:
         return LocalReply(400, "its target is neither a path that begins with / nor an http or https URL")
-    if found[3].startswith(b"?"):
+    if match[3].startswith(b"?"):
         return LocalReply(404, "its URL has a query but no path")
-    return ForwardedTarget(found[3] or b"/", found[1])
+    return ForwardedTarget(match[3] or b"/", match[1])
 
 
 def _http2(target: bytes) -> ForwardedTarget | LocalReply:
@@ -117,21 +117,21 @@ def _http2(target: bytes) -> ForwardedTarget | LocalReply:
 
 def _canonical(path: bytes) -> bytes | None:
     """Resolve dot segments and normalise each segment; `None` for a path with a NUL."""
-    found: list[bytes] = []
+    result: list[bytes] = []
     segments = _SLASH.split(path)[1:]
     for segment in segments:
         dots = _ESCAPED_DOT.sub(b".", segment)
         if dots == b"..":
-            del found[-1:]
+            del result[-1:]
         elif dots != b".":
             written = _segment(segment)
             if written is None:
                 return None
-            found.append(written)
+            result.append(written)
     # A final dot segment leaves a slash at the end, as in RFC 3986.
     if _ESCAPED_DOT.sub(b".", segments[-1]) in (b".", b".."):
-        found.append(b"")
-    return b"/" + b"/".join(found)
+        result.append(b"")
+    return b"/" + b"/".join(result)
 
 
 def _segment(segment: bytes) -> bytes | None:

@@ -50,19 +50,19 @@ def passed(request: Request, slashes: EscapedSlashes, upgrades: Iterable[str] = 
     refused = turned_down(request.method, request.headers, http2=request.http2)
     if refused is not None:
         return refused
-    found = passed_on(_bytes(request.path), slashes, method=request.method, http2=request.http2)
-    if isinstance(found, LocalReply):
-        return found
+    result = passed_on(_bytes(request.path), slashes, method=request.method, http2=request.http2)
+    if isinstance(result, LocalReply):
+        return result
     if any(_HOST_BYTES.fullmatch(_bytes(value)) is None for value in _hosts(request)):
         return LocalReply(400, "its host has characters that a host cannot have")
-    headers = _forwarded(_headers(request, found), frozenset(upgrades))
-    return replace(request, path=_text(found.target), headers=headers)
+    headers = _forwarded(_headers(request, result), frozenset(upgrades))
+    return replace(request, path=_text(result.target), headers=headers)
 
 
 def _tokens(headers: Iterable[tuple[str, str]], name: str) -> tuple[str, ...]:
     """Return the elements of a list header as written."""
     values = (value for given, value in headers if given.lower() == name)
-    return tuple(each.strip() for value in values for each in value.split(","))
+    return tuple(item.strip() for value in values for item in value.split(","))
 
 
 def path_of(request: Request) -> str:
@@ -107,10 +107,10 @@ def _values(request: Request, name: str) -> Iterable[str]:
     if name.lower() == TE:
         return ("trailers",) if "trailers" in _tokens(request.headers, TE) else ()
     if name.lower() in _HOST:
-        found = _hosts(request)
-        return _spellings(",".join(found)) if found else ()
-    found = [value.strip(" \t") for given, value in request.headers if given.lower() == name.lower()]
-    return (",".join(found),) if found and name.lower() in SINGLE else found
+        result = _hosts(request)
+        return _spellings(",".join(result)) if result else ()
+    result = [value.strip(" \t") for given, value in request.headers if given.lower() == name.lower()]
+    return (",".join(result),) if result and name.lower() in SINGLE else result
 
 
 def _expression(wanted: HeaderMatch) -> str:
@@ -125,19 +125,19 @@ def _expression(wanted: HeaderMatch) -> str:
 def _spellings(host: str) -> tuple[str, ...]:
     """Return a host as written and without the port, each also without a final dot (DNS root)."""
     name, colon, port = host.rpartition(":")
-    found = [host, name] if colon and port.isascii() and port.isdigit() else [host]
-    return (*found, *(each.removesuffix(".") for each in found))
+    result = [host, name] if colon and port.isascii() and port.isdigit() else [host]
+    return (*result, *(item.removesuffix(".") for item in result))
 
 
 def _hosts(request: Request) -> list[str]:
     return [value.strip(" \t") for given, value in request.headers if given.lower() in _HOST]
 
 
-def _headers(request: Request, found: ForwardedTarget) -> tuple[tuple[str, str], ...]:
-    if found.authority is None:
+def _headers(request: Request, forwarded_target: ForwardedTarget) -> tuple[tuple[str, str], ...]:
+    if forwarded_target.authority is None:
         return request.headers
     others = (header for header in request.headers if header[0].lower() not in _HOST)
-    return (("host", found.authority.decode()), *others)
+    return (("host", forwarded_target.authority.decode()), *others)
 
 
 def _forwarded(headers: tuple[tuple[str, str], ...], upgrades: frozenset[str]) -> tuple[tuple[str, str], ...]:
@@ -147,7 +147,7 @@ def _forwarded(headers: tuple[tuple[str, str], ...], upgrades: frozenset[str]) -
     """
     named = {token.lower() for token in _tokens(headers, "connection")}
     offered = _tokens(headers, "upgrade") if "upgrade" in named else ()
-    passing = [each for each in offered if each.lower() in upgrades]
+    passing = [item for item in offered if item.lower() in upgrades]
     ending = (named - {"te"}) | {"upgrade"} | (set() if passing else {"connection"})
     kept = tuple(header for header in headers if header[0].lower() not in ending)
     return (*kept, ("upgrade", ", ".join(passing))) if passing else kept

@@ -24,17 +24,17 @@ def offered(request: Request, passing: Iterable[str]) -> UpgradeOffer:
         return UpgradeOffer()
     known, all_of_it = frozenset(passing), _tokens(request, "upgrade")
     return UpgradeOffer(
-        tuple(each for each in all_of_it if each.lower() in known),
-        tuple(each for each in all_of_it if each.lower() not in known),
+        tuple(item for item in all_of_it if item.lower() in known),
+        tuple(item for item in all_of_it if item.lower() not in known),
     )
 
 
-def too_many(found: UpgradeOffer) -> LocalReply | None:
+def too_many(result: UpgradeOffer) -> LocalReply | None:
     """Return Envoy's answer to an offer of several forwarded protocols, because only one is forwarded."""
-    if len(found.passing) < 2:
+    if len(result.passing) < 2:
         return None
     return LocalReply(
-        403, f"it offers {', '.join(found.passing)}, and Envoy passes on an offer of only one protocol"
+        403, f"it offers {', '.join(result.passing)}, and Envoy passes on an offer of only one protocol"
     )
 
 

@@ -20,9 +20,15 @@ from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import Protocol
 
 
-def precedence(found: ExternalAuthorization) -> tuple[bool, bool, bool, str, PolicyKey]:
+def precedence(authorization: ExternalAuthorization) -> tuple[bool, bool, bool, str, PolicyKey]:
     """Return the sort key of an ExternalAuthorization for one port of an identity's workloads."""
-    return (not found.accounts, not found.ports, not found.created, found.created, found.key)
+    return (
+        not authorization.accounts,
+        not authorization.ports,
+        not authorization.created,
+        authorization.created,
+        authorization.key,
+    )
 
 
 def asked_at(
@@ -35,14 +41,18 @@ def asked_at(
     if not protocol.is_http:
         return None
     there = external_authorizations_in(view).found(identity.namespace)
-    its = (each for each in there if _is_for(each, identity, port))
-    if (found := min(its, key=precedence, default=None)) is not None:
-        authorizer = found.at(server_of(view, found))
-        return None if authorizer is None else ExternalAuthorizer(authorizer, found.key)
+    its = (
+        external_authorization
+        for external_authorization in there
+        if _is_for(external_authorization, identity, port)
+    )
+    if (authorization := min(its, key=precedence, default=None)) is not None:
+        authorizer = authorization.at(server_of(view, authorization))
+        return None if authorizer is None else ExternalAuthorizer(authorizer, authorization.key)
     everywhere = mesh_wide.authorization(view).value()
     return None if everywhere is None else ExternalAuthorizer(everywhere)
 
 
-def _is_for(each: ExternalAuthorization, identity: ServiceIdentity, port: Port) -> bool:
-    of_it = not each.accounts or identity.service_account in each.accounts
-    return of_it and (not each.ports or port in each.ports)
+def _is_for(authorization: ExternalAuthorization, identity: ServiceIdentity, port: Port) -> bool:
+    of_it = not authorization.accounts or identity.service_account in authorization.accounts
+    return of_it and (not authorization.ports or port in authorization.ports)

@@ -90,12 +90,12 @@ def beside(
     """Return `named` without addresses of the mesh: those of services in `parts`, and those in `closed`."""
     if not named:
         return ()
-    numbers = frozenset(each.port for each in named)
+    numbers = frozenset(outside_port.port for outside_port in named)
     ours = [_of_part(view, part, numbers) for part in parts]
-    shut = ((each.port, str(ip_network(each.address))) for each in closed if each.port in numbers)
+    shut = ((address.port, str(ip_network(address.address))) for address in closed if address.port in numbers)
     ours.append(_MeshAddresses(frozenset(shut), frozenset()))
-    found = (_port_beside(each, ours, passthrough=passthrough) for each in named)
-    return tuple(each for each in found if each.ranges)
+    result = (_port_beside(outside_port, ours, passthrough=passthrough) for outside_port in named)
+    return tuple(outside_port for outside_port in result if outside_port.ranges)
 
 
 @derived
@@ -123,7 +123,9 @@ def said(view: View, client: ServiceIdentity) -> tuple[OutsidePort, ...]:
             setting_named(view, egress),
         )
         # One rule object per protocol, shared by all ports, so equal ports are recognised by identity.
-        by_protocol = {each: replace(whole, protocol=each) for each in EgressProtocol}
+        by_protocol = {
+            egress_protocol: replace(whole, protocol=egress_protocol) for egress_protocol in EgressProtocol
+        }
         for port in egress.ports:
             by_port.setdefault(port.number, []).append(by_protocol[port.protocol])
     return tuple(_ports(by_port))
@@ -133,10 +135,10 @@ def _ports(by_port: Mapping[Port, list[_EgressPortRule]]) -> Iterator[OutsidePor
     """Yield the allowed traffic by port; equal ports are computed once."""
     known: dict[tuple[int, ...], OutsidePort] = {}
     for number in sorted(by_port):
-        found = by_port[number]
-        same = tuple(map(id, found))
+        egress_port_rules = by_port[number]
+        same = tuple(map(id, egress_port_rules))
         if same not in known:
-            known[same] = _port(number, found)
+            known[same] = _port(number, egress_port_rules)
         yield replace(known[same], port=number)
 
 
@@ -144,10 +146,18 @@ def _ports(by_port: Mapping[Port, list[_EgressPortRule]]) -> Iterator[OutsidePor
 def _of_part(view: View, part: ReachableServices, numbers: frozenset[Port]) -> _MeshAddresses:
     """Return the addresses of a part's services at these ports; the part may be shared by many groups."""
     del view
-    found = [service for service in part.services if service.port in numbers]
+    outbound_services = [service for service in part.services if service.port in numbers]
     return _MeshAddresses(
-        frozenset((each.port, str(ip_network(address))) for each in found for address in each.addresses),
-        frozenset(each.port for each in found if each.protocol is Protocol.TCP_SERVER_FIRST),
+        frozenset(
+            (outbound_service.port, str(ip_network(address)))
+            for outbound_service in outbound_services
+            for address in outbound_service.addresses
+        ),
+        frozenset(
+            outbound_service.port
+            for outbound_service in outbound_services
+            if outbound_service.protocol is Protocol.TCP_SERVER_FIRST
+        ),
     )
 
 
@@ -157,17 +167,19 @@ def _port_beside(port: OutsidePort, ours: Iterable[_MeshAddresses], *, passthrou
     # If the server speaks first, proxy and client would wait for each other.
     waits = not port.server_first and not any(port.port in part.server_first for part in ours)
     ranges: list[OutsideRange] = []
-    for each in port.ranges:
-        networks = tuple(network for network in each.networks if (port.port, network) not in taken)
+    for outside_range in port.ranges:
+        networks = tuple(network for network in outside_range.networks if (port.port, network) not in taken)
         # Without this check a range of mesh addresses only would turn into a range of all addresses.
-        if each.networks and not networks:
+        if outside_range.networks and not networks:
             continue
-        names, hosts = (each.server_names, each.hosts) if waits else ((), each.hosts)
+        names, hosts = (
+            (outside_range.server_names, outside_range.hosts) if waits else ((), outside_range.hosts)
+        )
         if passthrough and hosts:
             hosts = _with_elsewhere(hosts) if waits else ()
-        if each.connections or names or hosts:
-            ranges.append(OutsideRange(networks, each.connections, names, hosts))
-    told_apart = passthrough and any(each.hosts for each in ranges)
+        if outside_range.connections or names or hosts:
+            ranges.append(OutsideRange(networks, outside_range.connections, names, hosts))
+    told_apart = passthrough and any(outside_range.hosts for outside_range in ranges)
     return replace(port, ranges=tuple(ranges), told_apart=told_apart)
 
 
@@ -179,40 +191,65 @@ def _matches(view: View, egress: Egress) -> tuple[HTTPMatch, ...] | None:
     """Return the matches of an Egress, `None` for every request; a missing group has no matches."""
     if not egress.route_groups:
         return None
-    rules = (Rule(RouteKind.HTTP, each) for each in egress.route_groups)
+    rules = (Rule(RouteKind.HTTP, route_group) for route_group in egress.route_groups)
     return tuple(
         dict.fromkeys(match for rule in rules for match in rule_matches(view, egress.key.namespace, rule))
     )
 
 
-def _port(number: Port, found: list[_EgressPortRule]) -> OutsidePort:
+def _port(number: Port, egress_port_rules: list[_EgressPortRule]) -> OutsidePort:
     # Each network gets all rules that cover it, because the proxy only looks for the narrowest one.
-    networks = sorted({each for one in found for each in one.networks}, key=_network_order)
+    networks = sorted({item for one in egress_port_rules for item in one.networks}, key=_network_order)
     by_holding: dict[tuple[bool, ...], list[str]] = {}
     for network in networks:
-        holding = tuple(each.holds_in(network) for each in found)
+        holding = tuple(egress_port_rule.holds_in(network) for egress_port_rule in egress_port_rules)
         by_holding.setdefault(holding, []).append(str(network))
     by_outcome: dict[OutsideRange, list[str]] = {}
     for holding, there in by_holding.items():
-        outcome = _outcome([each for each, holds in zip(found, holding, strict=True) if holds])
+        outcome = _outcome(
+            [
+                egress_port_rule
+                for egress_port_rule, holds in zip(egress_port_rules, holding, strict=True)
+                if holds
+            ]
+        )
         by_outcome.setdefault(outcome, []).extend(there)
-    everywhere = _outcome([each for each in found if each.holds_in(None)])
-    ranges = (everywhere, *(replace(each, networks=tuple(where)) for each, where in by_outcome.items()))
+    everywhere = _outcome(
+        [egress_port_rule for egress_port_rule in egress_port_rules if egress_port_rule.holds_in(None)]
+    )
+    ranges = (
+        everywhere,
+        *(replace(outside_range, networks=tuple(where)) for outside_range, where in by_outcome.items()),
+    )
     return OutsidePort(
         number,
-        tuple(each for each in ranges if each.connections or each.server_names or each.hosts),
-        server_first=any(each.protocol is EgressProtocol.TCP_SERVER_FIRST for each in found),
-        by=tuple(sorted({each.by for each in found})),
+        tuple(
+            outside_range
+            for outside_range in ranges
+            if outside_range.connections or outside_range.server_names or outside_range.hosts
+        ),
+        server_first=any(
+            egress_port_rule.protocol is EgressProtocol.TCP_SERVER_FIRST
+            for egress_port_rule in egress_port_rules
+        ),
+        by=tuple(sorted({egress_port_rule.by for egress_port_rule in egress_port_rules})),
     )
 
 
 def _outcome(holding: list[_EgressPortRule]) -> OutsideRange:
     """Return the traffic allowed where all these rules hold, without the networks."""
     # A rule for TCP admits the bytes of every request as well, so the rules for hosts have no effect.
-    if any(each.protocol.is_tcp for each in holding):
+    if any(egress_port_rule.protocol.is_tcp for egress_port_rule in holding):
         return OutsideRange(connections=True)
-    https = {host for each in holding if each.protocol is EgressProtocol.HTTPS for host in each.hosts}
-    http = [each for each in holding if each.protocol is EgressProtocol.HTTP]
+    https = {
+        host
+        for egress_port_rule in holding
+        if egress_port_rule.protocol is EgressProtocol.HTTPS
+        for host in egress_port_rule.hosts
+    }
+    http = [
+        egress_port_rule for egress_port_rule in holding if egress_port_rule.protocol is EgressProtocol.HTTP
+    ]
     return OutsideRange(
         server_names=(ANY_HOST,) if ANY_HOST in https else tuple(sorted(https)), hosts=tuple(_hosts(http))
     )
@@ -220,13 +257,20 @@ def _outcome(holding: list[_EgressPortRule]) -> OutsideRange:
 
 def _hosts(http: list[_EgressPortRule]) -> Iterator[OutsideHost]:
     """Yield the named hosts, each with the rules for its name and for patterns that cover it."""
-    for name in sorted({host for each in http for host in each.hosts if each.networks or _in_dns(host)}):
+    for name in sorted(
+        {
+            host
+            for egress_port_rule in http
+            for host in egress_port_rule.hosts
+            if egress_port_rule.networks or _in_dns(host)
+        }
+    ):
         ways: dict[ExternalHost | None, list[_EgressPortRule]] = {}
-        for each in http:
-            if each.networks and each.is_for(name):
-                ways.setdefault(None, []).append(each)
-            elif not each.networks and name in each.names and _in_dns(name):
-                ways.setdefault(ExternalHost(name), []).append(each)
+        for egress_port_rule in http:
+            if egress_port_rule.networks and egress_port_rule.is_for(name):
+                ways.setdefault(None, []).append(egress_port_rule)
+            elif not egress_port_rule.networks and name in egress_port_rule.names and _in_dns(name):
+                ways.setdefault(ExternalHost(name), []).append(egress_port_rule)
         ordered = sorted(ways.items(), key=lambda way: way[0] is not None)
         yield OutsideHost(name, tuple(_routes(ordered)))
 
@@ -234,18 +278,24 @@ def _hosts(http: list[_EgressPortRule]) -> Iterator[OutsideHost]:
 def _routes(ways: list[tuple[ExternalHost | None, list[_EgressPortRule]]]) -> Iterator[OutsideRoute]:
     """Yield the routes of a host: rules with ranges come before those by DNS."""
     for host, those in ways:
-        if any(each.matches is None for each in those):
+        if any(egress_port_rule.matches is None for egress_port_rule in those):
             yield OutsideRoute(None, host, _limits(host, those))
             return
-        matches = tuple(dict.fromkeys(match for each in those for match in each.matches or ()))
+        matches = tuple(
+            dict.fromkeys(match for egress_port_rule in those for match in egress_port_rule.matches or ())
+        )
         if matches:
             yield OutsideRoute(matches, host, _limits(host, those))
 
 
 def _limits(host: ExternalHost | None, those: Iterable[_EgressPortRule]) -> ConnectionLimits:
     """Return the connection limits of a host; of several settings one counts, as for a service."""
-    found = (each.setting for each in those if host is not None)
-    named = (each for each in found if each is not None and host == ExternalHost(each.host))
+    result = (egress_port_rule.setting for egress_port_rule in those if host is not None)
+    named = (
+        upstream_traffic_setting
+        for upstream_traffic_setting in result
+        if upstream_traffic_setting is not None and host == ExternalHost(upstream_traffic_setting.host)
+    )
     setting = min(named, key=precedence, default=None)
     return ConnectionLimits() if setting is None else setting.connections
 

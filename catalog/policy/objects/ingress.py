@@ -22,20 +22,20 @@ from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.values.cached_hash import SharedTuple
 
 
-def precedence(found: IngressBackend) -> tuple[bool, str, PolicyKey]:
+def precedence(ingress_backend: IngressBackend) -> tuple[bool, str, PolicyKey]:
     """Return the sort key of an IngressBackend for one service and port."""
-    return (not found.created, found.created, found.key)
+    return (not ingress_backend.created, ingress_backend.created, ingress_backend.key)
 
 
 @derived
 def deciding(view: View, key: ServiceKey, port: Port) -> tuple[IngressBackend, IngressPort] | None:
     """Return the IngressBackend in force for a service's target port, with its part for this port."""
-    found = [
-        (each, backend)
-        for each in ingress_by_service(view).found(key)
-        if (backend := each.part(key, port)) is not None
+    result = [
+        (ingress_backend, backend)
+        for ingress_backend in ingress_by_service(view).found(key)
+        if (backend := ingress_backend.part(key, port)) is not None
     ]
-    return min(found, key=lambda each: precedence(each[0]), default=None)
+    return min(result, key=lambda item: precedence(item[0]), default=None)
 
 
 @derived
@@ -43,11 +43,14 @@ def ingress_rule(view: View, key: ServiceKey, port: Port) -> AccessRule | None:
     """Return the rule for callers from outside at a service's target port, or `None`."""
     if (decided := deciding(view, key, port)) is None:
         return None
-    found, backend = decided
-    callers, matches = _callers(view, found, backend), requests(view, found.key.namespace, found.matches)
+    ingress_backend, backend = decided
+    callers, matches = (
+        _callers(view, ingress_backend, backend),
+        requests(view, ingress_backend.key.namespace, ingress_backend.matches),
+    )
     if not callers or matches == ():
         return None
-    return AccessRule(ObjectKey.of(INGRESS_BACKEND, found.key), callers, matches)
+    return AccessRule(ObjectKey.of(INGRESS_BACKEND, ingress_backend.key), callers, matches)
 
 
 def ingress_rules(view: View, services: Iterable[ServiceKey], port: Port) -> tuple[AccessRule, ...]:
@@ -58,7 +61,7 @@ def ingress_rules(view: View, services: Iterable[ServiceKey], port: Port) -> tup
             known = by[rule.by].callers if rule.by in by else ()
             callers = _sorted({*known, *rule.callers})
             by[rule.by] = AccessRule(rule.by, callers, rule.matches)
-    return tuple(by[each] for each in sorted(by))
+    return tuple(by[key] for key in sorted(by))
 
 
 def requests(view: View, namespace: Namespace, names: Iterable[str]) -> tuple[HTTPMatch, ...] | None:
@@ -66,7 +69,7 @@ def requests(view: View, namespace: Namespace, names: Iterable[str]) -> tuple[HT
     if not (named := tuple(names)):
         return None
     groups = (http_route_groups(view).get(PolicyKey(namespace, name)) for name in named)
-    return tuple(dict.fromkeys(each for group in groups if group is not None for each in group.matches))
+    return tuple(dict.fromkeys(match for group in groups if group is not None for match in group.matches))
 
 
 def source_ranges(
@@ -74,13 +77,13 @@ def source_ranges(
 ) -> tuple[IpRange, ...]:
     """Return the addresses of clients: the ranges, and the addresses behind the services, sorted."""
     behind = (address for key in services for address in addresses_behind(view, key))
-    single = (IpRange(f"{each}/{128 if ':' in each else 32}") for each in behind)
+    single = (IpRange(f"{ip_address}/{128 if ':' in ip_address else 32}") for ip_address in behind)
     return tuple(sorted({*ranges, *single}))
 
 
-def _callers(view: View, found: IngressBackend, backend: IngressPort) -> tuple[Caller, ...]:
+def _callers(view: View, ingress_backend: IngressBackend, backend: IngressPort) -> tuple[Caller, ...]:
     # Shared, because each of many callers has all places and server names; their hash is computed once.
-    places = SharedTuple(source_ranges(view, found.services, found.ranges))
+    places = SharedTuple(source_ranges(view, ingress_backend.services, ingress_backend.ranges))
     server_names = SharedTuple(backend.server_names)
     match backend.proof:
         case Proof.NOTHING:
@@ -88,15 +91,15 @@ def _callers(view: View, found: IngressBackend, backend: IngressPort) -> tuple[C
         case Proof.ENCRYPTION:
             return tuple(EncryptedRange(place, server_names) for place in places)
         case Proof.CERTIFICATE:
-            return tuple(_named(found, server_names, places))
+            return tuple(_named(ingress_backend, server_names, places))
 
 
 def _named(
-    found: IngressBackend, server_names: tuple[str, ...], places: tuple[IpRange, ...]
+    ingress_backend: IngressBackend, server_names: tuple[str, ...], places: tuple[IpRange, ...]
 ) -> Iterator[AuthenticatedName]:
     """Yield the required certificate names; if places are configured but empty, no caller is admitted."""
-    if places or not (found.services or found.ranges):
-        for name in found.principals:
+    if places or not (ingress_backend.services or ingress_backend.ranges):
+        for name in ingress_backend.principals:
             yield AuthenticatedName(name, places, server_names)
 
 

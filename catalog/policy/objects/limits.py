@@ -26,8 +26,8 @@ def setting_of(view: View, key: ServiceKey) -> UpstreamTrafficSetting | None:
 def rivals(view: View, key: ServiceKey) -> tuple[UpstreamTrafficSetting, ...]:
     """Return all settings for a service, each of which would be in force without the others."""
     names = key.host_names(view.settings.cluster_domain)
-    found = (each for name in names for each in settings_by_host(view).found(name))
-    return tuple(each for each in found if each.key.namespace == key.namespace)
+    result = (setting for name in names for setting in settings_by_host(view).found(name))
+    return tuple(setting for setting in result if setting.key.namespace == key.namespace)
 
 
 @derived
@@ -50,6 +50,6 @@ def counting(view: View, services: tuple[ServiceKey, ...]) -> UpstreamTrafficSet
     A workload cannot distinguish by which service it was called, so the first setting with rates counts for
     all.
     """
-    found = (setting_of(view, service) for service in services)
-    limiting = (each for each in found if each is not None and each.rates != RateLimits())
+    result = (setting_of(view, service) for service in services)
+    limiting = (setting for setting in result if setting is not None and setting.rates != RateLimits())
     return min(limiting, key=precedence, default=None)

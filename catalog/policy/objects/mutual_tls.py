@@ -25,9 +25,15 @@ from meshwright.mesh.service import Protocol
 EVERYWHERE: Final = (IpRange("0.0.0.0/0"), IpRange("::/0"))
 
 
-def precedence(found: MutualTLS) -> tuple[bool, bool, bool, str, PolicyKey]:
+def precedence(mutual_tls: MutualTLS) -> tuple[bool, bool, bool, str, PolicyKey]:
     """Return the sort key of a MutualTLS for one port of an identity's workloads."""
-    return (not found.accounts, not found.ports, not found.created, found.created, found.key)
+    return (
+        not mutual_tls.accounts,
+        not mutual_tls.ports,
+        not mutual_tls.created,
+        mutual_tls.created,
+        mutual_tls.key,
+    )
 
 
 def deciding(view: View, identity: ServiceIdentity, port: Port) -> MutualTLS | None:
@@ -40,23 +46,23 @@ def plain_rule(view: View, identity: ServiceIdentity, port: Port, protocol: Prot
 
     A port without HTTP has no visible requests, so callers admitted only for some requests are refused there.
     """
-    found = deciding(view, identity, port)
-    if found is None or (said := admitted_by(view, found)) is None:
+    mutual_tls = deciding(view, identity, port)
+    if mutual_tls is None or (plain_text := admitted_by(view, mutual_tls)) is None:
         return None
-    callers = callers_of(view, said)
-    matches = requests(view, found.key.namespace, said.matches)
+    callers = callers_of(view, plain_text)
+    matches = requests(view, mutual_tls.key.namespace, plain_text.matches)
     if not callers or matches == () or not (matches is None or protocol.is_http):
         return None
-    return AccessRule(ObjectKey.of(MUTUAL_TLS, found.key), callers, matches)
+    return AccessRule(ObjectKey.of(MUTUAL_TLS, mutual_tls.key), callers, matches)
 
 
-def admitted_by(view: View, found: MutualTLS) -> PlainText | None:
+def admitted_by(view: View, mutual_tls: MutualTLS) -> PlainText | None:
     """Return the callers in plain text that an object admits, or `None`."""
-    if found.mode is TlsMode.STRICT:
+    if mutual_tls.mode is TlsMode.STRICT:
         return None
-    if found.plaintext is None and is_permissive(view, found.key.namespace):
+    if mutual_tls.plaintext is None and is_permissive(view, mutual_tls.key.namespace):
         return PlainText()
-    return found.plaintext
+    return mutual_tls.plaintext
 
 
 def callers_of(view: View, said: PlainText) -> tuple[IpRange, ...]:
@@ -65,7 +71,7 @@ def callers_of(view: View, said: PlainText) -> tuple[IpRange, ...]:
 
 
 def _for(view: View, identity: ServiceIdentity, port: Port) -> Iterator[MutualTLS]:
-    for each in mutual_tls_in(view).found(identity.namespace):
-        of_it = not each.accounts or identity.service_account in each.accounts
-        if of_it and (not each.ports or port in each.ports):
-            yield each
+    for mutual_tls in mutual_tls_in(view).found(identity.namespace):
+        of_it = not mutual_tls.accounts or identity.service_account in mutual_tls.accounts
+        if of_it and (not mutual_tls.ports or port in mutual_tls.ports):
+            yield mutual_tls

@@ -25,12 +25,12 @@ def in_force(view: View, client: ServiceIdentity) -> Mapping[ServiceKey, Retry]:
 
     For example, of two Retry objects for `cart` the older one is returned.
     """
-    found: dict[ServiceKey, Retry] = {}
+    retries: dict[ServiceKey, Retry] = {}
     for retry in sorted(retries_by_source(view).found(client), key=precedence):
         for key in retry.destinations:
             # The first by precedence stays, if several name the same service.
-            found.setdefault(key, retry)
-    return found
+            retries.setdefault(key, retry)
+    return retries
 
 
 def retry_of(view: View, client: ServiceIdentity, key: ServiceKey) -> Retry | None:

@@ -39,19 +39,19 @@ def rules(
     has `reached`.
     """
     policy = policy_of(view, key) if protocol.is_http else None
-    found: list[RequestRule] = []
+    request_rules: list[RequestRule] = []
     for rule in policy.rules if policy is not None else ():
-        named = (each for ref in rule.matches for each in rule_matches(view, key.namespace, ref))
+        named = (rule_match for ref in rule.matches for rule_match in rule_matches(view, key.namespace, ref))
         matches = tuple(dict.fromkeys(named)) if rule.matches else None
         if policy is not None and matches != ():
             place = mirrored(view, key, port, rule.actions)
             copied = place is not None and reached(place)
             to = WeightedBackend(place[0], str(place[1].target_port), 1) if place and copied else None
-            found.append(RequestRule(policy.key, matches, rule.actions, to))
+            request_rules.append(RequestRule(policy.key, matches, rule.actions, to))
         # The rule is for all requests, so later rules can never apply.
         if matches is None:
             break
-    return tuple(found)
+    return tuple(request_rules)
 
 
 def mirrors(view: View, key: ServiceKey, port: ServicePort) -> Iterator[Place]:

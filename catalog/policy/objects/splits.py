@@ -42,7 +42,7 @@ def matches(view: View, split: TrafficSplit) -> tuple[HTTPMatch, ...] | None:
     # A missing group puts the whole split out of force; fewer matches would change its meaning silently.
     if None in groups:
         return ()
-    return tuple(dict.fromkeys(each for group in groups if group is not None for each in group.matches))
+    return tuple(dict.fromkeys(match for group in groups if group is not None for match in group.matches))
 
 
 def refused(view: View, split: TrafficSplit) -> bool:
@@ -62,10 +62,15 @@ def in_force(view: View, apex: ServiceKey, protocol: Protocol) -> tuple[TrafficS
     At most the last one is for all requests.
     """
     ordered = sorted(
-        (each for each in splits_by_apex(view).found(apex) if not refused(view, each)), key=precedence
+        (
+            traffic_split
+            for traffic_split in splits_by_apex(view).found(apex)
+            if not refused(view, traffic_split)
+        ),
+        key=precedence,
     )
-    specific = [each for each in ordered if each.matches and protocol.is_http]
-    general = [each for each in ordered if not each.matches]
+    specific = [traffic_split for traffic_split in ordered if traffic_split.matches and protocol.is_http]
+    general = [traffic_split for traffic_split in ordered if not traffic_split.matches]
     return (*specific, *general[:1])
 
 

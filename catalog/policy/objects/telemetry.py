@@ -13,21 +13,23 @@ from meshwright.mesh.config import Tracing
 
 def logging(view: View, group: ProxyGroup) -> AccessLogPolicy:
     """Return the access log; an export to a missing ExtensionService is left out."""
-    found = next((each for each in told(view, group.telemetry) if each.access_log is not None), None)
-    if found is None or found.access_log is None:
+    telemetry = next((item for item in told(view, group.telemetry) if item.access_log is not None), None)
+    if telemetry is None or telemetry.access_log is None:
         return AccessLogPolicy()
-    log = found.access_log
+    log = telemetry.access_log
     collector = None if log.export is None else extension_services(view).get(log.export.service)
     # A missing ExtensionService must not stop the access log itself.
     if collector is None:
         log = replace(log, export=None)
-    return AccessLogPolicy(found.key, log, collector)
+    return AccessLogPolicy(telemetry.key, log, collector)
 
 
 def tracing(view: View, group: ProxyGroup) -> Tracing | None:
     """Return the tracing with its sampling: that of a Telemetry, else of the mesh."""
-    found = mesh_wide.tracing(view).value()
-    if found is None:
+    result = mesh_wide.tracing(view).value()
+    if result is None:
         return None
-    said = (each.sampling for each in told(view, group.telemetry) if each.sampling is not None)
-    return replace(found, percent=next(said, view.settings.trace_sampling))
+    answer = (
+        telemetry.sampling for telemetry in told(view, group.telemetry) if telemetry.sampling is not None
+    )
+    return replace(result, percent=next(answer, view.settings.trace_sampling))

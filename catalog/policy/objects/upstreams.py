@@ -37,8 +37,8 @@ def keys_of(view: View, protocol: Protocol, backends: Iterable[WeightedBackend])
     """
     if not protocol.is_http:
         return ()
-    found = dict.fromkeys(policy.load.key for policy in _policies(view, backends))
-    return tuple(key for key in found if key is not None)
+    result = dict.fromkeys(policy.load.key for policy in _policies(view, backends))
+    return tuple(key for key in result if key is not None)
 
 
 def fails_over(view: View, protocol: Protocol, backends: Iterable[WeightedBackend]) -> bool:
@@ -46,7 +46,9 @@ def fails_over(view: View, protocol: Protocol, backends: Iterable[WeightedBacken
     if not protocol.is_http:
         return False
     nearest = (policy.nearest for policy in _policies(view, backends))
-    return any(each is not None and each.fails_over for each in nearest)
+    return any(
+        locality_preference is not None and locality_preference.fails_over for locality_preference in nearest
+    )
 
 
 @derived
@@ -55,11 +57,11 @@ def nearby(view: View, part: ReachableServices, locality: str) -> ReachableServi
 
     A destination without a preference, or for callers with an unknown locality, is unchanged.
     """
-    found = tuple(_near(view, destination, locality) for destination in part.destinations)
+    result = tuple(_near(view, destination, locality) for destination in part.destinations)
     # The same object, so localities without a difference share the part and everything made from it.
-    if all(mine is its for mine, its in zip(found, part.destinations, strict=True)):
+    if all(mine is its for mine, its in zip(result, part.destinations, strict=True)):
         return part
-    return ReachableServices(part.services, SharedTuple(found), part.common)
+    return ReachableServices(part.services, SharedTuple(result), part.common)
 
 
 def _policies(view: View, backends: Iterable[WeightedBackend]) -> Iterator[UpstreamPolicy]:
@@ -70,11 +72,11 @@ def _policies(view: View, backends: Iterable[WeightedBackend]) -> Iterator[Upstr
             yield policy
 
 
-def _near(view: View, found: Destination, locality: str) -> Destination:
-    if not isinstance(found, ServiceDestination) or found.as_called:
-        return found
-    policy = policy_of(view, found.service)
+def _near(view: View, result: Destination, locality: str) -> Destination:
+    if not isinstance(result, ServiceDestination) or result.as_called:
+        return result
+    policy = policy_of(view, result.service)
     wanted = policy.nearest if policy is not None else None
     if wanted is None or not (place := prefix(locality, wanted.within)):
-        return found
-    return replace(found, near=CallerLocality(place, wanted.within, fails_over=wanted.fails_over))
+        return result
+    return replace(result, near=CallerLocality(place, wanted.within, fails_over=wanted.fails_over))

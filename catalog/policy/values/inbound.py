@@ -77,14 +77,14 @@ def divided(access: Access) -> PortAccess:
     plain = (_of_callers(rule, plain=True) for rule in access.rules)
     proven = (_of_callers(rule, plain=False) for rule in access.rules)
     return PortAccess(
-        replace(access, rules=tuple(each for each in proven if each.callers)),
-        OnlyRules(tuple(each for each in plain if each.callers)),
+        replace(access, rules=tuple(access_rule for access_rule in proven if access_rule.callers)),
+        OnlyRules(tuple(access_rule for access_rule in plain if access_rule.callers)),
     )
 
 
 def _of_callers(rule: AccessRule, *, plain: bool) -> AccessRule:
-    found = tuple(caller for caller in rule.callers if isinstance(caller, IpRange) is plain)
-    return rule if len(found) == len(rule.callers) else replace(rule, callers=found)
+    result = tuple(caller for caller in rule.callers if isinstance(caller, IpRange) is plain)
+    return rule if len(result) == len(rule.callers) else replace(rule, callers=result)
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,12 +69,15 @@ class OutsidePort(CachedHash):
     @property
     def reads_tls(self) -> bool:
         """True if the TLS server name of clients must be read."""
-        return any(each.server_names for each in self.ranges)
+        return any(outside_range.server_names for outside_range in self.ranges)
 
     @property
     def without_routes(self) -> "OutsidePort":
         """The same value without attributes that only routes and provenance need."""
-        ranges = (replace(each, hosts=_SOME if each.hosts else ()) for each in self.ranges)
+        ranges = (
+            replace(outside_range, hosts=_SOME if outside_range.hosts else ())
+            for outside_range in self.ranges
+        )
         return replace(self, ranges=tuple(ranges), by=())
 
 

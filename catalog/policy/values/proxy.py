@@ -74,7 +74,9 @@ class ProxyPolicy:
     @property
     def destinations(self) -> tuple[Destination, ...]:
         """The destinations of all routes, sorted."""
-        return _merged([each.destinations for each in self.reachable], _destination_order)
+        return _merged(
+            [reachable_services.destinations for reachable_services in self.reachable], _destination_order
+        )
 
     @property
     def terms(self) -> MeshTerms:
@@ -106,17 +108,17 @@ def services(parts: Iterable[ReachableServices]) -> tuple[OutboundService, ...]:
 def _merged(parts: list[SharedTuple[T]], order: Callable[[T], tuple[Any, ...]]) -> tuple[T, ...]:
     if len(parts) == 1:
         return parts[0]
-    return tuple(sorted((each for part in parts for each in part), key=order))
+    return tuple(sorted((item for part in parts for item in part), key=order))
 
 
 def _service_order(service: OutboundService) -> tuple[Any, ...]:
     return (*_upstream_order(service.upstream), service.port)
 
 
-def _destination_order(found: Destination) -> tuple[Any, ...]:
-    match found:
+def _destination_order(result: Destination) -> tuple[Any, ...]:
+    match result:
         case ServiceDestination(service, target_port):
-            return (*_upstream_order(service), target_port, found.as_called)
+            return (*_upstream_order(service), target_port, result.as_called)
         case ExternalDestination(host, port):
             return (*_upstream_order(host), str(port), False)
 

@@ -23,11 +23,11 @@ def called_addresses(view: View, service: Service) -> tuple[IpAddress, ...]:
 
     Raises ValueError like `virtual_address`.
     """
-    found = own_addresses(view, service)
-    if service.cluster_ip is not None or not found:
-        return found
+    addresses = own_addresses(view, service)
+    if service.cluster_ip is not None or not addresses:
+        return addresses
     # Only a virtual address has a twin in IPv6; addresses of a Service are called as configured.
-    return (*found, in_ipv6(found[0], view.settings.virtual_addresses_ipv6))
+    return (*addresses, in_ipv6(addresses[0], view.settings.virtual_addresses_ipv6))
 
 
 def own_addresses(view: View, service: Service) -> tuple[IpAddress, ...]:
@@ -99,7 +99,7 @@ def _placed(view: View, network: IPv4Network) -> Iterator[tuple[ServiceKey, IpAd
         _, _, key = heapq.heappop(waiting)
         address = there = home(key, network)
         # Oldest service first, so the result does not depend on the order of changes.
-        while there in placed or any(_holds(view, each, key) for each in at.get(there, ())):
+        while there in placed or any(_holds(view, service_key, key) for service_key in at.get(there, ())):
             there = _next(there, network)
         placed.add(there)
         if there != address:
@@ -123,7 +123,12 @@ def _check(view: View, network: IPv4Network) -> None:
     if len(every) <= size:
         return
     first = int(network.network_address) + 1
-    own = {ip for each in every.values() for ip in (each.cluster_ip, *each.other_addresses) if ip is not None}
+    own = {
+        ip
+        for service in every.values()
+        for ip in (service.cluster_ip, *service.other_addresses)
+        if ip is not None
+    }
     given = {address for address in own if ":" not in address}
     inside = sum(first <= int(IPv4Address(address)) < first + size for address in given)
     if (count := sum(map(_is_virtual, every.values()))) > size - inside:

@@ -37,7 +37,7 @@ def endpoints(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endpoint,
     if service is None:
         return ()
     sliced, zones = _sliced(slices_by_service(view).found(key), service, port)
-    found: dict[Place, Endpoint] = {}
+    result: dict[Place, Endpoint] = {}
     known: set[Place] = set()
     ranks: dict[Place, tuple[int, bool, str]] = {}
     for workload in backing(view, key):
@@ -48,24 +48,26 @@ def endpoints(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endpoint,
             # Recorded even with weight 0, so a slice with the same address does not bring it back.
             known.update(places)
             if workload.weight > 0:
-                said = [sliced[each] for each in places if each in sliced]
-                best = min(said, key=health_rank, default=Health.READY)
+                healths = [sliced[item] for item in places if item in sliced]
+                best = min(healths, key=health_rank, default=Health.READY)
                 health = _worse(_own_health(service, workload), best)
-                zone = next((zones[each] for each in workload.addresses if each in zones), "")
+                zone = next(
+                    (zones[ip_address] for ip_address in workload.addresses if ip_address in zones), ""
+                )
                 by_health = partial(_health_at, sliced, number)
                 called_at = tuple(sorted(workload.called_at, key=by_health))
                 made = _of_workload(key, port, workload, called_at, number, zone, health)
                 place, rank = (made.address, number), (health_rank(health), *age(workload.created))
                 if place not in ranks or rank < ranks[place]:
-                    found[place], ranks[place] = made, rank
+                    result[place], ranks[place] = made, rank
     # Places found only in slices, for example the machines behind a Service without a selector.
     by_itself = [
         _of_slice(view, key, port, (address, number), zones.get(address, ""), health)
         for (address, number), health in sliced.items()
         if (address, number) not in known and _takes_calls(view, key.namespace, address, number)
     ]
-    found.update(((each.address, each.port), each) for each in _each_once(by_itself))
-    return tuple(found[each] for each in sorted(found))
+    result.update(((endpoint.address, endpoint.port), endpoint) for endpoint in _each_once(by_itself))
+    return tuple(result[item] for item in sorted(result))
 
 
 def health_at(view: View, key: ServiceKey, where: Place) -> int:
@@ -82,13 +84,13 @@ def health_at(view: View, key: ServiceKey, where: Place) -> int:
 @derived
 def _ranks(view: View, key: ServiceKey) -> Mapping[Place, int]:
     """Return the health ranks of a service's endpoints; of several ports the best."""
-    found: dict[Place, int] = {}
+    result: dict[Place, int] = {}
     for port in view.services[key].ports:
         for endpoint in endpoints(view, key, port):
             for address in endpoint.addresses:
                 rank = health_rank(endpoint.health)
-                found[address, endpoint.port] = min(found.get((address, endpoint.port), rank), rank)
-    return MappingProxyType(found)
+                result[address, endpoint.port] = min(result.get((address, endpoint.port), rank), rank)
+    return MappingProxyType(result)
 
 
 @derived
@@ -99,10 +101,10 @@ def addresses_behind(view: View, key: ServiceKey) -> tuple[IpAddress, ...]:
     """
     if key not in view.services:
         return ()
-    found = {address for workload in backing(view, key) for address in workload.addresses}
-    for each in slices_by_service(view).found(key):
-        found.update(IpAddress(address) for address, _ in each.healths)
-    return tuple(sorted(found))
+    addresses = {address for workload in backing(view, key) for address in workload.addresses}
+    for endpoint_slice in slices_by_service(view).found(key):
+        addresses.update(IpAddress(address) for address, _ in endpoint_slice.healths)
+    return tuple(sorted(addresses))
 
 
 def sidecars_at(view: View, namespace: Namespace, address: IpAddress, port: Port) -> tuple[Workload, ...]:
@@ -111,35 +113,37 @@ def sidecars_at(view: View, namespace: Namespace, address: IpAddress, port: Port
     Only workloads in the service's namespace count, because a slice must not use those of another namespace.
     """
     there = [
-        each
-        for each in by_address(view).found(address)
-        if each.key.namespace == namespace and each.uuid is not None and not is_superseded(view, each)
+        workload
+        for workload in by_address(view).found(address)
+        if workload.key.namespace == namespace
+        and workload.uuid is not None
+        and not is_superseded(view, workload)
     ]
     # Several at one address are distinguished by their ports; a single one need not declare any.
     if len(there) > 1:
-        there = [each for each in there if any(known.number == port for known in each.ports)]
+        there = [workload for workload in there if any(known.number == port for known in workload.ports)]
     return tuple(there)
 
 
 def _takes_calls(view: View, namespace: Namespace, address: IpAddress, port: Port) -> bool:
     """Return whether calls to an address reach the sidecar there, if one is known."""
     there = sidecars_at(view, namespace, address, port)
-    return not there or any(address in each.called_at for each in there)
+    return not there or any(address in workload.called_at for workload in there)
 
 
 def _sliced(
     slices: Collection[EndpointSlice], service: Service, port: ServicePort
 ) -> tuple[Mapping[Place, Health], Mapping[IpAddress, str]]:
     """Return the health of each place in slices (the best of several), and the zones of addresses."""
-    found: dict[Place, Health] = {}
-    for each in slices:
-        for number in slice_numbers(each, service, port):
-            for address, health in each.healths:
+    healths: dict[Place, Health] = {}
+    for endpoint_slice in slices:
+        for number in slice_numbers(endpoint_slice, service, port):
+            for address, health in endpoint_slice.healths:
                 place = (IpAddress(address), number)
                 # Kubernetes may list an endpoint in several slices for a moment; the best health counts.
-                if (had := found.get(place)) is None or health_rank(health) < health_rank(had):
-                    found[place] = health
-    return found, zones_of(slices)
+                if (had := healths.get(place)) is None or health_rank(health) < health_rank(had):
+                    healths[place] = health
+    return healths, zones_of(slices)
 
 
 def _own_health(service: Service, workload: Workload) -> Health:
@@ -161,7 +165,7 @@ def _of_slice(
 ) -> Endpoint:
     address, number = place
     there = sidecars_at(view, key.namespace, address, number)
-    identities = {each.identity for each in there}
+    identities = {workload.identity for workload in there}
     # No identity if there is no sidecar, or several with different identities.
     identity, proxies = (identities.pop(), _proxies(there)) if len(identities) == 1 else (None, ())
     return Endpoint(
@@ -169,20 +173,22 @@ def _of_slice(
     )
 
 
-def _each_once(found: Iterable[Endpoint]) -> Iterator[Endpoint]:
+def _each_once(result: Iterable[Endpoint]) -> Iterator[Endpoint]:
     """Yield endpoints; those of one sidecar's port, in slices of both address families, become one.
 
     Its health is the best of them; the order of its addresses decides which is the first.
     """
     alone: dict[tuple[ProxyName, Port], list[Endpoint]] = {}
-    for each in found:
-        if len(each.proxies) == 1:
-            alone.setdefault((each.proxies[0], each.port), []).append(each)
+    for endpoint in result:
+        if len(endpoint.proxies) == 1:
+            alone.setdefault((endpoint.proxies[0], endpoint.port), []).append(endpoint)
         else:
-            yield each
+            yield endpoint
     for several in alone.values():
-        first, *others = sorted(several, key=lambda each: (health_rank(each.health), each.address))
-        yield replace(first, other_addresses=tuple(each.address for each in others))
+        first, *others = sorted(
+            several, key=lambda endpoint: (health_rank(endpoint.health), endpoint.address)
+        )
+        yield replace(first, other_addresses=tuple(endpoint.address for endpoint in others))
 
 
 def _of_workload(

@@ -43,10 +43,10 @@ def zones_of(slices: Iterable[EndpointSlice]) -> Mapping[IpAddress, str]:
     Of several slices with one address the one with its best health wins, then the first by name: a slice of a
     former Pod has the zone of that Pod.
     """
-    found: dict[IpAddress, tuple[int, str]] = {}
-    for each in slices:
-        healths = dict(each.healths)
-        for address, zone in each.zones:
-            said = (health_rank(healths[address]), zone)
-            found[IpAddress(address)] = min(found.get(IpAddress(address), said), said)
-    return {address: zone for address, (_, zone) in found.items()}
+    result: dict[IpAddress, tuple[int, str]] = {}
+    for endpoint_slice in slices:
+        healths = dict(endpoint_slice.healths)
+        for address, zone in endpoint_slice.zones:
+            answer = (health_rank(healths[address]), zone)
+            result[IpAddress(address)] = min(result.get(IpAddress(address), answer), answer)
+    return {address: zone for address, (_, zone) in result.items()}

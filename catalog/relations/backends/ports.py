@@ -13,12 +13,22 @@ def target_number(port: ServicePort, workload_ports: Iterable[WorkloadPort]) -> 
     """Return the number of a service port's target at a workload, or `None` for an unknown port name."""
     if isinstance(port.target_port, int):
         return port.target_port
-    return next((each.number for each in workload_ports if each.name == port.target_port), None)
+    return next(
+        (workload_port.number for workload_port in workload_ports if workload_port.name == port.target_port),
+        None,
+    )
 
 
 def declared_protocol(number: Port, workload_ports: Iterable[WorkloadPort]) -> Protocol | None:
     """Return the protocol that a workload declares for its port, or `None`."""
-    return next((each.protocol for each in workload_ports if each.number == number and each.protocol), None)
+    return next(
+        (
+            workload_port.protocol
+            for workload_port in workload_ports
+            if workload_port.number == number and workload_port.protocol
+        ),
+        None,
+    )
 
 
 def spoken(port: ServicePort, workloads: Iterable[Workload]) -> Protocol:
@@ -53,27 +63,27 @@ def served(
     The workload's own protocol wins, then that of the oldest service without the default, then that of the
     oldest service. Services of the same age are ordered by name.
     """
-    found: dict[Port, list[tuple[Service, ServicePort]]] = {}
+    result: dict[Port, list[tuple[Service, ServicePort]]] = {}
     by_slices = dict(given)
-    for service in sorted(services, key=lambda each: each.key):
-        for port in sorted(service.ports, key=lambda each: each.port):
+    for service in sorted(services, key=lambda item: item.key):
+        for port in sorted(service.ports, key=lambda service_port: service_port.port):
             for number in _numbers(service, port, workload_ports, by_slices):
-                found.setdefault(number, []).append((service, port))
+                result.setdefault(number, []).append((service, port))
     return tuple(
         (
             number,
             declared_protocol(number, workload_ports) or _first_said(pairs),
             tuple(dict.fromkeys(service for service, _ in pairs)),
         )
-        for number, pairs in sorted(found.items())
+        for number, pairs in sorted(result.items())
     )
 
 
-def slice_numbers(found: EndpointSlice, service: Service, port: ServicePort) -> Iterator[Port]:
+def slice_numbers(endpoint_slice: EndpointSlice, service: Service, port: ServicePort) -> Iterator[Port]:
     """Yield the port numbers of a slice for a service's port, matched by name as in Kubernetes."""
     # A single port needs no name, and names may then differ.
-    alone = len(service.ports) == 1 and len(found.ports) == 1
-    for name, number in found.ports:
+    alone = len(service.ports) == 1 and len(endpoint_slice.ports) == 1
+    for name, number in endpoint_slice.ports:
         if name == port.name or alone:
             yield Port(number)
 
@@ -91,5 +101,5 @@ def _numbers(
 
 
 def _first_said(pairs: list[tuple[Service, ServicePort]]) -> Protocol:
-    oldest = [port for _, port in sorted(pairs, key=lambda each: age(each[0].created))]
+    oldest = [port for _, port in sorted(pairs, key=lambda pair: age(pair[0].created))]
     return next((port.protocol for port in oldest if port.protocol_source != "default"), oldest[0].protocol)

@@ -19,10 +19,10 @@ def is_superseded(view: View, workload: Workload) -> bool:
     if not _is_alone(workload):
         return False
     rivals = {
-        each.key: each
+        item.key: item
         for address in workload.addresses
-        for each in by_address(view).found(address)
-        if each.key.namespace == workload.key.namespace and _is_alone(each)
+        for item in by_address(view).found(address)
+        if item.key.namespace == workload.key.namespace and _is_alone(item)
     }
     if len(rivals) < 2:
         return False
@@ -31,10 +31,10 @@ def is_superseded(view: View, workload: Workload) -> bool:
 
 def _holder(rivals: list[Workload]) -> Workload:
     """Return the healthiest workload; of several the youngest, then the first by name."""
-    by_name = sorted(rivals, key=lambda each: each.key)
+    by_name = sorted(rivals, key=lambda workload: workload.key)
     # `sorted` and `min` are stable, so among workloads of equal age and health the first by name wins.
-    youngest_first = sorted(by_name, key=lambda each: age(each.created), reverse=True)
-    return min(youngest_first, key=lambda each: health_rank(each.health))
+    youngest_first = sorted(by_name, key=lambda workload: age(workload.created), reverse=True)
+    return min(youngest_first, key=lambda workload: health_rank(workload.health))
 
 
 def _is_alone(workload: Workload) -> bool:

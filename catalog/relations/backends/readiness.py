@@ -52,8 +52,8 @@ def taking_traffic(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endp
     These are the ready endpoints; without any, the terminating ones, as in Kubernetes' own proxies.
     """
     there = (endpoint for endpoint in endpoints(view, key, port) if endpoint.health is not Health.UNREADY)
-    able = tuple(each for each in there if can_take_traffic(view, each))
-    return tuple(each for each in able if each.health is Health.READY) or able
+    able = tuple(item for item in there if can_take_traffic(view, item))
+    return tuple(item for item in able if item.health is Health.READY) or able
 
 
 def why_withheld(view: View, endpoint: Endpoint) -> str:

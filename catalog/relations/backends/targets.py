@@ -25,14 +25,14 @@ def given_ports(view: View, key: WorkloadKey) -> GivenPorts:
     if workload is None or workload.shares_address:
         return ()
     own = set(workload.addresses)
-    found = []
-    for each in services_of(view, key):
-        service = view.services[each]
+    result = []
+    for service_key in services_of(view, key):
+        service = view.services[service_key]
         if service.selector:
             continue
         naming = [
             one
-            for one in slices_by_service(view).found(each)
+            for one in slices_by_service(view).found(service_key)
             if any(address in own for address, _ in one.healths)
         ]
         if naming:
@@ -42,8 +42,8 @@ def given_ports(view: View, key: WorkloadKey) -> GivenPorts:
                 for one in naming
                 for number in slice_numbers(one, service, port)
             }
-            found.append((each, tuple(sorted(numbers))))
-    return tuple(found)
+            result.append((service_key, tuple(sorted(numbers))))
+    return tuple(result)
 
 
 def target_numbers(view: View, workload: Workload, service: Service, port: ServicePort) -> tuple[Port, ...]:
@@ -57,5 +57,5 @@ def target_numbers(view: View, workload: Workload, service: Service, port: Servi
 
 def served_by(view: View, workload: Workload) -> ServedPorts:
     """Return the ports at which a workload serves its services, like `served`."""
-    services = [view.services[each] for each in services_of(view, workload.key)]
+    services = [view.services[service_key] for service_key in services_of(view, workload.key)]
     return served(services, workload.ports, given_ports(view, workload.key))

@@ -65,11 +65,11 @@ def backing(view: View, key: ServiceKey) -> tuple[Workload, ...]:
     label = telling_label(service)
     candidates = _by_label(view).get(label, ()) if label is not None else _by_primary(view).get(key, ())
     chosen = {candidate for candidate in candidates if _chosen(view, view.workloads[candidate], service)}
-    for found in slices_by_service(view).found(key):
-        for address, _ in found.healths:
+    for endpoint_slice in slices_by_service(view).found(key):
+        for address, _ in endpoint_slice.healths:
             there = by_address(view).get(IpAddress(address), ())
-            chosen.update(each for each in there if each.namespace == key.namespace)
-    return tuple(view.workloads[each] for each in sorted(chosen))
+            chosen.update(workload_key for workload_key in there if workload_key.namespace == key.namespace)
+    return tuple(view.workloads[workload_key] for workload_key in sorted(chosen))
 
 
 @derived
@@ -81,15 +81,19 @@ def services_of(view: View, key: WorkloadKey) -> tuple[ServiceKey, ...]:
     candidates = {ServiceKey(key.namespace, workload.service)}
     for name, value in workload.labels:
         candidates.update(services_by_label(view).get((key.namespace, name, value), ()))
-    found = {
+    service_keys = {
         candidate
         for candidate in candidates
         if (service := view.services.get(candidate)) is not None and _chosen(view, workload, service)
     }
     for address in () if workload.shares_address else workload.addresses:
-        for each in slices_by_address(view).get((key.namespace, address), ()):
-            found.update(service for service in sliced_services(each, each) if service in view.services)
-    return tuple(sorted(found))
+        for endpoint_slice in slices_by_address(view).get((key.namespace, address), ()):
+            service_keys.update(
+                service
+                for service in sliced_services(endpoint_slice, endpoint_slice)
+                if service in view.services
+            )
+    return tuple(sorted(service_keys))
 
 
 @derived

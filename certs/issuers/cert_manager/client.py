@@ -86,10 +86,10 @@ class CertificateRequestClient:
         resource = Resource(CERT_MANAGER, "v1", plural, self._issuer.kind, namespaced)
         where = self._namespace if namespaced else None
         try:
-            found = await self._api.get(resource, where, self._issuer.name)
+            result = await self._api.get(resource, where, self._issuer.name)
         except KubeError as error:
             raise _unasked(error) from error
-        if why := unfit(found):
+        if why := unfit(result):
             place = f" in namespace {where}" if where else ""
             raise IssuerError(f"{self._issuer}{place} {why}")
 
@@ -171,9 +171,9 @@ class CertificateRequestClient:
                     listed = await self._api.list(REQUESTS, self._namespace, labels=f"{LABEL}={OURS}")
             except (KubeError, TimeoutError):
                 return  # `look` removes it later
-            for each in listed["items"]:
-                if each["spec"]["request"] == document["spec"]["request"]:
-                    await self._remove(_name(each))
+            for item in listed["items"]:
+                if item["spec"]["request"] == document["spec"]["request"]:
+                    await self._remove(_name(item))
                     return
             await asyncio.sleep(_PAUSE_SECONDS)
 
@@ -184,12 +184,12 @@ class CertificateRequestClient:
         except (KubeError, TimeoutError) as error:
             if isinstance(error, ApiError) and error.is_not_found:
                 return
-            said = str(error) or "no answer in time"
+            text = str(error) or "no answer in time"
             where = f"{self._namespace}/{name}"
             _log.warning(
                 "certificate request cannot be removed now; a later check removes it",
                 request=where,
-                reason=said,
+                reason=text,
             )
 
     async def _sweep(self, now: datetime) -> None:
@@ -197,7 +197,7 @@ class CertificateRequestClient:
             listed = await self._api.list(REQUESTS, self._namespace, labels=f"{LABEL}={OURS}")
         except KubeError as error:
             raise _unasked(error) from error
-        left = [_name(each) for each in listed["items"] if is_left_behind(each, now)]
+        left = [_name(item) for item in listed["items"] if is_left_behind(item, now)]
         for name in left:
             await self._remove(name)
         if left:
@@ -222,9 +222,9 @@ def _name(raw: Raw) -> str:
 
     Raises IssuerError without a name, because a removal without a name would remove all objects.
     """
-    if not isinstance(found := _metadata(raw).get("name"), str) or not found:
+    if not isinstance(result := _metadata(raw).get("name"), str) or not result:
         raise IssuerError(f"unexpected response of the API server: an object of {REQUESTS} has no name")
-    return found
+    return result
 
 
 def _version(raw: Raw) -> str:
@@ -232,5 +232,5 @@ def _version(raw: Raw) -> str:
 
 
 def _metadata(raw: Raw) -> Mapping[str, Any]:
-    found = raw.get("metadata")
-    return found if isinstance(found, dict) else {}
+    result = raw.get("metadata")
+    return result if isinstance(result, dict) else {}

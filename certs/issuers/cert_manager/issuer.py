@@ -138,9 +138,11 @@ class CertManagerIssuer(RemoteIssuer):
         return signed.chain_pem
 
     async def _signed(self, wanted: CertificateRequest, end: datetime, now: datetime) -> SignedCertificate:
-        told = self._asked
-        until = now + timedelta(seconds=told.seconds)
-        return await self._asking.signed(request(wanted, told.issuer, end - now, until))
+        certificate_request_settings = self._asked
+        until = now + timedelta(seconds=certificate_request_settings.seconds)
+        return await self._asking.signed(
+            request(wanted, certificate_request_settings.issuer, end - now, until)
+        )
 
     def _reach(self, signed: SignedCertificate, now: datetime) -> datetime:
         """Record the roots of a signed certificate, and return the end of the path to one of them."""
@@ -151,12 +153,12 @@ class CertManagerIssuer(RemoteIssuer):
                 "(`status.ca` is missing); set cert_manager_roots to a file with the root"
             )
         try:
-            found = ends(signed, roots, now)
+            moment = ends(signed, roots, now)
         except ValueError as error:
             raise IssuerError(f"the certificate from {self._asked.issuer} cannot be used: {error}") from error
         with self._lock:
-            self._bundle, self._ends = roots, found
-        return found
+            self._bundle, self._ends = roots, moment
+        return moment
 
     def _read_given(self) -> TrustBundle | None:
         file = self._asked.roots

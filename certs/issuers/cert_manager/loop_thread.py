@@ -81,6 +81,6 @@ class EventLoopThread:
 async def _ended() -> None:
     """Cancel all tasks of the loop, and wait until they have ended."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
-    for each in others:
-        each.cancel()
+    for task in others:
+        task.cancel()
     await asyncio.gather(*others, return_exceptions=True)

@@ -56,9 +56,9 @@ def is_left_behind(raw: Raw, now: datetime) -> bool:
     """Return whether the waiting time of a request is over; False for a request without an end."""
     metadata = raw.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    said = annotations.get(UNTIL) if isinstance(annotations, dict) else None
+    answer = annotations.get(UNTIL) if isinstance(annotations, dict) else None
     try:
-        until = datetime.fromisoformat(said) if isinstance(said, str) else None
+        until = datetime.fromisoformat(answer) if isinstance(answer, str) else None
     except ValueError:
         return False
     return until is not None and until.tzinfo is not None and until + _CLOCKS < now
@@ -66,9 +66,9 @@ def is_left_behind(raw: Raw, now: datetime) -> bool:
 
 def _usages(usage: Usage) -> list[str]:
     """Return key usages in cert-manager's words; like our own leaves, the certificate signs handshakes."""
-    found = ["digital signature"]
+    result = ["digital signature"]
     if usage.server_auth:
-        found.append("server auth")
+        result.append("server auth")
     if usage.client_auth:
-        found.append("client auth")
-    return found
+        result.append("client auth")
+    return result

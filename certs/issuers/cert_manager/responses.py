@@ -63,16 +63,16 @@ Verdict = SignedCertificate | RefusedRequest | PendingRequest
 
 def judged(raw: Raw) -> Verdict:
     """Return the outcome of a CertificateRequest by the conditions in the status."""
-    status, said = _mapping(raw.get("status")), _conditions(raw)
+    status, answer = _mapping(raw.get("status")), _conditions(raw)
     for kind in ("Denied", "InvalidRequest"):
-        if (found := said.get(kind)) and found.get("status") == "True":
-            return RefusedRequest(f"{_WORDS[kind]}: {_why(found)}")
-    if (ready := said.get("Ready")) is not None:
+        if (result := answer.get(kind)) and result.get("status") == "True":
+            return RefusedRequest(f"{_WORDS[kind]}: {_why(result)}")
+    if (ready := answer.get("Ready")) is not None:
         if ready.get("status") == "True":
             return _signed(status)
         ended = _WORDS.get(str(ready.get("reason")))
         return PendingRequest(_why(ready)) if ended is None else RefusedRequest(f"{ended}: {_why(ready)}")
-    return PendingRequest(_BEGUN) if "Approved" in said else PendingRequest()
+    return PendingRequest(_BEGUN) if "Approved" in answer else PendingRequest()
 
 
 _WORDS: Final = {
@@ -103,8 +103,13 @@ def ends(signed: SignedCertificate, roots: TrustBundle, now: datetime) -> dateti
 
     Raises ValueError if there is no path, or if a certificate on the path has expired or is not a CA.
     """
-    trusted = sorted(certificates_in(roots.pem), key=lambda each: each.not_valid_after_utc, reverse=True)
-    signers = [*signed.chain[1:], *(each for each in trusted if signed_by(signed.leaf, each))]
+    trusted = sorted(
+        certificates_in(roots.pem), key=lambda certificate: certificate.not_valid_after_utc, reverse=True
+    )
+    signers = [
+        *signed.chain[1:],
+        *(certificate for certificate in trusted if signed_by(signed.leaf, certificate)),
+    ]
     if not signers:
         raise ValueError(
             f"it is signed by {signed.leaf.issuer.rfc4514_string()!r}, which is not one of the roots"
@@ -119,23 +124,23 @@ def _signed(status: Mapping[str, Any]) -> Verdict:
     except ValueError as error:
         return RefusedRequest(f"the signed certificate cannot be read: it {error}")
     # An issuer without a root reports its highest CA as `ca`: that is another intermediate.
-    upper = [each for each in (*rest, *above) if each.subject != each.issuer]
-    roots = [each for each in above if each.subject == each.issuer]
+    upper = [certificate for certificate in (*rest, *above) if certificate.subject != certificate.issuer]
+    roots = [certificate for certificate in above if certificate.subject == certificate.issuer]
     return SignedCertificate((leaf, *dict.fromkeys(upper)), TrustBundle.of([as_pem(roots)]))
 
 
 def _decoded(status: Mapping[str, Any], name: str) -> bytes:
-    found = status.get(name)
+    result = status.get(name)
     try:
-        return base64.b64decode(found if isinstance(found, str) else "", validate=True)
+        return base64.b64decode(result if isinstance(result, str) else "", validate=True)
     except ValueError:
         raise ValueError(f"has a field {name} that is not base64") from None
 
 
 def _conditions(raw: Raw) -> dict[str, Mapping[str, Any]]:
     listed = _mapping(raw.get("status")).get("conditions")
-    found = listed if isinstance(listed, list) else []
-    return {str(each.get("type")): each for each in found if isinstance(each, dict)}
+    result = listed if isinstance(listed, list) else []
+    return {str(item.get("type")): item for item in result if isinstance(item, dict)}
 
 
 def _why(condition: Mapping[str, Any]) -> str:

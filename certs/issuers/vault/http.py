@@ -54,12 +54,12 @@ class VaultApi:
             status, content = self._exchanged(method, path, body, token)
         except (OSError, UnicodeError, http.client.HTTPException) as error:  # UnicodeError: invalid host name
             # `from None`: the text of the cause may contain a header.
-            said = _without(str(error) or type(error).__name__, hidden)
-            raise IssuerError(f"Vault {self.address} cannot be reached: {said[:_SHOWN]}") from None
-        found = _read(content)
-        if 200 <= status < 300 and found is not None:
-            return found
-        raise VaultRefused(status, f"Vault {self.address} {_refusal(status, found, path, hidden)}")
+            text = _without(str(error) or type(error).__name__, hidden)
+            raise IssuerError(f"Vault {self.address} cannot be reached: {text[:_SHOWN]}") from None
+        result = _read(content)
+        if 200 <= status < 300 and result is not None:
+            return result
+        raise VaultRefused(status, f"Vault {self.address} {_refusal(status, result, path, hidden)}")
 
     def _exchanged(self, method: str, path: str, body: Answer | None, token: str) -> Answered:
         headers = {"Accept": "application/json", "X-Vault-Request": "true"}
@@ -100,21 +100,21 @@ def mount(text: str) -> str:
 
 def _read(content: bytes) -> Answer | None:
     try:
-        found = json.loads(content) if content.strip() else {}
+        result = json.loads(content) if content.strip() else {}
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return result if isinstance(result, dict) else None
 
 
-def _refusal(status: int, found: Answer | None, path: str, hidden: tuple[str, ...]) -> str:
-    if found is None:
+def _refusal(status: int, result: Answer | None, path: str, hidden: tuple[str, ...]) -> str:
+    if result is None:
         return (
             f"answered {status} at {path}, but not with a JSON object; check that this is the "
             "address of a Vault server"
         )
-    errors = found.get("errors")
-    said = "; ".join(map(str, errors)) if isinstance(errors, list) else ""
-    words = _without(" ".join(said.split()), hidden)[:_SHOWN] or "without a reason"
+    errors = result.get("errors")
+    text = "; ".join(map(str, errors)) if isinstance(errors, list) else ""
+    words = _without(" ".join(text.split()), hidden)[:_SHOWN] or "without a reason"
     if 300 <= status < 400:
         return (
             f"answered {status}, a redirect, which is not followed; set vault_address to the "
@@ -124,13 +124,13 @@ def _refusal(status: int, found: Answer | None, path: str, hidden: tuple[str, ..
 
 
 def _without(text: str, hidden: tuple[str, ...]) -> str:
-    for each in hidden:
-        text = text.replace(each, "[hidden]")
+    for item in hidden:
+        text = text.replace(item, "[hidden]")
     return text
 
 
 def _texts(body: Answer) -> tuple[str, ...]:
     """Return the secrets in a login's body, to be hidden in errors."""
     return tuple(
-        each for name, each in body.items() if name in ("secret_id", "jwt") and isinstance(each, str)
+        item for name, item in body.items() if name in ("secret_id", "jwt") and isinstance(item, str)
     )

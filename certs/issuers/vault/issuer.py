@@ -89,9 +89,9 @@ class VaultIssuer(RemoteIssuer):
 
     def refresh(self) -> None:
         """Read the current roots. Raises IssuerError, StateError; the known roots stay then."""
-        found, ends = self._asked_roots()
+        trust_bundle, ends = self._asked_roots()
         with self._lock:
-            self._bundle, self._ends = found, ends
+            self._bundle, self._ends = trust_bundle, ends
 
     def tend(self, now: datetime) -> None:
         """Renew a due login, and read the roots. Raises IssuerError, StateError."""
@@ -109,15 +109,15 @@ class VaultIssuer(RemoteIssuer):
         return min(request.not_after, latest) if now < latest else request.not_after
 
     def _asked_roots(self) -> tuple[TrustBundle, datetime]:
-        found, ends = roots(self._api.call("GET", f"{mount(self._pki.mount)}/cert/ca_chain"))
+        trust_bundle, ends = roots(self._api.call("GET", f"{mount(self._pki.mount)}/cert/ca_chain"))
         if self._pki.roots is not None:
-            found = found.union(given_roots("vault_roots", self._pki.roots))
-        if not found.fingerprints:
+            trust_bundle = trust_bundle.union(given_roots("vault_roots", self._pki.roots))
+        if not trust_bundle.fingerprints:
             raise IssuerError(
                 f"PKI {self._pki.mount} of Vault {self._api.address} has no root in its "
                 "chain; set vault_roots to a file with the root"
             )
-        return found, ends
+        return trust_bundle, ends
 
     def _authorized(self, method: str, path: str, body: Answer, now: datetime) -> Answer:
         """Call with a token; after a refusal, log in again and retry once."""

@@ -121,7 +121,7 @@ class Session:
         """Log in, or renew a valid token, and pass the result to the waiting threads."""
         try:
             is_good = held is not None and held.is_good(now)
-            found = self._renewed(held, now) if held and is_good else self._login.login(self._api, now)
+            result = self._renewed(held, now) if held and is_good else self._login.login(self._api, now)
         # BaseException, because the waiting threads need a result whatever ends this one.
         except BaseException as error:
             with self._lock:
@@ -129,11 +129,11 @@ class Session:
             ours.set_exception(error)
             raise
         with self._lock:
-            self._lease, self._coming = found, None
-        ours.set_result(found)
-        if held is not None and found.token != held.token:
+            self._lease, self._coming = result, None
+        ours.set_result(result)
+        if held is not None and result.token != held.token:
             self._leave(held, self._api)
-        return found
+        return result
 
     def _leave(self, held: Lease, api: VaultApi) -> None:
         """Revoke a former token: each login makes a token, and Vault stores all of them."""

@@ -54,25 +54,29 @@ def known_lease(token: str, answer: Answer, now: datetime) -> Lease:
 def signed(answer: Answer) -> bytes:
     """Return the signed certificate and its intermediates as PEM, without a root."""
     data = answer.get("data")
-    found = data.get("certificate") if isinstance(data, dict) else None
-    if not isinstance(data, dict) or not isinstance(found, str):
+    result = data.get("certificate") if isinstance(data, dict) else None
+    if not isinstance(data, dict) or not isinstance(result, str):
         raise IssuerError("unexpected answer of Vault: it has no certificate")
     above = data.get("ca_chain") or [data.get("issuing_ca")]
     texts = (
-        [found, *(each for each in above if isinstance(each, str))] if isinstance(above, list) else [found]
+        [result, *(item for item in above if isinstance(item, str))] if isinstance(above, list) else [result]
     )
     leaf, *chain = _certificates("\n".join(texts))
-    return as_pem([leaf, *(each for each in chain if each.subject != each.issuer)])
+    return as_pem(
+        [leaf, *(certificate for certificate in chain if certificate.subject != certificate.issuer)]
+    )
 
 
 def roots(answer: Answer) -> tuple[TrustBundle, datetime]:
     """Return the self-signed roots in a mount's chain, and the end of the signing certificate."""
     data = answer.get("data")
-    found = data.get("ca_chain") or data.get("certificate") if isinstance(data, dict) else None
-    if not isinstance(found, str):
+    result = data.get("ca_chain") or data.get("certificate") if isinstance(data, dict) else None
+    if not isinstance(result, str):
         raise IssuerError("unexpected answer of Vault: it has no chain")
-    chain = _certificates(found)
-    bundle = TrustBundle.of([as_pem([each for each in chain if each.subject == each.issuer])])
+    chain = _certificates(result)
+    bundle = TrustBundle.of(
+        [as_pem([certificate for certificate in chain if certificate.subject == certificate.issuer])]
+    )
     return bundle, chain[0].not_valid_after_utc
 
 

@@ -70,8 +70,8 @@ class MeshFingerprint:
 def seen(reading: EventReading) -> MeshFingerprint:
     """Return the fingerprint of the mesh at this moment."""
     statuses = reading.proxies()
-    connected = frozenset(each.name for each in statuses if each.state is ProxyState.CONNECTED)
-    every = frozenset(each.name for each in statuses)
+    connected = frozenset(status.name for status in statuses if status.state is ProxyState.CONNECTED)
+    every = frozenset(status.name for status in statuses)
     mesh, problems = reading.newest()
     return MeshFingerprint(
         mesh, problems, connected, every - connected, reading.answers(), reading.traffic().newest
@@ -142,7 +142,7 @@ class Events:
 
     async def _tell(self, request: web.Request, response: web.StreamResponse) -> None:
         # Taken before the first byte of content, so that every change after this byte is an event.
-        before, said = self._look(), time.monotonic()
+        before, answer = self._look(), time.monotonic()
         # Milliseconds after which a browser reconnects.
         await _say(response, "retry: 2000")
         while not self.ended.is_set() and request.transport is not None:
@@ -153,11 +153,11 @@ class Events:
             event = changed(before, after, self.clock())
             if event is not None:
                 await _say(response, "event: changed", f"data: {json.dumps(event)}")
-            elif time.monotonic() - said >= HEARTBEAT_SECONDS:
+            elif time.monotonic() - answer >= HEARTBEAT_SECONDS:
                 await _say(response, ": nothing has changed")
             else:
                 continue
-            before, said = after, time.monotonic()
+            before, answer = after, time.monotonic()
 
     def _look(self) -> MeshFingerprint:
         """Return the fingerprint of the mesh, at most half of EVERY_SECONDS old."""

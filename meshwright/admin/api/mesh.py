@@ -33,32 +33,32 @@ class Api:
 async def overview(api: Api, _request: web.Request) -> Document:
     """Return the verdict of each part of the mesh, and the worst verdict."""
     glances = Glances(api.reading, api.clock)
-    found = {
+    verdicts = {
         "sources": await glances.sources(),
         "policies": await glances.policies(),
         "proxies": await glances.proxies(),
         "certificates": await glances.certificates(),
     }
-    tone = worst(each.tone for each in found.values())
+    tone = worst(verdict.tone for verdict in verdicts.values())
     # Of several equally bad parts, the order above decides.
-    first = next(each for each in found.values() if each.tone is tone)
-    parts: list[Json] = [_part(name, each) for name, each in found.items()]
+    first = next(verdict for verdict in verdicts.values() if verdict.tone is tone)
+    parts: list[Json] = [_part(name, verdict) for name, verdict in verdicts.items()]
     return {"verdict": tone.value, "sentence": first.sentence, "parts": parts}
 
 
-def _part(name: str, found: Verdict) -> Document:
+def _part(name: str, verdict: Verdict) -> Document:
     return {
         "part": name,
         "path": f"/api/v1/{name}",
-        "verdict": found.tone.value,
-        "sentence": found.sentence,
+        "verdict": verdict.tone.value,
+        "sentence": verdict.sentence,
     }
 
 
 async def all_proxies(api: Api, _request: web.Request) -> Document:
     """Return every connected, expected and former proxy."""
-    found = (await proxy.listed(api.reading, api.clock()))["proxies"]
-    return {"proxies": _with_name(found, "name")}
+    result = (await proxy.listed(api.reading, api.clock()))["proxies"]
+    return {"proxies": _with_name(result, "name")}
 
 
 async def one_proxy(api: Api, request: web.Request) -> Document:
@@ -84,7 +84,9 @@ async def all_streams(api: Api, request: web.Request) -> Document:
     wanted = request.query.get("proxy")
     name = None if wanted is None else str(find(api.reading, wanted).name)
     return {
-        "streams": [streams.stream(each) for each in api.reading.streams() if name in (None, each.node_key)]
+        "streams": [
+            streams.stream(stream) for stream in api.reading.streams() if name in (None, stream.node_key)
+        ]
     }
 
 
@@ -95,15 +97,15 @@ async def all_published(api: Api, _request: web.Request) -> Document:
 
 async def all_certificates(api: Api, _request: web.Request) -> Document:
     """Return the certificates of services and of proxies."""
-    found = await certificates(api.reading, api.clock())
-    return found | {"proxy_certificates": _with_name(found["proxy_certificates"], "proxy")}
+    result = await certificates(api.reading, api.clock())
+    return result | {"proxy_certificates": _with_name(result["proxy_certificates"], "proxy")}
 
 
 async def policies(api: Api, request: web.Request) -> Document:
     """Return the objects in force and their problems, or one object. Raises NothingToShow."""
-    found = await debug.policies(api.reading, request.query.get("object"))
+    result = await debug.policies(api.reading, request.query.get("object"))
     # The page of one object has no failures, but the shape of the API requires the field.
-    return {"failures": []} | found
+    return {"failures": []} | result
 
 
 async def explain(api: Api, request: web.Request) -> Document:
@@ -156,6 +158,6 @@ def stamped(document: Document, now: datetime) -> Document:
     return {"at": jsonable(now)} | document
 
 
-def _with_name(found: Json, field: str) -> list[Json]:
-    every: Iterable[Json] = found if isinstance(found, list) else ()
-    return [each | {field: each["cn"]} for each in every if isinstance(each, dict)]
+def _with_name(result: Json, field: str) -> list[Json]:
+    every: Iterable[Json] = result if isinstance(result, list) else ()
+    return [item | {field: item["cn"]} for item in every if isinstance(item, dict)]

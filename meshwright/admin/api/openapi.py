@@ -30,7 +30,7 @@ def described(routes: Iterable[Route]) -> Document:
             "description": "Fields are only added within a version. Times are RFC 3339 in UTC.",
         },
         "paths": {
-            **{PREFIX + each.path: {"get": _operation(each)} for each in routes},
+            **{PREFIX + route.path: {"get": _operation(route)} for route in routes},
             PREFIX + EVENTS: {"get": _events()},
             PREFIX + TRY: {"post": _try()},
         },
@@ -77,20 +77,20 @@ def _operation(route: Route) -> Document:
     return {
         "summary": route.shows,
         "operationId": route.path.strip("/").replace("/", "-").replace("{name}", "one"),
-        "parameters": inside + [_parameter(each) for each in route.parameters],
+        "parameters": inside + [_parameter(parameter) for parameter in route.parameters],
         "responses": answers | {code: _answer(words, ERROR) for code, words in _ERRORS.items()},
     }
 
 
-def _parameter(each: Parameter) -> Document:
-    schema: Shape = {"type": "array", "items": each.schema} if each.many else each.schema
+def _parameter(parameter: Parameter) -> Document:
+    schema: Shape = {"type": "array", "items": parameter.schema} if parameter.many else parameter.schema
     return {
-        "name": each.name,
+        "name": parameter.name,
         "in": "query",
-        "required": each.required,
-        "description": each.means,
+        "required": parameter.required,
+        "description": parameter.means,
         "schema": schema,
-        "example": [each.example] if each.many else each.example,
+        "example": [parameter.example] if parameter.many else parameter.example,
     }
 
 

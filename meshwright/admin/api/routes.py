@@ -157,8 +157,8 @@ def add_api(app: web.Application, api: Api) -> None:
     The application needs a guard against foreign hosts (`http.guard`).
     """
     app.middlewares.append(in_json)
-    for each in ROUTES:
-        app.router.add_get(PREFIX + each.path, partial(_answer, api, each))
+    for route in ROUTES:
+        app.router.add_get(PREFIX + route.path, partial(_answer, api, route))
     events = Events(api.reading, api.clock)
     app.router.add_get(PREFIX + EVENTS, events.answer)
     # An open event stream would otherwise delay the shutdown.
@@ -181,24 +181,24 @@ async def _answer(api: Api, route: Route, request: web.Request) -> web.Response:
         return await _json({"error": error.reason}, error.status)
     except Exception:
         request.app.logger.exception("API request failed: %s", request.path)
-        said = f"{request.path} failed with an internal error: see the server log"
-        return await _json({"error": said}, HTTPStatus.INTERNAL_SERVER_ERROR)
+        text = f"{request.path} failed with an internal error: see the server log"
+        return await _json({"error": text}, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 def _known(route: Route, request: web.Request) -> None:
     """Raise web.HTTPBadRequest for an unknown parameter, or for a second value of a single one."""
-    names = [each.name for each in route.parameters]
+    names = [parameter.name for parameter in route.parameters]
     if unknown := sorted(request.query.keys() - set(names)):
         there = f"must be one of {', '.join(names)}" if names else "this path has no parameters"
         # A misspelt filter would else be ignored, and the answer would show everything.
         raise web.HTTPBadRequest(reason=f"unknown parameter {unknown[0][:40]!r}: {there}")
-    for each in route.parameters:
-        if not each.many and len(request.query.getall(each.name, [])) > 1:
-            raise web.HTTPBadRequest(reason=f"{each.name} must be given only once")
+    for parameter in route.parameters:
+        if not parameter.many and len(request.query.getall(parameter.name, [])) > 1:
+            raise web.HTTPBadRequest(reason=f"{parameter.name} must be given only once")
 
 
 async def _index(_request: web.Request) -> web.Response:
-    listed = {PREFIX + each.path: each.shows for each in ROUTES}
+    listed = {PREFIX + route.path: route.shows for route in ROUTES}
     return await _json(
         {
             **listed,

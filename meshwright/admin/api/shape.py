@@ -30,14 +30,14 @@ def record(fields: Mapping[str, Shape], sometimes: Mapping[str, Shape] = Mapping
     return {"type": "object", "properties": {**fields, **sometimes}, "required": list(fields)}
 
 
-def listed(each: Shape) -> Shape:
+def listed(item: Shape) -> Shape:
     """Return the shape of a list with elements of the given shape."""
-    return {"type": "array", "items": each}
+    return {"type": "array", "items": item}
 
 
-def named(each: Shape) -> Shape:
+def named(item: Shape) -> Shape:
     """Return the shape of an object with arbitrary names and values of the given shape."""
-    return {"type": "object", "additionalProperties": each}
+    return {"type": "object", "additionalProperties": item}
 
 
 def maybe(shape: Shape) -> Shape:
@@ -68,21 +68,21 @@ def fitted(shape: Shape, value: Json) -> Json:
             return {
                 # Raises KeyError for a missing required field, which is an error of the page and not of the
                 # client.
-                name: fitted(each, value[name])
-                for name, each in fields.items()
-                if isinstance(each, dict) and (name in value or name in required)
+                name: fitted(field, value[name])
+                for name, field in fields.items()
+                if isinstance(field, dict) and (name in value or name in required)
             }
         case {"additionalProperties": dict(inner)}, dict():
-            return {name: fitted(inner, each) for name, each in value.items()}
+            return {name: fitted(inner, item) for name, item in value.items()}
         case {"items": dict(inner)}, list():
-            return [fitted(inner, each) for each in value]
+            return [fitted(inner, item) for item in value]
         case _:
             return value
 
 
 def fitted_document(shape: Shape, document: Document) -> Document:
     """Return the fields of an answer that are in the shape. Raises KeyError for a missing field."""
-    found = fitted(shape, document)
-    if not isinstance(found, dict):
+    result = fitted(shape, document)
+    if not isinstance(result, dict):
         raise TypeError("an answer is an object")
-    return found
+    return result

@@ -82,7 +82,7 @@ class TapStream:
 
     async def _tell(self, client: "_Client", tap: Tap, noticed: asyncio.Event) -> None:
         clock = asyncio.get_running_loop().time
-        until, told = clock() + client.asked.seconds, 0
+        until, answer = clock() + client.asked.seconds, 0
         await client.say({"watching": self._watching(client.asked)})
         while (left := until - clock()) > 0 and client.is_there:
             if self.ended.is_set():
@@ -91,11 +91,11 @@ class TapStream:
             await _first(noticed, min(left, LOOK_SECONDS))
             noticed.clear()
             # Cleared before the requests are taken: a report in between sets the event again.
-            found, lost = tap.take()
-            for proxy, request in found[: client.asked.limit - told]:
+            result, lost = tap.take()
+            for proxy, request in result[: client.asked.limit - answer]:
                 await client.say({"request": request_document(proxy, request)})
-            told += len(found)
-            if told >= client.asked.limit:
+            answer += len(result)
+            if answer >= client.asked.limit:
                 await client.say({"ended": f"the limit of {client.asked.limit} requests is reached"})
                 return
             if lost:
@@ -105,7 +105,7 @@ class TapStream:
     def _watching(self, wanted: TapQuery) -> Document:
         """Return the tapped service and the number of connected proxies serving it."""
         watched = wanted.watched
-        here = (each.name for each in self.reading.proxies() if each.state is ProxyState.CONNECTED)
+        here = (proxy.name for proxy in self.reading.proxies() if proxy.state is ProxyState.CONNECTED)
         those = (
             name
             for name in here

@@ -46,20 +46,20 @@ def asked(reading: ProxyReading, query: Iterable[tuple[str, str]]) -> TapQuery:
     For example, `service=shop/pay`, `status=5xx` and `seconds=60` select the failed requests of the next
     minute. Raises web.HTTPBadRequest, and NothingToShow for an unknown proxy or service.
     """
-    said = _said(query)
+    answer = _said(query)
     choice = TapChoice(
-        callers=tuple(sorted({_caller(each) for each in said["from"]})),
-        methods=tuple(sorted({_method(each) for each in said["method"]})),
-        path_prefix=_path(_one(said, "path")),
+        callers=tuple(sorted({_caller(item) for item in answer["from"]})),
+        methods=tuple(sorted({_method(item) for item in answer["method"]})),
+        path_prefix=_path(_one(answer, "path")),
     )
-    wanted = _one(said, "proxy")
+    wanted = _one(answer, "proxy")
     proxy = find(reading, wanted).name if wanted else None
-    service = _service(reading, _one(said, "service"), proxy)
-    watched = TapSubscription(service, choice, proxy, _statuses(_one(said, "status")))
+    service = _service(reading, _one(answer, "service"), proxy)
+    watched = TapSubscription(service, choice, proxy, _statuses(_one(answer, "status")))
     return TapQuery(
         watched,
-        _number("seconds", _one(said, "seconds"), SECONDS, DEFAULT_SECONDS),
-        _number("limit", _one(said, "limit"), LIMIT, DEFAULT_LIMIT),
+        _number("seconds", _one(answer, "seconds"), SECONDS, DEFAULT_SECONDS),
+        _number("limit", _one(answer, "limit"), LIMIT, DEFAULT_LIMIT),
     )
 
 
@@ -67,19 +67,19 @@ _Said = Mapping[str, Sequence[str]]
 
 
 def _said(query: Iterable[tuple[str, str]]) -> _Said:
-    found: dict[str, list[str]] = {name: [] for name in _NAMES}
+    result: dict[str, list[str]] = {name: [] for name in _NAMES}
     for name, value in query:
-        if name not in found:
+        if name not in result:
             there = ", ".join(_NAMES)
             raise web.HTTPBadRequest(reason=f"unknown parameter {name[:40]!r}: must be one of {there}")
-        found[name].append(value)
-    for name, values in found.items():
+        result[name].append(value)
+    for name, values in result.items():
         if len(values) > (most := MOST_OF_EACH if name in _MANY else 1):
             times = "once" if most == 1 else f"{most} times"
             raise web.HTTPBadRequest(
                 reason=f"{name} is given {len(values)} times: at most {times} is allowed"
             )
-    return found
+    return result
 
 
 def _one(said: _Said, name: str) -> str:
@@ -121,14 +121,14 @@ def _path(said: str) -> str:
 def _statuses(said: str) -> range:
     if not said:
         return range(0)
-    found = _STATUS.fullmatch(said)
-    if found is None:
+    match = _STATUS.fullmatch(said)
+    if match is None:
         raise web.HTTPBadRequest(
             reason=f"status is {said[:40]!r}: must be a status such as 404, or a class such as 5xx"
         )
-    if found[1]:
-        return range(int(found[1]) * 100, int(found[1]) * 100 + 100)
-    return range(int(found[2]), int(found[2]) + 1)
+    if match[1]:
+        return range(int(match[1]) * 100, int(match[1]) * 100 + 100)
+    return range(int(match[2]), int(match[2]) + 1)
 
 
 def _number(name: str, said: str, within: range, default: int) -> int:

@@ -62,16 +62,16 @@ async def answer(api: Api, request: web.Request) -> web.Response:
         refused.headers["Accept"] = JSON  # RFC 9110, 15.5.16
         return refused
     try:
-        found = stamped(await api.trying.tried(_manifests(await _body(request))), api.clock())
-        return await answered(lambda: fitted_document(TRIED, found), SECURITY_HEADERS)
+        result = stamped(await api.trying.tried(_manifests(await _body(request))), api.clock())
+        return await answered(lambda: fitted_document(TRIED, result), SECURITY_HEADERS)
     except ValueError as error:
         return await _error(str(error), HTTPStatus.BAD_REQUEST)
     except TrialUnavailable as error:
         return await _error(str(error), error.status)
     except Exception:
         request.app.logger.exception("manifest trial failed")
-        said = f"{request.path} failed with an internal error: see the server log"
-        return await _error(said, HTTPStatus.INTERNAL_SERVER_ERROR)
+        text = f"{request.path} failed with an internal error: see the server log"
+        return await _error(text, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 async def _body(request: web.Request) -> bytes:
@@ -79,26 +79,26 @@ async def _body(request: web.Request) -> bytes:
 
     Raises TrialUnavailable for a body that is too long even for fully escaped manifests.
     """
-    found = bytearray()
+    result = bytearray()
     async for piece in request.content.iter_chunked(65536):
-        found += piece
+        result += piece
         # After each chunk, because Content-Length may be missing.
-        if len(found) > MOST_ESCAPED * BYTES:
+        if len(result) > MOST_ESCAPED * BYTES:
             sentence = f"the body is longer than {MOST_ESCAPED * BYTES} bytes"
             raise TrialUnavailable(sentence, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-    return bytes(found)
+    return bytes(result)
 
 
 def _manifests(body: bytes) -> str:
     """Return the manifests of a body. Raises ValueError, with the valid form."""
     try:
-        said = json.loads(body)
+        response = json.loads(body)
     except (ValueError, RecursionError):
-        said = None
-    match said:
+        response = None
+    match response:
         case {"manifests": str() as manifests}:
             # JSON allows unpaired surrogates, but the manifests must be encodable as UTF-8.
-            if any("\ud800" <= each <= "\udfff" for each in manifests):
+            if any("\ud800" <= manifest <= "\udfff" for manifest in manifests):
                 raise ValueError("manifests must be valid Unicode text: an escape is an unpaired surrogate")
             return manifests
         case _:

@@ -3,35 +3,35 @@
 from meshwright.admin.jsonable import Document, Json
 
 
-def said(found: Document, name: str) -> str:
+def said(result: Document, name: str) -> str:
     """Return a field as text, for example `80` for a number; empty for null, an object or a list."""
-    value = found.get(name)
+    value = result.get(name)
     return "" if value is None or isinstance(value, dict | list) else str(value)
 
 
-def part(found: Document, name: str) -> Document:
+def part(result: Document, name: str) -> Document:
     """Return an object field."""
-    value = found.get(name)
+    value = result.get(name)
     return value if isinstance(value, dict) else {}
 
 
-def records(found: Document, name: str) -> list[Document]:
+def records(result: Document, name: str) -> list[Document]:
     """Return the objects of a list field."""
-    return [each for each in items(found, name) if isinstance(each, dict)]
+    return [item for item in items(result, name) if isinstance(item, dict)]
 
 
-def words(found: Document, name: str) -> list[str]:
+def words(result: Document, name: str) -> list[str]:
     """Return the plain values of a list field as text."""
-    return [str(each) for each in items(found, name) if not isinstance(each, dict | list)]
+    return [str(item) for item in items(result, name) if not isinstance(item, dict | list)]
 
 
-def number(found: Document, name: str) -> float:
+def number(result: Document, name: str) -> float:
     """Return a number field, 0.0 if missing."""
-    value = found.get(name)
+    value = result.get(name)
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def items(found: Document, name: str) -> list[Json]:
+def items(result: Document, name: str) -> list[Json]:
     """Return a list field."""
-    value = found.get(name)
+    value = result.get(name)
     return value if isinstance(value, list) else []

@@ -46,22 +46,26 @@ CALL: Final = (
 
 def form(asks: Form, path: str, query: Query) -> Markup:
     """Return a form with the values of the current request."""
-    inputs = [_input(each, at, given) for each in asks.fields for at, given in enumerate(_given(each, query))]
+    inputs = [
+        _input(field, at, given) for field in asks.fields for at, given in enumerate(_given(field, query))
+    ]
     button = tag("button", text(asks.button), type="submit")
     return tag("form", *inputs, button, action=asks.path or path, method="get")
 
 
 def _given(field: Field, query: Query) -> list[str]:
-    found = [value for name, value in query if name == field.name]
+    result = [value for name, value in query if name == field.name]
     # A repeatable field has one more empty input, because the form works without a script.
-    return [*found, ""] if field.several else (found[:1] or [""])
+    return [*result, ""] if field.several else (result[:1] or [""])
 
 
 def _input(field: Field, at: int, given: str) -> Markup:
     label, required = text(field.label), field.required
     if field.choices:
         first = tag("option", text("all" if not required else ""), value="")
-        rest = (tag("option", text(each), value=each, selected=each == given) for each in field.choices)
+        rest = (
+            tag("option", text(choice), value=choice, selected=choice == given) for choice in field.choices
+        )
         return tag("label", label, tag("select", first, *rest, name=field.name, required=required))
     shown = given or None
     entry = tag(

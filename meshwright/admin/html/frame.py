@@ -64,11 +64,11 @@ def _header(asked: PageRequest, places: Iterable[Place]) -> Markup:
     entries = (
         tag(
             "a",
-            text(each.label),
-            href=each.path,
-            aria_current="page" if each.path == asked.path.rstrip("/") else None,
+            text(place.label),
+            href=place.path,
+            aria_current="page" if place.path == asked.path.rstrip("/") else None,
         )
-        for each in places
+        for place in places
     )
     return tag("header", tag("b", text("Meshwright")), tag("nav", *entries, aria_label="Pages"))
 
@@ -81,12 +81,12 @@ def _main(asked: PageRequest, drawn: PageContent) -> Markup:
         about,
         banner(drawn.verdict),
         tag("p", text(drawn.shows), class_="shows") if drawn.shows else NOTHING,
-        *(form(each, asked.path, asked.query) for each in drawn.forms),
+        *(form(item, asked.path, asked.query) for item in drawn.forms),
         *drawn.body,
         id="content",
     )
 
 
 def _footer(asked: PageRequest) -> Markup:
-    said = tag("span", text("As of "), moment(asked.at), text(". Programs get JSON."), id="as-of")
-    return tag("footer", tag("p", said, text(" "), tag("span", id="live")))
+    markup = tag("span", text("As of "), moment(asked.at), text(". Programs get JSON."), id="as-of")
+    return tag("footer", tag("p", markup, text(" "), tag("span", id="live")))

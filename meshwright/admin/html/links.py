@@ -14,7 +14,7 @@ from meshwright.mesh.kinds import Kind
 
 # Internal kinds such as `certificate` begin with a lower-case letter, and are not objects of users.
 _KINDS: Final = sorted(
-    {each.name for each in vars(kinds).values() if isinstance(each, Kind) and each.name[:1].isupper()}
+    {var.name for var in vars(kinds).values() if isinstance(var, Kind) and var.name[:1].isupper()}
 )
 _OBJECT: Final = re.compile(rf"\b(?:{'|'.join(_KINDS)})(?:\.[a-z0-9.-]+)? [a-z0-9.-]+/[\w.:-]*\w")
 
@@ -113,10 +113,10 @@ def in_sentence(sentence: str, known: Mapping[str, str] | None = None) -> Markup
     pattern = _either(further)
     parts: list[Markup] = []
     end = 0
-    for found in pattern.finditer(sentence):
-        parts.append(name(sentence[end : found.start()]))
-        parts.append(link(found[0], further.get(found[0]) or object_address(found[0])))
-        end = found.end()
+    for match in pattern.finditer(sentence):
+        parts.append(name(sentence[end : match.start()]))
+        parts.append(link(match[0], further.get(match[0]) or object_address(match[0])))
+        end = match.end()
     return Markup("".join((*parts, name(sentence[end:]))))
 
 

@@ -32,12 +32,12 @@ def tag(element: str, *inner: Markup, **attributes: str | bool | None) -> Markup
     Trailing `_` of an attribute's name is dropped, and other `_` become `-`: `class_` is class, `aria_label`
     is aria-label. None and False omit the attribute.
     """
-    said = "".join(
-        f" {each.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{escape(str(value))}"')
-        for each, value in attributes.items()
+    message = "".join(
+        f" {item.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{escape(str(value))}"')
+        for item, value in attributes.items()
         if value is not None and value is not False
     )
-    return Markup(f"<{element}{said}>" + ("" if element in _VOID else f"{joined(inner)}</{element}>"))
+    return Markup(f"<{element}{message}>" + ("" if element in _VOID else f"{joined(inner)}</{element}>"))
 
 
 def joined(parts: Iterable[Markup], between: str = "") -> Markup:
@@ -52,7 +52,7 @@ def code(value: object) -> Markup:
 
 def listed(items: Iterable[Markup]) -> Markup:
     """Return a list with one item per line."""
-    return tag("ul", *(tag("li", each) for each in items))
+    return tag("ul", *(tag("li", markup) for markup in items))
 
 
 def detail(summary: Markup, *inner: Markup) -> Markup:
@@ -61,11 +61,11 @@ def detail(summary: Markup, *inner: Markup) -> Markup:
 
 
 def _wrapped(value: str) -> str:
-    def seams(found: re.Match[str]) -> str:
-        return "<wbr>".join(escape(each) for each in _SEAM.split(found[0]))
+    def seams(match: re.Match[str]) -> str:
+        return "<wbr>".join(escape(item) for item in _SEAM.split(match[0]))
 
     parts, end = [], 0
-    for found in _WORD.finditer(value):
-        parts += [escape(value[end : found.start()]), seams(found)]
-        end = found.end()
+    for match in _WORD.finditer(value):
+        parts += [escape(value[end : match.start()]), seams(match)]
+        end = match.end()
     return "".join((*parts, escape(value[end:])))

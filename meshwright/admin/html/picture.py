@@ -49,17 +49,17 @@ def picture(
     nodes: Mapping[str, Node], arrows: Mapping[tuple[str, str], Arrow], label: str, about: str = ""
 ) -> Markup:
     """Return the picture of nodes and arrows by their IDs; `about` is the highlighted node."""
-    found = layout(list(nodes), set(arrows))
-    tallest = max(map(len, found.layers), default=0)
-    width = 2 * MARGIN + max(0, len(found.layers) - 1) * AHEAD + WIDTH
+    result = layout(list(nodes), set(arrows))
+    tallest = max(map(len, result.layers), default=0)
+    width = 2 * MARGIN + max(0, len(result.layers) - 1) * AHEAD + WIDTH
     height = 2 * MARGIN + max(1, tallest) * BELOW
     at = {
         place: (MARGIN + layer * AHEAD, height / 2 + (number - (len(row) - 1) / 2) * BELOW)
-        for layer, row in enumerate(found.layers)
+        for layer, row in enumerate(result.layers)
         for number, place in enumerate(row)
     }
-    lines = [_arrow(arrows[edge], [at[each] for each in way]) for edge, way in sorted(found.ways.items())]
-    boxes = [_box(each, at[key], is_subject=key == about) for key, each in nodes.items()]
+    lines = [_arrow(arrows[edge], [at[item] for item in way]) for edge, way in sorted(result.ways.items())]
+    boxes = [_box(node, at[key], is_subject=key == about) for key, node in nodes.items()]
     # Order matters in SVG: labels come last, above all lines and boxes.
     drawn = tag(
         "svg",
@@ -124,7 +124,7 @@ def _short(words: str) -> str:
 def _arrow(arrow: Arrow, way: Sequence[_Point]) -> tuple[Markup, Markup]:
     """Return the line of an arrow, and the label."""
     forward = way[0][0] < way[-1][0]
-    points = [_passing(each, number, len(way), forward=forward) for number, each in enumerate(way)]
+    points = [_passing(item, number, len(way), forward=forward) for number, item in enumerate(way)]
     steps = [f"M{points[0][0]:g} {points[0][1]:g}"]
     for (x, y), (to_x, to_y) in pairwise(points):
         bend = (to_x - x) / 2
@@ -155,7 +155,7 @@ def _words(arrow: Arrow, points: Sequence[_Point]) -> Markup:
         return joined(())
     (x, y), (to_x, to_y) = points[0], points[1]
     middle_x, middle_y = (x + to_x) / 2, (y + to_y) / 2
-    found = []
+    markups = []
     shift = 0.0
     if arrow.locked:
         # Half the width of the label: a letter of the 12 px font is about 6.8 pixels wide.
@@ -163,10 +163,10 @@ def _words(arrow: Arrow, points: Sequence[_Point]) -> Markup:
         lock = tag(
             "path", d=_LOCK, transform=f"translate({middle_x - half - 9:g} {middle_y - 16:g})", class_="lock"
         )
-        found.append(tag("g", tag("title", text("mTLS was seen")), lock))
+        markups.append(tag("g", tag("title", text("mTLS was seen")), lock))
         shift = 5.0
     words = tag(
         "text", text(arrow.says), x=f"{middle_x + shift:g}", y=f"{middle_y - 6:g}", text_anchor="middle"
     )
     # Hidden from screen readers, because the title of the line has the same text.
-    return tag("g", *found, words, class_=f"says {arrow.tone.name.lower()}", aria_hidden="true")
+    return tag("g", *markups, words, class_=f"says {arrow.tone.name.lower()}", aria_hidden="true")

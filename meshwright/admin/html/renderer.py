@@ -25,13 +25,13 @@ class Entry:
     verdict: Verdict | None = None
 
 
-def drawn(look: PageLook, found: Document, asked: PageRequest, places: Iterable[Place]) -> str:
+def drawn(look: PageLook, result: Document, asked: PageRequest, places: Iterable[Place]) -> str:
     """Return a page."""
     one = (value for name, value in asked.query if name in look.subjects)
-    subject = said(found, "cn") or said(found, "proxy") or next(one, "")
-    title, body = look.label or named(asked.path), look.body(found, asked)
+    subject = said(result, "cn") or said(result, "proxy") or next(one, "")
+    title, body = look.label or named(asked.path), look.body(result, asked)
     shows = "" if subject else look.shows
-    return whole(asked, PageContent(title, subject, shows, look.verdict(found), look.forms, body), places)
+    return whole(asked, PageContent(title, subject, shows, look.verdict(result), look.forms, body), places)
 
 
 def failed(look: PageLook, sentence: str, asked: PageRequest, places: Iterable[Place]) -> str:
@@ -43,9 +43,9 @@ def failed(look: PageLook, sentence: str, asked: PageRequest, places: Iterable[P
 
 def index(entries: Sequence[Entry], asked: PageRequest, places: Iterable[Place]) -> str:
     """Return the page with links to all other pages, and with the worst verdicts at the top."""
-    known = [each.verdict for each in entries if each.verdict is not None]
-    tone = worst(each.tone for each in known)
-    wrong = " ".join(each.sentence for each in known if each.tone is tone)
+    known = [entry.verdict for entry in entries if entry.verdict is not None]
+    tone = worst(item.tone for item in known)
+    wrong = " ".join(item.sentence for item in known if item.tone is tone)
     verdict = Verdict(
         tone, wrong if tone in (Tone.BAD, Tone.WARNING) else "Nothing is wrong that is known here."
     )

@@ -40,8 +40,8 @@ def table(
     if not records:
         return tag("p", text(empty), class_="empty")
     these, shown_first = list(columns), records[:MOST]
-    said = {field for column in these for field in column.fields}
-    rest = [{name: value for name, value in each.items() if name not in said} for each in shown_first]
+    answer = {field for column in these for field in column.fields}
+    rest = [{name: value for name, value in item.items() if name not in answer} for item in shown_first]
     labels = [column.label for column in these]
     cells = [[column.show(record) for column in these] for record in shown_first]
     if any(rest):
@@ -62,9 +62,9 @@ def further(left: Document) -> Markup:
 
 def _once(names: Iterable[str]) -> list[str]:
     """Return the names, with the second and later occurrence of a name replaced by an empty text."""
-    found = list(names)
-    first = {each: at for at, each in reversed(list(enumerate(found)))}
-    return [each if first[each] == at else "" for at, each in enumerate(found)]
+    result = list(names)
+    first = {item: at for at, item in reversed(list(enumerate(result)))}
+    return [item if first[item] == at else "" for at, item in enumerate(result)]
 
 
 def _more(count: int) -> Markup:

@@ -43,7 +43,7 @@ def timeline(spans: Sequence[Span], now: datetime, until: datetime, label: str) 
     line = tag("path", d=f"M{here:.1f} 0V{height - ROW}", class_="now")
     words = tag("text", text("now"), x=f"{here:.1f}", y=str(height - 8), text_anchor="middle", class_="below")
     last = tag("text", text(_away(ahead)), x=str(WIDTH), y=str(height - 8), text_anchor="end", class_="below")
-    rows = [_row(each, number, at, now + ahead) for number, each in enumerate(spans)]
+    rows = [_row(span, number, at, now + ahead) for number, span in enumerate(spans)]
     drawn = tag(
         "svg",
         *rows,

@@ -75,11 +75,13 @@ def badges(states: Iterable[tuple[str, str]]) -> Markup:
 
     Equal states become one badge. Otherwise each bad state has a badge, and the good ones are counted.
     """
-    found = sorted(states, key=lambda each: _ORDER.index(tone_of(each[1])))
-    if len({state for _, state in found}) == 1:
-        return badge(found[0][1])
-    well = [state for _, state in found if tone_of(state) is Tone.GOOD]
+    result = sorted(states, key=lambda item: _ORDER.index(tone_of(item[1])))
+    if len({state for _, state in result}) == 1:
+        return badge(result[0][1])
+    well = [state for _, state in result if tone_of(state) is Tone.GOOD]
     apart = [
-        badge(f"{named} {state}", tone_of(state)) for named, state in found if tone_of(state) is not Tone.GOOD
+        badge(f"{named} {state}", tone_of(state))
+        for named, state in result
+        if tone_of(state) is not Tone.GOOD
     ]
     return joined((*apart, *([badge(f"{len(well)} {well[0]}", Tone.GOOD)] if well else [])), " ")

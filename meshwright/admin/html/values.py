@@ -25,7 +25,7 @@ def shown(value: Json) -> Markup:
         case str():
             return moment(value) if _MOMENT.fullmatch(value) else links.in_sentence(value)
         case dict():
-            return pairs({each: shown(inner) for each, inner in value.items()}) if value else text("none")
+            return pairs({item: shown(inner) for item, inner in value.items()}) if value else text("none")
         case list():
             return _list(value)
         case _:
@@ -34,18 +34,19 @@ def shown(value: Json) -> Markup:
 
 def moment(value: str, *, exact: bool = False) -> Markup:
     """Return a UTC time, to the second or `exact`; another text is returned unchanged."""
-    found = _MOMENT.fullmatch(value)
-    if found is None:
+    match = _MOMENT.fullmatch(value)
+    if match is None:
         return name(value) if value else NONE
-    day, time, fraction = found.groups("")
-    said = f"{time}{fraction if exact else ''} UTC"
-    return tag("time", tag("span", text(day)), text(" "), tag("span", text(said)), datetime=value)
+    day, time, fraction = match.groups("")
+    message = f"{time}{fraction if exact else ''} UTC"
+    return tag("time", tag("span", text(day)), text(" "), tag("span", text(message)), datetime=value)
 
 
-def pairs(found: Mapping[str, Markup]) -> Markup:
+def pairs(markups: Mapping[str, Markup]) -> Markup:
     """Return names with their values."""
     rows = (
-        tag("div", tag("dt", name(each.replace("_", " "))), tag("dd", value)) for each, value in found.items()
+        tag("div", tag("dt", name(item.replace("_", " "))), tag("dd", value))
+        for item, value in markups.items()
     )
     return tag("dl", *rows)
 
@@ -62,7 +63,7 @@ def block(content: str) -> Markup:
 
 def rows(labels: Sequence[str], cells: Sequence[Sequence[Markup]], names: Sequence[str] = ()) -> Markup:
     """Return a table; on a narrow screen each row is a card. `names` are the anchors of the rows."""
-    head = tag("thead", tag("tr", *(tag("th", text(each), scope="col") for each in labels)))
+    head = tag("thead", tag("tr", *(tag("th", text(item), scope="col") for item in labels)))
     drawn = (
         tag(
             "tr",
@@ -77,16 +78,16 @@ def rows(labels: Sequence[str], cells: Sequence[Sequence[Markup]], names: Sequen
 def _list(value: list[Json]) -> Markup:
     if not value:
         return text("none")
-    found = [each for each in value if isinstance(each, dict)]
-    names = list(dict.fromkeys(each for record in found for each in record))
+    result = [item for item in value if isinstance(item, dict)]
+    names = list(dict.fromkeys(item for record in result for item in record))
     # Records with few, flat fields are easier to compare in a table.
-    if len(found) == len(value) and 0 < len(names) <= _COLUMNS and all(map(_is_flat, found)):
-        cells = [[shown(record.get(each)) for each in names] for record in found]
-        return rows([each.replace("_", " ") for each in names], cells)
-    if any(isinstance(each, dict | list) for each in value):
-        return listed(shown(each) for each in value)
-    return joined((shown(each) for each in value), ", ")
+    if len(result) == len(value) and 0 < len(names) <= _COLUMNS and all(map(_is_flat, result)):
+        cells = [[shown(record.get(item)) for item in names] for record in result]
+        return rows([item.replace("_", " ") for item in names], cells)
+    if any(isinstance(item, dict | list) for item in value):
+        return listed(shown(item) for item in value)
+    return joined((shown(item) for item in value), ", ")
 
 
 def _is_flat(record: dict[str, Json]) -> bool:
-    return not any(isinstance(each, dict) for each in record.values())
+    return not any(isinstance(item, dict) for item in record.values())

@@ -54,23 +54,23 @@ def prefers_html(request: web.Request) -> bool:
 
 def _wanted(ranges: Iterable[_Range], media_type: str) -> tuple[float, int]:
     """Return the weight and the specificity of the most specific matching range."""
-    found = (
-        (closely, each.weight) for each in ranges if (closely := each.specificity(media_type)) is not None
+    result = (
+        (closely, item.weight) for item in ranges if (closely := item.specificity(media_type)) is not None
     )
-    closely, weight = max(found, default=(-1, 0.0))
+    closely, weight = max(result, default=(-1, 0.0))
     return weight, closely if weight else -1
 
 
 def _ranges(lines: Iterable[str]) -> Iterator[_Range]:
     """Yield the ranges of all header lines, which form one list (5.3). Invalid elements are ignored."""
     for element in _ELEMENT.findall(",".join(lines)):
-        found = _RANGE.fullmatch(element)
-        if found is None or (found[2] is None and found[1] != "*"):  # Java's URLConnection sends a lone `*`
+        match = _RANGE.fullmatch(element)
+        if match is None or (match[2] is None and match[1] != "*"):  # Java's URLConnection sends a lone `*`
             continue
-        given = {name.lower(): _plain(value).lower() for name, value in _PARAMETER.findall(found[3])}
+        given = {name.lower(): _plain(value).lower() for name, value in _PARAMETER.findall(match[3])}
         weight = given.pop("q", "1")
         if _WEIGHT.fullmatch(weight) and weight not in ("", "."):
-            yield _Range(found[1].lower(), (found[2] or "*").lower(), given, float(weight))
+            yield _Range(match[1].lower(), (match[2] or "*").lower(), given, float(weight))
 
 
 def _plain(value: str) -> str:

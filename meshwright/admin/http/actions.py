@@ -18,7 +18,7 @@ MOST_NAMED: Final = 20
 
 def _one(action: str, *fields: str) -> _Describe:
     def described(body: Object) -> Described:
-        return action, {each: _short(body[each]) for each in fields if body.get(each) not in (None, "")}
+        return action, {field: _short(body[field]) for field in fields if body.get(field) not in (None, "")}
 
     return described
 
@@ -68,7 +68,7 @@ def _short(value: object) -> object:
         case list() if len(value) > MOST_NAMED:
             return [*map(_short, value[:MOST_NAMED]), f"and {len(value) - MOST_NAMED} more"]
         case list():
-            return [_short(each) for each in value]
+            return [_short(item) for item in value]
         case bool() | int() | float():
             return value
         case _:

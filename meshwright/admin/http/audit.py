@@ -42,11 +42,11 @@ class User:
 
 def user_of(request: web.Request) -> User:
     """Return the user at the other end of the socket according to the kernel; an empty User for TCP."""
-    found = None if request.transport is None else request.transport.get_extra_info("socket")
-    if found is None or found.family != socket.AF_UNIX:
+    outcome = None if request.transport is None else request.transport.get_extra_info("socket")
+    if outcome is None or outcome.family != socket.AF_UNIX:
         return User()
     size = _CREDENTIALS.size
-    pid, uid, gid = _CREDENTIALS.unpack(found.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+    pid, uid, gid = _CREDENTIALS.unpack(outcome.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
     return User(user_name(uid), uid, gid, pid)
 
 
@@ -69,7 +69,7 @@ async def audited(request: web.Request, handler: Handler) -> web.StreamResponse:
     found = action(request.method, request.path, await _said(request))
     if found is None:
         return await handler(request)
-    what, told = found
+    what, fields = found
     who = user_of(request)  # before the handler, because the client may be gone afterwards
     status, error = 500, ""
     try:
@@ -81,7 +81,7 @@ async def audited(request: web.Request, handler: Handler) -> web.StreamResponse:
         raise
     finally:
         outcome = {"result": result(status), "status": status, **({"error": error} if error else {})}
-        named = {**told, **request.get(NAMED, {})}
+        named = {**fields, **request.get(NAMED, {})}
         _log.info(EVENT, action=what, object=named, **outcome, **asdict(who))
 
 
@@ -90,7 +90,7 @@ async def _said(request: web.Request) -> object:
     if request.method == "GET":
         if request.path != TAP:
             return None
-        return {each: ", ".join(request.query.getall(each)) for each in request.query}
+        return {item: ", ".join(request.query.getall(item)) for item in request.query}
     if action(request.method, request.path, None) is None or (request.content_length or 0) > _MOST_BODY:
         return None
     try:
@@ -104,7 +104,7 @@ def _error(response: web.StreamResponse) -> str:
     if response.status < 400 or not isinstance(response, web.Response):
         return ""
     try:
-        said = json.loads(response.text or "")
+        answer = json.loads(response.text or "")
     except ValueError:
         return ""
-    return str(said.get("error", "")) if isinstance(said, dict) else ""
+    return str(answer.get("error", "")) if isinstance(answer, dict) else ""

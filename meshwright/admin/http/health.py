@@ -43,7 +43,7 @@ def application(health: Health, metrics: Metrics, version: dict[str, str]) -> we
             return web.Response(status=503, text="the event loop is blocked\n")
         if waiting := health.waiting():
             return web.Response(status=503, text="waiting for: " + ", ".join(waiting) + "\n")
-        return web.Response(text="".join(("ready\n", *(f"but: {each}\n" for each in health.remarks()))))
+        return web.Response(text="".join(("ready\n", *(f"but: {remark}\n" for remark in health.remarks()))))
 
     async def measured(_request: web.Request) -> web.Response:
         return web.Response(body=metrics.text(), headers={"Content-Type": CONTENT_TYPE})

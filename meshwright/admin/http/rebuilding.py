@@ -45,13 +45,15 @@ class RebuildCommands:
         """Confirm the named certificates in order. After an error, the earlier ones stay confirmed."""
         rebuilding, body = self._required(), await body_of(request)
         serials = body.get("serials") if isinstance(body, dict) else None
-        if not isinstance(serials, list) or not all(isinstance(each, str) for each in serials):
+        if not isinstance(serials, list) or not all(isinstance(serial, str) for serial in serials):
             raise CommandError("serials must be a list of strings with hexadecimal digits")
 
         def confirmed() -> tuple[Candidate, ...]:
             # Logged one by one, because an error ends the loop and earlier confirmations stay.
-            for each in map(rebuilding.confirm, serials):
-                _log.warning("proxy certificate confirmed", proxy=str(each.name), serial=each.serial)
+            for candidate in map(rebuilding.confirm, serials):
+                _log.warning(
+                    "proxy certificate confirmed", proxy=str(candidate.name), serial=candidate.serial
+                )
             return rebuilding.candidates()
 
         return await self._listed(confirmed)
@@ -63,23 +65,25 @@ class RebuildCommands:
             )
         return self.rebuilding
 
-    async def _listed(self, found: Callable[[], tuple[Candidate, ...]]) -> web.Response:
+    async def _listed(self, result: Callable[[], tuple[Candidate, ...]]) -> web.Response:
         view = self.reading.view()
-        return await answered(lambda: {"candidates": [_candidate(each, view) for each in found()]}, {})
+        return await answered(
+            lambda: {"candidates": [_candidate(candidate, view) for candidate in result()]}, {}
+        )
 
 
-def _candidate(found: Candidate, view: View | None) -> Document:
-    workload = None if view is None else holder_of(view, found.name)
-    own = workload is not None and workload.proxy_name == found.name
+def _candidate(candidate: Candidate, view: View | None) -> Document:
+    workload = None if view is None else holder_of(view, candidate.name)
+    own = workload is not None and workload.proxy_name == candidate.name
     return {
-        "cn": str(found.name),
-        "serial": found.serial,
-        "not_before": jsonable(found.not_before),
-        "not_after": jsonable(found.not_after),
-        "from": plain_address(found.address),
-        "shown_at": jsonable(found.shown_at),
+        "cn": str(candidate.name),
+        "serial": candidate.serial,
+        "not_before": jsonable(candidate.not_before),
+        "not_after": jsonable(candidate.not_after),
+        "from": plain_address(candidate.address),
+        "shown_at": jsonable(candidate.shown_at),
         "workload": str(workload.key) if workload is not None and own else None,
-        "confirmed": found.confirmed,
+        "confirmed": candidate.confirmed,
     }
 
 

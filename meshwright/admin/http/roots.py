@@ -67,7 +67,7 @@ def read_request(body: object) -> Request:
     abort, names, seconds = body.get("abort", False), body.get("give_up", []), body.get("older_than_seconds")
     if not isinstance(abort, bool):
         raise CommandError("abort must be true or false")
-    if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise CommandError("give_up must be a list of proxy names such as <uuid>.<service>.<namespace>")
     if seconds is not None and not _is_age(seconds):
         raise CommandError("older_than_seconds must be a number of seconds, 0 or more")
@@ -88,8 +88,12 @@ def document(status: ChangeStatus) -> Document:
     if rotation is None:
         return {"stage": None}
     waiting: list[Json] = [
-        {"proxy": str(each.proxy), "why": [why.value for why in each.why], "last_seen": jsonable(each.seen)}
-        for each in status.holdouts
+        {
+            "proxy": str(holdout.proxy),
+            "why": [why.value for why in holdout.why],
+            "last_seen": jsonable(holdout.seen),
+        }
+        for holdout in status.holdouts
     ]
     return {
         "stage": rotation.stage.value,
@@ -103,8 +107,12 @@ def document(status: ChangeStatus) -> Document:
         "trusted": list(rotation.trusted),
         "waiting_for": waiting,
         "also_waiting_for": [
-            {"part": each.part.value, "why": each.why.value, "reason": each.said or None}
-            for each in status.behind
+            {
+                "part": blocking_part.part.value,
+                "why": blocking_part.why.value,
+                "reason": blocking_part.said or None,
+            }
+            for blocking_part in status.behind
         ],
         "given_up": {name: jsonable(at) for name, at in rotation.given_up.items()},
     }
@@ -119,13 +127,13 @@ def add_roots(app: web.Application, change: RootChange | None, why_not: str) -> 
         return change
 
     async def status(_: web.Request) -> web.Response:
-        found = await required().status()
-        return await answered(lambda: document(found), {})
+        change_status = await required().status()
+        return await answered(lambda: document(change_status), {})
 
     async def asked(request: web.Request) -> web.Response:
         wanted = read_request(await body_of(request))
-        found = await _act(required(), wanted)()
-        return await answered(lambda: document(found), {})
+        result = await _act(required(), wanted)()
+        return await answered(lambda: document(result), {})
 
     app.router.add_get("/certs/rotate-root", status)
     app.router.add_post("/certs/rotate-root", asked)

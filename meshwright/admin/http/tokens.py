@@ -96,7 +96,7 @@ def token_document(record: TokenRecord, now: datetime) -> Document:
 
 def tokens_document(records: Iterable[TokenRecord], now: datetime) -> Document:
     """Return all tokens."""
-    return {"join_tokens": [token_document(each, now) for each in records]}
+    return {"join_tokens": [token_document(record, now) for record in records]}
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,12 +168,12 @@ class StreamMetrics:
         self._of(type_url).nacks.total += 1
 
     def _of(self, type_url: str) -> _OfType:
-        if (found := self._by_type.get(type_url)) is None:
+        if (of_type := self._by_type.get(type_url)) is None:
             word = short_type(type_url)
-            if (found := self._by_word.get(word)) is None:
+            if (of_type := self._by_word.get(word)) is None:
                 families = (self._responses, self._sent, self._bytes, self._acks, self._nacks)
-                found = self._by_word[word] = _OfType(*(self._tallies.of(f.labels(word)) for f in families))
+                of_type = self._by_word[word] = _OfType(*(self._tallies.of(f.labels(word)) for f in families))
             # Type URLs come from clients: without a bound, invented ones would fill the memory.
             if len(self._by_type) < TYPES:
-                self._by_type[type_url] = found
-        return found
+                self._by_type[type_url] = of_type
+        return of_type

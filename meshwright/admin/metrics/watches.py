@@ -56,23 +56,23 @@ class WatchMetrics:
         objects. A restarted watch counts from 0 again, and its counts are added to the earlier ones.
         """
         watches = tuple(watches)
-        followed = [each for each in watches if each.needed or not each.error]
+        followed = [watch for watch in watches if watch.needed or not watch.error]
         for field, gauge in self._watch_ages.items():
-            first = _first((each.name, getattr(each, field)) for each in followed)
+            first = _first((watch.name, getattr(watch, field)) for watch in followed)
             set_all(gauge, {kind: (now - at).total_seconds() for kind, at in first.items()})
         set_all(
             self._watch_unfollowed,
-            _worst((each.name, bool(each.error) and each.needed) for each in watches),
+            _worst((watch.name, bool(watch.error) and watch.needed) for watch in watches),
         )
-        for each in watches:
-            place = (each.name, each.namespace)
-            if self._watch_last.get(place) is each:
+        for watch in watches:
+            place = (watch.name, watch.namespace)
+            if self._watch_last.get(place) is watch:
                 continue  # most of thousands of watches are unchanged
-            self._watch_last[place] = each
-            self._count(self._watch_events.labels(each.name), ("events", *place), each.events)
-            self._count(self._watch_relists.labels(each.name), ("relists", *place), each.relists)
-            for reason, total in each.errors.items():
-                self._count(self._watch_errors.labels(each.name, reason), ("errors", *place, reason), total)
+            self._watch_last[place] = watch
+            self._count(self._watch_events.labels(watch.name), ("events", *place), watch.events)
+            self._count(self._watch_relists.labels(watch.name), ("relists", *place), watch.relists)
+            for reason, total in watch.errors.items():
+                self._count(self._watch_errors.labels(watch.name, reason), ("errors", *place, reason), total)
 
     def _count(self, counter: Counter, what: tuple[str, ...], total: int) -> None:
         shown = self._watch_shown.get(what, 0)
@@ -83,16 +83,16 @@ class WatchMetrics:
 
 def _first(moments: Iterable[tuple[str, datetime | None]]) -> dict[tuple[str, ...], datetime]:
     """Return the earliest time of each kind, without kinds that have no time."""
-    found: dict[tuple[str, ...], datetime] = {}
+    result: dict[tuple[str, ...], datetime] = {}
     for kind, at in moments:
-        if at is not None and ((known := found.get((kind,))) is None or at < known):
-            found[(kind,)] = at
-    return found
+        if at is not None and ((known := result.get((kind,))) is None or at < known):
+            result[(kind,)] = at
+    return result
 
 
 def _worst(values: Iterable[tuple[str, float]]) -> dict[tuple[str, ...], float]:
     """Return the largest value of each kind."""
-    found: dict[tuple[str, ...], float] = {}
+    result: dict[tuple[str, ...], float] = {}
     for kind, value in values:
-        found[(kind,)] = max(value, found.get((kind,), value))
-    return found
+        result[(kind,)] = max(value, result.get((kind,), value))
+    return result

@@ -65,15 +65,15 @@ def _calls(view: View, wanted: str | None) -> Iterator[Call]:
 
 
 def _record(view: View, call: Call) -> Json:
-    found = tuple(dict.fromkeys(_admitted(view, call))) if call.visible else ()
+    access_grants = tuple(dict.fromkeys(_admitted(view, call))) if call.visible else ()
     return {
         "source": str(call.source),
         "destination_service": str(call.service.key),
         "port": call.port.port,
         "protocol": call.protocol.value,
-        "allowed": bool(found),
-        "by": list[Json](sorted({each.by for each in found})),
-        "requests": list[Json](_requests(found)) if call.protocol.is_http else None,
+        "allowed": bool(access_grants),
+        "by": list[Json](sorted({access_grant.by for access_grant in access_grants})),
+        "requests": list[Json](_requests(access_grants)) if call.protocol.is_http else None,
     }
 
 
@@ -106,10 +106,10 @@ def _by_target(view: View, call: Call, server: ServiceIdentity, called_at: Port)
                 pass
 
 
-def _requests(found: tuple[AccessGrant, ...]) -> list[str]:
+def _requests(access_grants: tuple[AccessGrant, ...]) -> list[str]:
     shown: dict[str, None] = {}
-    for each in found:
-        for match in each.matches if each.matches is not None else (HTTPMatch(""),):
+    for access_grant in access_grants:
+        for match in access_grant.matches if access_grant.matches is not None else (HTTPMatch(""),):
             shown[requests_of(match)] = None
     return list(shown)
 

@@ -27,15 +27,15 @@ async def policies(reading: ObjectReading, wanted: str | None = None) -> Documen
     problems = await reading.problems()
     if wanted is not None:
         return _one(reading, problems, wanted)
-    found, objects = wrong(reading, problems), tuple(reading.objects().values())
+    result, objects = wrong(reading, problems), tuple(reading.objects().values())
     # In a thread, because a mesh may have thousands of objects.
-    return found | {"objects": await asyncio.to_thread(lambda: list[Json](map(sourced, objects)))}
+    return result | {"objects": await asyncio.to_thread(lambda: list[Json](map(sourced, objects)))}
 
 
 def wrong(reading: ObjectReading, problems: Problems) -> Document:
     """Return all problems and failed groups."""
     return {
-        "problems": [problem(each) for each in problems],
+        "problems": [problem(item) for item in problems],
         "failures": [
             {"group": group, "error": error, "kept": kept} for group, error, kept in reading.failures()
         ],
@@ -43,39 +43,41 @@ def wrong(reading: ObjectReading, problems: Problems) -> Document:
 
 
 def _one(reading: ObjectReading, every: Problems, wanted: str) -> Document:
-    found = [sourced(each) for key, each in reading.objects().items() if str(key) == wanted]
-    problems = [problem(each) for each in every if str(each.key) == wanted]
-    if not found and not problems:
+    result = [
+        sourced(sourced_object) for key, sourced_object in reading.objects().items() if str(key) == wanted
+    ]
+    problems = [problem(item) for item in every if str(item.key) == wanted]
+    if not result and not problems:
         raise NothingToShow(
             f"object {wanted[:200]!r} does not exist in any source: must be kind and "
             "namespace/name, such as 'TrafficTarget shop/buyers'"
         )
-    return {"problems": list(problems), "objects": list(found)}
+    return {"problems": list(problems), "objects": list(result)}
 
 
-def problem(found: Problem) -> Document:
+def problem(result: Problem) -> Document:
     """Return one problem, by field and as one line."""
     return {
-        "severity": found.severity.value,
-        "code": found.code,
-        "origin": str(found.origin),
-        "object": str(found.key) if found.key else None,
-        "field": found.field,
-        "value": found.value,
-        "expected": found.expected,
-        "line": str(found),
+        "severity": result.severity.value,
+        "code": result.code,
+        "origin": str(result.origin),
+        "object": str(result.key) if result.key else None,
+        "field": result.field,
+        "value": result.value,
+        "expected": result.expected,
+        "line": str(result),
     }
 
 
-def sourced(found: SourcedObject) -> Document:
+def sourced(sourced_object: SourcedObject) -> Document:
     """Return one object in force; `stale` means that a newer version is invalid."""
     return {
-        "kind": str(found.key.kind),
-        "namespace": found.key.namespace,
-        "name": found.key.name,
-        "origin": str(found.origin),
-        "stale": found.stale,
-        "value": jsonable(found.value),
+        "kind": str(sourced_object.key.kind),
+        "namespace": sourced_object.key.namespace,
+        "name": sourced_object.key.name,
+        "origin": str(sourced_object.origin),
+        "stale": sourced_object.stale,
+        "value": jsonable(sourced_object.value),
     }
 
 
@@ -93,8 +95,12 @@ def loop(reading: LoopReading) -> Document:
     """Return the last moments at which the event loop was blocked, newest first."""
     return {
         "late": [
-            {"at": jsonable(each.at), "seconds": round(each.seconds, 3), "doing": each.doing or None}
-            for each in reading.late_moments()
+            {
+                "at": jsonable(late_moment.at),
+                "seconds": round(late_moment.seconds, 3),
+                "doing": late_moment.doing or None,
+            }
+            for late_moment in reading.late_moments()
         ]
     }
 

@@ -18,7 +18,7 @@ def of_drivers(reading: ProxyReading, pages: Callable[[], Iterable[Page]]) -> Ca
     """
 
     def named() -> tuple[Page, ...]:
-        return tuple(replace(each, answer=_answer(reading, each)) for each in pages())
+        return tuple(replace(page, answer=_answer(reading, page)) for page in pages())
 
     return named
 

@@ -64,7 +64,7 @@ class Answers:
         query = dict(request.query)
         named = query.pop("of", RowKind.EDGES.value)
         if named not in tuple(RowKind):
-            kinds = ", ".join(each.value for each in RowKind)
+            kinds = ", ".join(row_kind.value for row_kind in RowKind)
             raise web.HTTPBadRequest(reason=f"of is {named[:40]!r}: must be one of {kinds}")
         return await stat(self.reading, RowKind(named), query, self.clock())
 
@@ -91,8 +91,10 @@ class Answers:
             if (outside := explaining.read_outside(view, question.query, question.headers)) is not None:
                 return explaining.outside(view, outside)
             asked = explaining.read_request(question.query, question.headers)
-        found, names = await asyncio.to_thread(explaining.explained, view, asked)
-        held = await asyncio.to_thread(explaining.held, view, found, known_sidecars(self.reading, names))
+        explanation, names = await asyncio.to_thread(explaining.explained, view, asked)
+        held = await asyncio.to_thread(
+            explaining.held, view, explanation, known_sidecars(self.reading, names)
+        )
         return held | {"logged": dict(question.logged)}
 
     async def connectivity(self, request: web.Request) -> Document:

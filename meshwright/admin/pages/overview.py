@@ -39,8 +39,8 @@ class Glances:
     async def policies(self) -> Verdict:
         """Return the numbers of problems and objects."""
         # Only the number of objects is needed; converting their values would take long.
-        found = debug.wrong(self.reading, await self.reading.problems())
-        return policies.of_policies(found | {"objects": [None] * len(self.reading.objects())})
+        result = debug.wrong(self.reading, await self.reading.problems())
+        return policies.of_policies(result | {"objects": [None] * len(self.reading.objects())})
 
     async def certificates(self) -> Verdict:
         """Return whether certificates in use have expired."""

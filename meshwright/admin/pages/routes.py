@@ -150,8 +150,8 @@ def pages(
 ) -> tuple[Page, ...]:
     """Return the pages over one reading; with `trying` also the page for trials."""
     answers, glances = Answers(reading, clock), Glances(reading, clock)
-    found = tuple(each.page(answers, glances) for each in _ROUTES)
-    return found if trying is None else (*found, _try(trying))
+    result = tuple(route.page(answers, glances) for route in _ROUTES)
+    return result if trying is None else (*result, _try(trying))
 
 
 def _try(trying: TrialRunner) -> Page:

@@ -83,15 +83,15 @@ class Site:
         """Answer with the list of pages and their purposes."""
         listed = self._listed()
         if not prefers_html(request):
-            return await _json({each.path: each.shows for each in listed})
-        entries = [await each.entry() for each in listed]
+            return await _json({page.path: page.shows for page in listed})
+        entries = [await page.entry() for page in listed]
         return _html(index(entries, self._asked(request), self._places()))
 
     async def page(self, request: web.Request) -> web.Response:
         """Answer with a page, or with an error in one sentence."""
-        found = next((each for each in self._listed() if each.path == request.path), None)
+        result = next((item for item in self._listed() if item.path == request.path), None)
         request = _without_empty(request) if prefers_html(request) else request
-        return await self._shown(request, found, None if found is None else found.answer)
+        return await self._shown(request, result, None if result is None else result.answer)
 
     async def posted(self, answer: Answer, page: Page, request: web.Request) -> web.Response:
         """Answer a submitted form from one of our own pages or from a program."""
@@ -102,10 +102,10 @@ class Site:
     async def _shown(
         self,
         request: web.Request,
-        found: Page | None,
+        result: Page | None,
         answer: Answer | None,
     ) -> web.Response:
-        look, status = _PLAIN if found is None else found.look, HTTPStatus.OK
+        look, status = _PLAIN if result is None else result.look, HTTPStatus.OK
         try:
             if answer is None:
                 raise NothingToShow(f"there is no page {request.path}")
@@ -165,13 +165,13 @@ class Site:
         return response
 
     def _is_there(self, path: str) -> bool:
-        return path in (f"{INDEX}/", SCRIPT_PATH, *(each.path for each in self._listed()))
+        return path in (f"{INDEX}/", SCRIPT_PATH, *(page.path for page in self._listed()))
 
     def _listed(self) -> tuple[Page, ...]:
         return (*self.first, *self.further())
 
     def _places(self) -> tuple[Place, ...]:
-        return (Place(INDEX, "Overview"), *(each.place for each in self._listed()))
+        return (Place(INDEX, "Overview"), *(page.place for page in self._listed()))
 
     def _asked(self, request: web.Request) -> PageRequest:
         return PageRequest(request.path, tuple(request.query.items()), str(jsonable(self.clock())))
@@ -217,9 +217,9 @@ def _route(app: web.Application, site: Site) -> None:
     app.router.add_get(f"{INDEX}/", site.index)
     app.router.add_get(SCRIPT_PATH, script)
     app.router.add_get(f"{INDEX}/{{path:.+}}", site.page)
-    for each in site.first:
-        if each.posted is not None:
-            app.router.add_post(each.path, partial(site.posted, each.posted, each))
+    for page in site.first:
+        if page.posted is not None:
+            app.router.add_post(page.path, partial(site.posted, page.posted, page))
 
 
 async def script(_request: web.Request) -> web.Response:

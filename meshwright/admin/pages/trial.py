@@ -72,10 +72,10 @@ def tried(asked: TrialInput) -> Document:
     view.apply(Edits({**replaced, **objects}))
     after, failed = _served(rendering, step)
     # A failed group keeps its last good configuration, as on a real change.
-    kept = {each: before[each] for names in failed.values() for each in names if each in before}
-    new = [each for each in problems(view) if each not in standing]
-    told = _document(ordered((*wrong, *new)), len(objects), before, {**after, **kept})
-    return told | {"failed": [_failure(*each) for each in sorted(failed.items())]}
+    kept = {name: before[name] for names in failed.values() for name in names if name in before}
+    new = [item for item in problems(view) if item not in standing]
+    fields = _document(ordered((*wrong, *new)), len(objects), before, {**after, **kept})
+    return fields | {"failed": [_failure(*item) for item in sorted(failed.items())]}
 
 
 def _within(until: float) -> Callable[[], None]:
@@ -92,7 +92,7 @@ def _within(until: float) -> Callable[[], None]:
 
 def _served(rendering: RenderInputs, step: Callable[[], None]) -> tuple[Snapshots, Mapping[str, list[str]]]:
     """Return the snapshot of each proxy without secrets, and the proxies of failed groups by error."""
-    found, failed = dict[str, Snapshot](), defaultdict[str, list[str]](list)
+    snapshots, failed = dict[str, Snapshot](), defaultdict[str, list[str]](list)
     for group, proxies in groups(rendering.view).items():
         step()
         names = sorted(map(str, proxies))
@@ -101,26 +101,29 @@ def _served(rendering: RenderInputs, step: Callable[[], None]) -> tuple[Snapshot
         except Exception as error:  # noqa: BLE001 - one failed group must not fail the others
             failed[f"{type(error).__name__}: {error}"] += names
         else:
-            found |= dict.fromkeys(names, snapshot)
-    return found, failed
+            snapshots |= dict.fromkeys(names, snapshot)
+    return snapshots, failed
 
 
 def _failure(error: str, proxies: list[str]) -> Document:
     return {"error": error, "proxies": list[Json](sorted(proxies))}
 
 
-def _document(found: Problems, objects: int, before: Snapshots, after: Snapshots) -> Document:
+def _document(result: Problems, objects: int, before: Snapshots, after: Snapshots) -> Document:
     compared = compare(_versions(before), _versions(after))
     changed: list[Json] = [
         {
-            "proxies": list[Json](each.proxies),
-            "resources": [_resource(change, before, after, each.proxies[0]) for change in each.changes],
+            "proxies": list[Json](changed_proxies.proxies),
+            "resources": [
+                _resource(change, before, after, changed_proxies.proxies[0])
+                for change in changed_proxies.changes
+            ],
         }
-        for each in compared.changed[:SETS]
+        for changed_proxies in compared.changed[:SETS]
     ]
     return {
         "objects": objects,
-        "problems": [problem(each) for each in found],
+        "problems": [problem(item) for item in result],
         "changed": changed,
         "more": len(compared.changed) - len(changed),
         "unchanged": compared.unchanged,
@@ -130,14 +133,14 @@ def _document(found: Problems, objects: int, before: Snapshots, after: Snapshots
 
 
 def _versions(snapshots: Snapshots) -> dict[str, Mapping[str, Mapping[str, str]]]:
-    shared = {id(each): versions(each) for each in snapshots.values()}
-    return {proxy: shared[id(each)] for proxy, each in snapshots.items()}  # type: ignore[misc]
+    shared = {id(snapshot): versions(snapshot) for snapshot in snapshots.values()}
+    return {proxy: shared[id(snapshot)] for proxy, snapshot in snapshots.items()}  # type: ignore[misc]
 
 
 def _resource(change: Change, before: Snapshots, after: Snapshots, proxy: str) -> Document:
     lines: list[str] = []
     if change.kind is Kind.CHANGED:
-        old, new = (_lines(each[proxy], change) for each in (before, after))
+        old, new = (_lines(snapshots[proxy], change) for snapshots in (before, after))
         label = f"{change.type} {change.name}"
         lines = list(difflib.unified_diff(old, new, label, label, lineterm=""))
     return {
@@ -151,7 +154,7 @@ def _resource(change: Change, before: Snapshots, after: Snapshots, proxy: str) -
 def _lines(snapshot: Snapshot, change: Change) -> list[str]:
     """Return the lines of a resource as JSON in the form of Envoy."""
     for kind in snapshot.types():
-        for each in snapshot.ordered(kind):
-            if (type_word(kind), each.name) == (change.type, change.name):
-                return json.dumps(decode(each), indent=2, sort_keys=True).splitlines()
+        for resource in snapshot.ordered(kind):
+            if (type_word(kind), resource.name) == (change.type, change.name):
+                return json.dumps(decode(resource), indent=2, sort_keys=True).splitlines()
     return []

@@ -159,9 +159,9 @@ class SpanExport:
         self._failed += 1
         # One warning for each outage, not for each attempt.
         if self._failed == 1:
-            said = " ".join((error.details() or "").split())[:300]
+            text = " ".join((error.details() or "").split())[:300]
             code = error.code().name.lower()
-            _log.warning("span export failed", collector=str(self._at), code=code, said=said)
+            _log.warning("span export failed", collector=str(self._at), code=code, said=text)
 
     def _channel(self) -> grpc.aio.Channel:
         if self._tls is None:

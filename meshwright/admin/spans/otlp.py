@@ -29,25 +29,27 @@ def request(teller: Mapping[str, Value], version: str, spans: Iterable[Span]) ->
         instrumentation_library=common_pb2.InstrumentationLibrary(name=SCOPE, version=version),
         spans=map(_span, spans),
     )
-    told = trace_pb2.ResourceSpans(
+    resource_spans = trace_pb2.ResourceSpans(
         resource=resource_pb2.Resource(attributes=_attributes(teller)), instrumentation_library_spans=[scope]
     )
-    return trace_service_pb2.ExportTraceServiceRequest(resource_spans=[told]).SerializeToString()
+    return trace_service_pb2.ExportTraceServiceRequest(resource_spans=[resource_spans]).SerializeToString()
 
 
 def rejected(answer: bytes) -> int:
     """Return the number of spans that a collector has rejected in an answered request."""
     try:
-        told = (each for part in _field(answer, _PARTIAL_SUCCESS) for each in _field(part, _REJECTED_SPANS))
-        return sum(map(int, told))
+        details = (
+            item for part in _field(answer, _PARTIAL_SUCCESS) for item in _field(part, _REJECTED_SPANS)
+        )
+        return sum(map(int, details))
     except (DecodeError, TypeError, ValueError):
         return 0
 
 
 def _field(message: bytes, number: int) -> list[Any]:
     """Return the values of a field by its number, for fields that our older messages do not know."""
-    found: Any = UnknownFieldSet(Empty.FromString(message))  # Any: the stubs lack iteration
-    return [each.data for each in found if each.field_number == number]
+    result: Any = UnknownFieldSet(Empty.FromString(message))  # Any: the stubs lack iteration
+    return [item.data for item in result if item.field_number == number]
 
 
 def _span(span: Span) -> trace_pb2.Span:
@@ -65,8 +67,8 @@ def _span(span: Span) -> trace_pb2.Span:
     )
 
 
-def _attributes(found: Mapping[str, Value]) -> list[common_pb2.KeyValue]:
-    return [common_pb2.KeyValue(key=name, value=_value(value)) for name, value in found.items()]
+def _attributes(result: Mapping[str, Value]) -> list[common_pb2.KeyValue]:
+    return [common_pb2.KeyValue(key=name, value=_value(value)) for name, value in result.items()]
 
 
 def _value(value: Value) -> common_pb2.AnyValue:

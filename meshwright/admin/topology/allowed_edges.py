@@ -35,8 +35,12 @@ def allowed(view: View) -> Iterable[tuple[Between, str]]:
     for target in targets(view).values():
         if is_permissive(view, target.destination.namespace):
             continue
-        direct = {each for each in called[target.destination] if _admits(view, target, each)}
-        apexes = {split.apex for each in direct for split in splits_by_backend(view).found(each)}
+        direct = {
+            service_key for service_key in called[target.destination] if _admits(view, target, service_key)
+        }
+        apexes = {
+            split.apex for service_key in direct for split in splits_by_backend(view).found(service_key)
+        }
         for source in target.sources:
             for caller in callers[source]:
                 for service in direct | apexes:
@@ -58,12 +62,12 @@ def _called_at(view: View, key: ServiceKey, port: ServicePort, server: ServiceId
 
     If no workload gets traffic yet, the target port counts, provided it is a number.
     """
-    found = {each.port for each in endpoints(view, key, port) if each.identity == server}
+    ports = {endpoint.port for endpoint in endpoints(view, key, port) if endpoint.identity == server}
     number = str(port.target_port)
-    return found or ({Port(int(number))} if number.isdigit() else set())
+    return ports or ({Port(int(number))} if number.isdigit() else set())
 
 
-def verified(view: View, found: Mapping[BySource, Figures]) -> dict[BySource, Figures]:
+def verified(view: View, result: Mapping[BySource, Figures]) -> dict[BySource, Figures]:
     """Return the reported statistics without requests that policy does not allow.
 
     Inbound statistics are kept, because the reporting proxy belongs to the called service.
@@ -77,7 +81,7 @@ def verified(view: View, found: Mapping[BySource, Figures]) -> dict[BySource, Fi
         between = (caller_of(caller), called_of(calls.called))
         return between in pairs or bool(permissive(view, between))
 
-    return {key: figures for key, figures in found.items() if is_known(key)}
+    return {key: figures for key, figures in result.items() if is_known(key)}
 
 
 def permissive(view: View, between: Between) -> str:

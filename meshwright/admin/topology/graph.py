@@ -106,9 +106,9 @@ def graph(view: View, sidecars: Iterable[Sidecar], counted: EdgeCounts) -> Graph
     The cost grows with the size of the mesh, so the function must not run on the event loop.
     """
     nodes = {(str(key.namespace), str(key.name)): Proxies() for key in view.services}
-    for each in sidecars:
-        of = nodes.setdefault((str(each.name.namespace), str(each.name.service)), Proxies())
-        of.add(Proxies(1, each.connected, each.in_step))
+    for sidecar in sidecars:
+        of = nodes.setdefault((str(sidecar.name.namespace), str(sidecar.name.service)), Proxies())
+        of.add(Proxies(1, sidecar.connected, sidecar.in_step))
     edges = defaultdict[Between, Calls](Calls)
     for between, by in allowed(view):
         edges[between].by.add(by)
@@ -131,10 +131,10 @@ def graph(view: View, sidecars: Iterable[Sidecar], counted: EdgeCounts) -> Graph
 _ByBackend = Mapping[Between, Figures]
 
 
-def _told(found: Mapping[BySource, Figures], edges: defaultdict[Between, Calls]) -> _ByBackend:
+def _told(result: Mapping[BySource, Figures], edges: defaultdict[Between, Calls]) -> _ByBackend:
     """Add the reported requests to `edges`; return the requests that each backend received."""
     behind = defaultdict[Between, Figures](Figures)
-    for (caller, calls), figures in found.items():
+    for (caller, calls), figures in result.items():
         between = (caller_of(caller), called_of(calls.called))
         if calls.kind is Kind.BACKEND:
             behind[between] += figures
@@ -153,9 +153,9 @@ def _bound(edges: defaultdict[Between, Calls]) -> None:
         for between, calls in edges.items():
             if not calls.by and (between[1][0] == OUTSIDE) is outside and between[1] != _OTHERS:
                 reported[between[0]].append(between)
-        for source, found in reported.items():
-            found.sort(key=lambda each: (-_weight(edges[each].figures), each))
-            for between in found[most:]:
+        for source, result in reported.items():
+            result.sort(key=lambda item: (-_weight(edges[item].figures), item))
+            for between in result[most:]:
                 edges[source, _OTHERS].count(edges.pop(between).figures or Figures())
 
 
@@ -166,9 +166,9 @@ def _weight(figures: Figures | None) -> int:
     return 0 if figures is None else figures.requests or figures.opened
 
 
-def _secured(view: View, found: Mapping[BySource, Figures], edges: defaultdict[Between, Calls]) -> None:
+def _secured(view: View, result: Mapping[BySource, Figures], edges: defaultdict[Between, Calls]) -> None:
     """Count TLS on edges that a connection to a backend belongs to: caller, apex and backend."""
-    for (caller, calls), figures in found.items():
+    for (caller, calls), figures in result.items():
         if calls.kind is not Kind.BACKEND:
             continue
         backend, source = called_of(calls.called), caller_of(caller)
@@ -199,8 +199,8 @@ def _split(view: View, edges: defaultdict[Between, Calls], direct: _ByBackend, b
                 weights[name_of(backend)].append(Weight(str(split.key), weight / sum(known.values())))
         name = name_of(apex)
         had = {
-            each: sum(_requests(caller, each, name, direct, behind) for caller in callers[name])
-            for each in weights
+            item: sum(_requests(caller, item, name, direct, behind) for caller in callers[name])
+            for item in weights
         }
         for end in weights.keys() - {name}:
             calls = edges[name, end]

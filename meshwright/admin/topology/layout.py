@@ -66,8 +66,8 @@ def _inversions(numbers: Sequence[int]) -> int:
     left, right = numbers[:half], numbers[half:]
     count, ahead, behind = _inversions(left) + _inversions(right), sorted(left), sorted(right)
     passed = 0
-    for each in ahead:
-        while passed < len(behind) and behind[passed] < each:
+    for number in ahead:
+        while passed < len(behind) and behind[passed] < number:
             passed += 1
         count += passed
     return count
@@ -115,11 +115,11 @@ def _ranks(nodes: Sequence[str], forward: Edges) -> dict[str, int]:
     rank, ready = dict.fromkeys(nodes, 0), [node for node in nodes if not waiting[node]]
     while ready:
         node = ready.pop()
-        for each in after[node]:
-            rank[each] = max(rank[each], rank[node] + 1)
-            waiting[each] -= 1
-            if not waiting[each]:
-                ready.append(each)
+        for item in after[node]:
+            rank[item] = max(rank[item], rank[node] + 1)
+            waiting[item] -= 1
+            if not waiting[item]:
+                ready.append(item)
     _tighten(rank, forward)
     return rank
 
@@ -132,7 +132,7 @@ def _tighten(rank: dict[str, int], forward: Edges) -> None:
         after[source].append(destination)
     for node in sorted(after, key=lambda node: (-rank[node], node)):
         if len(after[node]) > len(before[node]):
-            rank[node] = min(rank[each] for each in after[node]) - 1
+            rank[node] = min(rank[item] for item in after[node]) - 1
 
 
 def _ordered(rows: list[list[str]], steps: Sequence[Edge]) -> list[list[str]]:
@@ -151,7 +151,7 @@ def _ordered(rows: list[list[str]], steps: Sequence[Edge]) -> list[list[str]]:
         at = {place: number / len(row) for row in now for number, place in enumerate(row)}
         for row in now if sweep % 2 == 0 else now[::-1]:
             # The name decides between equal positions, so that the layout is deterministic.
-            row.sort(key=lambda place: (_middle([at[each] for each in near[place]], at[place]), place))
+            row.sort(key=lambda place: (_middle([at[item] for item in near[place]], at[place]), place))
             at |= {place: number / len(row) for number, place in enumerate(row)}
         _swap(now, near)
         if (count := crossings(now, steps)) < fewest:
@@ -162,8 +162,8 @@ def _ordered(rows: list[list[str]], steps: Sequence[Edge]) -> list[list[str]]:
 def _swap(rows: list[list[str]], near: Mapping[str, Sequence[str]]) -> None:
     """Swap two adjacent places if that reduces the crossings."""
     for row in rows:
-        at = {place: number for each in rows for number, place in enumerate(each)}
-        layer = {place: number for number, each in enumerate(rows) for place in each}
+        at = {place: number for item in rows for number, place in enumerate(item)}
+        layer = {place: number for number, item in enumerate(rows) for place in item}
         for number in range(len(row) - 1):
             upper, lower = row[number], row[number + 1]
             above, below = near[upper], near[lower]

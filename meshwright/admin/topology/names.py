@@ -19,11 +19,11 @@ def name_of(key: ServiceKey) -> Name:
     return (str(key.namespace), str(key.name))
 
 
-def caller_of(found: Caller) -> Name:
+def caller_of(caller: Caller) -> Name:
     """Return the name of the reporting proxy's service, which its certificate proves."""
-    return (found.namespace, found.service)
+    return (caller.namespace, caller.service)
 
 
-def called_of(found: CalledPort) -> Name:
+def called_of(called_port: CalledPort) -> Name:
     """Return the name of a destination as the report gives it."""
-    return (found.namespace or OUTSIDE, found.service)
+    return (called_port.namespace or OUTSIDE, called_port.service)

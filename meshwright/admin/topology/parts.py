@@ -58,6 +58,6 @@ def _merge(into: Calls, calls: Calls) -> None:
 def _only(whole: Graph, nodes: Iterable[Name], edges: Iterable[Between]) -> Graph:
     shown, kept = set(nodes), set(edges)
     return Graph(
-        {node: each for node, each in whole.nodes.items() if node in shown},
-        {between: each for between, each in whole.edges.items() if between in kept},
+        {node: proxies for node, proxies in whole.nodes.items() if node in shown},
+        {between: edge for between, edge in whole.edges.items() if between in kept},
     )

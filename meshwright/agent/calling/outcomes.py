@@ -122,7 +122,7 @@ def flag(status: int, words: str) -> str:
     """Return the response flag that Envoy logs with its own answer of this text."""
     if status < 500:
         return _BELOW_500.get((status, words), "")
-    return next((name for name, found in _FLAGS if found.search(words)), "")
+    return next((name for name, result in _FLAGS if result.search(words)), "")
 
 
 def own_answer(header: str) -> OwnAnswer | None:
@@ -131,8 +131,8 @@ def own_answer(header: str) -> OwnAnswer | None:
     if side not in tuple(Side):
         return None
     flags, _, details = rest.partition(" ")
-    found = tuple(each for each in flags.split(",") if each not in ("", "-"))
-    return OwnAnswer(Side(side), found, details[:300])
+    result = tuple(item for item in flags.split(",") if item not in ("", "-"))
+    return OwnAnswer(Side(side), result, details[:300])
 
 
 def own_words(status: int, text: str) -> str:

@@ -116,7 +116,7 @@ def _not_left_alone(*, led: bool) -> Iterator[None]:
     if user not in users:
         yield
         return
-    os.seteuid(next(each for each in range(NOBODY, 0, -1) if each not in users))
+    os.seteuid(next(number for number in range(NOBODY, 0, -1) if number not in users))
     try:
         yield
     finally:

@@ -30,4 +30,4 @@ def is_taken(ours: socket.socket, port: int) -> bool:
 
 def is_listened_at(port: int) -> bool:
     """Return whether a process of this machine listens on a port."""
-    return any(each.port == port for each in listening())
+    return any(owner.port == port for owner in listening())

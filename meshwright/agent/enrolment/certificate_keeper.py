@@ -102,8 +102,8 @@ class EnrolledCertificate:
             if answered.refused or await self._can_wait():
                 self._retry = None if answered.refused else monotonic() + wait.total_seconds()
                 ends = await self._ends()
-                said = {} if ends is None else {"ends": ends.isoformat(timespec="seconds")}
-                _log.error("join failed; the present certificate stays in use", reason=answered.why, **said)
+                answer = {} if ends is None else {"ends": ends.isoformat(timespec="seconds")}
+                _log.error("join failed; the present certificate stays in use", reason=answered.why, **answer)
                 return
             _log.warning(
                 "join failed; the agent tries again",
@@ -240,10 +240,10 @@ class EnrolledCertificate:
         """Return the expiry of the certificate in the file; None if unknown."""
         try:
             domain = self._settings.trust_domain
-            found = await reading.read(self._directory, shared=self._shared, told=domain)
+            credentials = await reading.read(self._directory, shared=self._shared, told=domain)
         except AgentError:
             return None  # ProxyFiles reports the fault
-        return found.shows.certificate.not_after
+        return credentials.shows.certificate.not_after
 
     async def _put_joined(self, obtained: EnrolmentResult, *, at_start: bool = False) -> bool:
         by = self._token if self._settings.kind == _TOKEN else self._settings.kind
@@ -305,7 +305,7 @@ def _identifier(token: bytes) -> str:
 
 async def _program(question: Question) -> Answer:
     """Call the subprocess for enrolment."""
-    found = await apart(PROGRAM, question, SECONDS, "the subprocess for enrolment")
-    if isinstance(found, EnrolmentResult | EnrolmentFailure):
-        return found
-    raise ApartFailed(f"the subprocess for enrolment returned a {type(found).__name__}")
+    result = await apart(PROGRAM, question, SECONDS, "the subprocess for enrolment")
+    if isinstance(result, EnrolmentResult | EnrolmentFailure):
+        return result
+    raise ApartFailed(f"the subprocess for enrolment returned a {type(result).__name__}")

@@ -59,9 +59,9 @@ def renew(at: HostPort, name: str, roots: bytes, csr_der: bytes, directory: Path
 def trust(at: HostPort, name: str, roots: bytes, digest: str, directory: Path) -> EnrolmentResult:
     """Send the digest of the trusted roots, and return the roots to trust; raise EnrolmentUnanswered."""
     request = wire.TrustRequest(bundle_digest=digest)
-    told = _asked(at, name, _own(roots, directory), TRUST, request, wire.TrustResponse)
-    due, clock = _moment(told.renew_after), _moment(told.now)
-    return EnrolmentResult(b"", told.trust_bundle_pem, due, clock, told.ask_again_seconds)
+    trust_response = _asked(at, name, _own(roots, directory), TRUST, request, wire.TrustResponse)
+    due, clock = _moment(trust_response.renew_after), _moment(trust_response.now)
+    return EnrolmentResult(b"", trust_response.trust_bundle_pem, due, clock, trust_response.ask_again_seconds)
 
 
 def eject(at: HostPort, name: str, roots: bytes, directory: Path, ejected: Iterable[HostPort]) -> int:
@@ -71,11 +71,11 @@ def eject(at: HostPort, name: str, roots: bytes, directory: Path, ejected: Itera
 
     Raises EnrolmentUnanswered.
     """
-    endpoints = [wire.Endpoint(address=each.host, port=each.port) for each in ejected]
-    told = _asked(
+    endpoints = [wire.Endpoint(address=host_port.host, port=host_port.port) for host_port in ejected]
+    eject_response = _asked(
         at, name, _own(roots, directory), EJECT, wire.EjectRequest(ejected=endpoints), wire.EjectResponse
     )
-    return told.holds_seconds
+    return eject_response.holds_seconds
 
 
 def _own(roots: bytes, directory: Path) -> grpc.ChannelCredentials:
@@ -108,8 +108,8 @@ def _failed(at: HostPort, error: grpc.RpcError) -> EnrolmentFailure:
     trailers = {name: value for name, value in error.trailing_metadata() or () if isinstance(value, str)}
     match code:
         case grpc.StatusCode.PERMISSION_DENIED:
-            said = trailers.get(_REASON, "")
-            why = f": {said}" if said else "; see the log of the server for the reason"
+            text = trailers.get(_REASON, "")
+            why = f": {text}" if text else "; see the log of the server for the reason"
             return EnrolmentFailure(f"{at} has refused the request{why}", refused=True)
         case grpc.StatusCode.INVALID_ARGUMENT:
             return EnrolmentFailure(f"{at} does not accept the request: {words}", refused=True)

@@ -41,14 +41,14 @@ def roots_by(at: HostPort, pins: tuple[str, ...]) -> bytes:
     # Nothing can be verified yet: the pins select the roots, and `require_believed` then verifies the server.
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with _shaken(at, context, None) as connection:
-        found = pinned(_shown(connection), pins)
-    if not found:
+        result = pinned(_shown(connection), pins)
+    if not result:
         raise ServerDistrusted(
             f"{at} presents no root that matches the pin in the join token: the token belongs "
             "to another mesh, or the server is not the control plane. The token was not sent",
             refused=True,
         )
-    return found
+    return result
 
 
 def require_believed(at: HostPort, roots: bytes, domain: TrustDomain, own: Path | None = None) -> str:
@@ -97,7 +97,7 @@ def _validity(at: HostPort) -> str:
         shown = read_peer(ssl.get_server_certificate((at.host, at.port), timeout=SECONDS).encode("ascii"))
     except (OSError, ValueError, PeerRefused):
         return "at another time"
-    times = (each.isoformat(timespec="seconds") for each in (shown.not_before, shown.not_after))
+    times = (moment.isoformat(timespec="seconds") for moment in (shown.not_before, shown.not_after))
     return "from {} to {}".format(*times)
 
 
@@ -107,4 +107,4 @@ def _shown(connection: ssl.SSLSocket) -> list[bytes]:
     if hasattr(session, "get_unverified_chain"):
         return list(session.get_unverified_chain())
     chain = session._sslobj.get_unverified_chain() or ()  # noqa: SLF001 - as above
-    return [ssl.PEM_cert_to_DER_cert(each.public_bytes()) for each in chain]
+    return [ssl.PEM_cert_to_DER_cert(item.public_bytes()) for item in chain]

@@ -86,11 +86,11 @@ def _domain(question: Question, roots: bytes) -> TrustDomain:
 
     The file in the directory is read last, because the file may be from an earlier mesh.
     """
-    told = question.trust_domain
+    details = question.trust_domain
     with contextlib.suppress(ValueError):  # invalid roots are refused by `domain_of`, with their name
-        if told is None and not trust_domains(roots):
-            told = domain_beside(question.directory)
-    return domain_of(roots, told, "the root of the control plane")
+        if details is None and not trust_domains(roots):
+            details = domain_beside(question.directory)
+    return domain_of(roots, details, "the root of the control plane")
 
 
 def _renewed(question: Question) -> EnrolmentResult:
@@ -103,8 +103,8 @@ def _renewed(question: Question) -> EnrolmentResult:
 def _trusting(question: Question) -> EnrolmentResult:
     roots, domain = trusted(question.directory, question.trust_domain)
     digest = hashlib.sha256(roots).hexdigest()
-    told = asking.trust(question.at, server_name(domain), roots, digest, question.directory)
-    return replace(told, trust_domain=domain)
+    enrolment_result = asking.trust(question.at, server_name(domain), roots, digest, question.directory)
+    return replace(enrolment_result, trust_domain=domain)
 
 
 def trusted(directory: Path, told: TrustDomain | None = None) -> tuple[bytes, TrustDomain]:

@@ -68,25 +68,25 @@ class EnvoyAdmin:
 
     async def server_info(self) -> Mapping[str, object]:
         """Return the server info of the agent's own Envoy; raise AdminUnreachable or AnotherEnvoy."""
-        found = await self._json("/server_info")
-        theirs = _options(found).get("config_path")
+        result = await self._json("/server_info")
+        theirs = _options(result).get("config_path")
         if theirs != self._bootstrap:
             raise AnotherEnvoy(
                 f"another Envoy answers at {self.address}: it runs with "
                 f"{theirs or 'an unknown file'} instead of {self._bootstrap}; give each proxy on "
                 "this machine its own --admin"
             )
-        return found
+        return result
 
     async def live_epoch(self) -> int | None:
         """Return the epoch that answers if it is live, else None."""
         try:
-            found = await self.server_info()
+            result = await self.server_info()
         except AdminUnreachable:
             return None
-        if found.get("state") != "LIVE":
+        if result.get("state") != "LIVE":
             return None
-        epoch = _options(found).get("restart_epoch", 0)
+        epoch = _options(result).get("restart_epoch", 0)
         return epoch if isinstance(epoch, int) else None
 
     async def _text(self, path: str, method: str = "GET") -> str:
@@ -112,12 +112,12 @@ class EnvoyAdmin:
 
     async def _json(self, path: str) -> Mapping[str, object]:
         try:
-            found = json.loads(await self._text(path))
+            result = json.loads(await self._text(path))
         except (ValueError, RecursionError) as error:
             raise AdminUnreachable(f"GET {path}: the answer is no JSON") from error
-        if not isinstance(found, dict):
+        if not isinstance(result, dict):
             raise AdminUnreachable(f"GET {path}: the answer is no JSON object")
-        return found
+        return result
 
 
 def _connector(at: HostPort | Path) -> aiohttp.BaseConnector:
@@ -133,5 +133,5 @@ def _host(at: HostPort | Path) -> str:
 
 
 def _options(server_info: Mapping[str, object]) -> Mapping[str, object]:
-    found = server_info.get("command_line_options")
-    return found if isinstance(found, dict) else {}
+    result = server_info.get("command_line_options")
+    return result if isinstance(result, dict) else {}

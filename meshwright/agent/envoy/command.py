@@ -85,8 +85,8 @@ def environment(own: Mapping[str, str], name: ProxyName) -> dict[str, str]:
     `service.instance.id`.
     """
     pairs = [f"service.name={name.service}.{name.namespace}", f"service.instance.id={name.uuid}"]
-    if said := own.get(ATTRIBUTES_VARIABLE, "").strip(" ,"):
-        pairs.append(said)
+    if text := own.get(ATTRIBUTES_VARIABLE, "").strip(" ,"):
+        pairs.append(text)
     if service := own.get(SERVICE_VARIABLE):
         pairs.append(f"service.name={service}")
     return {**own, ATTRIBUTES_VARIABLE: ",".join(pairs)}

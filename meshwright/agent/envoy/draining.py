@@ -45,12 +45,12 @@ def in_use(stats: str) -> int:
     An HTTP connection counts by open requests. An idle connection, kept by a peer for later, would otherwise
     delay every end, because Envoy closes such a connection only with the next answer.
     """
-    found = [
+    result = [
         (kind, counter, int(value))
         for kind, name, counter, value in _COUNTER.findall(stats)
         if not name.startswith(_NOT_TRAFFIC) and "worker_" not in name
     ]
-    connections = sum(value for kind, counter, value in found if (kind, counter) == ("listener", "cx"))
-    of_http = sum(value for kind, counter, value in found if (kind, counter) == ("http", "cx"))
-    requests = sum(value for kind, counter, value in found if (kind, counter) == ("http", "rq"))
+    connections = sum(value for kind, counter, value in result if (kind, counter) == ("listener", "cx"))
+    of_http = sum(value for kind, counter, value in result if (kind, counter) == ("http", "cx"))
+    requests = sum(value for kind, counter, value in result if (kind, counter) == ("http", "rq"))
     return max(0, connections - of_http) + requests

@@ -35,25 +35,25 @@ def listeners(dump: Mapping[str, object]) -> tuple[Listener, ...]:
     return tuple(_listener(_object(state.get("listener"))) for state in states if state)
 
 
-def _listener(found: Mapping[str, object]) -> Listener:
-    address = _object(_object(found.get("address")).get("socket_address"))
+def _listener(result: Mapping[str, object]) -> Listener:
+    address = _object(_object(result.get("address")).get("socket_address"))
     host = address.get("address")
     return Listener(
-        str(found.get("name", "")),
+        str(result.get("name", "")),
         IpAddress(host) if isinstance(host, str) else None,
         _port(address.get("port_value")),
-        tuple(_chain(each) for each in _objects(found.get("filter_chains"))),
+        tuple(_chain(item) for item in _objects(result.get("filter_chains"))),
     )
 
 
-def _chain(found: Mapping[str, object]) -> Chain:
-    match = _object(found.get("filter_chain_match"))
-    return Chain(str(found.get("name", "")), _port(match.get("destination_port")), tuple(_addresses(match)))
+def _chain(result: Mapping[str, object]) -> Chain:
+    match = _object(result.get("filter_chain_match"))
+    return Chain(str(result.get("name", "")), _port(match.get("destination_port")), tuple(_addresses(match)))
 
 
 def _addresses(match: Mapping[str, object]) -> Iterator[IpAddress]:
-    for each in _objects(match.get("prefix_ranges")):
-        if isinstance(prefix := each.get("address_prefix"), str):
+    for item in _objects(match.get("prefix_ranges")):
+        if isinstance(prefix := item.get("address_prefix"), str):
             yield IpAddress(prefix)
 
 
@@ -66,4 +66,4 @@ def _object(value: object) -> Mapping[str, object]:
 
 
 def _objects(value: object) -> list[Mapping[str, object]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -6,11 +6,11 @@ from typing import Any
 
 def part(said: object, name: str) -> Mapping[str, Any]:
     """Return the mapping under a name; empty if missing."""
-    found = said.get(name) if isinstance(said, Mapping) else None
-    return found if isinstance(found, dict) else {}
+    result = said.get(name) if isinstance(said, Mapping) else None
+    return result if isinstance(result, dict) else {}
 
 
 def records(said: object, name: str) -> Iterator[Mapping[str, Any]]:
     """Yield the mappings in the list under a name."""
-    found = said.get(name) if isinstance(said, Mapping) else None
-    yield from (each for each in found if isinstance(each, dict)) if isinstance(found, list) else ()
+    result = said.get(name) if isinstance(said, Mapping) else None
+    yield from (item for item in result if isinstance(item, dict)) if isinstance(result, list) else ()

@@ -75,9 +75,9 @@ class RuntimeDirectory:
         link.unlink(missing_ok=True)
         link.symlink_to(digest)
         link.replace(self.certificates / _CURRENT)
-        for each in self.certificates.iterdir():
-            if each.is_dir() and not each.is_symlink() and each.name != digest:
-                shutil.rmtree(each, ignore_errors=True)
+        for path in self.certificates.iterdir():
+            if path.is_dir() and not path.is_symlink() and path.name != digest:
+                shutil.rmtree(path, ignore_errors=True)
 
     def settings(self, made: BootstrapSettings) -> BootstrapSettings:
         """Return bootstrap settings with the files of this directory."""

@@ -24,13 +24,13 @@ BEGIN: Final = (
 END: Final = "# End of the services of the mesh."
 
 
-def called(found: Iterable[Listener]) -> tuple[tuple[ServiceKey, tuple[IpAddress, ...]], ...]:
+def called(listeners: Iterable[Listener]) -> tuple[tuple[ServiceKey, tuple[IpAddress, ...]], ...]:
     """Return the callable services with their addresses, sorted.
 
     In explicit interception with one address.
     """
     addresses: dict[ServiceKey, set[IpAddress]] = {}
-    for service, at in sorted(_places(found)):
+    for service, at in sorted(_places(listeners)):
         known = addresses.setdefault(service, set())
         if not known or at.matched:
             known.add(at.address)
@@ -38,14 +38,14 @@ def called(found: Iterable[Listener]) -> tuple[tuple[ServiceKey, tuple[IpAddress
 
 
 def lines(
-    found: Iterable[tuple[ServiceKey, tuple[IpAddress, ...]]], own: Namespace, cluster_domain: str
+    result: Iterable[tuple[ServiceKey, tuple[IpAddress, ...]]], own: Namespace, cluster_domain: str
 ) -> tuple[str, ...]:
     """Return the lines of a hosts file.
 
     Services of the machine's own namespace also have their short name.
     """
     written = []
-    for service, addresses in found:
+    for service, addresses in result:
         names = service.host_names(cluster_domain)
         if service.namespace == own:
             names = (service.name, *names)
@@ -97,8 +97,8 @@ class _Place:
     matched: bool
 
 
-def _places(found: Iterable[Listener]) -> Iterator[tuple[ServiceKey, _Place]]:
-    for listener in found:
+def _places(listeners: Iterable[Listener]) -> Iterator[tuple[ServiceKey, _Place]]:
+    for listener in listeners:
         for chain in listener.chains:
             service = called_service(chain.name)
             if service is None:
@@ -109,9 +109,9 @@ def _places(found: Iterable[Listener]) -> Iterator[tuple[ServiceKey, _Place]]:
                 yield service, _Place(listener.address, matched=False)
 
 
-def _around(found: list[str]) -> tuple[list[str], list[str]]:
-    if BEGIN not in found:
-        return found, []
-    begin = found.index(BEGIN)
-    rest = found[begin + 1 :]
-    return found[:begin], rest[rest.index(END) + 1 :] if END in rest else rest
+def _around(result: list[str]) -> tuple[list[str], list[str]]:
+    if BEGIN not in result:
+        return result, []
+    begin = result.index(BEGIN)
+    rest = result[begin + 1 :]
+    return result[:begin], rest[rest.index(END) + 1 :] if END in rest else rest

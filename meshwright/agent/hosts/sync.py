@@ -45,8 +45,8 @@ class HostNameSettings:
         try:
             seen = await self.admin.text(_CHANGES_PATH)
             if seen != known:
-                found = called(listeners(await self.admin.json(LISTENERS_PATH)))
-                self._put(lines(found, self.namespace, self.cluster_domain))
+                result = called(listeners(await self.admin.json(LISTENERS_PATH)))
+                self._put(lines(result, self.namespace, self.cluster_domain))
         except AdminUnreachable:  # during a replacement of Envoy the last content stays
             return ""
         return seen

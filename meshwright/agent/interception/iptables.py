@@ -102,15 +102,15 @@ def check(
     wanted: Interception | None, backend: Backend = Backend.AUTO, marked: TproxyMark = TproxyMark()
 ) -> tuple[str, ...]:
     """Return the differences between rules in force and wanted (None: no rules), and obstacles."""
-    found = [] if wanted is None else [*_missing(wanted), *complaints(wanted)]
+    result = [] if wanted is None else [*_missing(wanted), *complaints(wanted)]
     for family in _families():
         tables = Tables(family, backend)
         target = _rules(wanted, family)
-        found += [f"{tables.name}: {line}" for line in differences(tables.in_force(), target)]
+        result += [f"{tables.name}: {line}" for line in differences(tables.in_force(), target)]
         for line, is_wanted in _routing(wanted, marked, family):
             if _has(family, line) is not is_wanted:
-                found.append(f"ip -{family.value} {line} is {'missing' if is_wanted else 'not wanted'}")
-    return tuple(found)
+                result.append(f"ip -{family.value} {line} is {'missing' if is_wanted else 'not wanted'}")
+    return tuple(result)
 
 
 def put(
@@ -126,7 +126,7 @@ def put(
         raise InterceptionError(sentence)
     every = [Tables(family, backend) for family in _families()]
     changes = [change(tables.in_force(), _rules(wanted, tables.family)) for tables in every]
-    routes = [(family, *each) for family in _families() for each in _routing(wanted, marked, family)]
+    routes = [(family, *item) for family in _families() for item in _routing(wanted, marked, family)]
     stale = [(family, line) for family, line, is_wanted in routes if _has(family, line) and not is_wanted]
     missing = [(family, line) for family, line, is_wanted in routes if is_wanted and not _has(family, line)]
     for tables, given in zip(every, changes, strict=True):
@@ -170,7 +170,7 @@ def left_alone() -> frozenset[int]:
 
 
 def _numbers(pattern: str, lines: Sequence[str]) -> frozenset[int]:
-    return frozenset(int(found) for line in lines for found in re.findall(pattern, line))
+    return frozenset(int(result) for line in lines for result in re.findall(pattern, line))
 
 
 def _families() -> tuple[Family, ...]:
@@ -206,14 +206,14 @@ def _has(family: Family, line: str) -> bool:
     words = line.split()
     if words[0] == "rule":
         return any(
-            each.get("fwmark") == words[2] and str(each.get("table")) == words[4]
-            for each in _shown(family, "rule", "show")
+            item.get("fwmark") == words[2] and str(item.get("table")) == words[4]
+            for item in _shown(family, "rule", "show")
         )
     try:
-        found = _shown(family, "route", "show", "table", words[-1])
+        result = _shown(family, "route", "show", "table", words[-1])
     except ProgramFailed:  # an unused table does not exist
         return False
-    return any(each.get("type") == "local" and each.get("dev") == "lo" for each in found)
+    return any(item.get("type") == "local" and item.get("dev") == "lo" for item in result)
 
 
 def _shown(family: Family, *words: str) -> list[Mapping[str, object]]:

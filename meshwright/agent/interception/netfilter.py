@@ -25,7 +25,7 @@ class Table:
 
 def saved(text: str) -> dict[str, Table]:
     """Parse the output of `iptables-save`, with or without counters; return this program's rules."""
-    found: dict[str, Table] = {}
+    tables: dict[str, Table] = {}
     for block in re.findall(r"^\*(\S+)\n(.*?)^COMMIT$", text, re.MULTILINE | re.DOTALL):
         name, lines = block[0], block[1].splitlines()
         ours = tuple(sorted(line[1:].split()[0] for line in lines if line.startswith(f":{PREFIX}")))
@@ -33,8 +33,8 @@ def saved(text: str) -> dict[str, Table]:
         own = tuple(line for line in rules if line.startswith(f"-A {PREFIX}"))
         jumps = tuple(line for line in rules if _is_jump(line))
         if ours or jumps:
-            found[name] = Table(ours, own, jumps)
-    return found
+            tables[name] = Table(ours, own, jumps)
+    return tables
 
 
 def _is_jump(line: str) -> bool:
@@ -59,28 +59,28 @@ def differences(in_force: dict[str, Table], wanted: Rules) -> tuple[str, ...]:
 
     Order matters within a chain, but not between chains, because each is evaluated from the beginning.
     """
-    found: list[str] = []
+    result: list[str] = []
     target = wanted_tables(wanted)
     for name in sorted(in_force.keys() | target.keys()):
         here = _by_chain(in_force.get(name))
         there = _by_chain(target.get(name))
-        found += [
+        result += [
             _difference(f"{name}/{chain}", here.get(chain), there.get(chain))
             for chain in sorted(here.keys() | there.keys())
             if here.get(chain) != there.get(chain)
         ]
-    return tuple(found)
+    return tuple(result)
 
 
 def _by_chain(table: Table | None) -> dict[str, list[str]]:
     if table is None:
         return {}
-    found: dict[str, list[str]] = {chain: [] for chain in table.chains}
+    result: dict[str, list[str]] = {chain: [] for chain in table.chains}
     for line in (*table.rules, *table.jumps):
         match = _RULE.match(line)
         if match is not None:
-            found.setdefault(match[1], []).append(line)
-    return found
+            result.setdefault(match[1], []).append(line)
+    return result
 
 
 def _difference(where: str, here: list[str] | None, there: list[str] | None) -> str:

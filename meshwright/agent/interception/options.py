@@ -27,24 +27,24 @@ def read(text: str) -> Interception:
 
     An unknown option is an error, because ignoring it could leave out a rule.
     """
-    said = _said(text.split())
-    families = {Family.IPV4, *([Family.IPV6] if FLAGS.intersection(said) else [])}
-    capture = said.get("--capture", Capture.REDIRECT.value)
+    answer = _said(text.split())
+    families = {Family.IPV4, *([Family.IPV6] if FLAGS.intersection(answer) else [])}
+    capture = answer.get("--capture", Capture.REDIRECT.value)
     if capture not in tuple(Capture):
         raise InterceptionError(f"--capture is {capture!r}: must be one of {', '.join(sorted(Capture))}")
-    uid = said.get("--uid", "")
+    uid = answer.get("--uid", "")
     if not (uid.isascii() and uid.isdigit() and len(uid) <= 10):
         raise InterceptionError(f"--uid is {uid!r}: must be the numeric ID of the user that runs the proxy")
     return Interception(
         uid=int(uid),
         capture=Capture(capture),
         families=frozenset(families),
-        ipv6_by_address="--ipv6" not in said and BY_ADDRESS in said,
-        inbound_excluded=_less(said, "--exclude-inbound-ports", ports),
-        outbound_excluded=_less(said, "--exclude-outbound-ports", ports),
-        ranges_included=ranges("--include-outbound-ranges", said.get("--include-outbound-ranges")),
-        ranges_excluded=_less(said, "--exclude-outbound-ranges", ranges),
-        interfaces_excluded=_less(said, "--exclude-interfaces", interfaces),
+        ipv6_by_address="--ipv6" not in answer and BY_ADDRESS in answer,
+        inbound_excluded=_less(answer, "--exclude-inbound-ports", ports),
+        outbound_excluded=_less(answer, "--exclude-outbound-ports", ports),
+        ranges_included=ranges("--include-outbound-ranges", answer.get("--include-outbound-ranges")),
+        ranges_excluded=_less(answer, "--exclude-outbound-ranges", ranges),
+        interfaces_excluded=_less(answer, "--exclude-interfaces", interfaces),
     )
 
 
@@ -77,12 +77,12 @@ def excluded(
     option: str, text: str, parse: Callable[[str, str | None], tuple[_Value, ...] | None]
 ) -> tuple[_Value, ...]:
     """Parse exclusions; excluding everything is an error."""
-    found = parse(option, text)
-    if found is None:
+    result = parse(option, text)
+    if result is None:
         raise InterceptionError(
             f"{option} is '*', which excludes all traffic; to remove the interception, use --clean"
         )
-    return found
+    return result
 
 
 def _less(
@@ -93,10 +93,10 @@ def _less(
 
 def _said(words: list[str]) -> dict[str, str]:
     """Return options with their values; a flag has the value ""."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     rest = iter(words)
     for option in rest:
-        if option not in FLAGS | VALUED or option in found:
+        if option not in FLAGS | VALUED or option in result:
             known = ", ".join(sorted(FLAGS | VALUED))
             raise InterceptionError(
                 f"unknown or repeated option {option!r}: the options are {known}, each at most once"
@@ -104,5 +104,5 @@ def _said(words: list[str]) -> dict[str, str]:
         value = "" if option in FLAGS else next(rest, None)
         if value is None:
             raise InterceptionError(f"{option} needs a value")
-        found[option] = value
-    return found
+        result[option] = value
+    return result

@@ -17,10 +17,10 @@ def led_to(wanted: Interception) -> dict[int, str]:
     return inbound | ({wanted.outbound_port: "outbound"} if wanted.outbound else {})
 
 
-def strangers(found: Iterable[Owner], wanted: Interception) -> tuple[Owner, ...]:
+def strangers(owners: Iterable[Owner], wanted: Interception) -> tuple[Owner, ...]:
     """Return the listening sockets on these ports of other users than the exempt one."""
     ports = led_to(wanted)
-    return tuple(sorted({each for each in found if each.port in ports and each.uid != wanted.uid}))
+    return tuple(sorted({owner for owner in owners if owner.port in ports and owner.uid != wanted.uid}))
 
 
 def complaint(stranger: Owner, direction: str, uid: int, program: str = "") -> str:
@@ -42,8 +42,8 @@ def complaints(wanted: Interception) -> tuple[str, ...]:
     """Check the ports in this thread's network namespace, and return a sentence for each fault."""
     ports = led_to(wanted)
     return tuple(
-        complaint(each, ports[each.port], wanted.uid, program(each.number))
-        for each in strangers(listening(), wanted)
+        complaint(stranger, ports[stranger.port], wanted.uid, program(stranger.number))
+        for stranger in strangers(listening(), wanted)
     )
 
 

@@ -25,12 +25,12 @@ class PortRange:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Parse `80`, `8000-8010` or `8000:8010`; raise ValueError."""
-        found = re.fullmatch(r"\s*(\d{1,5})(?:\s*[-:]\s*(\d{1,5}))?\s*", text, re.ASCII)
-        if found is None:
+        match = re.fullmatch(r"\s*(\d{1,5})(?:\s*[-:]\s*(\d{1,5}))?\s*", text, re.ASCII)
+        if match is None:
             raise ValueError(
                 f"{text.strip()!r} is not a port; must be a port or a range, such as 80 or 8000-8010"
             )
-        return cls(int(found[1]), int(found[2] or found[1]))
+        return cls(int(match[1]), int(match[2] or match[1]))
 
     @property
     def slots(self) -> int:
@@ -43,22 +43,22 @@ class PortRange:
 
 def merged(ports: Iterable[PortRange]) -> tuple[PortRange, ...]:
     """Return the same ports in rising order, without duplicates, with adjacent ranges merged."""
-    found: list[PortRange] = []
-    for each in sorted(ports):
-        if found and each.first <= found[-1].last + 1:
-            found[-1] = PortRange(found[-1].first, max(found[-1].last, each.last))
+    port_ranges: list[PortRange] = []
+    for port in sorted(ports):
+        if port_ranges and port.first <= port_ranges[-1].last + 1:
+            port_ranges[-1] = PortRange(port_ranges[-1].first, max(port_ranges[-1].last, port.last))
         else:
-            found.append(each)
-    return tuple(found)
+            port_ranges.append(port)
+    return tuple(port_ranges)
 
 
 def batches(ports: Sequence[PortRange]) -> Iterator[tuple[PortRange, ...]]:
     """Split ports into groups, each small enough for one `multiport` match."""
     batch: list[PortRange] = []
-    for each in ports:
-        if sum(one.slots for one in batch) + each.slots > MULTIPORT_LIMIT:
+    for port in ports:
+        if sum(one.slots for one in batch) + port.slots > MULTIPORT_LIMIT:
             yield tuple(batch)
             batch = []
-        batch.append(each)
+        batch.append(port)
     if batch:
         yield tuple(batch)

@@ -66,7 +66,7 @@ def captured_port(wanted: Interception) -> int:
 
 
 def _is_in(port: int, ranges: tuple[PortRange, ...]) -> bool:
-    return any(each.first <= port <= each.last for each in ranges)
+    return any(port_range.first <= port <= port_range.last for port_range in ranges)
 
 
 def _own(family: Family) -> str:

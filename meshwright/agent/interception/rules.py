@@ -39,11 +39,11 @@ def rules(wanted: Interception, family: Family) -> Rules:
         return {}
     nat = [*_inbound_redirect(wanted)] if _redirects_inbound(wanted) else []
     nat += _outbound(wanted, family)
-    found = {"nat": (*nat, *_jumps(nat))}
+    result = {"nat": (*nat, *_jumps(nat))}
     if wanted.capture is Capture.TPROXY:
         mangle = [*_inbound_tproxy(wanted, family), *_own_calls_marked(wanted, family)]
-        found["mangle"] = (*mangle, *_jumps(mangle))
-    return {table: lines for table, lines in sorted(found.items()) if lines}
+        result["mangle"] = (*mangle, *_jumps(mangle))
+    return {table: lines for table, lines in sorted(result.items()) if lines}
 
 
 def routing(wanted: Interception, family: Family) -> tuple[str, ...]:
@@ -172,5 +172,5 @@ def _interfaces(start: str, wanted: Interception) -> Iterator[str]:
 
 def _of(networks: tuple[Network, ...], family: Family) -> tuple[Network, ...]:
     """Return the networks of a family, sorted, without duplicates."""
-    found = {each for each in networks if each.version == family}
-    return tuple(sorted(found, key=lambda each: (each.network_address.packed, each.prefixlen)))
+    result = {network for network in networks if network.version == family}
+    return tuple(sorted(result, key=lambda item: (item.network_address.packed, item.prefixlen)))

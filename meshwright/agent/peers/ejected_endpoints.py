@@ -26,14 +26,14 @@ def has_ejected(stats: str) -> bool:
 
 def ejected(clusters: Mapping[str, object]) -> tuple[HostPort, ...]:
     """Return the ejected endpoints, sorted, from the answer of CLUSTERS_PATH."""
-    found = (
+    result = (
         endpoint
         for cluster in records(clusters, "cluster_statuses")
         for host in records(cluster, "host_statuses")
         if part(host, "health_status").get("failed_outlier_check") is True
         and (endpoint := _endpoint(part(part(host, "address"), "socket_address"))) is not None
     )
-    return tuple(sorted(set(found)))
+    return tuple(sorted(set(result)))
 
 
 def _endpoint(said: Mapping[str, object]) -> HostPort | None:

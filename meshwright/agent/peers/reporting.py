@@ -92,27 +92,27 @@ class EjectionReporter:
     async def look(self) -> None:
         """Report the ejected endpoints if a report is due and Envoy runs."""
         try:
-            found = await self._ejected()
+            host_ports = await self._ejected()
         except AdminUnreachable:
             return
         now = self._monotonic()
-        is_due = found != self._told or (found and now >= self._again)
+        is_due = host_ports != self._told or (host_ports and now >= self._again)
         if is_due and now >= self._not_before:
-            await self._tell(found, now)
+            await self._tell(host_ports, now)
 
     async def _ejected(self) -> tuple[HostPort, ...]:
         if not has_ejected(await self._admin.text(STATS_PATH)):
             return ()
         return ejected(await self._admin.json(CLUSTERS_PATH))
 
-    async def _tell(self, found: tuple[HostPort, ...], now: float) -> None:
+    async def _tell(self, host_ports: tuple[HostPort, ...], now: float) -> None:
         try:
-            answer = await self._ask(ReportTask(self._at, self._directory, found, self._trust_domain))
+            answer = await self._ask(ReportTask(self._at, self._directory, host_ports, self._trust_domain))
         except ApartFailed as error:
             answer = EnrolmentFailure(str(error))
         match answer:
             case ReportAccepted(holds):
-                self._told, self._why = found, ""
+                self._told, self._why = host_ports, ""
                 self._again, self._not_before = now + holds / 2, now + LEAST_SECONDS
             case EnrolmentFailure(why, refused):
                 self._not_before = now + (REFUSED_SECONDS if refused else LEAST_SECONDS)
@@ -122,7 +122,7 @@ class EjectionReporter:
 
 
 async def _program(telling: ReportTask) -> Answer:
-    found = await apart(PROGRAM, telling, SECONDS, "the program for ejection reports")
-    if isinstance(found, ReportAccepted | EnrolmentFailure):
-        return found
-    raise ApartFailed(f"the program for ejection reports returned an unexpected {type(found).__name__}")
+    result = await apart(PROGRAM, telling, SECONDS, "the program for ejection reports")
+    if isinstance(result, ReportAccepted | EnrolmentFailure):
+        return result
+    raise ApartFailed(f"the program for ejection reports returned an unexpected {type(result).__name__}")

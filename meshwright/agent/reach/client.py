@@ -27,7 +27,7 @@ _CHECK: Final = "/grpc.health.v1.Health/Check"
 
 async def ask(at: HostPort, credentials: Path, name: str, seconds: float) -> ServerAnswer:
     """Check the health of discovery for this proxy; an unsuccessful answer does not raise."""
-    files = (credentials / each for each in (AUTHORITY_FILE, KEY_FILE, CHAIN_FILE))
+    files = (credentials / item for item in (AUTHORITY_FILE, KEY_FILE, CHAIN_FILE))
     tls = grpc.ssl_channel_credentials(*(file.read_bytes() for file in files))
     options = [("grpc.ssl_target_name_override", name), ("grpc.enable_http_proxy", 0)]
     async with grpc.aio.secure_channel(str(at), tls, options=options) as channel:
@@ -37,18 +37,18 @@ async def ask(at: HostPort, credentials: Path, name: str, seconds: float) -> Ser
             response_deserializer=health_pb2.HealthCheckResponse.FromString,
         )
         call = check(health_pb2.HealthCheckRequest(service=DISCOVERY), timeout=seconds)
-        code, said = await call.code(), await call.details()
-        return _answered(code.name, said or "", await call.trailing_metadata() or ())
+        code, answer = await call.code(), await call.details()
+        return _answered(code.name, answer or "", await call.trailing_metadata() or ())
 
 
 def _answered(status: str, said: str, trailers: Iterable[tuple[str, str | bytes]]) -> ServerAnswer:
-    told = {name: value for name, value in trailers if isinstance(value, str)}
-    return ServerAnswer(status, said, told.get(REASON, ""), _date(told.get("date", "")))
+    fields = {name: value for name, value in trailers if isinstance(value, str)}
+    return ServerAnswer(status, said, fields.get(REASON, ""), _date(fields.get("date", "")))
 
 
 def _date(text: str) -> datetime | None:
     try:
-        found = parsedate_to_datetime(text)
+        moment = parsedate_to_datetime(text)
     except ValueError:
         return None
-    return found if found.tzinfo is not None else None
+    return moment if moment.tzinfo is not None else None

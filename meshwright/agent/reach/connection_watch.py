@@ -56,13 +56,13 @@ class Counts:
     def read(cls, stats: str) -> "Counts":
         """Parse the answer of STATS_PATH."""
         lines = re.findall(r"^([\w.-]+): (\d+)$", stats, re.MULTILINE)
-        found = {name.rpartition(".")[2]: int(value) for name, value in lines}
+        result = {name.rpartition(".")[2]: int(value) for name, value in lines}
         tried = ("upstream_cx_total", "upstream_cx_connect_fail", "upstream_rq_total")
         return cls(
-            found.get("connected_state", 0) == 1,
-            sum(found.get(each, 0) for each in tried),
-            found.get("upstream_rq_pending_active", 0),
-            found.get("update_success", 0) + found.get("update_rejected", 0),
+            result.get("connected_state", 0) == 1,
+            sum(result.get(item, 0) for item in tried),
+            result.get("upstream_rq_pending_active", 0),
+            result.get("update_success", 0) + result.get("update_rejected", 0),
         )
 
 

@@ -107,8 +107,8 @@ async def _shaken(session: _Session, seconds: float) -> Way | None:
     except ssl.SSLCertVerificationError:
         raise
     except ssl.SSLError as error:
-        said = _instead(session.heard)
-        return PlaintextServer(said, closed=True) if said else OtherProtocol(_reason(error))
+        answer = _instead(session.heard)
+        return PlaintextServer(answer, closed=True) if answer else OtherProtocol(_reason(error))
     except OSError:
         ended = True
     return PlaintextServer(_instead(session.heard), closed=True) if ended else None

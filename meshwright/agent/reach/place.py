@@ -21,8 +21,8 @@ class Place(enum.Enum):
 
 def place(root: Path = Path("/")) -> Place:
     """Return the environment of this process, by the injector's mounts below `root`."""
-    found = any((root / each.lstrip("/")).is_dir() for each in _OF_A_POD)
-    return Place.POD if found else Place.MACHINE
+    result = any((root / item.lstrip("/")).is_dir() for item in _OF_A_POD)
+    return Place.POD if result else Place.MACHINE
 
 
 def remedy(why: UnreachableReason, control_plane: HostPort, where: Place) -> str:

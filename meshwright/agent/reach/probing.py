@@ -67,11 +67,11 @@ async def _led(dialling: ReachTarget, name: str) -> Way:
 
 async def listener(at: HostPort, seconds: float = PATIENCE_SECONDS) -> Way | HostPort:
     """Return the first address of a name on which a server listens, or the obstacle."""
-    found = await _resolved(at)
-    if isinstance(found, UnresolvedName):
-        return found
+    result = await _resolved(at)
+    if isinstance(result, UnresolvedName):
+        return result
     way: Way | HostPort = UnresolvedName("no address")
-    for address in found:
+    for address in result:
         way = await _connected(address, seconds)
         if isinstance(way, HostPort):
             break
@@ -81,12 +81,12 @@ async def listener(at: HostPort, seconds: float = PATIENCE_SECONDS) -> Way | Hos
 async def _resolved(at: HostPort) -> tuple[HostPort, ...] | UnresolvedName:
     try:
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(at.host, at.port, type=socket.SOCK_STREAM)
+        result = await loop.getaddrinfo(at.host, at.port, type=socket.SOCK_STREAM)
     except UnicodeError as error:  # not a valid host name
         return UnresolvedName(str(error))
     except OSError as error:
         return UnresolvedName(error.strerror or str(error))
-    return tuple(dict.fromkeys(HostPort(str(address[0]), at.port) for *_, address in found))
+    return tuple(dict.fromkeys(HostPort(str(address[0]), at.port) for *_, address in result))
 
 
 async def _connected(at: HostPort, seconds: float) -> Way | HostPort:

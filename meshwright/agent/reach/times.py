@@ -11,9 +11,9 @@ def stamp(moment: datetime) -> str:
 def length(span: timedelta) -> str:
     """Return a duration in the two greatest units, for example `2 h 5 min`."""
     rest = int(span.total_seconds())
-    found: list[str] = []
+    result: list[str] = []
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
         count, rest = divmod(rest, size)
-        if found or count:
-            found.append(f"{count} {unit}" if count else "")
-    return " ".join(filter(None, found[:2])) or "0 s"
+        if result or count:
+            result.append(f"{count} {unit}" if count else "")
+    return " ".join(filter(None, result[:2])) or "0 s"

@@ -49,8 +49,8 @@ def ends(direction: Direction, at: StatTarget, who: WorkloadLabels) -> Labels:
     parts = ("namespace", "service", "service_account")
     named = (
         (f"{end}_{part}", value)
-        for end, said in zip(("source", "destination"), both, strict=True)
-        for part, value in zip(parts, said, strict=True)
+        for end, lines in zip(("source", "destination"), both, strict=True)
+        for part, value in zip(parts, lines, strict=True)
     )
     return (("direction", direction), *named, ("destination_port", at.port))
 
@@ -107,7 +107,7 @@ class BoundedSeries(Generic[AnyKey]):
         room = self._most - len(self._own)
         # The text of the key decides between equal counts, so that the choice does not depend on the order.
         new = [(-count, str(key), key) for key, count in seen.items() if key not in self._own]
-        new.sort(key=lambda each: each[:2])
+        new.sort(key=lambda item: item[:2])
         self._own.update(key for *_, key in new[:room])
         return frozenset(self._own & seen.keys())
 
@@ -137,7 +137,7 @@ ROUTES_BY: Final = tuple(f"upstream_rq_{digit}xx" for digit in range(1, 6))
 
 
 def _gathered(
-    found: Iterable[tuple[Key, Raw]],
+    result: Iterable[tuple[Key, Raw]],
     bounded: BoundedSeries[Key],
     others: Callable[[Key], Key],
     by: Iterable[str],
@@ -146,15 +146,15 @@ def _gathered(
 
     Among new keys those with the highest sum of the counters `by` come first.
     """
-    every = list(found)
+    every = list(result)
     used: defaultdict[Key, int] = defaultdict(int)
     for key, (numbers, _) in every:
-        used[key] += sum(numbers.get(each, 0) for each in by)
+        used[key] += sum(numbers.get(item, 0) for item in by)
     own = bounded.own(used)
     made: defaultdict[Key, EdgeTotals] = defaultdict(EdgeTotals)
     for key, raw in every:
         made[key if key in own else others(key)].add(*raw)
-    return dict(sorted(made.items(), key=lambda each: each[0]))
+    return dict(sorted(made.items(), key=lambda item: item[0]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,37 +174,39 @@ class OwnRows:
         self._backends = BoundedSeries[StatTarget](MOST_BACKENDS)
         self._routes = BoundedSeries[Route](MOST_ROUTES)
 
-    def of(self, found: Statistics) -> Rows:
+    def of(self, statistics: Statistics) -> Rows:
         """Return the rows for statistics."""
         return Rows(
-            _gathered(edges_of(found), self._edges, Edge.others, EDGES_BY),
-            _gathered(backends_of(found), self._backends, lambda _: OTHERS, BACKENDS_BY),
-            _gathered(routes_of(found), self._routes, Route.others, ROUTES_BY),
+            _gathered(edges_of(statistics), self._edges, Edge.others, EDGES_BY),
+            _gathered(backends_of(statistics), self._backends, lambda _: OTHERS, BACKENDS_BY),
+            _gathered(routes_of(statistics), self._routes, Route.others, ROUTES_BY),
         )
 
 
-def edges_of(found: Statistics) -> Iterator[tuple[Edge, Raw]]:
+def edges_of(statistics: Statistics) -> Iterator[tuple[Edge, Raw]]:
     """Yield the counters of each edge; several statistics may belong to one edge."""
     for protocol in ("http", "tcp"):
-        for prefix, raw in _each(found, protocol):
+        for prefix, raw in _each(statistics, protocol):
             if (to := called(prefix)) is not None:
                 yield Edge(Direction.OUTBOUND, protocol, to), raw
             elif (port := received_at(prefix)) is not None:
                 yield Edge(Direction.INBOUND, protocol, StatTarget("", "", port)), raw
-    yield from _grpc_failures(found)
+    yield from _grpc_failures(statistics)
 
 
-def _grpc_failures(found: Statistics) -> Iterator[tuple[Edge, Raw]]:
+def _grpc_failures(statistics: Statistics) -> Iterator[tuple[Edge, Raw]]:
     """Yield failed gRPC calls per edge; Envoy counts them by cluster.
 
     A cluster belongs to the edge to the same service; of several edges, to the one with the same port. The
     failures of a TrafficSplit's backends count only for the backends.
     """
     failed = [
-        (of, each) for of, numbers in found.numbers["cluster"].items() if (each := numbers.get(GRPC_FAILED))
+        (of, number)
+        for of, numbers in statistics.numbers["cluster"].items()
+        if (number := numbers.get(GRPC_FAILED))
     ]
     to = defaultdict[tuple[str, str], list[StatTarget]](list)
-    for service in map(called, found.numbers["http"]) if failed else ():
+    for service in map(called, statistics.numbers["http"]) if failed else ():
         if service is not None:
             to[service.namespace, service.service].append(service)
     for cluster, count in failed:
@@ -217,27 +219,27 @@ def _grpc_failures(found: Statistics) -> Iterator[tuple[Edge, Raw]]:
                 yield Edge(Direction.OUTBOUND, "http", service), raw
 
 
-def routes_of(found: Statistics) -> Iterator[tuple[Route, Raw]]:
+def routes_of(statistics: Statistics) -> Iterator[tuple[Route, Raw]]:
     """Yield the counters of each separately counted route."""
-    for prefix, raw in _each(found, "vhost"):
+    for prefix, raw in _each(statistics, "vhost"):
         if (at := route(prefix)) is not None:
             yield Route(Direction.OUTBOUND, *at), raw
         elif (by := admitted_by(prefix)) is not None:
             yield Route(Direction.INBOUND, StatTarget("", "", by[0]), by[1]), raw
 
 
-def backends_of(found: Statistics) -> Iterator[tuple[StatTarget, Raw]]:
+def backends_of(statistics: Statistics) -> Iterator[tuple[StatTarget, Raw]]:
     """Yield the counters of each backend."""
-    for cluster, raw in _each(found, "cluster"):
+    for cluster, raw in _each(statistics, "cluster"):
         if (at := backend(cluster)) is not None:
             yield at, raw
 
 
-def _each(found: Statistics, scope: str) -> Iterator[tuple[str, Raw]]:
+def _each(statistics: Statistics, scope: str) -> Iterator[tuple[str, Raw]]:
     """Yield counters and times of each key.
 
     One may be missing, because Envoy reports times later than counters.
     """
-    numbers, times = found.numbers[scope], found.times[scope]
-    for each in dict.fromkeys((*numbers, *times)):
-        yield each, (numbers.get(each, {}), times.get(each, ()))
+    numbers, times = statistics.numbers[scope], statistics.times[scope]
+    for item in dict.fromkeys((*numbers, *times)):
+        yield item, (numbers.get(item, {}), times.get(item, ()))

@@ -22,13 +22,15 @@ class Edges:
     def __init__(self) -> None:
         self._own = OwnRows()
 
-    def families(self, found: Statistics, who: WorkloadLabels) -> tuple[Family, ...]:
+    def families(self, statistics: Statistics, who: WorkloadLabels) -> tuple[Family, ...]:
         """Return all metrics, sorted; always the same families."""
-        rows = self._own.of(found)
+        rows = self._own.of(statistics)
         return (
             *_edge_families([(edge.labels(who), counted) for edge, counted in rows.edges.items()]),
-            *_backend_families([(_backend_labels(at, who), each) for at, each in rows.backends.items()]),
-            *_route_families([(_route_labels(at, who), each) for at, each in rows.routes.items()]),
+            *_backend_families(
+                [(_backend_labels(at, who), backend) for at, backend in rows.backends.items()]
+            ),
+            *_route_families([(_route_labels(at, who), route) for at, route in rows.routes.items()]),
         )
 
 
@@ -64,7 +66,7 @@ def _edge_families(told: _Told) -> Iterator[Family]:
         "meshwright_edge_request_duration_seconds",
         Kind.HISTOGRAM,
         "From a request's first byte to its answer's last.",
-        tuple(each for labels, of in told if of.times for each in histogram(labels, of.times)),
+        tuple(sample for labels, of in told if of.times for sample in histogram(labels, of.times)),
     )
     for name, words, what in (
         ("connections", "Connections that were opened.", "downstream_cx_total"),
@@ -86,7 +88,7 @@ def _backend_families(told: _Told) -> Iterator[Family]:
         "meshwright_backend_request_duration_seconds",
         Kind.SUMMARY,
         "From a request's last byte to its answer's, by this backend.",
-        tuple(each for labels, of in told if of.times for each in summary(labels, of.times)),
+        tuple(sample for labels, of in told if of.times for sample in summary(labels, of.times)),
     )
     for name, words, what in (
         ("retries", "Requests that were tried again.", "upstream_rq_retry"),
@@ -115,7 +117,7 @@ def _route_families(told: _Told) -> Iterator[Family]:
         "meshwright_route_request_duration_seconds",
         Kind.SUMMARY,
         "From a request's last byte to its answer's, by this route.",
-        tuple(each for labels, of in told if of.times for each in summary(labels, of.times)),
+        tuple(sample for labels, of in told if of.times for sample in summary(labels, of.times)),
     )
 
 
@@ -137,15 +139,15 @@ def _plain(name: str, words: str, told: _Told, what: str, kind: Kind = Kind.COUN
 
 def histogram(labels: Labels, bins: Iterable[Bin]) -> tuple[Sample, ...]:
     """Return the samples of a histogram; a time equal to a bound counts in the bucket above, as in Envoy."""
-    found = tuple(bins)
-    below = ((bound, sum(each.count for each in found if each.least < bound)) for bound in BOUNDS_MS)
+    result = tuple(bins)
+    below = ((bound, sum(item.count for item in result if item.least < bound)) for bound in BOUNDS_MS)
     buckets = (((*labels, ("le", f"{bound / 1000:g}")), count) for bound, count in below)
-    every = (*labels, ("le", "+Inf")), sum(each.count for each in found)
-    return (*(Sample(at, count, "_bucket") for at, count in (*buckets, every)), *summary(labels, found))
+    every = (*labels, ("le", "+Inf")), sum(item.count for item in result)
+    return (*(Sample(at, count, "_bucket") for at, count in (*buckets, every)), *summary(labels, result))
 
 
 def summary(labels: Labels, bins: Iterable[Bin]) -> tuple[Sample, ...]:
     """Return sum and count; the values in a bin count as the middle of the bin."""
-    found = tuple(bins)
-    total = sum((each.least + each.width / 2) * each.count for each in found) / 1000
-    return Sample(labels, total, "_sum"), Sample(labels, sum(each.count for each in found), "_count")
+    result = tuple(bins)
+    total = sum((item.least + item.width / 2) * item.count for item in result) / 1000
+    return Sample(labels, total, "_sum"), Sample(labels, sum(item.count for item in result), "_count")

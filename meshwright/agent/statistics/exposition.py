@@ -50,10 +50,10 @@ def _lines(family: Family) -> Iterable[str]:
     words = family.help.replace("\\", "\\\\").replace("\n", "\\n")
     yield f"# HELP {family.name} {words}"
     yield f"# TYPE {family.name} {family.kind}"
-    for each in family.samples:
-        pairs = ",".join(f'{name}="{_escaped(value)}"' for name, value in each.labels if value)
+    for sample in family.samples:
+        pairs = ",".join(f'{name}="{_escaped(value)}"' for name, value in sample.labels if value)
         labels = f"{{{pairs}}}" if pairs else ""
-        yield f"{family.name}{each.suffix}{labels} {_number(each.value)}"
+        yield f"{family.name}{sample.suffix}{labels} {_number(sample.value)}"
 
 
 def _escaped(value: str) -> str:

@@ -129,10 +129,10 @@ class Call:
 
     def answer(self) -> bytes:
         """Return the message of the answer; raise CallFailed without one."""
-        said = self._headers.get("grpc-status", "")
-        if said != str(OK):
+        text = self._headers.get("grpc-status", "")
+        if text != str(OK):
             words = unquote(self._headers.get("grpc-message", "")) or f"HTTP {self._headers.get(':status')}"
-            raise CallFailed(int(said) if said.isdecimal() else UNKNOWN, words)
+            raise CallFailed(int(text) if text.isdecimal() else UNKNOWN, words)
         length = int.from_bytes(self._content[1:_PREFIX], "big")
         if len(self._content) != _PREFIX + length or self._content[0]:
             raise CallFailed(UNKNOWN, "the answer is no single message")

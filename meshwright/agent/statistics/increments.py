@@ -33,19 +33,19 @@ def _of(numbers: Mapping[str, Mapping[str, Mapping[str, int]]], scope: str, of: 
     return numbers.get(scope, {}).get(of, {})
 
 
-def _of_bins(found: Statistics, scope: str, of: str) -> tuple[Bin, ...]:
-    return found.times.get(scope, {}).get(of, ())
+def _of_bins(statistics: Statistics, scope: str, of: str) -> tuple[Bin, ...]:
+    return statistics.times.get(scope, {}).get(of, ())
 
 
 def _grown(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
-    found = {what: _increment(before.get(what, 0), count) for what, count in now.items()}
-    return {what: count for what, count in found.items() if count}
+    result = {what: _increment(before.get(what, 0), count) for what, count in now.items()}
+    return {what: count for what, count in result.items() if count}
 
 
 def _more(before: tuple[Bin, ...], now: tuple[Bin, ...]) -> tuple[Bin, ...]:
-    counted = {each.least: each.count for each in before}
-    found = (Bin(each.least, each.width, _increment(counted.get(each.least, 0), each.count)) for each in now)
-    return tuple(each for each in found if each.count)
+    counted = {item.least: item.count for item in before}
+    result = (Bin(item.least, item.width, _increment(counted.get(item.least, 0), item.count)) for item in now)
+    return tuple(item for item in result if item.count)
 
 
 def _increment(before: int, now: int) -> int:

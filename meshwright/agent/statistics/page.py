@@ -37,12 +37,12 @@ class Figures:
         """Return the page; empty if Envoy does not answer. With `whole` it has all of Envoy's metrics."""
         try:
             of_envoy = await self._all() if whole else await self._admin.text(ENVOY_PATH)
-            found = read(await self._admin.json(STATS_PATH))
+            statistics = read(await self._admin.json(STATS_PATH))
             account = account_of(await self._admin.json(_CERTIFICATES_PATH))
         except AdminUnreachable:
             return ""
         who = WorkloadLabels(name.namespace, name.service, account)
-        return written(self._edges.families(found, who)) + of_envoy
+        return written(self._edges.families(statistics, who)) + of_envoy
 
     async def _all(self) -> str:
         """Return all of Envoy's metrics; the few of ENVOY_PATH and a comment if they are too large."""
@@ -58,13 +58,13 @@ def account_of(certificates: Mapping[str, Any]) -> str:
     https://www.envoyproxy.io/docs/envoy/latest/operations/admin#get--certs
     """
     for uri in _own_uris(certificates):
-        if found := _ACCOUNT.fullmatch(uri):
-            return found["account"]
+        if match := _ACCOUNT.fullmatch(uri):
+            return match["account"]
     return ""
 
 
 def _own_uris(certificates: Mapping[str, Any]) -> Iterator[str]:
-    for each in certificates.get("certificates", ()):
-        for certificate in each.get("cert_chain", ()):
+    for item in certificates.get("certificates", ()):
+        for certificate in item.get("cert_chain", ()):
             for name in certificate.get("subject_alt_names", ()):
                 yield str(name.get("uri", ""))

@@ -28,7 +28,7 @@ def _field(number: int, value: Value) -> bytes:
         case bytes():
             return _lengthy(number, value)
         case list():
-            return b"".join(_lengthy(number, each) for each in value)
+            return b"".join(_lengthy(number, item) for item in value)
         case _ if not value:
             return b""
         case str():
@@ -46,23 +46,23 @@ def _lengthy(number: int, content: bytes) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    found = bytearray()
+    result = bytearray()
     while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
+        result.append(value & 0x7F | 0x80)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    result.append(value)
+    return bytes(result)
 
 
 def number_of(written: bytes, wanted: int) -> int:
     """Return the number in a field of a message, 0 if missing; raise ValueError for malformed bytes."""
-    found, rest = 0, iter(written)
+    number, rest = 0, iter(written)
     for first in rest:
         tag = _read_varint(first, rest)
         match tag & 7:
             case 0:
                 value = _read_varint(_next(rest), rest)
-                found = value if tag >> 3 == wanted else found
+                number = value if tag >> 3 == wanted else number
             case 1:
                 _skip(rest, 8)
             case 2:
@@ -71,7 +71,7 @@ def number_of(written: bytes, wanted: int) -> int:
                 _skip(rest, 4)
             case kind:
                 raise ValueError(f"a field of the kind {kind} is in no message")
-    return found
+    return number
 
 
 def _read_varint(first: int, rest: Iterable[int]) -> int:
@@ -86,8 +86,8 @@ def _read_varint(first: int, rest: Iterable[int]) -> int:
 
 
 def _next(rest: Iterable[int]) -> int:
-    for each in rest:
-        return each
+    for number in rest:
+        return number
     raise ValueError("a message ends within a field")
 
 

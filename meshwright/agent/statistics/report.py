@@ -35,9 +35,9 @@ class Reports:
             (1, self._run),
             (2, self._number),
             (3, float(seconds)),
-            (4, [_edge(*each) for each in rows.edges.items()]),
-            (5, [_backend(*each) for each in rows.backends.items()]),
-            (6, [_route(*each) for each in rows.routes.items()]),
+            (4, [_edge(*item) for item in rows.edges.items()]),
+            (5, [_backend(*item) for item in rows.backends.items()]),
+            (6, [_route(*item) for item in rows.routes.items()]),
         )
 
 
@@ -73,14 +73,14 @@ def _backend(at: StatTarget, counted: EdgeTotals) -> bytes:
 
 
 def _route(at: Route, counted: EdgeTotals) -> bytes:
-    name = "".join(each for each in at.name[:_LONGEST_NAME] if each.isprintable())
+    name = "".join(item for item in at.name[:_LONGEST_NAME] if item.isprintable())
     direction = _DIRECTIONS[at.direction]
     return message((1, direction), (2, _called(at.called)), (3, name), (4, _requests(counted, "upstream")))
 
 
 def _requests(counted: EdgeTotals, side: str) -> bytes:
     by_class = tuple(counted.numbers[f"{side}_rq_{digit}xx"] for digit in range(1, 6))
-    seconds = sum((each.least + each.width / 2) * each.count for each in counted.times) / 1000
+    seconds = sum((time.least + time.width / 2) * time.count for time in counted.times) / 1000
     return message(
         (1, by_class if any(by_class) else ()),
         (2, _by_time(counted.times)),
@@ -101,8 +101,8 @@ def _failed_by_grpc(counted: EdgeTotals) -> int:
 def _by_time(bins: Iterable[Bin]) -> tuple[int, ...]:
     """Return the number of requests per latency bucket; empty without any."""
     counts = [0] * (len(BOUNDS_MS) + 1)
-    for each in bins:
-        counts[bisect_right(BOUNDS_MS, each.least)] += each.count
+    for item in bins:
+        counts[bisect_right(BOUNDS_MS, item.least)] += item.count
     return tuple(counts) if any(counts) else ()
 
 

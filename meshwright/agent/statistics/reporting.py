@@ -81,9 +81,9 @@ class StatisticsReporter:
         return min(MOST_SECONDS, max(LEAST_SECONDS, wanted))
 
     async def _made(self) -> bytes:
-        found, now = read(await self._admin.json(STATS_PATH)), self._monotonic()
-        report = self._reports.next(since(self._seen, found), now - self._at)
-        self._seen, self._at = found, now
+        statistics, now = read(await self._admin.json(STATS_PATH)), self._monotonic()
+        report = self._reports.next(since(self._seen, statistics), now - self._at)
+        self._seen, self._at = statistics, now
         return report
 
     def _not_taken(self, error: ReportRefused) -> float:

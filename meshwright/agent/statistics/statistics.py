@@ -59,13 +59,13 @@ def read(answer: Mapping[str, Any]) -> Statistics:
     """Parse the answer of STATS_PATH; malformed entries are left out."""
     numbers: dict[str, dict[str, dict[str, int]]] = {scope: defaultdict(dict) for scope in _COUNTS}
     times: dict[str, dict[str, tuple[Bin, ...]]] = {scope: {} for scope in _COUNTS}
-    for each in records(answer, "stats"):
-        if (histograms := each.get("histograms")) is not None:
+    for record in records(answer, "stats"):
+        if (histograms := record.get("histograms")) is not None:
             for histogram in records(histograms, "details"):
-                if (found := _read_name(histogram)) is not None:
-                    times[found[0]][found[1]] = tuple(_bins(histogram))
-        elif (found := _read_name(each)) is not None and isinstance(value := each.get("value"), int):
-            scope, of, what = found
+                if (result := _read_name(histogram)) is not None:
+                    times[result[0]][result[1]] = tuple(_bins(histogram))
+        elif (result := _read_name(record)) is not None and isinstance(value := record.get("value"), int):
+            scope, of, what = result
             numbers[scope][of][what] = value
     return Statistics(numbers, times)
 
@@ -76,17 +76,17 @@ def _read_name(said: Mapping[str, Any]) -> tuple[str, str, str] | None:
     For example, `cluster.shop/cart|8080.upstream_rq_2xx` gives `cluster`, `shop/cart|8080` and
     `upstream_rq_2xx`.
     """
-    found = _NAME.fullmatch(str(said.get("name")))
-    if found is None:
+    match = _NAME.fullmatch(str(said.get("name")))
+    if match is None:
         return None
-    scope = next(scope for scope in _COUNTS if found[scope])
-    of = found[f"{scope}_of"]
-    return None if scope == "cluster" and _AGAIN.search(of) else (scope, of, found[f"{scope}_what"])
+    scope = next(scope for scope in _COUNTS if match[scope])
+    of = match[f"{scope}_of"]
+    return None if scope == "cluster" and _AGAIN.search(of) else (scope, of, match[f"{scope}_what"])
 
 
 def _bins(histogram: Mapping[str, Any]) -> Iterator[Bin]:
-    for each in records(histogram, "totals"):
-        match each:
+    for record in records(histogram, "totals"):
+        match record:
             case {
                 "lower_bound": int() | float() as least,
                 "width": int() | float() as width,

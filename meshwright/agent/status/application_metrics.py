@@ -82,18 +82,22 @@ class ApplicationMetrics:
     async def _page(self, url: str) -> bytes:
         try:
             content = await fetched(url)
-            found = await asyncio.to_thread(_read, content)
+            result = await asyncio.to_thread(_read, content)
         except ScrapeFailed as error:
             self._failed[error.reason] += 1
             self._say("application metrics left out", reason=str(error))
             return _comment(f"the application's metrics are left out: {error}")
-        if not found.dropped:
-            return found.content
-        self._dropped.update(found.dropped)
-        counts = {each.value: found.dropped[each] for each in DropReason if each in found.dropped}
-        self._say("lines of application metrics left out", **counts, first=found.first)
+        if not result.dropped:
+            return result.content
+        self._dropped.update(result.dropped)
+        counts = {
+            drop_reason.value: result.dropped[drop_reason]
+            for drop_reason in DropReason
+            if drop_reason in result.dropped
+        }
+        self._say("lines of application metrics left out", **counts, first=result.first)
         words = ", ".join(f"{reason} {count}" for reason, count in counts.items())
-        return found.content + _comment(f"lines of the application's metrics that are left out: {words}")
+        return result.content + _comment(f"lines of the application's metrics that are left out: {words}")
 
     def _say(self, event: str, **words: str | int) -> None:
         if (now := self._monotonic()) >= self._quiet_until:
@@ -105,13 +109,15 @@ class ApplicationMetrics:
             "meshwright_agent_application_scrapes_failed_total",
             Kind.COUNTER,
             "Failed scrapes of the application's metrics.",
-            tuple(Sample((("reason", each),), self._failed[each]) for each in Failure),
+            tuple(Sample((("reason", failure),), self._failed[failure]) for failure in Failure),
         )
         yield Family(
             "meshwright_agent_application_lines_dropped_total",
             Kind.COUNTER,
             "Lines of the application's metrics that were left out.",
-            tuple(Sample((("reason", each),), self._dropped[each]) for each in DropReason),
+            tuple(
+                Sample((("reason", drop_reason),), self._dropped[drop_reason]) for drop_reason in DropReason
+            ),
         )
 
 

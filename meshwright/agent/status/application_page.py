@@ -130,24 +130,24 @@ class _Reader:
         if b"\0" in line or b"\r" in line or not _is_text(line):
             raise _LineDropped(DropReason.MALFORMED)
         if line.lstrip().startswith(b"#"):
-            found = _META.fullmatch(line)
-            return b"" if found is None else self._meta(found)
-        found = _SAMPLE.fullmatch(line)
-        if found is None:
+            match = _META.fullmatch(line)
+            return b"" if match is None else self._meta(match)
+        match = _SAMPLE.fullmatch(line)
+        if match is None:
             raise _LineDropped(DropReason.MALFORMED)
-        return self._sample(found)
+        return self._sample(match)
 
-    def _meta(self, found: re.Match[bytes]) -> bytes:
-        name, said = found["name"], found["said"] or b""
+    def _meta(self, match: re.Match[bytes]) -> bytes:
+        name, answer = match["name"], match["said"] or b""
         if name in self._begun:
             return b""
         _require_free(name)
-        if found["what"] == b"HELP":
+        if match["what"] == b"HELP":
             if name in self._helped:
                 raise _LineDropped(DropReason.DUPLICATE)
             self._helped.add(name)
-            return b"# HELP " + name + b" " + said if said.strip() else b""
-        return self._type(name, _OLDER.get(said.strip(), said.strip()))
+            return b"# HELP " + name + b" " + answer if answer.strip() else b""
+        return self._type(name, _OLDER.get(answer.strip(), answer.strip()))
 
     def _type(self, name: bytes, kind: bytes) -> bytes:
         if kind not in _TYPES:
@@ -159,12 +159,12 @@ class _Reader:
             self._begun |= {name + _BEGUN, name.removesuffix(b"_total") + _BEGUN}
         return b"# TYPE " + name + b" " + kind
 
-    def _sample(self, found: re.Match[bytes]) -> bytes:
-        name, labels = found["name"], found["labels"] or b""
+    def _sample(self, match: re.Match[bytes]) -> bytes:
+        name, labels = match["name"], match["labels"] or b""
         if name in self._begun:
             return b""
         _require_free(name)
-        pairs, value, at = _pairs(labels), found["value"], self._moment(found["at"])
+        pairs, value, at = _pairs(labels), match["value"], self._moment(match["at"])
         if not _is_number(value):
             raise _LineDropped(DropReason.MALFORMED)
         series = hash((name, *sorted(pairs.items())))
@@ -195,17 +195,17 @@ def _pairs(labels: bytes) -> dict[bytes, bytes]:
     pairs: dict[bytes, bytes] = {}
     at, is_more = 0, True
     while at < len(labels):
-        found = _LABEL.match(labels, at) if is_more else None
-        if found is None:
+        match = _LABEL.match(labels, at) if is_more else None
+        if match is None:
             if labels[at:].strip(b" \t"):
                 raise _LineDropped(DropReason.MALFORMED)
             break
-        if found["name"] in pairs:
+        if match["name"] in pairs:
             raise _LineDropped(DropReason.MALFORMED)
-        if found["name"].startswith(b"__"):
+        if match["name"].startswith(b"__"):
             raise _LineDropped(DropReason.RESERVED)
-        pairs[found["name"]] = found["value"]
-        at, is_more = found.end(), bool(found["more"])
+        pairs[match["name"]] = match["value"]
+        at, is_more = match.end(), bool(match["more"])
     return pairs
 
 

@@ -54,13 +54,13 @@ def status_of(at: HostPort) -> dict[str, Any]:
     if code != 200:
         raise AgentSilent(f"the agent at {at} answers with status {code}: {text.strip()[:200]}")
     try:
-        found: dict[str, Any] = json.loads(text)
+        result: dict[str, Any] = json.loads(text)
     except ValueError as error:
         raise AgentSilent(f"the answer of the agent at {at} is not JSON: {error}") from error
     for name, fields in _FIELDS.items():
-        part = found[name] if name else found
+        part = result[name] if name else result
         for field in fields:
             if not isinstance(part, dict) or field not in part:
                 where = f"`{name}` in its answer" if name else "its answer"
                 raise AgentSilent(f"unexpected answer of the agent at {at}: {where} has no field `{field}`")
-    return found
+    return result

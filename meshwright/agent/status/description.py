@@ -42,11 +42,11 @@ def described(
 
 def lines(status: Mapping[str, object]) -> Iterator[str]:
     """Yield the status as text, from the result of `described`."""
-    envoy, shown, plane = (_object(status.get(each)) for each in ("envoy", "certificate", "control_plane"))
+    envoy, shown, plane = (_object(status.get(item)) for item in ("envoy", "certificate", "control_plane"))
     yield f"proxy          {status.get('proxy') or 'not known yet'}"
     reasons = status.get("not_ready")
     yield "ready          yes" if status.get("ready") else "ready          no"
-    yield from (f"               {each}" for each in (reasons if isinstance(reasons, list) else ()))
+    yield from (f"               {reason}" for reason in (reasons if isinstance(reasons, list) else ()))
     pids = envoy.get("pids")
     running = ", ".join(map(str, pids)) if isinstance(pids, list) else ""
     yield f"Envoy          {f'runs (pid {running})' if running else 'does not run'}"

@@ -56,7 +56,7 @@ async def get(
             url = following
             if urlsplit(location).scheme:
                 # As in Go's client: an absolute URL determines the host.
-                sent = [each for each in sent if each[0] != "Host"]
+                sent = [item for item in sent if item[0] != "Host"]
     return 503, f"more than {_MOST_REQUESTS - 1} redirects"
 
 
@@ -89,13 +89,13 @@ def _headers(own: Sequence[tuple[str, str]], caller: Caller) -> list[tuple[str, 
         kubelets["User-Agent"] = caller.user_agent
     given = {name.title() for name, _ in own}
     sent = [*own, *((name, value) for name, value in kubelets.items() if name not in given)]
-    firsts = {name: next((value for each, value in sent if each.title() == name), "") for name in _SINGLE}
+    firsts = {name: next((value for item, value in sent if item.title() == name), "") for name in _SINGLE}
     others = [(name, value) for name, value in sent if name.title() not in _SINGLE]
     return [*others, *((name, value) for name, value in firsts.items() if value)]
 
 
 def _insecure() -> ssl.SSLContext:
-    found = ssl.create_default_context()
-    found.check_hostname = False
-    found.verify_mode = ssl.CERT_NONE
-    return found
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context

@@ -71,7 +71,7 @@ class Probes:
     @property
     def reachable(self) -> frozenset[int]:
         """Return the known ports of the application; a redirect may lead only to these."""
-        return self.ports | {each.how.port for each in self.by_path.values()}
+        return self.ports | {probe.how.port for probe in self.by_path.values()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def read_probes(document: object) -> dict[str, Probe]:
     """Parse probes by path, each as in Kubernetes with numeric ports; raise ProbeConfigError."""
     if not isinstance(document, dict):
         raise ProbeConfigError("probes must be an object with paths as keys")
-    return {str(path): _probe(str(path), each) for path, each in sorted(document.items())}
+    return {str(path): _probe(str(path), item) for path, item in sorted(document.items())}
 
 
 def _probe(path: str, document: object) -> Probe:
@@ -101,7 +101,10 @@ def _probe(path: str, document: object) -> Probe:
         )
     match document:
         case {"httpGet": dict(http)}:
-            headers = tuple((str(each["name"]), str(each["value"])) for each in http.get("httpHeaders", ()))
+            headers = tuple(
+                (str(http_header["name"]), str(http_header["value"]))
+                for http_header in http.get("httpHeaders", ())
+            )
             secure = str(http.get("scheme", "HTTP")).upper() == "HTTPS"
             return Probe(
                 HttpProbe(_port(path, http), str(http.get("path") or "/"), secure, headers), float(seconds)
@@ -127,8 +130,8 @@ def chosen(probes: Probes, path: str, header: str | None) -> Probe | Outcome:
         if not header.isascii() or not header.isdigit() or int(header) not in probes.ports:
             return Outcome(400, f"{PORT_HEADER} is {header!r}, which is not a port of the application")
         return Probe(HttpProbe(int(header), path))
-    found = probes.by_path.get(path)
-    return found if found is not None else Outcome(404, f"there is no probe {path}")
+    probe = probes.by_path.get(path)
+    return probe if probe is not None else Outcome(404, f"there is no probe {path}")
 
 
 async def carry_out(
@@ -142,9 +145,9 @@ async def carry_out(
     """
     try:
         async with asyncio.timeout(probe.seconds):
-            found = await _carried_out(probe, address, caller, ports)
-            if found.status < 400 or address != _LOOPBACK or not await _is_deaf(address, probe.how.port):
-                return found
+            outcome = await _carried_out(probe, address, caller, ports)
+            if outcome.status < 400 or address != _LOOPBACK or not await _is_deaf(address, probe.how.port):
+                return outcome
             return await _carried_out(probe, _LOOPBACK_IPV6, caller, ports)
     except TimeoutError:
         return Outcome(503, f"no answer in {probe.seconds:g} s")

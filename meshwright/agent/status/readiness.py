@@ -30,14 +30,14 @@ class ProxyState:
 
 def read_state(server_info: Mapping[str, object], stats: str, dump: Mapping[str, object]) -> ProxyState:
     """Parse the answers of `/server_info`, STATS_PATH and LISTENERS_PATH."""
-    found = {name: int(value) for name, value in re.findall(r"^([\w.]+): (\d+)$", stats, re.MULTILINE)}
+    result = {name: int(value) for name, value in re.findall(r"^([\w.]+): (\d+)$", stats, re.MULTILINE)}
     return ProxyState(
         str(server_info.get("state", "unknown")),
-        found.get("cluster_manager.cds.update_success", 0),
-        found.get("listener_manager.lds.update_success", 0),
-        found.get("cluster_manager.cds.update_rejected", 0)
-        + found.get("listener_manager.lds.update_rejected", 0),
-        found.get("listener_manager.workers_started", 0) == 1,
+        result.get("cluster_manager.cds.update_success", 0),
+        result.get("listener_manager.lds.update_success", 0),
+        result.get("cluster_manager.cds.update_rejected", 0)
+        + result.get("listener_manager.lds.update_rejected", 0),
+        result.get("listener_manager.workers_started", 0) == 1,
         served_ports(listeners(dump)),
     )
 
@@ -48,21 +48,23 @@ def missing(proxy: ProxyState, application_ports: Iterable[int]) -> tuple[str, .
     The counters belong to this Envoy process: after a replacement the new process must receive everything
     itself.
     """
-    found = []
+    result = []
     if proxy.state != "LIVE":
-        found.append(f"Envoy is {proxy.state}")
+        result.append(f"Envoy is {proxy.state}")
     elif not proxy.workers_started:
-        found.append("Envoy has not started its workers")
+        result.append("Envoy has not started its workers")
     rejected = f" ({proxy.rejected} were rejected)" if proxy.rejected else ""
     if not proxy.accepted_clusters:
-        found.append(f"no clusters have been received{rejected}")
+        result.append(f"no clusters have been received{rejected}")
     if not proxy.accepted_listeners:
-        found.append(f"no listeners have been received{rejected}")
-    found += [f"no listener serves port {port}" for port in sorted({*application_ports} - proxy.ports)]
-    return tuple(found)
+        result.append(f"no listeners have been received{rejected}")
+    result += [f"no listener serves port {port}" for port in sorted({*application_ports} - proxy.ports)]
+    return tuple(result)
 
 
-def served_ports(found: Iterable[Listener]) -> frozenset[int]:
+def served_ports(result: Iterable[Listener]) -> frozenset[int]:
     """Return the ports of listeners and of their filter chains."""
-    ports = (port for each in found for port in (each.port, *(chain.port for chain in each.chains)))
+    ports = (
+        port for listener in result for port in (listener.port, *(chain.port for chain in listener.chains))
+    )
     return frozenset(port for port in ports if port is not None)

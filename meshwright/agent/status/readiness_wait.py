@@ -42,15 +42,15 @@ def proxy_at(status: HostPort, seconds: float = LONGEST_SECONDS) -> str:
     """Return the proxy name of the answering agent; empty if unknown."""
     try:
         code, text = asked(status, STATUS_PATH, seconds)
-        found = json.loads(text) if code == 200 else None
+        result = json.loads(text) if code == 200 else None
     except (AgentSilent, ValueError):
         return ""
-    return str(found.get("proxy", "")) if isinstance(found, dict) else ""
+    return str(result.get("proxy", "")) if isinstance(result, dict) else ""
 
 
 def _another(status: HostPort, name: str, seconds: float) -> str:
-    found = proxy_at(status, seconds)
-    return "" if found == name else f"the agent at {status} serves {found or 'another proxy'}, not {name}"
+    result = proxy_at(status, seconds)
+    return "" if result == name else f"the agent at {status} serves {result or 'another proxy'}, not {name}"
 
 
 def _not_ready(status: HostPort, seconds: float) -> str:

@@ -19,9 +19,9 @@ def merged(pages: Iterable[str]) -> str:
     lines: list[str] = []
     for page in pages:
         for line in filter(str.strip, page.split("\n")):
-            if found := _META.match(line):
-                if (found["what"], found["name"]) in seen:
+            if match := _META.match(line):
+                if (match["what"], match["name"]) in seen:
                     continue
-                seen.add((found["what"], found["name"]))
+                seen.add((match["what"], match["name"]))
             lines.append(line)
     return "".join(f"{line}\n" for line in lines)

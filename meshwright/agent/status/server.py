@@ -75,11 +75,11 @@ def application(
 
     async def probe(request: web.Request) -> web.Response:
         port = request.headers.get(probes.PORT_HEADER)
-        found = probes.chosen(known, request.path if port is None else request.path_qs, port)
-        if isinstance(found, probes.Probe):
+        result = probes.chosen(known, request.path if port is None else request.path_qs, port)
+        if isinstance(result, probes.Probe):
             caller = Caller(request.headers.get("User-Agent"), request.host)
-            found = await probes.carry_out(found, known.address, caller, known.reachable)
-        return web.Response(status=found.status, text=f"{found.words}\n")
+            result = await probes.carry_out(result, known.address, caller, known.reachable)
+        return web.Response(status=result.status, text=f"{result.words}\n")
 
     async def drain(_request: web.Request) -> web.Response:
         await proxied.drain()
@@ -146,6 +146,6 @@ def _is_loopback(text: str) -> bool:
 def _verdict(reasons: tuple[str, ...], remark: str = "") -> web.Response:
     """Return 503 with the reasons, after the remark, which may be their cause; 200 without reasons."""
     if reasons:
-        said = (remark, *reasons) if remark else reasons
-        return web.Response(status=503, text="".join(f"{each}\n" for each in said))
+        lines = (remark, *reasons) if remark else reasons
+        return web.Response(status=503, text="".join(f"{item}\n" for item in lines))
     return web.Response(text=f"ok\nbut: {remark}\n" if remark else "ok\n")

@@ -61,8 +61,8 @@ class _Renderer:
             # Go visits the keys of a mapping in sorted order.
             pairs = sorted(value.items()) if isinstance(value, Mapping) else list(enumerate(value))
             for pair in pairs:
-                told = pair[-len(block.variables) :] if block.variables else ()
-                known = variables.new_child(dict(zip(block.variables, told, strict=True)))
+                messages = pair[-len(block.variables) :] if block.variables else ()
+                known = variables.new_child(dict(zip(block.variables, messages, strict=True)))
                 yield from self.text(block.body, pair[1], known)
         else:
             known = variables.new_child(dict.fromkeys(block.variables, value))
@@ -70,9 +70,9 @@ class _Renderer:
             yield from self.text(block.body, value if block.kind == "with" else dot, known)
 
     def _place(self, line: int, variable: str, variables: Variables) -> MutableMapping[str, Value]:
-        for each in variables.maps:
-            if variable in each:
-                return each
+        for item in variables.maps:
+            if variable in item:
+                return item
         raise TemplateError(f"{self._name}:{line}: there is no variable {variable}")
 
     def _at(self, line: int, pipeline: Pipeline, dot: Value, variables: Variables) -> Value:
@@ -95,7 +95,7 @@ class _Renderer:
         return given[0]
 
     def _called(self, call: Call, dot: Value, variables: Variables, given: tuple[Value, ...]) -> Value:
-        arguments = [*(self._value(each, dot, variables) for each in call.arguments), *given]
+        arguments = [*(self._value(argument, dot, variables) for argument in call.arguments), *given]
         if isinstance(call.of, str):
             if (function := self._functions.get(call.of)) is None:
                 raise ValueError(f"there is no function {call.of!r} here")

@@ -13,7 +13,7 @@ Value = Any
 _PLAIN: Final = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*")
 _OTHER: Final = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null", "inf", "nan"))
 # Go's encoder escapes these characters, so that JSON is safe inside HTML.
-_ESCAPED: Final = {each: f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}
+_ESCAPED: Final = {item: f"\\u{ord(item):04x}" for item in "<>&\u2028\u2029"}
 
 
 class _Dumper(yaml.SafeDumper):
@@ -44,7 +44,7 @@ def as_yaml(value: Value) -> str:
 def as_json(value: Value) -> str:
     """Return a value as JSON in Go's format."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return "".join(_ESCAPED.get(each, each) for each in text)
+    return "".join(_ESCAPED.get(item, item) for item in text)
 
 
 def printed(value: Value) -> str:
@@ -74,19 +74,19 @@ def _set_default(default: Value, value: Value = None) -> Value:
 
 def _equal(first: Value, *others: Value) -> bool:
     # In Python 1 equals True, but in Go the types differ.
-    return any(first == each and isinstance(first, bool) == isinstance(each, bool) for each in others)
+    return any(first == item and isinstance(first, bool) == isinstance(item, bool) for item in others)
 
 
 def _merged(first: Mapping[str, Value], *others: Mapping[str, Value]) -> dict[str, Value]:
     """Return all fields of mappings: the first non-empty value wins, and nested mappings are merged."""
-    found = dict(first)
+    result = dict(first)
     for other in others:
         for name, value in other.items():
-            if isinstance(found.get(name), Mapping) and isinstance(value, Mapping):
-                found[name] = _merged(found[name], value)
+            if isinstance(result.get(name), Mapping) and isinstance(value, Mapping):
+                result[name] = _merged(result[name], value)
             else:
-                found[name] = found.get(name) or value  # an empty value counts as missing, as in Helm
-    return found
+                result[name] = result.get(name) or value  # an empty value counts as missing, as in Helm
+    return result
 
 
 def _mapping(*words: Value) -> dict[str, Value]:
@@ -100,19 +100,19 @@ def _failed(message: str) -> Value:
 def _formatted(form: str, *values: Value) -> str:
     if re.search(r"%(?![sd])", form):
         raise ValueError(f"printf {form!r}: only %s and %d are understood here")
-    return form % tuple(each if isinstance(each, int) else printed(each) for each in values)
+    return form % tuple(item if isinstance(item, int) else printed(item) for item in values)
 
 
 FUNCTIONS: Final[Mapping[str, Callable[..., Value]]] = {
     # As in Go, `and` and `or` return one of their arguments, not a boolean.
-    "and": lambda *each: next((one for one in each if not one), each[-1]),
-    "or": lambda *each: next((one for one in each if one), each[-1]),
+    "and": lambda *item: next((one for one in item if not one), item[-1]),
+    "or": lambda *item: next((one for one in item if one), item[-1]),
     "not": lambda value: not value,
     "eq": _equal,
     "ne": lambda first, second: not _equal(first, second),
     "default": _set_default,
     "dict": _mapping,
-    "list": lambda *each: list(each),
+    "list": lambda *item: list(item),
     "fail": _failed,
     "fromYaml": yaml.safe_load,
     "hasKey": lambda mapping, name: name in mapping,

@@ -101,22 +101,22 @@ def parsed(name: str, text: str) -> Template:
     nodes = reader.nodes()
     if reader.at < len(reader.pieces):
         raise reader.error("ends what has not begun")
-    return Template(name, nodes, {each: Template(name, of, {}) for each, of in reader.defined.items()})
+    return Template(name, nodes, {item: Template(name, of, {}) for item, of in reader.defined.items()})
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str, bool]]:
     """Yield a template's pieces, trimmed, without comments: line, text, and whether it is an action."""
     at, line, trims = 0, 1, False
-    for found in _ACTION.finditer(text):
-        before = text[at : found.start()]
-        said = before.lstrip() if trims else before
-        yield line, said.rstrip() if found["before"] else said, False
+    for match in _ACTION.finditer(text):
+        before = text[at : match.start()]
+        message = before.lstrip() if trims else before
+        yield line, message.rstrip() if match["before"] else message, False
         # Counted before trimming, so that errors name the line in the file.
         line += before.count("\n")
-        if not found["body"].startswith("/*"):
-            yield line, found["body"].strip(), True
-        line += found[0].count("\n")
-        at, trims = found.end(), bool(found["after"])
+        if not match["body"].startswith("/*"):
+            yield line, match["body"].strip(), True
+        line += match[0].count("\n")
+        at, trims = match.end(), bool(match["after"])
     yield line, text[at:].lstrip() if trims else text[at:], False
 
 
@@ -133,17 +133,17 @@ class _Reader:
 
     def nodes(self) -> tuple[Node, ...]:
         """Read nodes until an `end` or `else` of an outer block."""
-        found: list[Node] = []
+        result: list[Node] = []
         while self.at < len(self.pieces):
             self._line, text, is_action = self.pieces[self.at]
             if is_action and text.partition(" ")[0] in _ENDS:
                 break
             self.at += 1
             if not is_action:
-                found += [Text(text)] if text else []
+                result += [Text(text)] if text else []
             elif (node := self._action(text)) is not None:
-                found.append(node)
-        return tuple(found)
+                result.append(node)
+        return tuple(result)
 
     def _action(self, text: str) -> Node | None:
         try:
@@ -216,7 +216,7 @@ class _Words:
 
     def assigned(self) -> tuple[str, str] | None:
         """Read `$a :=` or `$a =`, if present."""
-        texts = [each.text for each in self._words[:2]]
+        texts = [word.text for word in self._words[:2]]
         if len(texts) == 2 and texts[1] in (":=", "="):
             self._at = 2
             return texts[0], texts[1]
@@ -224,7 +224,7 @@ class _Words:
 
     def variables(self) -> tuple[str, ...]:
         """Read `$a :=` and `$a, $b :=`, if present."""
-        texts = [each.text for each in self._words[self._at : self._at + 4]]
+        texts = [word.text for word in self._words[self._at : self._at + 4]]
         if texts[1:2] == [":="]:
             self._at += 2
             return (texts[0],)
@@ -235,10 +235,10 @@ class _Words:
 
     def whole(self) -> Pipeline:
         """Read the rest as a pipeline."""
-        found = self._pipeline()
+        pipeline = self._pipeline()
         if self._at < len(self._words):
             raise ValueError(f"{self._words[self._at].text!r} is out of place")
-        return found
+        return pipeline
 
     def _pipeline(self) -> Pipeline:
         calls = [self._call()]

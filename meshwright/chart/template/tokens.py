@@ -41,8 +41,8 @@ def tokens(action: str) -> Iterator[Token]:
     """Yield the words of an action. Raises ValueError for any other text."""
     at, end = 0, len(action.rstrip())
     while at < end:
-        if (found := _WORD.match(action, at)) is None:
+        if (match := _WORD.match(action, at)) is None:
             raise ValueError(f"{action[at:].strip()[:40]!r} is not understood")
-        kind = found.lastgroup or ""
-        yield Token(kind, found[kind])
-        at = found.end()
+        kind = match.lastgroup or ""
+        yield Token(kind, match[kind])
+        at = match.end()

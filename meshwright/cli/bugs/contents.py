@@ -58,12 +58,12 @@ class Report:
         If `made` fails, note the reason in `missing` and return None. `put` removes the secrets.
         """
         try:
-            found = made()
+            result = made()
         except (CommandFailed, OSError, ValueError, http.client.HTTPException) as error:
             self.missing[name] = concealed.of_text(" ".join(str(error).split()))
             return None
-        self.files[name] = json.dumps(put(found), indent=2, sort_keys=True) + "\n"
-        return found
+        self.files[name] = json.dumps(put(result), indent=2, sort_keys=True) + "\n"
+        return result
 
     def add_text(self, name: str, made: Callable[[], str]) -> None:
         """Add text without secrets and control characters; if `made` fails, note the reason in `missing`.
@@ -80,7 +80,7 @@ class Report:
 def server(report: Report, state: Path, most_proxies: int) -> None:
     """Add the reports of a state directory's server, and the streams and pushes of some proxies."""
     of_policies = concealed.of_json if report.values else concealed.of_policies
-    found = {
+    result = {
         name: report.add(
             f"pages/{name}.json",
             partial(api, state, path),
@@ -88,8 +88,8 @@ def server(report: Report, state: Path, most_proxies: int) -> None:
         )
         for name, path in PAGES.items()
     }
-    report.add_text("metrics.txt", partial(_metrics, found["config"]))
-    for name in _most_wanted(found["proxy"], most_proxies):
+    report.add_text("metrics.txt", partial(_metrics, result["config"]))
+    for name in _most_wanted(result["proxy"], most_proxies):
         at = proxy_path(name)
         folder = f"proxies/{quote(name, safe='')}"
         report.add(f"{folder}/streams.json", partial(api, state, "/streams", {"proxy": name}))
@@ -130,21 +130,21 @@ def _libraries() -> Iterator[tuple[str, str]]:
             yield name, "not installed"
 
 
-def _most_wanted(found: object, most: int) -> list[str]:
+def _most_wanted(result: object, most: int) -> list[str]:
     """Return at most `most` common names of proxies: first those with a reported problem, then by name."""
-    listed = records(found, "proxies") if isinstance(found, Mapping) else []
+    listed = records(result, "proxies") if isinstance(result, Mapping) else []
     # A proxy with `why` has something to explain, unless it is gone.
-    listed.sort(key=lambda each: (each.get("state") == "ended" or not each.get("why"), str(each.get("cn"))))
-    return [str(each["cn"]) for each in listed if each.get("cn")][:most]
+    listed.sort(key=lambda item: (item.get("state") == "ended" or not item.get("why"), str(item.get("cn"))))
+    return [str(item["cn"]) for item in listed if item.get("cn")][:most]
 
 
 def _metrics(config: object) -> str:
     """Return the server's metrics from its HTTP address; raise ValueError if there is no address."""
     listening = config.get("listening") if isinstance(config, Mapping) else None
-    said = listening.get("http") if isinstance(listening, Mapping) else None
-    if said is None:
+    answer = listening.get("http") if isinstance(listening, Mapping) else None
+    if answer is None:
         raise ValueError("the server's answer has no address")
-    at = HostPort.parse(str(said))
+    at = HostPort.parse(str(answer))
     connection = http.client.HTTPConnection(reached_from_here(at.host), at.port, timeout=_SECONDS)
     try:
         connection.request("GET", "/metrics")

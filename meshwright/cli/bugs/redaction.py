@@ -55,7 +55,7 @@ def of_json(value: object) -> object:
         case str():
             return of_text(value)
         case list():
-            return [of_json(each) for each in value]
+            return [of_json(item) for item in value]
         case dict():
             return {str(name): _field(value, str(name), inner) for name, inner in value.items()}
         case _:
@@ -81,7 +81,7 @@ def _hidden(value: object) -> object:
         case dict():
             return {str(name): _hidden(inner) for name, inner in value.items()}
         case list():
-            return [_hidden(each) for each in value]
+            return [_hidden(item) for item in value]
         case None | bool():
             return value
         case _:
@@ -103,37 +103,37 @@ def of_policies(page: object) -> object:
 
     Any value in an object can be a secret, for example a header in a policy, even under a harmless name.
     """
-    found = page if isinstance(page, dict) else {}
+    result = page if isinstance(page, dict) else {}
     return {
-        "objects": [_chosen(each, _WHO) for each in _list(found, "objects")],
-        "problems": [_chosen(each, _WHERE) for each in _list(found, "problems")],
-        "failures": of_json(found.get("failures", [])),
+        "objects": [_chosen(item, _WHO) for item in _list(result, "objects")],
+        "problems": [_chosen(item, _WHERE) for item in _list(result, "problems")],
+        "failures": of_json(result.get("failures", [])),
     }
 
 
-def of_checks(found: object) -> object:
+def of_checks(result: object) -> object:
     """Return results of checks, without the texts of checks that quote policies."""
-    checks = _list(found, "checks") if isinstance(found, dict) else []
-    quoting = [{**each, "said": HIDDEN} if each.get("name") in _QUOTING else each for each in checks]
-    return of_json({**(found if isinstance(found, dict) else {}), "checks": quoting})
+    checks = _list(result, "checks") if isinstance(result, dict) else []
+    quoting = [{**check, "said": HIDDEN} if check.get("name") in _QUOTING else check for check in checks]
+    return of_json({**(result if isinstance(result, dict) else {}), "checks": quoting})
 
 
 def _chosen(record: Mapping[str, object], names: tuple[str, ...]) -> Mapping[str, object]:
     return {name: of_json(record.get(name)) for name in names}
 
 
-def _list(found: Mapping[str, object], name: str) -> list[dict[str, object]]:
-    listed = found.get(name)
-    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+def _list(result: Mapping[str, object], name: str) -> list[dict[str, object]]:
+    listed = result.get(name)
+    return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
 
 
 def _line(line: str) -> str:
     try:
-        found = json.loads(line)
+        result = json.loads(line)
     except ValueError:
         return line
-    if not isinstance(found, dict):
+    if not isinstance(result, dict):
         return line
-    if isinstance(said := found.get("problem"), str):
-        found["problem"] = ": ".join((*said.split(": ", 2)[:2], HIDDEN))
-    return json.dumps(of_json(found))
+    if isinstance(answer := result.get("problem"), str):
+        result["problem"] = ": ".join((*answer.split(": ", 2)[:2], HIDDEN))
+    return json.dumps(of_json(result))

@@ -45,9 +45,9 @@ class PlainString(str):
 
 def scalar(event: yaml.ScalarEvent) -> object:
     """Return the typed value of a scalar; raise ValueError with a sentence for an invalid one."""
-    found = resolve(event)
-    if event.tag is not None or not event.implicit[0] or found is None or isinstance(found, bool):
-        return found
+    result = resolve(event)
+    if event.tag is not None or not event.implicit[0] or result is None or isinstance(result, bool):
+        return result
     number = _number(event.value)
     if number is None:
         return PlainString(event.value) if is_ambiguous(event.value) else event.value
@@ -109,7 +109,7 @@ def _as_it_stood(dumper: yaml.SafeDumper, value: object) -> yaml.ScalarNode:
 
 def _has_plain_lines(text: str) -> bool:
     lines = text.split("\n")
-    plain = all(each.isprintable() and each == each.rstrip() for each in lines)
+    plain = all(line.isprintable() and line == line.rstrip() for line in lines)
     return len(lines) > 1 and plain and not text.startswith((" ", "\n"))
 
 

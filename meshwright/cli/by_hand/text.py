@@ -30,21 +30,21 @@ class Piece:
         if self.as_json:
             return json.dumps(value, indent=4, ensure_ascii=False) + "\n"
         lead = _LEAD.match(self.text)
-        said = lead.group() if lead else ""
-        if self.text.startswith("---") and not said.startswith("---"):
-            said = "---\n"  # the document begins on the line of the marker
-        return said + written(value)
+        text = lead.group() if lead else ""
+        if self.text.startswith("---") and not text.startswith("---"):
+            text = "---\n"  # the document begins on the line of the marker
+        return text + written(value)
 
 
 def pieces(text: str, file: str) -> tuple[Piece, ...]:
     """Return a file's documents, whose texts together are the file's; raise CommandFailed for a bad one."""
     if _is_json(text):
         return (_piece(text, file, 0, as_json=True),)
-    found, line = [], 0
-    for each in _split(text):
-        found.append(_piece(each, file, line))
-        line += each.count("\n")
-    return tuple(found)
+    result, line = [], 0
+    for item in _split(text):
+        result.append(_piece(item, file, line))
+        line += item.count("\n")
+    return tuple(result)
 
 
 def _is_json(text: str) -> bool:
@@ -52,35 +52,37 @@ def _is_json(text: str) -> bool:
     if text.lstrip()[:1] not in ("{", "["):
         return False
     return not any(
-        fault.code is Code.BAD_SYNTAX for each in documents(text, as_json=True) for fault in each.faults
+        fault.code is Code.BAD_SYNTAX
+        for document in documents(text, as_json=True)
+        for fault in document.faults
     )
 
 
 def _split(text: str) -> Iterator[str]:
     """Split before each marker at the beginning of a line, which no scalar can contain (YAML 1.2, 9.1.2)."""
     begins = [match.start() for match in _MARKER.finditer(text)]
-    edges = [0, *(each for each in begins if each), len(text)]
+    edges = [0, *(number for number in begins if number), len(text)]
     yield from (text[begin:end] for begin, end in itertools.pairwise(edges))
 
 
 def _piece(text: str, file: str, line: int, *, as_json: bool = False) -> Piece:
-    found = documents(text, as_json=as_json)
-    for each in found:
-        for fault in each.faults:
+    result = documents(text, as_json=as_json)
+    for document in result:
+        for fault in document.faults:
             raise CommandFailed(f"{file}, line {line + fault.line}: {fault.expected}")
-    if len(found) > 1:
-        raise CommandFailed(f"{file}, line {line + found[1].line}: begin each document with ---")
-    if as_json and found and _is_deep(found[0].value):
-        raise CommandFailed(f"{file}, line {found[0].line}: must be nested at most {MAX_DEPTH} deep")
-    if as_json or not found:
-        return Piece(text, found[0].value if found else None, as_json)
-    return Piece(text, yaml_value(found[0].text, 1, scalar)[0])
+    if len(result) > 1:
+        raise CommandFailed(f"{file}, line {line + result[1].line}: begin each document with ---")
+    if as_json and result and _is_deep(result[0].value):
+        raise CommandFailed(f"{file}, line {result[0].line}: must be nested at most {MAX_DEPTH} deep")
+    if as_json or not result:
+        return Piece(text, result[0].value if result else None, as_json)
+    return Piece(text, yaml_value(result[0].text, 1, scalar)[0])
 
 
 def _is_deep(value: object) -> bool:
     """Return whether a JSON value is nested too deeply; the YAML reader checks this itself."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(MAX_DEPTH):
-        within = (each.values() if isinstance(each, dict) else each for each in level)
-        level = [each for inner in within for each in inner if isinstance(each, dict | list)]
+        within = (item.values() if isinstance(item, dict) else item for item in level)
+        level = [item for inner in within for item in inner if isinstance(item, dict | list)]
     return bool(level)

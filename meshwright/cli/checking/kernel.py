@@ -41,15 +41,15 @@ def python() -> Check:
 def port(purpose: str, setting: str, at: HostPort) -> Port:
     """Return the listeners at an address."""
     host = _address(at.host)
-    found = [each for each in listening() if each.port == at.port and each.takes(host)]
-    who: set[Holder] = {holder for each in found for holder in holders(each.number)}
-    return Port(purpose, setting, at, bool(found), tuple(sorted(who)))
+    owners = [owner for owner in listening() if owner.port == at.port and owner.takes(host)]
+    who: set[Holder] = {holder for owner in owners for holder in holders(owner.number)}
+    return Port(purpose, setting, at, bool(owners), tuple(sorted(who)))
 
 
 def listeners(*, with_programs: bool = True) -> tuple[Listener, ...]:
     """Return all listeners of this machine; `with_programs` adds their processes."""
     return tuple(
-        Listener(each, holders(each.number) if with_programs else ()) for each in sorted(listening())
+        Listener(owner, holders(owner.number) if with_programs else ()) for owner in sorted(listening())
     )
 
 
@@ -61,7 +61,7 @@ def directory(path: Path) -> Directory:
         able = os.access(path, os.R_OK | os.W_OK | os.X_OK)
         error = "" if able else f"{path} cannot be written by this user (or is read-only)"
         return Directory(path, there=True, error=error)
-    above = next(each for each in path.absolute().parents if each.exists())
+    above = next(parent for parent in path.absolute().parents if parent.exists())
     able = above.is_dir() and os.access(above, os.W_OK | os.X_OK)
     error = "" if able else f"{path} cannot be made: this user cannot write to {above} (or it is read-only)"
     return Directory(path, there=False, error=error)

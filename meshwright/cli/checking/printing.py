@@ -13,12 +13,12 @@ _STYLES: Final = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILED: "
 def show(checks: Sequence[Check], *, as_json: bool) -> None:
     """Print each check, with the next step on a second line."""
     if as_json:
-        print_json({"status": worst(checks).value, "checks": [record(each) for each in checks]})
+        print_json({"status": worst(checks).value, "checks": [record(check) for check in checks]})
         return
     made = columns("CHECK", "STATE", "FOUND")
-    for each in checks:
+    for check in checks:
         made.add_row(
-            each.name, styled(each.status.value, _STYLES[each.status]), with_step(each.said, each.do)
+            check.name, styled(check.status.value, _STYLES[check.status]), with_step(check.said, check.do)
         )
     console().print(made)
 

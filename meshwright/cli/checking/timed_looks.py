@@ -31,8 +31,8 @@ class TimedLook(Generic[_T]):
 
     def judged(self, name: str, judge: Callable[[_T], Check]) -> Check:
         """Return the check of this name, by `judge`, or as unavailable if the look failed or timed out."""
-        found = self.seen()
-        return Check.unseen(name, found) if isinstance(found, UnavailableCheck) else judge(found)
+        result = self.seen()
+        return Check.unseen(name, result) if isinstance(result, UnavailableCheck) else judge(result)
 
     def _run(self) -> None:
         try:

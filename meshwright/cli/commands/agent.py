@@ -216,7 +216,7 @@ def run(
     Exit status: 0 after SIGTERM, 1 if Envoy failed repeatedly, 2 if the agent
     could not start.
     """
-    told = dict(locals())  # all parameters by name, as in `meshwright unit`; must be the first statement
+    fields = dict(locals())  # all parameters by name, as in `meshwright unit`; must be the first statement
     if context.invoked_subcommand is not None:
         return
     from meshwright.cli.process.signals import not_hung_up
@@ -233,7 +233,7 @@ def run(
     from meshwright.cli.process.handover import AgentCommandLine, become_agent
 
     # The last step: execve replaces the process, so that the command line's memory is freed.
-    become_agent(AgentCommandLine(agent_settings(told), log_level, as_json, of_program(context)))
+    become_agent(AgentCommandLine(agent_settings(fields), log_level, as_json, of_program(context)))
 
 
 @agent.command()
@@ -296,14 +296,14 @@ def status(
     from meshwright.agent.status.description import lines
 
     try:
-        found = status_of(host_port("--status", at, STATUS_PORT))
+        result = status_of(host_port("--status", at, STATUS_PORT))
     except AgentSilent as error:
         raise CommandFailed(error) from error
     if as_json:
-        print_json(found)
+        print_json(result)
     else:
-        print_lines(*lines(found))
-    if not (found["ready"] and found["control_plane"]["reached"]):
+        print_lines(*lines(result))
+    if not (result["ready"] and result["control_plane"]["reached"]):
         raise typer.Exit(Status.NO)
 
 

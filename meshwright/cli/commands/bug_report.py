@@ -80,8 +80,8 @@ def bug_report(
     from meshwright.cli.checking.server import server as checking
     from meshwright.cli.checking.server.paths import told_by
 
-    def checked(found: list[Check]) -> object:
-        return {"status": worst(found).value, "checks": [record(each) for each in found]}
+    def checked(result: list[Check]) -> object:
+        return {"status": worst(result).value, "checks": [record(check) for check in result]}
 
     def of_cluster() -> object:
         from meshwright.cli.checking.cluster.cluster import Place, checks, manifests

@@ -133,22 +133,27 @@ def revoke(
     _require_no_token(serial)
     if is_proxy_name(serial):
         with saying_why(as_json=as_json):
-            found = revoking.revoke_all(state, serial, trust_domain, reason, shared=shared)
-        said: dict[str, object] = {"name": serial, "serials": [each.serial for each in found]}
+            revoked_certificates = revoking.revoke_all(state, serial, trust_domain, reason, shared=shared)
+        answer: dict[str, object] = {
+            "name": serial,
+            "serials": [revoked_certificate.serial for revoked_certificate in revoked_certificates],
+        }
     else:
-        found = [revoking.revoke(state, serial, trust_domain, reason, shared=shared)]
-        said = {"name": found[0].name, "serial": found[0].serial}
+        revoked_certificates = [revoking.revoke(state, serial, trust_domain, reason, shared=shared)]
+        answer = {"name": revoked_certificates[0].name, "serial": revoked_certificates[0].serial}
     if not as_json:
         # Printed before the tokens are handled: if that fails, the user still knows the revoked certificates.
-        print_lines(*(f"revoked {each.serial} of {each.name}" for each in found))
+        print_lines(*(f"revoked {item.serial} of {item.name}" for item in revoked_certificates))
     try:
         if with_token:
-            said["tokens"] = tokens = revoking.revoke_tokens(state, found, trust_domain, shared=shared)
+            answer["tokens"] = tokens = revoking.revoke_tokens(
+                state, revoked_certificates, trust_domain, shared=shared
+            )
             if not as_json:
-                print_lines(*(f"revoked token {each}" for each in tokens))
+                print_lines(*(f"revoked token {token}" for token in tokens))
         else:
-            left = revoking.usable_tokens(state, found, trust_domain, shared=shared)
-            said["usable_tokens"] = left
+            left = revoking.usable_tokens(state, revoked_certificates, trust_domain, shared=shared)
+            answer["usable_tokens"] = left
             _say_usable(left)
     except IssuingError as error:
         raise CommandFailed(
@@ -156,7 +161,7 @@ def revoke(
             "certs token list` shows usable tokens"
         ) from error
     if as_json:
-        print_json(said)
+        print_json(answer)
 
 
 @certs.command("list")
@@ -206,17 +211,17 @@ def show_certificate(
     from meshwright.cli.printing.certificates import certificates_lines
 
     _require_no_token(which)
-    found = about(listed(state, trust_domain, shared=shared), which)
-    if found is None:
+    result = about(listed(state, trust_domain, shared=shared), which)
+    if result is None:
         with saying_why(as_json=as_json):
             raise NegativeAnswer(
                 f"{which} is not the serial of a certificate, not a proxy and not an identity: `meshwright "
                 "certs list` shows all"
             )
     if as_json:
-        print_json(found)
+        print_json(result)
         return
-    print_lines(*certificates_lines(found))
+    print_lines(*certificates_lines(result))
 
 
 @certs.command("rebuild-ledger")
@@ -262,15 +267,15 @@ def rebuild_ledger(
         else:
             print_lines(f"the ledger has {count} certificates; start the server without --rebuild-ledger")
         return
-    found = issuing.candidates(state, confirm or (), everybody=confirm_all)
-    show(found, candidates_tables, as_json=as_json)
+    result = issuing.candidates(state, confirm or (), everybody=confirm_all)
+    show(result, candidates_tables, as_json=as_json)
 
 
 def _say_usable(tokens: Iterable[str]) -> None:
-    for each in tokens:
+    for item in tokens:
         say(
-            f"meshwright: the proxy joined with token {each}, which other machines can still use, and this "
-            f"machine under another name: to revoke the token, run `meshwright certs token revoke {each}`"
+            f"meshwright: the proxy joined with token {item}, which other machines can still use, and this "
+            f"machine under another name: to revoke the token, run `meshwright certs token revoke {item}`"
         )
 
 

@@ -126,8 +126,8 @@ def check(
         "debug_address": debug_address,
         "shared_state": True if shared else None,
     }
-    told = told_by(flags)
-    _end(stopped.before(told, envoy) if before else server.checks(told), as_json=as_json)
+    server_paths = told_by(flags)
+    _end(stopped.before(server_paths, envoy) if before else server.checks(server_paths), as_json=as_json)
 
 
 def _cluster(
@@ -223,8 +223,8 @@ def agent_check(
         admin=admin_at(admin, run_directory),
         status=host_port("--status", status, STATUS_PORT),
         applications=tuple(
-            host_port("--application-port", str(HostPort(application_address, each)))
-            for each in application_port or ()
+            host_port("--application-port", str(HostPort(application_address, number)))
+            for number in application_port or ()
         ),
         hosts=hosts_file.absolute(),
         cluster_domain=cluster_domain,
@@ -241,12 +241,12 @@ def _credentials(run: Path) -> Path:
     return joined if joined.is_dir() and not _CREDENTIALS.exists() else _CREDENTIALS
 
 
-def _end(found: "Iterable[Check]", *, as_json: bool) -> None:
+def _end(result: "Iterable[Check]", *, as_json: bool) -> None:
     from meshwright.cli.checking.judgements.check import Status as Found
     from meshwright.cli.checking.judgements.check import worst
     from meshwright.cli.checking.printing import show
 
-    checks = tuple(found)
+    checks = tuple(result)
     show(checks, as_json=as_json)
     if worst(checks) is Found.FAILED:
         raise typer.Exit(Status.NO)

@@ -75,8 +75,8 @@ def connectivity(
     Exit status: 0 if all is as policy says, even if that is a denial; 1 if
     something differs; 2 if the command could not find out.
     """
-    found = _given(facts) if facts is not None else _asked(state, source, to, method, path, header or [])
-    _say(found, None if no_request else agent, seconds, as_json=as_json)
+    result = _given(facts) if facts is not None else _asked(state, source, to, method, path, header or [])
+    _say(result, None if no_request else agent, seconds, as_json=as_json)
 
 
 def _asked(state: Path | None, source: str, to: str, method: str, path: str, headers: list[str]) -> Found:
@@ -91,7 +91,7 @@ def _asked(state: Path | None, source: str, to: str, method: str, path: str, hea
             "the call is not complete: give --from NAMESPACE/SERVICEACCOUNT and --to NAMESPACE/SERVICE:PORT"
         )
     query = {"from": source, "to": to, "method": method, "path": path}
-    pairs = [*query.items(), *(("header", each) for each in headers)]
+    pairs = [*query.items(), *(("header", header) for header in headers)]
     return api(state, "/connectivity", pairs)
 
 
@@ -100,20 +100,20 @@ def _given(facts: str) -> Found:
     is_json = facts.lstrip().startswith("{")
     named = "--facts" if is_json else facts
     try:
-        found = json.loads(facts if is_json else _read(facts))["facts"]
+        result = json.loads(facts if is_json else _read(facts))["facts"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CommandFailed(
             f"{named} is not the output of `meshwright connectivity --json`: {error}; run that command on "
             "the server's machine again"
         ) from error
-    return found if isinstance(found, dict) else {}
+    return result if isinstance(result, dict) else {}
 
 
 def _read(file: str) -> str:
     return read_text() if file == "-" else Path(file).read_text("utf-8")
 
 
-def _say(found: Found, agent_at: str | None, seconds: float, *, as_json: bool) -> None:
+def _say(result: Found, agent_at: str | None, seconds: float, *, as_json: bool) -> None:
     """Send the request, judge all steps, and print them."""
     from meshwright.cli.connectivity.facts import read_facts
     from meshwright.cli.connectivity.printing import document, text
@@ -121,7 +121,7 @@ def _say(found: Found, agent_at: str | None, seconds: float, *, as_json: bool) -
     from meshwright.cli.connectivity.verdict import Verdict
 
     try:
-        facts = read_facts(found)
+        facts = read_facts(result)
     except ValueError as error:
         raise CommandFailed(
             f"the server's answer cannot be read: {error}; use the `meshwright` of the server's version"
@@ -129,7 +129,7 @@ def _say(found: Found, agent_at: str | None, seconds: float, *, as_json: bool) -
     agent, seen = (None, None) if agent_at is None else _tried(facts, agent_at, seconds)
     judged = steps(facts, agent, seen)
     if as_json:
-        print_json(document(facts, judged, seen) | {"facts": found})
+        print_json(document(facts, judged, seen) | {"facts": result})
     else:
         sys.stdout.write(text(facts, judged))
     match status(judged):
@@ -139,7 +139,7 @@ def _say(found: Found, agent_at: str | None, seconds: float, *, as_json: bool) -
             raise typer.Exit(Status.NO)
         case Status.UNKNOWN:
             raise CommandFailed(
-                next(each.judged.text for each in judged if each.judged.verdict is Verdict.UNKNOWN)
+                next(step.judged.text for step in judged if step.judged.verdict is Verdict.UNKNOWN)
             )
 
 

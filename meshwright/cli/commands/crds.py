@@ -32,8 +32,8 @@ def crds(
     from meshwright.cli.offline import reference
     from meshwright.providers.text.yaml_documents import printed
 
-    found = reference.definitions(kind or ())
+    result = reference.definitions(kind or ())
     if as_json:
-        print_json({"apiVersion": "v1", "kind": "List", "items": found})
+        print_json({"apiVersion": "v1", "kind": "List", "items": result})
     else:
-        print_text(printed(found))
+        print_text(printed(result))

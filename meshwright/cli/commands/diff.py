@@ -86,28 +86,31 @@ def diff(
         )
     _say_errors(directory, wanted)
     # Proxies whose driver cannot be chosen keep their configuration, so they are not compared.
-    before = {proxy: each for proxy, each in served.versions.items() if proxy not in wanted.kept}
-    found = compare(before, _versions(wanted.snapshots))
+    before = {proxy: version for proxy, version in served.versions.items() if proxy not in wanted.kept}
+    comparison = compare(before, _versions(wanted.snapshots))
     # Proxies with the same changes are compared once, by the first of them.
-    how = [{} if names else _how(served, each, wanted.snapshots[each.proxies[0]]) for each in found.changed]
+    how = [
+        {} if names else _how(served, changed_proxies, wanted.snapshots[changed_proxies.proxies[0]])
+        for changed_proxies in comparison.changed
+    ]
     if as_json:
-        print_json(_document(found, wanted, how))
+        print_json(_document(comparison, wanted, how))
     else:
-        sys.stdout.write(_summary(found, wanted.kept))
-        for each, lines in zip(found.changed, how, strict=True):
-            sys.stdout.write(_changed(each))
+        sys.stdout.write(_summary(comparison, wanted.kept))
+        for changed_proxies, lines in zip(comparison.changed, how, strict=True):
+            sys.stdout.write(_changed(changed_proxies))
             if parts := [line for part in lines.values() for line in part]:
                 print_lines("", *parts)
-    if found:
+    if comparison:
         raise typer.Exit(Status.NO)
 
 
-def _document(found: "Comparison", wanted: "SelectedSnapshots", how: list["How"]) -> dict[str, object]:
+def _document(comparison: "Comparison", wanted: "SelectedSnapshots", how: list["How"]) -> dict[str, object]:
     """Return a comparison as JSON; `diff` has the lines of a unified diff, or is empty."""
     return {
         "changed": [
             {
-                "proxies": each.proxies,
+                "proxies": changed_proxies.proxies,
                 "resources": [
                     {
                         "change": change.kind.name.lower(),
@@ -115,14 +118,14 @@ def _document(found: "Comparison", wanted: "SelectedSnapshots", how: list["How"]
                         "name": change.name,
                         "diff": lines.get(change, []),
                     }
-                    for change in each.changes
+                    for change in changed_proxies.changes
                 ],
             }
-            for each, lines in zip(found.changed, how, strict=True)
+            for changed_proxies, lines in zip(comparison.changed, how, strict=True)
         ],
-        "unchanged": found.unchanged,
-        "new": found.new,
-        "gone": found.gone,
+        "unchanged": comparison.unchanged,
+        "new": comparison.new,
+        "gone": comparison.gone,
         "kept": dict(sorted(wanted.kept.items())),
         "unreadable": wanted.errors,
         "contradictions": wanted.between,
@@ -145,12 +148,14 @@ def _replaced(directory: Path, state: Path) -> "tuple[_ServedConfig, SelectedSna
 
     def resources(proxy: str) -> Mapping[str, Any]:
         with understood():
-            found: Any = api(state, f"{proxy_path(proxy)}/configuration")["configuration"]
-        return found or {}
+            result: Any = api(state, f"{proxy_path(proxy)}/configuration")["configuration"]
+        return result or {}
 
     with understood():
-        snapshots, admitted, withdrawn = (published[each] for each in ("snapshots", "admitted", "withdrawn"))
-        versions = {str(proxy): each["resources"] for each in snapshots for proxy in each["proxies"]}
+        snapshots, admitted, withdrawn = (published[item] for item in ("snapshots", "admitted", "withdrawn"))
+        versions = {
+            str(proxy): snapshot["resources"] for snapshot in snapshots for proxy in snapshot["proxies"]
+        }
     return _ServedConfig(versions, resources), wanted(directory, api(state, "/config"), admitted, withdrawn)
 
 
@@ -164,22 +169,22 @@ def _applied(directory: Path, asked: "ClusterAccess") -> "tuple[_ServedConfig, S
     before = served(there.view, ())
 
     def resources(proxy: str) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = decoded(before.snapshots[proxy])
-        return found
+        result: Mapping[str, Any] = decoded(before.snapshots[proxy])
+        return result
 
     return _ServedConfig(_versions(before.snapshots), resources), served(after.view, new(there, after))
 
 
-def _say_errors(directory: Path, found: "SelectedSnapshots") -> None:
-    if found.errors:
+def _say_errors(directory: Path, result: "SelectedSnapshots") -> None:
+    if result.errors:
         say(
-            f"meshwright: {_counted(found.errors, 'error')} in {directory} (see meshwright lint): "
+            f"meshwright: {_counted(result.errors, 'error')} in {directory} (see meshwright lint): "
             "this comparison leaves out objects with errors, but a server would keep their last "
             "valid version"
         )
-    if found.between:
-        said = f"{_counted(found.between, 'error')} between objects of {directory} (see meshwright lint)"
-        say(f"meshwright: {said}: the named parts would not be in force")
+    if result.between:
+        text = f"{_counted(result.between, 'error')} between objects of {directory} (see meshwright lint)"
+        say(f"meshwright: {text}: the named parts would not be in force")
 
 
 def _counted(number: int, one: str, many: str = "") -> str:
@@ -194,32 +199,32 @@ def _versions(wanted: Mapping[str, "Snapshot"]) -> dict[str, Any]:
     return {proxy: shared[id(snapshot)] for proxy, snapshot in wanted.items()}
 
 
-def _summary(found: "Comparison", kept: Mapping[str, str]) -> str:
-    changed = sum(len(each.proxies) for each in found.changed)
-    lines = [f"{_counted(changed, 'proxy', 'proxies')} would change, {found.unchanged} would not"]
-    lines.extend(f"new: {proxy}" for proxy in found.new)
-    lines.extend(f"no longer known (it keeps its configuration): {proxy}" for proxy in found.gone)
+def _summary(comparison: "Comparison", kept: Mapping[str, str]) -> str:
+    changed = sum(len(changed_proxies.proxies) for changed_proxies in comparison.changed)
+    lines = [f"{_counted(changed, 'proxy', 'proxies')} would change, {comparison.unchanged} would not"]
+    lines.extend(f"new: {proxy}" for proxy in comparison.new)
+    lines.extend(f"no longer known (it keeps its configuration): {proxy}" for proxy in comparison.gone)
     lines.extend(f"keeps its configuration: {proxy}: {kept[proxy]}" for proxy in sorted(kept))
     return joined(lines)
 
 
-def _changed(each: "ChangedProxies") -> str:
-    lines = ["", ", ".join(each.proxies)]
-    lines.extend(f"  {change.kind} {change.type} {change.name}" for change in each.changes)
+def _changed(changed_proxies: "ChangedProxies") -> str:
+    lines = ["", ", ".join(changed_proxies.proxies)]
+    lines.extend(f"  {change.kind} {change.type} {change.name}" for change in changed_proxies.changes)
     return joined(lines)
 
 
-def _how(served: _ServedConfig, each: "ChangedProxies", wanted: "Snapshot") -> "How":
+def _how(served: _ServedConfig, changed_proxies: "ChangedProxies", wanted: "Snapshot") -> "How":
     """Return unified diffs of the changed resources as YAML, in lines."""
     import difflib
 
     from meshwright.admin.pages.proxies.decoding import decoded
     from meshwright.delivery.snapshots.changes import Kind
 
-    there = served.resources(each.proxies[0])
+    there = served.resources(changed_proxies.proxies[0])
     coming: Any = decoded(wanted)
     parts: How = {}
-    for change in each.changes:
+    for change in changed_proxies.changes:
         if change.kind is Kind.CHANGED:
             old, new = (_yaml(side[change.type][change.name]["resource"]) for side in (there, coming))
             label = f"{change.type} {change.name}"

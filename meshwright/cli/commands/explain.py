@@ -119,26 +119,26 @@ def explain(
         from meshwright.cli.offline.cluster import reached, together
 
         asked = reached(kubeconfig, context, namespaces, selector, control_plane)
-        found = _offline(partial(together, asked, mesh), query, header or [])
+        result = _offline(partial(together, asked, mesh), query, header or [])
     elif mesh is not None:
-        found = _offline(partial(_read, mesh), query, header or [])
+        result = _offline(partial(_read, mesh), query, header or [])
     elif state is not None:
-        found = _from_server(state, query, header or [])
+        result = _from_server(state, query, header or [])
     else:
         raise CommandFailed(
             "no mesh to explain: give --state DIR of the running server, --mesh DIR for a directory of "
             "manifests, or --kubernetes for a cluster"
         )
     try:
-        answer, said = found["answer"], "" if as_json else text(found)
+        answer, message = result["answer"], "" if as_json else text(result)
     except KeyError as error:
         raise UnexpectedResponse(
             f"the server's answer has no {error}, because the server has another version"
         ) from error
     if as_json:
-        print_json(found)
+        print_json(result)
     else:
-        sys.stdout.write(said)
+        sys.stdout.write(message)
     if answer != "allowed":
         raise typer.Exit(Status.NO)
 
@@ -156,25 +156,25 @@ def _asked(method: str, path: str) -> dict[str, str]:
     return {"line": lines[0]}
 
 
-def text(found: Found) -> str:
+def text(result: Found) -> str:
     """Return an explanation as lines for people, with missing policy as YAML."""
-    asked = " ".join(str(found[name]) for name in ("to", "method", "path") if found[name])
-    lines = [f"{found['from']} to {asked}: {found['headline']}"]
-    if logged := found.get("logged"):
+    asked = " ".join(str(result[name]) for name in ("to", "method", "path") if result[name])
+    lines = [f"{result['from']} to {asked}: {result['headline']}"]
+    if logged := result.get("logged"):
         lines.append(_logged(dict(logged) if isinstance(logged, Mapping) else {}))
     lines.append("")
     number = count(1)
-    for step in records(found, "steps"):
+    for step in records(result, "steps"):
         # Only top-level steps have numbers, because deeper ones are details of the step before.
         depth = int(str(step["depth"]))
         indent = _INDENT * (1 + depth)
         lines.append(f"{indent}{'' if depth else f'{next(number)}. '}{step['text']}")
         lines.extend(
-            f"{indent}{_INDENT}{each['object']}, {each['origin']}" for each in records(step, "objects")
+            f"{indent}{_INDENT}{record['object']}, {record['origin']}" for record in records(step, "objects")
         )
-    lines += [f"{_INDENT}{each}" for each in _standing(found)]
-    if missing := records(found, "missing"):
-        heading = _NOT_ALL if found.get("besides") else _ALL
+    lines += [f"{_INDENT}{item}" for item in _standing(result)]
+    if missing := records(result, "missing"):
+        heading = _NOT_ALL if result.get("besides") else _ALL
         lines += ["", f"# {heading}"]
         lines += printed(missing).splitlines()
     return joined(lines)
@@ -195,10 +195,10 @@ def _logged(said: Mapping[str, object]) -> str:
     return f"logged at {said.get('start_time', '?')}: {code}{f' ({details})' if details else ''}{policy}"
 
 
-def _standing(found: Found) -> list[str]:
+def _standing(result: Found) -> list[str]:
     """Return whether the sidecars enforce the decision, and the reasons against it."""
-    because = texts(found, "in_force_because")
-    return [_IN_FORCE[str(found["in_force"])], *(f"{_INDENT}{each}" for each in because)]
+    because = texts(result, "in_force_because")
+    return [_IN_FORCE[str(result["in_force"])], *(f"{_INDENT}{item}" for item in because)]
 
 
 def _read(directory: Path) -> "OfflineMesh":
@@ -234,5 +234,5 @@ def _short(query: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _from_server(state: Path, query: Mapping[str, str], headers: list[str]) -> Found:
-    pairs = [*_short(query).items(), *(("header", each) for each in headers)]
+    pairs = [*_short(query).items(), *(("header", header) for header in headers)]
     return api(state, "/explain", pairs)

@@ -75,76 +75,81 @@ def explain_injection(
             "the Pod to explain is missing or ambiguous: give either the name of a POD, or --file with "
             "manifests"
         )
-    told = replace(config_in(config), **_home(control_plane))
+    injection_config = replace(config_in(config), **_home(control_plane))
     if file is not None:
-        found = _offline(told, file, namespace, mesh)
+        result = _offline(injection_config, file, namespace, mesh)
     else:
         where = kubeconfig, context
-        said = asyncio.run(_online(told, config, (namespace, pod), mesh, where))
-        found = [(f"{POD.name} {namespace}/{pod}", said)]
+        explanation = asyncio.run(_online(injection_config, config, (namespace, pod), mesh, where))
+        result = [(f"{POD.name} {namespace}/{pod}", explanation)]
     if as_json:
-        each = [{"object": what, **document(said)} for what, said in found]
-        print_json(each[0] if file is None else {"objects": each})
+        item = [{"object": what, **document(explanation)} for what, explanation in result]
+        print_json(item[0] if file is None else {"objects": item})
     else:
-        _print(found)
-    raise typer.Exit(Status.YES if all(_is_good(said) for _, said in found) else Status.NO)
+        _print(result)
+    raise typer.Exit(Status.YES if all(_is_good(answer) for _, answer in result) else Status.NO)
 
 
-def _print(found: "Sequence[Found]") -> None:
-    for index, (what, said) in enumerate(found):
-        head, before = ([what], "  ") if len(found) > 1 else ([], "")
+def _print(result: "Sequence[Found]") -> None:
+    for index, (what, explanation) in enumerate(result):
+        head, before = ([what], "  ") if len(result) > 1 else ([], "")
         gap = [""] if index else []
-        print_lines(*gap, *head, *(f"{before}{line}" for line in lines(said)))
+        print_lines(*gap, *head, *(f"{before}{line}" for line in lines(explanation)))
 
 
-def _is_good(found: "Explanation") -> bool:
-    return found.gets_one and (found.standing is None or found.standing.is_right)
+def _is_good(explanation: "Explanation") -> bool:
+    return explanation.gets_one and (explanation.standing is None or explanation.standing.is_right)
 
 
-def lines(found: "Explanation") -> Iterator[str]:
+def lines(explanation: "Explanation") -> Iterator[str]:
     """Yield the lines of an explanation."""
-    if found.webhooks is not None:
+    if explanation.webhooks is not None:
         yield "Webhooks called when the Pod is created:"
-        for each in found.webhooks:
-            why = f"no: {each.why_not}" if each.why_not else "yes"
-            yield f"  {each.configuration}, {each.webhook}: {why}"
-        if not found.webhooks:
+        for webhook in explanation.webhooks:
+            why = f"no: {webhook.why_not}" if webhook.why_not else "yes"
+            yield f"  {webhook.configuration}, {webhook.webhook}: {why}"
+        if not explanation.webhooks:
             yield "  none: no control plane has registered its injection webhook"
     yield "Rules of the decision:"
-    for step in found.steps:
+    for step in explanation.steps:
         yield f"  {step.rule}: {step.said or 'not set'}"
-    yield f"Result: {found.answer.result}: {found.answer.words}"
-    if found.overlays and found.gets_one:
-        yield f"  overlays: {', '.join(found.overlays)}"
-    for said in found.answer.warnings:
-        yield f"  warning: {said}"
-    if not found.is_asked:
+    yield f"Result: {explanation.answer.result}: {explanation.answer.words}"
+    if explanation.overlays and explanation.gets_one:
+        yield f"  overlays: {', '.join(explanation.overlays)}"
+    for warning in explanation.answer.warnings:
+        yield f"  warning: {warning}"
+    if not explanation.is_asked:
         yield "  but no webhook is called for the Pod, so it gets no sidecar"
-    if found.standing is not None:
-        yield f"The existing Pod: {found.standing}"
-    for other in found.differences:
+    if explanation.standing is not None:
+        yield f"The existing Pod: {explanation.standing}"
+    for other in explanation.differences:
         yield f"  {other}"
 
 
-def document(found: "Explanation") -> Mapping[str, Any]:
+def document(explanation: "Explanation") -> Mapping[str, Any]:
     """Return an explanation as JSON."""
-    asked = found.webhooks
+    asked = explanation.webhooks
     return {
-        "gets_one": found.gets_one,
-        "result": str(found.answer.result),
-        "words": found.answer.words,
-        "warnings": list(found.answer.warnings),
-        "overlays": list(found.overlays),
-        "steps": [{"rule": each.rule, "said": each.said} for each in found.steps],
+        "gets_one": explanation.gets_one,
+        "result": str(explanation.answer.result),
+        "words": explanation.answer.words,
+        "warnings": list(explanation.answer.warnings),
+        "overlays": list(explanation.overlays),
+        "steps": [{"rule": step.rule, "said": step.said} for step in explanation.steps],
         "webhooks": None
         if asked is None
         else [
-            {"configuration": each.configuration, "webhook": each.webhook, "why_not": each.why_not}
-            for each in asked
+            {
+                "configuration": webhook_match.configuration,
+                "webhook": webhook_match.webhook,
+                "why_not": webhook_match.why_not,
+            }
+            for webhook_match in asked
         ],
-        "standing": None if found.standing is None else str(found.standing),
+        "standing": None if explanation.standing is None else str(explanation.standing),
         "differences": [
-            {"field": each.field, "there": each.there, "wanted": each.wanted} for each in found.differences
+            {"field": difference.field, "there": difference.there, "wanted": difference.wanted}
+            for difference in explanation.differences
         ],
     }
 
@@ -155,8 +160,8 @@ def _offline(told: "InjectionConfig", file: Path, namespace: str, mesh: Path | N
     from meshwright.mesh.names import Namespace
     from meshwright.mesh.objects import NamespaceObject
 
-    values = [each.value for each in pieces_of(file)]
-    places = [each for value in values for each in pods_in(value, namespace)]
+    values = [piece.value for piece in pieces_of(file)]
+    places = [item for value in values for item in pods_in(value, namespace)]
     if not places:
         raise CommandFailed(
             f"{file} has no Pod and no workload that creates Pods: add a manifest of kind Pod or Deployment, "
@@ -164,15 +169,15 @@ def _offline(told: "InjectionConfig", file: Path, namespace: str, mesh: Path | N
         )
     known, others = _known(told, mesh)
     spaces = {**others, **namespaces_in(iter(values))}
-    found = []
+    result = []
     for place, pod in places:
         its = spaces.get(place.namespace, NamespaceObject(Namespace(place.namespace)))
         if not isinstance(pod, Mapping):
             raise CommandFailed(
                 f"{place.what}: {'.'.join(place.path) or 'it'} must be a Pod, or its template"
             )
-        found.append((place.what, explained(known, its, pod, ends=place.ends)))
-    return found
+        result.append((place.what, explained(known, its, pod, ends=place.ends)))
+    return result
 
 
 async def _online(
@@ -231,7 +236,7 @@ async def _configured(api: "Api", told: "InjectionConfig") -> "InjectionConfig":
     from meshwright.kubernetes.injection.configuration.configuration import ConfigurationError
 
     try:
-        place, found = await config_in(ClusterClient(api), told.control_plane_namespace)
+        place, injection_config = await config_in(ClusterClient(api), told.control_plane_namespace)
     except ConfigurationError as error:
         raise CommandFailed(*lines_of(error)) from error
     except ApiError as error:
@@ -239,14 +244,14 @@ async def _configured(api: "Api", told: "InjectionConfig") -> "InjectionConfig":
             f"the injection configuration of the cluster cannot be read: {error}; or give it with --config "
             "FILE"
         ) from error
-    if found is None:
+    if injection_config is None:
         where = f"{place.namespace}/{place.name}"
         say(
             f"ConfigMap {where} does not exist: using the default injection configuration; to use another, "
             "give --config FILE"
         )
         return told
-    return found
+    return injection_config
 
 
 def _known(
@@ -267,5 +272,5 @@ def _known(
 
 
 def _home(control_plane: str) -> Mapping[str, Any]:
-    found = named_namespace(control_plane)
-    return {} if found is None else {"control_plane_namespace": found}
+    namespace = named_namespace(control_plane)
+    return {} if namespace is None else {"control_plane_namespace": namespace}

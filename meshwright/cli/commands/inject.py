@@ -101,23 +101,24 @@ def inject(
     from meshwright.sidecars.contract.errors import DriverError
     from meshwright.sidecars.registry import DriverRegistry
 
-    found = pieces_of(file)
-    told = config_in(config)
-    told = replace(
-        told,
-        image=image or told.image,
-        init_image=init_image or told.init_image,
-        control_plane_namespace=named_namespace(control_plane_namespace) or told.control_plane_namespace,
+    pieces = pieces_of(file)
+    injection_config = config_in(config)
+    injection_config = replace(
+        injection_config,
+        image=image or injection_config.image,
+        init_image=init_image or injection_config.init_image,
+        control_plane_namespace=named_namespace(control_plane_namespace)
+        or injection_config.control_plane_namespace,
     )
     try:
         mesh_config, others = known_mesh(mesh)
         drivers = DriverRegistry.discover().drivers
-        known = InjectionInputs(told, drivers, mesh_config, os.environ, _roots(ca))
-        namespaces = {**others, **namespaces_in(each.value for each in found)}
+        known = InjectionInputs(injection_config, drivers, mesh_config, os.environ, _roots(ca))
+        namespaces = {**others, **namespaces_in(piece.value for piece in pieces)}
     except DriverError as error:
         raise CommandFailed(error) from error
-    outcomes = [injected(known, namespaces, each.value, namespace) for each in found]
-    _print(found, outcomes, as_json=as_json)
+    outcomes = [injected(known, namespaces, piece.value, namespace) for piece in pieces]
+    _print(pieces, outcomes, as_json=as_json)
 
 
 def uninject(file: File, namespace: InNamespace = "default", as_json: AsJson = False) -> None:
@@ -133,8 +134,8 @@ def uninject(file: File, namespace: InNamespace = "default", as_json: AsJson = F
     """
     from meshwright.kubernetes.injection.manifests import uninject as uninjected
 
-    found = pieces_of(file)
-    _print(found, [uninjected(each.value, namespace) for each in found], as_json=as_json)
+    pieces = pieces_of(file)
+    _print(pieces, [uninjected(piece.value, namespace) for piece in pieces], as_json=as_json)
 
 
 def pieces_of(file: Path) -> "tuple[Piece, ...]":
@@ -176,13 +177,13 @@ def config_in(file: Path | None) -> "InjectionConfig":
     if file is None:
         return InjectionConfig()
     try:
-        said = [each.value for each in pieces(_content(file, str(file)).decode("utf-8"), str(file))]
-        said = [each for each in said if each is not None]
-        if len(said) > 1:
+        answer = [piece.value for piece in pieces(_content(file, str(file)).decode("utf-8"), str(file))]
+        answer = [item for item in answer if item is not None]
+        if len(answer) > 1:
             raise CommandFailed(
-                f"{file} has {len(said)} documents: the injection configuration must be one document"
+                f"{file} has {len(answer)} documents: the injection configuration must be one document"
             )
-        return read(said[0] if said else None, str(file))
+        return read(answer[0] if answer else None, str(file))
     except UnicodeDecodeError as error:
         raise CommandFailed(f"{file} is not UTF-8 (byte {error.start}): convert it to UTF-8") from error
     except ConfigurationError as error:
@@ -199,13 +200,15 @@ def known_mesh(where: Path | None) -> "tuple[MeshConfig, Mapping[str, NamespaceO
 
     if where is None:
         return MeshConfig(), {}
-    found = read(where)
-    for each in found.problems:
-        if each.severity is Severity.ERROR and (
-            each.key is None or each.key.kind in (MESH_CONFIG, NAMESPACE)
+    offline_mesh = read(where)
+    for problem in offline_mesh.problems:
+        if problem.severity is Severity.ERROR and (
+            problem.key is None or problem.key.kind in (MESH_CONFIG, NAMESPACE)
         ):
-            raise CommandFailed(f"--mesh: {each}")
-    return found.view.config, {str(each.name): each for each in namespaces(found.view).values()}
+            raise CommandFailed(f"--mesh: {problem}")
+    return offline_mesh.view.config, {
+        str(namespace.name): namespace for namespace in namespaces(offline_mesh.view).values()
+    }
 
 
 def named_namespace(namespace: str) -> "Namespace | None":
@@ -225,32 +228,40 @@ def _roots(file: Path | None) -> bytes:
     return b"" if file is None else roots(file)
 
 
-def _print(found: "Sequence[Piece]", outcomes: "Sequence[Outcome]", *, as_json: bool) -> None:
-    said = [each for outcome in outcomes for each in outcome.said]
-    failed = [each for each in said if each.failed]
-    for each in said:
-        for warning in each.warnings:
-            say(f"warning: {each.what}: {warning}")
-        if not each.changed and not each.failed:
-            say(f"unchanged: {each.what}: {each.why}")
+def _print(pieces: "Sequence[Piece]", outcomes: "Sequence[Outcome]", *, as_json: bool) -> None:
+    injection_results = [injection_result for outcome in outcomes for injection_result in outcome.said]
+    failed = [injection_result for injection_result in injection_results if injection_result.failed]
+    for injection_result in injection_results:
+        for warning in injection_result.warnings:
+            say(f"warning: {injection_result.what}: {warning}")
+        if not injection_result.changed and not injection_result.failed:
+            say(f"unchanged: {injection_result.what}: {injection_result.why}")
     if as_json:
-        print_json({"objects": list(map(_told, said)), "manifests": None if failed else _list(outcomes)})
+        print_json(
+            {"objects": list(map(_told, injection_results)), "manifests": None if failed else _list(outcomes)}
+        )
     # Before any manifest is printed: a partial output would be applied without its failed objects.
     if failed:
-        raise NegativeAnswer(*(f"{each.what}: {each.why}" for each in failed))
+        raise NegativeAnswer(
+            *(f"{injection_result.what}: {injection_result.why}" for injection_result in failed)
+        )
     if not as_json:
         texts = [
             piece.written(outcome.manifest) if outcome.changed else piece.text
-            for piece, outcome in zip(found, outcomes, strict=True)
+            for piece, outcome in zip(pieces, outcomes, strict=True)
         ]
         print_text("".join(texts))
 
 
-def _told(each: "InjectionResult") -> dict[str, object]:
-    found = {"object": each.what, "changed": each.changed, "failed": each.failed}
-    return {**found, "why": each.why, "warnings": each.warnings}
+def _told(injection_result: "InjectionResult") -> dict[str, object]:
+    result = {
+        "object": injection_result.what,
+        "changed": injection_result.changed,
+        "failed": injection_result.failed,
+    }
+    return {**result, "why": injection_result.why, "warnings": injection_result.warnings}
 
 
 def _list(outcomes: "Sequence[Outcome]") -> dict[str, object]:
-    items = [each.manifest for each in outcomes if each.manifest is not None]
+    items = [outcome.manifest for outcome in outcomes if outcome.manifest is not None]
     return {"apiVersion": "v1", "kind": "List", "items": items}

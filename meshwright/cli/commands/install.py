@@ -79,11 +79,11 @@ def install(
             f"--namespace is {namespace[:200]!r}: must be a DNS label of 1 to 63 characters a-z, 0-9 and -, "
             "for example meshwright-system"
         )
-    found = manifests(namespace, values or (), told or (), told_text or (), told_json or ())
-    items = [yaml.safe_load(each) for each in found]
+    result = manifests(namespace, values or (), told or (), told_text or (), told_json or ())
+    items = [yaml.safe_load(item) for item in result]
     if lines := faults(items, namespace):
         raise CommandFailed(*lines)
     if as_json:
         print_json({"apiVersion": "v1", "kind": "List", "items": items})
     else:
-        print_text("".join(f"---\n{each}" for each in found))
+        print_text("".join(f"---\n{item}" for item in result))

@@ -136,10 +136,10 @@ def intercept(
     Exit status: 0 if the rules are as wanted; 1 if --check or --probe finds a
     difference; 2 if the rules could not be read or set.
     """
-    told = dict(locals())  # all parameters by name, as in `meshwright unit`; must be the first statement
+    fields = dict(locals())  # all parameters by name, as in `meshwright unit`; must be the first statement
     marked = TproxyMark(mark, route_table)
     try:
-        wanted = wanted_of(told)
+        wanted = wanted_of(fields)
         if wanted is not None and dry_run:
             _script(script(wanted), as_json=as_json)
         elif wanted is not None and probe:

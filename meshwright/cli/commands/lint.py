@@ -76,17 +76,17 @@ def lint(
         from meshwright.cli.offline.cluster import brought, reached
 
         cluster = brought(reached(kubeconfig, context, namespaces, selector, control_plane), where)
-        found, standing = cluster.problems, cluster.standing
+        problems, standing = cluster.problems, cluster.standing
     else:
-        found, standing = _problems(where), 0
+        problems, standing = _problems(where), 0
     if as_json:
         from meshwright.admin.pages.debug import problem
 
-        print_json([problem(each) for each in found])
+        print_json([problem(item) for item in problems])
     else:
-        sys.stdout.write(text(found, standing))
+        sys.stdout.write(text(problems, standing))
     failing = {"error", "warning"} if strict else {"error"}
-    if any(each.severity.value in failing for each in found):
+    if any(item.severity.value in failing for item in problems):
         raise typer.Exit(Status.NO)
 
 
@@ -101,13 +101,13 @@ def _problems(where: Path | None) -> "Problems":
     return seen(held_some(where)).problems
 
 
-def text(found: "Sequence[Problem]", standing: int = 0) -> str:
+def text(problems: "Sequence[Problem]", standing: int = 0) -> str:
     """Return one line for each problem, and a line with their numbers by severity.
 
     `standing` is the number of problems that the cluster already had.
     """
-    counts = Counter(each.severity.value for each in found)
+    counts = Counter(problem.severity.value for problem in problems)
     summary = ", ".join(f"{counts[name]} {name}{'' if counts[name] == 1 else 's'}" for name in sorted(counts))
-    lines = [f"{each.severity.value}: {each}" for each in found]
+    lines = [f"{problem.severity.value}: {problem}" for problem in problems]
     besides = f"; {standing} more already in the cluster" if standing else ""
     return joined((*lines, f"{summary or 'no problems found'}{besides}"))

@@ -48,10 +48,10 @@ def hosts(
 
     Exit status: 0, or 2 if the server does not answer.
     """
-    found = api(state, "/hosts", {"namespace": namespace})
+    result = api(state, "/hosts", {"namespace": namespace})
     if as_json:
-        print_json(found)
+        print_json(result)
         return
     with understood():
-        for line in records(found, "hosts"):
+        for line in records(result, "hosts"):
             print_lines(f"{line['address']} {' '.join(texts(line, 'names'))}")

@@ -60,21 +60,21 @@ def log_level(
     """
     body = None if level is None else {"logger": logger, "level": None if level == "default" else level}
     if agent is not None:
-        found = _ask_agent(agent, body)
+        result = _ask_agent(agent, body)
     elif state is not None:
-        found = ask(state, "GET" if body is None else "POST", _PATH, body=body)
+        result = ask(state, "GET" if body is None else "POST", _PATH, body=body)
     else:
         raise CommandFailed(
             "no program to ask: give --state DIR for a server (or set MESHWRIGHT_STATE), or --agent "
             "HOST:PORT for an agent"
         )
-    levels = found.get("levels") if isinstance(found, dict) else None
+    levels = result.get("levels") if isinstance(result, dict) else None
     if as_json or not isinstance(levels, dict):
-        print_json(found)
+        print_json(result)
         return
-    for name, each in levels.items():
+    for name, item in levels.items():
         if not logger or name in ("", logger):
-            print_lines(f"{name or 'everything else'}: {each}")
+            print_lines(f"{name or 'everything else'}: {item}")
 
 
 def _ask_agent(address: str, body: object) -> object:

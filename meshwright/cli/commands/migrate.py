@@ -81,46 +81,46 @@ def osm(
         drivers = DriverRegistry.discover().drivers
     except DriverError as error:
         raise CommandFailed(error) from error
-    found = moved(documents, drivers, control_plane or HOME, mesh_name, whole=kubernetes)
+    migration_result = moved(documents, drivers, control_plane or HOME, mesh_name, whole=kubernetes)
     if out is not None:
-        _write(out, found)
-    _print(found, out, as_json=as_json)
-    if lost(found.findings):
+        _write(out, migration_result)
+    _print(migration_result, out, as_json=as_json)
+    if lost(migration_result.findings):
         raise typer.Exit(Status.NO)
 
 
-def _print(found: "MigrationResult", out: Path | None, *, as_json: bool) -> None:
+def _print(migration_result: "MigrationResult", out: Path | None, *, as_json: bool) -> None:
     from meshwright.cli.printing.table import columns, console, with_step
 
     if as_json:
-        told = [asdict(each) for each in found.findings]
-        commands = [each.command for each in found.labels]
+        messages = [asdict(finding) for finding in migration_result.findings]
+        commands = [label.command for label in migration_result.labels]
         print_json(
             {
-                "findings": told,
-                "manifests": [*found.manifests],
+                "findings": messages,
+                "manifests": [*migration_result.manifests],
                 "commands": commands,
-                "values": found.values,
+                "values": migration_result.values,
             }
         )
         return
     made = columns("OBJECT", "FIELD", "HERE", "FOUND")
-    for each in found.findings:
-        said = f"{each.said}{f' ({each.code})' if each.code else ''}"
-        made.add_row(each.what, each.field, each.standing.value, with_step(said, each.do))
+    for finding in migration_result.findings:
+        text = f"{finding.said}{f' ({finding.code})' if finding.code else ''}"
+        made.add_row(finding.what, finding.field, finding.standing.value, with_step(text, finding.do))
     console().print(made)
     if out is not None:
-        print_lines("", *_commands(found, out))
+        print_lines("", *_commands(migration_result, out))
 
 
-def _commands(found: "MigrationResult", out: Path) -> list[str]:
+def _commands(migration_result: "MigrationResult", out: Path) -> list[str]:
     """Return the commands that install Meshwright, apply the whole manifests, and label Namespaces."""
     commands = [f"meshwright install --print --values {out / 'values.yaml'} | kubectl apply -f -"]
-    commands += [f"kubectl apply --server-side -f {out / 'manifests'}"] if found.manifests else []
-    return commands + [each.command for each in found.labels]
+    commands += [f"kubectl apply --server-side -f {out / 'manifests'}"] if migration_result.manifests else []
+    return commands + [label.command for label in migration_result.labels]
 
 
-def _write(out: Path, found: "MigrationResult") -> None:
+def _write(out: Path, migration_result: "MigrationResult") -> None:
     """Write one file for each manifest, and the chart's values; raise CommandFailed."""
     from meshwright.cli.printing import files
     from meshwright.providers.text.yaml_documents import printed
@@ -128,14 +128,16 @@ def _write(out: Path, found: "MigrationResult") -> None:
     folder = out / "manifests"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        names = [f"{each['kind'].lower()}-{each['metadata']['name']}.yaml" for each in found.manifests]
-        for name, each in zip(names, found.manifests, strict=True):
-            files.write(folder / name, printed([each]).encode(), 0o644)
-        for other in sorted({each.name for each in folder.iterdir()}.difference(names)):
+        names = [
+            f"{item['kind'].lower()}-{item['metadata']['name']}.yaml" for item in migration_result.manifests
+        ]
+        for name, manifest in zip(names, migration_result.manifests, strict=True):
+            files.write(folder / name, printed([manifest]).encode(), 0o644)
+        for other in sorted({path.name for path in folder.iterdir()}.difference(names)):
             say(
                 f"{folder / other} is from an earlier run, and will be applied with the others: delete it if "
                 "it is obsolete"
             )
-        files.write(out / "values.yaml", printed([found.values]).encode(), 0o644)
+        files.write(out / "values.yaml", printed([migration_result.values]).encode(), 0o644)
     except OSError as error:
         raise CommandFailed(f"--out is {str(out)!r}: {error.strerror or error}") from error

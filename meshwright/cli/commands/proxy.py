@@ -56,20 +56,20 @@ def show(
       meshwright proxy show shop/buyer routes
       meshwright proxy show shop/buyer history
     """
-    found = _of(api(state, proxy_path(name)), section)
+    result = _of(api(state, proxy_path(name)), section)
     if section in (None, Section.HISTORY):
-        found["history"] = api(state, f"{proxy_path(name)}/pushes").get("pushes")
+        result["history"] = api(state, f"{proxy_path(name)}/pushes").get("pushes")
     if as_json:
-        print_json(found)
+        print_json(result)
         return
     with understood():
-        sys.stdout.write(text(found))
+        sys.stdout.write(text(result))
 
 
-def _of(found: Found, section: Section | None) -> dict[str, object]:
+def _of(result: Found, section: Section | None) -> dict[str, object]:
     """Return a proxy's fields, without sections other than the requested one."""
     return {
-        name: each for name, each in found.items() if section in (None, name) or name not in tuple(Section)
+        name: item for name, item in result.items() if section in (None, name) or name not in tuple(Section)
     }
 
 
@@ -84,23 +84,23 @@ def retry(
     The server retries by itself from time to time. Use the command after you
     fixed the cause, for example a port that another program used.
     """
-    found = ask(state, "POST", "/proxies/retry", body={"proxy": name})
+    result = ask(state, "POST", "/proxies/retry", body={"proxy": name})
     if as_json:
-        print_json(found)
+        print_json(result)
         return
-    offered = texts(found, "offered") if isinstance(found, dict) else []
+    offered = texts(result, "offered") if isinstance(result, dict) else []
     if not offered:
         print_lines("nothing to retry: the proxy has no rejected resources")
     for line in offered:
         print_lines(f"sent again: {line}")
 
 
-def text(found: Found) -> str:
+def text(result: Found) -> str:
     """Return one proxy as lines for people."""
-    lines = [*_head(found)]
+    lines = [*_head(result)]
     for section in Section:
-        if section.value in found:
-            listed = records(found, section.value)
+        if section.value in result:
+            listed = records(result, section.value)
             shown = map(_push, listed) if section is Section.HISTORY else (str(r["text"]) for r in listed)
             lines += ["", section.value, *(f"  {line}" for line in shown)]
             if not listed:
@@ -108,27 +108,27 @@ def text(found: Found) -> str:
     return joined(lines)
 
 
-def _head(found: Found) -> Iterator[str]:
-    workload = found.get("workload")
-    place = f" on node {found['node']}" if found.get("node") else ""
+def _head(result: Found) -> Iterator[str]:
+    workload = result.get("workload")
+    place = f" on node {result['node']}" if result.get("node") else ""
     what = (
-        f"workload {workload}{place}, identity {found.get('identity')}"
+        f"workload {workload}{place}, identity {result.get('identity')}"
         if workload
         else "no workload is known"
     )
-    yield f"{found.get('cn')}: {what}"
-    address = f" from {found['address']}" if found.get("address") else ""
-    protocol = f" by {found['protocol']}" if found.get("protocol") else ""
-    yield f"{found.get('state')} for {found.get('age')}{address}{protocol}"
-    sync = found.get("sync")
+    yield f"{result.get('cn')}: {what}"
+    address = f" from {result['address']}" if result.get("address") else ""
+    protocol = f" by {result['protocol']}" if result.get("protocol") else ""
+    yield f"{result.get('state')} for {result.get('age')}{address}{protocol}"
+    sync = result.get("sync")
     types = [f"{name} {state}" for name, state in sync.items()] if isinstance(sync, Mapping) else []
     if types:
         yield ", ".join(types)
-    if found.get("why"):
-        yield f"behind: {found['why']}"
-    for line in texts(found, "rejected"):
+    if result.get("why"):
+        yield f"behind: {result['why']}"
+    for line in texts(result, "rejected"):
         yield f"rejected, and left out or served in the version before: {line}"
-    for line in texts(found, "left_out"):
+    for line in texts(result, "left_out"):
         yield f"not served: {line}"
 
 
@@ -144,16 +144,16 @@ def _push(push: Found) -> str:
     return f"{push['at']} {push['type']}: {what} ({push['bytes']} bytes), {_answer(push)}, {_why(push)}"
 
 
-def _names(found: object) -> list[str]:
-    names = found if isinstance(found, list) else []
-    return [str(each["name"]) if isinstance(each, Mapping) else str(each) for each in names]
+def _names(result: object) -> list[str]:
+    names = result if isinstance(result, list) else []
+    return [str(name["name"]) if isinstance(name, Mapping) else str(name) for name in names]
 
 
 def _answer(push: Found) -> str:
     seconds, error = push.get("seconds"), push.get("error")
     took = f" {_length(float(str(seconds)))}" if seconds is not None else ""
-    said = f": {' '.join(str(error['message']).split())}" if isinstance(error, Mapping) else ""
-    return f"{push['answer']}{' for' if push['answer'] == 'pending' else ''}{took}{said}"
+    message = f": {' '.join(str(error['message']).split())}" if isinstance(error, Mapping) else ""
+    return f"{push['answer']}{' for' if push['answer'] == 'pending' else ''}{took}{message}"
 
 
 def _length(seconds: float) -> str:
@@ -169,6 +169,6 @@ def _why(push: Found) -> str:
 
 
 def _causes(wave: Found) -> str:
-    causes = [f"{each['object']} {each['change']} ({each['origin']})" for each in records(wave, "causes")]
+    causes = [f"{item['object']} {item['change']} ({item['origin']})" for item in records(wave, "causes")]
     more = [f"{wave['more']} more"] if wave.get("more") else []
     return ", ".join([*causes, *more]) or "no object"

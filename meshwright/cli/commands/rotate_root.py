@@ -73,31 +73,31 @@ def rotate_root(
     if sum((status, abort, bool(give_up) or older_than is not None)) > 1:
         raise CommandFailed("--status, --abort and --give-up exclude each other: give one of them")
     if status:
-        found = ask(state, "GET", "/certs/rotate-root")
+        result = ask(state, "GET", "/certs/rotate-root")
     else:
         age = None if older_than is None else duration("--give-up-older-than", older_than).total_seconds()
         body = {"abort": abort, "give_up": give_up or [], "older_than_seconds": age}
-        found = ask(state, "POST", "/certs/rotate-root", body=body)
-    if as_json or not isinstance(found, dict):
-        print_json(found)
+        result = ask(state, "POST", "/certs/rotate-root", body=body)
+    if as_json or not isinstance(result, dict):
+        print_json(result)
     else:
-        print_lines(*text(found))
-    if status and isinstance(found, dict) and found.get("stage") is not None:
+        print_lines(*text(result))
+    if status and isinstance(result, dict) and result.get("stage") is not None:
         raise typer.Exit(1)
 
 
-def text(found: Found) -> Iterator[str]:
+def text(result: Found) -> Iterator[str]:
     """Yield the lines that describe a rotation."""
-    stage = found.get("stage")
+    stage = result.get("stage")
     if stage is None:
         yield "no root rotation is running"
         return
-    roots = {name: f"root {str(found.get(name))[:16]}" for name in ("signer", "other")}
-    back = "going back, " if found.get("aborted") else ""
+    roots = {name: f"root {str(result.get(name))[:16]}" for name in ("signer", "other")}
+    back = "going back, " if result.get("aborted") else ""
     words = _STAGES.get(str(stage), "{signer} signs").format(**roots)
-    yield f"{back}stage {found.get('number')} of {found.get('stages')}, {stage}: {words}"
-    yield f"since {found.get('since')}, begun {found.get('began')}"
-    waiting, ours = records(found, "waiting_for"), records(found, "also_waiting_for")
+    yield f"{back}stage {result.get('number')} of {result.get('stages')}, {stage}: {words}"
+    yield f"since {result.get('since')}, begun {result.get('began')}"
+    waiting, ours = records(result, "waiting_for"), records(result, "also_waiting_for")
     for each in ours:
         reason = f" ({each['reason']})" if each.get("reason") else ""
         yield f"waiting for the {each.get('part')}: {_WHY.get(str(each.get('why')), each.get('why'))}{reason}"
@@ -105,9 +105,9 @@ def text(found: Found) -> Iterator[str]:
         yield f"waiting for {len(waiting)} {'proxy' if len(waiting) == 1 else 'proxies'}:"
     elif not ours:
         yield "all proxies are done: the next stage begins in a moment"
-    for each in waiting:
-        why = "; ".join(_WHY.get(word, word) for word in texts(each, "why"))
-        yield f"  {each.get('proxy')}: {why} (last seen {each.get('last_seen') or 'never'})"
-    given_up = found.get("given_up")
+    for item in waiting:
+        why = "; ".join(_WHY.get(word, word) for word in texts(item, "why"))
+        yield f"  {item.get('proxy')}: {why} (last seen {item.get('last_seen') or 'never'})"
+    given_up = result.get("given_up")
     if isinstance(given_up, dict) and given_up:
         yield f"given up: {', '.join(given_up)}"

@@ -51,7 +51,7 @@ def schema(
     elif directory is None:
         print_json(reference.schema(kind))
     elif as_json:
-        print_json({"written": [str(each) for each in reference.write(directory)]})
+        print_json({"written": [str(path) for path in reference.write(directory)]})
     else:
-        for each in reference.write(directory):
-            print_lines(str(each))
+        for path in reference.write(directory):
+            print_lines(str(path))

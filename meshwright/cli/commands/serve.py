@@ -224,13 +224,13 @@ def serve(
 
 def named(settings: Iterable[str]) -> Mapping[str, object]:
     """Return the values of --set options, each NAME=VALUE, by the settings' names; raise CommandFailed."""
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     for text in settings:
         name, equals, value = text.partition("=")
         if not equals:
             raise CommandFailed(f"--set is {text!r}: must be NAME=VALUE, for example quiet_seconds=0.2")
-        found[name.strip().replace("-", "_")] = value
-    return found
+        result[name.strip().replace("-", "_")] = value
+    return result
 
 
 def _print_settings(*, as_json: bool) -> None:

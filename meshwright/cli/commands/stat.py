@@ -69,11 +69,11 @@ def stat(
     if watch:
         _watched(state, of, query, as_json=as_json, busiest=False)
         return
-    found = _asked(state, of, query)
+    result = _asked(state, of, query)
     if as_json:
-        print_json(found)
+        print_json(result)
         return
-    _shown(of, found, destination)
+    _shown(of, result, destination)
 
 
 def top(
@@ -93,33 +93,33 @@ def top(
     query = _query(window, namespace, source, destination)
     # A table cannot be refreshed in place in a file or a pipe.
     if as_json or not sys.stdout.isatty():
-        found = _asked(state, of, query)
-        found = {**found, "rows": _busiest(records(found, "rows"))}
+        result = _asked(state, of, query)
+        result = {**result, "rows": _busiest(records(result, "rows"))}
         if as_json:
-            print_json(found)
+            print_json(result)
         else:
-            _shown(of, found, destination)
+            _shown(of, result, destination)
         return
     _watched(state, of, query, as_json=False, busiest=True)
 
 
 def _query(window: str, namespace: str, source: str, destination: str) -> Mapping[str, str]:
     seconds = f"{duration('--window', window).total_seconds():g}" if window else ""
-    said = {"window": seconds, "namespace": namespace, "from": source, "to": destination}
-    return {name: each for name, each in said.items() if each}
+    answer = {"window": seconds, "namespace": namespace, "from": source, "to": destination}
+    return {name: item for name, item in answer.items() if item}
 
 
 def _asked(state: Path, of: RowKind, query: Mapping[str, str]) -> Found:
     return api(state, f"/stat/{of.value}", query)
 
 
-def _shown(of: RowKind, found: Found, destination: str = "") -> None:
+def _shown(of: RowKind, result: Found, destination: str = "") -> None:
     from meshwright.cli.printing.statistics import figures_tables, nothing_called, remark
     from meshwright.cli.printing.table import console
 
-    for table in figures_tables(of.value, found):
+    for table in figures_tables(of.value, result):
         console().print(table)
-    for words in (nothing_called(of.value, destination, found), remark(found)):
+    for words in (nothing_called(of.value, destination, result), remark(result)):
         if words:
             say(words)
 
@@ -137,9 +137,11 @@ def _watched(state: Path, of: RowKind, query: Mapping[str, str], *, as_json: boo
             time.sleep(_EACH_SECONDS)
     with Live(console=console(), auto_refresh=False) as live:
         while True:
-            found = _asked(state, of, query)
-            rows = records(found, "rows")
-            live.update(figures_tables(of.value, found, _busiest(rows) if busiest else rows)[0], refresh=True)
+            result = _asked(state, of, query)
+            rows = records(result, "rows")
+            live.update(
+                figures_tables(of.value, result, _busiest(rows) if busiest else rows)[0], refresh=True
+            )
             time.sleep(_EACH_SECONDS)
 
 
@@ -148,7 +150,7 @@ def _busiest(rows: list[Found]) -> list[Found]:
 
     def key(row: Found) -> tuple[float, float]:
         counts = (row.get("per_second"), row.get("connections"))
-        rate, opened = (each if isinstance(each, int | float) else 0 for each in counts)
+        rate, opened = (count if isinstance(count, int | float) else 0 for count in counts)
         return -rate, -opened
 
     return sorted(rows, key=key)

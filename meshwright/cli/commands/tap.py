@@ -63,9 +63,9 @@ def tap(
             "no requests to watch: give a service as NAMESPACE/SERVICE, or a proxy with --proxy"
         )
     seconds = int(duration("--for", lasts).total_seconds())
-    said = {"service": service, "proxy": proxy, "path": path, "status": status}
-    query = [(name, each) for name, each in said.items() if each]
-    query += [*(("from", each) for each in source), *(("method", each.upper()) for each in method)]
+    answer = {"service": service, "proxy": proxy, "path": path, "status": status}
+    query = [(name, item) for name, item in answer.items() if item]
+    query += [*(("from", item) for item in source), *(("method", item.upper()) for item in method)]
     query += [("seconds", str(seconds)), ("limit", str(limit))]
     ended = False
     # The server ends the stream after `seconds`. A quiet service sends no line before, so wait 60 s longer.

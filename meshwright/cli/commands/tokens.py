@@ -124,8 +124,8 @@ def revoke(
     from meshwright.cli.identities import tokens as asking
 
     identifier = token.strip().partition(".")[0]  # drops the secret of a pasted token, so that no log gets it
-    found = asking.revoke(state, identifier, trust_domain, shared=shared)
+    result = asking.revoke(state, identifier, trust_domain, shared=shared)
     if as_json:
-        print_json(found)
+        print_json(result)
         return
-    print_lines(f"revoked token {found['id']}, used {found['used']} of {found['uses']} times")
+    print_lines(f"revoked token {result['id']}, used {result['used']} of {result['uses']} times")

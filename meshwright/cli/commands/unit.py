@@ -85,15 +85,17 @@ def unit(
         raise CommandFailed("--low-ports and --tproxy apply only to `meshwright unit agent`: remove them")
     command = program or f"{sysconfig.get_path('scripts')}/meshwright"
     _require_seen("the program", command, "install it below /opt or /usr, or name another by --program")
-    found = _TypedCommand(context.find_root().command, which, tuple(arguments or ()))
-    told = units.Command(command, (which.value, *found.arguments), found.variables)
+    typed_command = _TypedCommand(context.find_root().command, which, tuple(arguments or ()))
+    answer = units.Command(command, (which.value, *typed_command.arguments), typed_command.variables)
     match which:
         case UnitKind.SERVE:
-            text = _server(found, told, user or "meshwright")
+            text = _server(typed_command, answer, user or "meshwright")
         case UnitKind.AGENT:
-            text = _agent(found, told, user or "meshwright-proxy", low_ports=low_ports, tproxy=tproxy)
+            text = _agent(
+                typed_command, answer, user or "meshwright-proxy", low_ports=low_ports, tproxy=tproxy
+            )
         case UnitKind.INTERCEPT:
-            text = _intercept(found, told)
+            text = _intercept(typed_command, answer)
     if as_json:
         print_json({"file": str(_FOLDER / _NAMES[which]), "unit": text})
     else:
@@ -152,10 +154,10 @@ def _unsaid(lacking: Mapping[str, str], first: Mapping[str, Any]) -> Mapping[str
     if first["config"] is not None or "config" in set_one_by_one:  # the file has these folders
         return {}
     lacking = {name: folder for name, folder in lacking.items() if name not in set_one_by_one}
-    told = {name: value for name, value in first.items() if name in Settings.model_fields}
+    fields = {name: value for name, value in first.items() if name in Settings.model_fields}
     state = {"state": lacking["state"]} if "state" in lacking else {}
     try:
-        reads = load({**told, **state, **set_one_by_one}, nothing_to_read=True).sources
+        reads = load({**fields, **state, **set_one_by_one}, nothing_to_read=True).sources
     except SettingsError:
         return lacking  # the check of all settings reports this error
     return {name: folder for name, folder in lacking.items() if name != "mesh" or not reads}
@@ -172,25 +174,25 @@ def _require_seen(name: str, path: str, otherwise: str) -> None:
 
 
 def _below(name: str, path: Path, folder: str) -> PurePosixPath:
-    found = PurePosixPath(path)
-    if ".." in found.parts or PurePosixPath(folder) not in found.parents:
+    pure_posix_path = PurePosixPath(path)
+    if ".." in pure_posix_path.parts or PurePosixPath(folder) not in pure_posix_path.parents:
         raise CommandFailed(
             f"{name} is {str(path)!r}: must be below {folder}, where systemd creates it for the unit"
         )
-    return found
+    return pure_posix_path
 
 
-def _server(found: _TypedCommand, told: units.Command, user: str) -> str:
+def _server(typed_command: _TypedCommand, told: units.Command, user: str) -> str:
     from meshwright.cli.commands.serve import named
     from meshwright.controller.errors import SettingsError
     from meshwright.controller.settings.settings import Settings, load
 
-    flags = {name: value for name, value in found.values.items() if name in Settings.model_fields}
-    set_one_by_one = named(found.values["setting"] or ())
+    flags = {name: value for name, value in typed_command.values.items() if name in Settings.model_fields}
+    set_one_by_one = named(typed_command.values["setting"] or ())
     for name, field in Settings.model_fields.items():
         variable = f"MESHWRIGHT_{name.upper()}"
         # Settings without repr can contain secrets, and /etc/systemd/system is readable by all users.
-        if not field.repr and (name in set_one_by_one or variable in found.variables):
+        if not field.repr and (name in set_one_by_one or variable in typed_command.variables):
             said = f"--set {name}=" if name in set_one_by_one else variable
             raise CommandFailed(
                 f"{said} may contain secrets, and all users can read a unit: set it in a file, and give the "
@@ -210,7 +212,7 @@ def _server(found: _TypedCommand, told: units.Command, user: str) -> str:
             )
         _require_seen("kubeconfig", str(settings.kubeconfig), _ELSEWHERE)
     addresses = (settings.ads_address, settings.http_address, settings.debug_address)
-    ports = (each.port for each in (*addresses, *settings.driver_addresses.values()))
+    ports = (host_port.port for host_port in (*addresses, *settings.driver_addresses.values()))
     return units.server_unit(
         units.Server(
             told,
@@ -224,8 +226,10 @@ def _server(found: _TypedCommand, told: units.Command, user: str) -> str:
     )
 
 
-def _agent(found: _TypedCommand, told: units.Command, user: str, *, low_ports: bool, tproxy: bool) -> str:
-    values = found.values
+def _agent(
+    typed_command: _TypedCommand, told: units.Command, user: str, *, low_ports: bool, tproxy: bool
+) -> str:
+    values = typed_command.values
     if "/" in values["envoy"]:
         _require_seen("--envoy", values["envoy"], "install it below /opt or /usr")
     if values["ads"] is None:
@@ -246,12 +250,12 @@ def _agent(found: _TypedCommand, told: units.Command, user: str, *, low_ports: b
     )
 
 
-def _intercept(found: _TypedCommand, told: units.Command) -> str:
+def _intercept(typed_command: _TypedCommand, told: units.Command) -> str:
     from meshwright.agent.interception.settings import InterceptionError
     from meshwright.cli.commands.intercept import wanted_of
 
     try:
-        wanted_of(found.values)
+        wanted_of(typed_command.values)
     except InterceptionError as error:
         raise CommandFailed(error) from error
     return units.intercept_unit(told)

@@ -11,11 +11,11 @@ from meshwright.cli.printing.responses import print_json
 
 def version(as_json: AsJson = False) -> None:
     """Print the version of this program."""
-    found = installed("meshwright")
+    result = installed("meshwright")
     if as_json:
-        print_json({"version": found})
+        print_json({"version": result})
     else:
-        print_lines(found)
+        print_lines(result)
 
 
 def printed(wanted: bool) -> None:

@@ -73,18 +73,18 @@ def webhook(
     except ValueError as error:
         raise CommandFailed(f"--at is {at[:200]!r}: {error}") from error
     try:
-        named = [each.strip() for each in namespaces.split(",") if each.strip()]
+        named = [item.strip() for item in namespaces.split(",") if item.strip()]
         scope = Scope.of(named, namespace_selector)
     except ValueError as error:
         raise CommandFailed(str(error)) from error
     trusted, here = roots(ca), home(os.environ)
-    found = [configuration(place, trusted, scope.expressions(), here, revision)]
+    result = [configuration(place, trusted, scope.expressions(), here, revision)]
     if injection:
-        found.append(pods(place.client_config(PATH), trusted, here, revision=revision, mesh=mesh_name))
+        result.append(pods(place.client_config(PATH), trusted, here, revision=revision, mesh=mesh_name))
     if as_json:
-        print_json(found if injection else found[0])
+        print_json(result if injection else result[0])
     else:
-        print_text(printed(found))
+        print_text(printed(result))
 
 
 def roots(path: Path) -> bytes:
@@ -97,9 +97,9 @@ def roots(path: Path) -> bytes:
         raise CommandFailed(f"--ca is {str(path)!r}: {error.strerror or error}") from error
     try:
         # A file with a private key is probably the wrong file, even if it has certificates too.
-        found = [] if b"PRIVATE KEY" in content else certificates_in(content)
+        certificates = [] if b"PRIVATE KEY" in content else certificates_in(content)
     except ValueError:
-        found = []
-    if not found:
+        certificates = []
+    if not certificates:
         raise CommandFailed(f"--ca is {str(path)!r}: must contain certificates in PEM, and no private key")
-    return as_pem(found)
+    return as_pem(certificates)

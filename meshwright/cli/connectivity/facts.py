@@ -111,35 +111,35 @@ class Agent:
     reached: bool | None = True
 
 
-def read_facts(found: Found) -> Facts:
+def read_facts(result: Found) -> Facts:
     """Read the server's answer; raise ValueError for an invalid one."""
     try:
-        explained = _object(found["explained"])
+        explained = _object(result["explained"])
         return Facts(
             str(explained["from"]),
             str(explained["to"]),
             str(explained["method"]),
             str(explained["path"]),
             _pairs(explained["headers"]),
-            Protocol(str(found["protocol"])),
+            Protocol(str(result["protocol"])),
             Answer(str(explained["policy"])),
             tuple(texts(explained, "because")),
             str(records(explained, "steps")[-1]["text"]),
             bool(records(explained, "missing")),
             tuple(texts(explained, "besides")),
-            status if isinstance(status := found["turned_down"], int) else None,
-            tuple(map(_sidecar, records(found, "callers"))),
-            tuple(map(_endpoint, records(found, "endpoints"))),
-            tuple(map(_sidecar, records(found, "called"))),
+            status if isinstance(status := result["turned_down"], int) else None,
+            tuple(map(_sidecar, records(result, "callers"))),
+            tuple(map(_endpoint, records(result, "endpoints"))),
+            tuple(map(_sidecar, records(result, "called"))),
         )
     except (KeyError, IndexError) as error:
         raise ValueError(f"{error} is missing") from error
 
 
-def read_agent(at: str, found: Found) -> Agent:
+def read_agent(at: str, result: Found) -> Agent:
     """Read an agent's report about itself."""
-    plane, proxy = _object(found.get("control_plane")), str(found.get("proxy") or "")
-    reasons = "" if found.get("ready") else "; ".join(texts(found, "not_ready")) or "it is not ready"
+    plane, proxy = _object(result.get("control_plane")), str(result.get("proxy") or "")
+    reasons = "" if result.get("ready") else "; ".join(texts(result, "not_ready")) or "it is not ready"
     # If the control plane is not reached, only the reason for that is shown: it comes before all others.
     if plane.get("reached") or not plane.get("said"):
         return Agent(at, proxy, reasons, _STATUS if reasons else "", True if plane.get("reached") else None)
@@ -149,40 +149,40 @@ def read_agent(at: str, found: Found) -> Agent:
 _STATUS: Final = "`meshwright agent status` has all of it"
 
 
-def _sidecar(found: Found) -> Sidecar:
-    brought = found.get("brought")
+def _sidecar(result: Found) -> Sidecar:
+    brought = result.get("brought")
     return Sidecar(
-        str(found["proxy"]),
-        str(found.get("workload") or ""),
-        SidecarState(str(found["stands"])),
-        str(found["said"]),
-        tuple(texts(found, "lacks")),
-        tuple(texts(found, "rejected")),
+        str(result["proxy"]),
+        str(result.get("workload") or ""),
+        SidecarState(str(result["stands"])),
+        str(result["said"]),
+        tuple(texts(result, "lacks")),
+        tuple(texts(result, "rejected")),
         None if not brought else _brought(_object(brought)),
-        tuple(texts(found, "called_at")),
-        found.get("interception") == "transparent",
+        tuple(texts(result, "called_at")),
+        result.get("interception") == "transparent",
     )
 
 
-def _brought(found: Found) -> DecisivePush:
-    return DecisivePush(str(found["type"]), str(found["at"]), str(found["answer"]))
+def _brought(result: Found) -> DecisivePush:
+    return DecisivePush(str(result["type"]), str(result["at"]), str(result["answer"]))
 
 
-def _endpoint(found: Found) -> Endpoint:
+def _endpoint(result: Found) -> Endpoint:
     return Endpoint(
-        str(found["address"]),
-        found["given"] is True,
-        str(found["withheld"]),
-        str(found.get("application") or ""),
+        str(result["address"]),
+        result["given"] is True,
+        str(result["withheld"]),
+        str(result.get("application") or ""),
     )
 
 
-def _pairs(found: object) -> tuple[tuple[str, str], ...]:
-    pairs = found if isinstance(found, list) else []
-    return tuple((str(each[0]), str(each[1])) for each in pairs)
+def _pairs(result: object) -> tuple[tuple[str, str], ...]:
+    pairs = result if isinstance(result, list) else []
+    return tuple((str(pair[0]), str(pair[1])) for pair in pairs)
 
 
-def _object(found: object) -> Mapping[str, object]:
-    if not isinstance(found, Mapping):
-        raise ValueError(f"{found!r:.80} is no object")  # noqa: TRY004 - of an answer, not of a call
-    return found
+def _object(result: object) -> Mapping[str, object]:
+    if not isinstance(result, Mapping):
+        raise ValueError(f"{result!r:.80} is no object")  # noqa: TRY004 - of an answer, not of a call
+    return result

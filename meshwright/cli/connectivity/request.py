@@ -15,7 +15,7 @@ from meshwright.mesh.service import Protocol
 def planned(facts: Facts, agent: Agent, seconds: float) -> Call | RequestOutcome:
     """Return the request as the agent's workload would make it, or an outcome with the reason against it."""
     # Only an agent beside the caller sends the request with the caller's identity.
-    beside = next((each for each in facts.callers if each.proxy == agent.proxy), None)
+    beside = next((caller for caller in facts.callers if caller.proxy == agent.proxy), None)
     if beside is None:
         wanted = ", ".join(map(str, facts.callers)) or f"an unknown proxy of {facts.caller}"
         return not_tried(
@@ -118,8 +118,8 @@ def _of_unreachable(facts: Facts, seen: RequestOutcome, text: str) -> StepResult
         seen.outcome is Outcome.ANSWERED and not (seen.is_own or seen.status == 503)
     )
     if came:
-        said = f"{text}, although by policy no workload is reachable"
-        return StepResult(Verdict.FAILED, said, _CAME_THROUGH.format(facts.called))
+        message = f"{text}, although by policy no workload is reachable"
+        return StepResult(Verdict.FAILED, message, _CAME_THROUGH.format(facts.called))
     if seen.outcome is Outcome.SILENT:
         return StepResult(Verdict.UNKNOWN, text, "wait longer with --seconds")
     return StepResult(Verdict.OK, text)
@@ -177,17 +177,17 @@ def _text(facts: Facts, seen: RequestOutcome) -> str:
         case Outcome.ANSWERED:
             flag = f" {seen.flag}" if seen.flag else ""
             by = "" if seen.side is None or seen.denied else f"answered by the {seen.side.sidecar} itself"
-            said = "; ".join(filter(None, (seen.denied or seen.words, seen.details, by)))
-            found = f"{seen.status}{flag} in {seen.milliseconds:g} ms{f' ({said})' if said else ''}"
+            text = "; ".join(filter(None, (seen.denied or seen.words, seen.details, by)))
+            words = f"{seen.status}{flag} in {seen.milliseconds:g} ms{f' ({text})' if text else ''}"
         case Outcome.OPEN:
-            found = "stays open"
+            words = "stays open"
         case Outcome.CLOSED:
-            found = f"closed after {seen.milliseconds:g} ms without an answer"
+            words = f"closed after {seen.milliseconds:g} ms without an answer"
         case Outcome.REFUSED:
-            found = f"not connected ({seen.words})"
+            words = f"not connected ({seen.words})"
         case _:
-            found = seen.words
-    return f"{asked}: {found}"
+            words = seen.words
+    return f"{asked}: {words}"
 
 
 def _application(facts: Facts, seen: RequestOutcome) -> str:
@@ -198,11 +198,13 @@ def _application(facts: Facts, seen: RequestOutcome) -> str:
         return _BETWEEN.format(_shown(facts.callers, "secrets"), _shown(facts.servers, "listeners"))
     if seen.is_own and seen.status == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
         return _TOO_LARGE
-    if found := _BY_DETAILS.get(seen.details) or _BY_FLAG.get(seen.flag):
-        return found
+    if result := _BY_DETAILS.get(seen.details) or _BY_FLAG.get(seen.flag):
+        return result
     if seen.own is not None and seen.flag != "UF":
         return _OWN.format(seen.own.side.sidecar)
-    where = ", ".join(each.application for each in facts.endpoints if each.application and not each.withheld)
+    where = ", ".join(
+        endpoint.application for endpoint in facts.endpoints if endpoint.application and not endpoint.withheld
+    )
     longer = ", or wait longer with --seconds" if seen.outcome is Outcome.SILENT else ""
     listens = (
         f"check that the application listens at {where}" if where else "see that the application listens"
@@ -210,5 +212,5 @@ def _application(facts: Facts, seen: RequestOutcome) -> str:
     return f"{listens}{longer}"
 
 
-def _shown(found: tuple[Sidecar, ...], section: str) -> str:
-    return f"`meshwright proxy show {found[0].proxy if found else 'PROXY'} {section}`"
+def _shown(sidecars: tuple[Sidecar, ...], section: str) -> str:
+    return f"`meshwright proxy show {sidecars[0].proxy if sidecars else 'PROXY'} {section}`"

@@ -38,7 +38,7 @@ class Step:
 
 def steps(facts: Facts, agent: Agent | None, seen: RequestOutcome | None) -> tuple[Step, ...]:
     """Judge every step; `seen` is None if no request was to be made."""
-    found: list[tuple[Point, Iterable[StepResult]]] = [
+    result: list[tuple[Point, Iterable[StepResult]]] = [
         (Point.POLICY, (_policy(facts),)),
         (Point.AGENT, () if agent is None else (_agent(agent),)),
         (Point.CALLER, _sidecars(facts.callers, facts.caller, facts.because)),
@@ -46,17 +46,17 @@ def steps(facts: Facts, agent: Agent | None, seen: RequestOutcome | None) -> tup
         (Point.CALLED, _sidecars(facts.servers, "", facts.because)),
         (Point.REQUEST, () if seen is None else (request.judged(facts, seen),)),
     ]
-    return tuple(Step(point, each) for point, judged in found for each in judged)
+    return tuple(Step(point, step_result) for point, judged in result for step_result in judged)
 
 
-def first_difference(found: Iterable[Step]) -> Step | None:
+def first_difference(result: Iterable[Step]) -> Step | None:
     """Return the first step at which reality differs from policy."""
-    return next((each for each in found if each.judged.verdict is Verdict.FAILED), None)
+    return next((step for step in result if step.judged.verdict is Verdict.FAILED), None)
 
 
-def status(found: Iterable[Step]) -> Status:
+def status(result: Iterable[Step]) -> Status:
     """Return the command's exit status: YES if every step agrees with policy, also with a denial."""
-    verdicts = {each.judged.verdict for each in found}
+    verdicts = {step.judged.verdict for step in result}
     if Verdict.FAILED in verdicts:
         return Status.NO
     return Status.UNKNOWN if Verdict.UNKNOWN in verdicts else Status.YES
@@ -88,16 +88,16 @@ def _agent(agent: Agent) -> StepResult:
     return StepResult(Verdict.OK, f"{who} is ready and connected to its control plane")
 
 
-def _sidecars(found: tuple[Sidecar, ...], caller: str, because: tuple[str, ...]) -> Iterator[StepResult]:
+def _sidecars(sidecars: tuple[Sidecar, ...], caller: str, because: tuple[str, ...]) -> Iterator[StepResult]:
     """Yield one result for each sidecar with a problem, and one for all others together."""
-    if not found and caller:
+    if not sidecars and caller:
         yield StepResult(
             Verdict.UNKNOWN,
             f"the control plane knows no sidecar of {caller}",
             "name a running workload in --from",
         )
-    judged = [(each, _trouble(each)) for each in found]
-    well = [each for each, trouble in judged if trouble is None]
+    judged = [(sidecar, _trouble(sidecar)) for sidecar in sidecars]
+    well = [sidecar for sidecar, trouble in judged if trouble is None]
     ill = [trouble for _, trouble in judged if trouble is not None]
     yield from ill[:NAMED]
     if len(ill) > NAMED:
@@ -109,7 +109,7 @@ def _sidecars(found: tuple[Sidecar, ...], caller: str, because: tuple[str, ...])
     if len(well) == 1:
         yield StepResult(Verdict.OK, f"{well[0]} has acknowledged its configuration{_last(well[0], because)}")
     elif well:
-        names = ", ".join(each.proxy for each in well[:NAMED]) + (", ..." if len(well) > NAMED else "")
+        names = ", ".join(sidecar.proxy for sidecar in well[:NAMED]) + (", ..." if len(well) > NAMED else "")
         yield StepResult(Verdict.OK, f"{len(well)} sidecars have acknowledged their configuration: {names}")
 
 
@@ -126,7 +126,7 @@ def _trouble(sidecar: Sidecar) -> StepResult | None:
     retried = f"correct the named object; to send the resource again at once: `meshwright proxy retry {name}`"
     if sidecar.stands is SidecarState.IN_STEP:
         return StepResult(Verdict.FAILED, "; ".join(sidecar.lacks), retried) if sidecar.lacks else None
-    words = "; ".join((sidecar.said, *(each for each in sidecar.rejected if each not in sidecar.said)))
+    words = "; ".join((sidecar.said, *(item for item in sidecar.rejected if item not in sidecar.said)))
     return StepResult(Verdict.FAILED, f"{sidecar} {words}", _next(sidecar, retried))
 
 
@@ -152,29 +152,31 @@ def _next(sidecar: Sidecar, retried: str) -> str:
 
 
 def _endpoints(facts: Facts) -> StepResult:
-    held = [f"{each.address} gets no traffic: {each.withheld}" for each in facts.endpoints if each.withheld]
-    ready = [each for each in facts.endpoints if not each.withheld]
+    held = [f"{item.address} gets no traffic: {item.withheld}" for item in facts.endpoints if item.withheld]
+    ready = [endpoint for endpoint in facts.endpoints if not endpoint.withheld]
     if facts.turned_down is not None:
         return StepResult(Verdict.OK, "not needed: the caller's sidecar answers the request itself")
     if not ready:
-        said = "; ".join(held[:NAMED]) or f"{facts.called} has no endpoints"
-        return StepResult(Verdict.FAILED, said, _admitting(facts.endpoints))
-    lacking = [each.address for each in ready if not each.given]
+        text = "; ".join(held[:NAMED]) or f"{facts.called} has no endpoints"
+        return StepResult(Verdict.FAILED, text, _admitting(facts.endpoints))
+    lacking = [endpoint.address for endpoint in ready if not endpoint.given]
     # For a denied call, missing endpoints are right.
     if lacking and facts.policy is Answer.ALLOWED:
-        said = f"the caller's sidecar lacks {', '.join(lacking[:NAMED])}"
-        return StepResult(Verdict.FAILED if facts.callers else Verdict.UNKNOWN, said, _ENDPOINTS_SHOWN)
-    told = (
+        text = f"the caller's sidecar lacks {', '.join(lacking[:NAMED])}"
+        return StepResult(Verdict.FAILED if facts.callers else Verdict.UNKNOWN, text, _ENDPOINTS_SHOWN)
+    message = (
         "the caller's sidecar has none of them, because policy denies the call" if lacking else _given(ready)
     )
-    return StepResult(Verdict.OK, "; ".join((told, *held[:NAMED])))
+    return StepResult(Verdict.OK, "; ".join((message, *held[:NAMED])))
 
 
 _ENDPOINTS_SHOWN: Final = "for the endpoints of the sidecar: `meshwright proxy show PROXY endpoints`"
 
 
 def _given(ready: list[Endpoint]) -> str:
-    names = ", ".join(each.address for each in ready[:NAMED]) + (", ..." if len(ready) > NAMED else "")
+    names = ", ".join(endpoint.address for endpoint in ready[:NAMED]) + (
+        ", ..." if len(ready) > NAMED else ""
+    )
     return f"the caller's sidecar has {len(ready)}: {names}"
 
 

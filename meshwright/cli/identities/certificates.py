@@ -7,7 +7,7 @@ from certs.keys.serial import read_serial
 from meshwright.cli.printing.responses import Found, records
 
 
-def about(found: Found, wanted: str) -> Found | None:
+def about(result: Found, wanted: str) -> Found | None:
     """Return the entries of `/api/v1/certificates` that match `wanted`, or None without a match.
 
     `wanted` is a serial in any usual notation, a proxy's common name or UUID, or a service identity
@@ -15,33 +15,33 @@ def about(found: Found, wanted: str) -> Found | None:
     participant, and the service certificate presented to other proxies.
     """
     serial = _serial(wanted)
-    proxies = [each for each in records(found, "proxy_certificates") if _is_of(each, wanted, serial)]
-    names = {each.get("cn") for each in proxies}
+    proxies = [record for record in records(result, "proxy_certificates") if _is_of(record, wanted, serial)]
+    names = {proxy.get("cn") for proxy in proxies}
     taking = [
-        each
-        for each in records(found, "participants")
-        if each.get("cn") in names or _is_of(each, wanted, None) or (serial and _held(each) == serial)
+        record
+        for record in records(result, "participants")
+        if record.get("cn") in names or _is_of(record, wanted, None) or (serial and _held(record) == serial)
     ]
     shown = {serial, *map(_held, taking)} - {None}
     services = [
-        each
-        for each in records(found, "service_certificates")
-        if each.get("serial") in shown or each.get("identity") == wanted
+        record
+        for record in records(result, "service_certificates")
+        if record.get("serial") in shown or record.get("identity") == wanted
     ]
     if not (proxies or taking or services):
         return None
-    known = found.get("service_certificates") is not None
+    known = result.get("service_certificates") is not None
     return {
         "service_certificates": services if known else None,
         "participants": taking if known else None,
         "proxy_certificates": proxies,
-        **{name: found[name] for name in ("authority",) if name in found},
+        **{name: result[name] for name in ("authority",) if name in result},
     }
 
 
-def _is_of(each: Found, wanted: str, serial: str | None) -> bool:
-    name = str(each.get("cn"))
-    return name == wanted or name.partition(".")[0] == wanted or bool(serial and each.get("serial") == serial)
+def _is_of(item: Found, wanted: str, serial: str | None) -> bool:
+    name = str(item.get("cn"))
+    return name == wanted or name.partition(".")[0] == wanted or bool(serial and item.get("serial") == serial)
 
 
 def _held(participant: Found) -> object:

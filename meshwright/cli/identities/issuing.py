@@ -129,7 +129,7 @@ def candidates(state: Path, confirm: Sequence[str], *, everybody: bool) -> dict[
         serials = list(confirm)
         if everybody:
             shown = records(_mapping(ask(state, "GET", "/certs/rebuild-ledger")), "candidates")
-            serials = [str(each["serial"]) for each in shown]
+            serials = [str(item["serial"]) for item in shown]
         if serials:
             return _mapping(ask(state, "POST", "/certs/rebuild-ledger", body={"serials": serials}))
         return _mapping(ask(state, "GET", "/certs/rebuild-ledger"))
@@ -259,7 +259,7 @@ def now() -> datetime:
 
 
 def _write(out: Path, issued: IssuedCertificate, files: tuple[str, str, str], trust_domain: str) -> None:
-    chain, key, authority = (each.encode("ascii") for each in files)
+    chain, key, authority = (file.encode("ascii") for file in files)
     try:
         write_credentials(out, chain, key, authority, trust_domain)
     except OSError as error:

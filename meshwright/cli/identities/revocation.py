@@ -52,8 +52,8 @@ def revoke_all(
     revoked: list[RevokedCertificate] = []
     failed: IssuingError | None = None
     # Repeated until the list is empty, because the proxy may renew its certificate meanwhile.
-    while failed is None and (found := _in_force(listed(state, trust_domain, shared=shared), proxy)):
-        for serial in found:
+    while failed is None and (result := _in_force(listed(state, trust_domain, shared=shared), proxy)):
+        for serial in result:
             try:
                 revoked.append(revoke(state, serial, trust_domain, why, shared=shared))
             except IssuingError as error:
@@ -69,27 +69,31 @@ def revoke_tokens(
     state: Path, revoked: Iterable[RevokedCertificate], trust_domain: str, *, shared: bool = False
 ) -> list[str]:
     """Revoke the tokens with which the holders joined; return the tokens' ids. Raises IssuingError."""
-    found = sorted(_tokens(revoked))
-    for each in found:
-        tokens.revoke(state, each, trust_domain, shared=shared)
-    return found
+    result = sorted(_tokens(revoked))
+    for item in result:
+        tokens.revoke(state, item, trust_domain, shared=shared)
+    return result
 
 
 def usable_tokens(
     state: Path, revoked: Iterable[RevokedCertificate], trust_domain: str, *, shared: bool = False
 ) -> list[str]:
     """Return the ids of the holders' join tokens that can still be used. Raises IssuingError."""
-    if not (found := _tokens(revoked)):
+    if not (result := _tokens(revoked)):
         return []
     everything = tokens.listed(state, trust_domain, shared=shared)
     known = records(everything, "join_tokens") if isinstance(everything, dict) else ()
-    return sorted(str(each["id"]) for each in known if each["id"] in found and each["state"] == "usable")
+    return sorted(str(item["id"]) for item in known if item["id"] in result and item["state"] == "usable")
 
 
 def _tokens(revoked: Iterable[RevokedCertificate]) -> set[str]:
-    return {token for each in revoked if (token := token_of(each.joined_by)) is not None}
+    return {
+        token
+        for revoked_certificate in revoked
+        if (token := token_of(revoked_certificate.joined_by)) is not None
+    }
 
 
 def _in_force(everything: object, proxy: str) -> list[str]:
     entries = records(everything, "proxy_certificates") if isinstance(everything, dict) else ()
-    return [str(each["serial"]) for each in entries if each["cn"] == proxy and each.get("in_force")]
+    return [str(entry["serial"]) for entry in entries if entry["cn"] == proxy and entry.get("in_force")]

@@ -16,25 +16,25 @@ from meshwright.controller.process import lock
 
 def sealed(state: Path, passphrase: Path | None, new: Path | None, *, shared: bool = False) -> None:
     """Encrypt the keys with `passphrase`, or replace this passphrase by `new`. Raises IssuingError."""
-    with _alone(state, passphrase, shared=shared) as told:
+    with _alone(state, passphrase, shared=shared) as path:
         if new is not None:
-            sealed_state.change_passphrase(state, told, new)
+            sealed_state.change_passphrase(state, path, new)
         else:
-            sealed_state.opened(state, told)
+            sealed_state.opened(state, path)
 
 
 def unsealed(state: Path, passphrase: Path | None, *, shared: bool = False) -> int:
     """Decrypt the keys permanently; return the number of files with keys. Raises IssuingError."""
-    with _alone(state, passphrase, shared=shared) as told:
-        return sealed_state.unsealed(state, told)
+    with _alone(state, passphrase, shared=shared) as path:
+        return sealed_state.unsealed(state, path)
 
 
 @contextlib.contextmanager
 def _alone(state: Path, passphrase: Path | None, *, shared: bool) -> Iterator[Path]:
     """Lock an existing state directory, and yield the passphrase's file. Raises IssuingError."""
     on_standard_error()
-    told = settings_of(state, shared=shared, passphrase=passphrase).key_passphrase_file
-    if told is None:
+    path = settings_of(state, shared=shared, passphrase=passphrase).key_passphrase_file
+    if path is None:
         raise IssuingError("the passphrase is missing: give its file with --key-passphrase-file")
     try:
         if not begun(state):
@@ -43,7 +43,7 @@ def _alone(state: Path, passphrase: Path | None, *, shared: bool) -> Iterator[Pa
             )
         lock.prepare(state, shared=shared)
         with lock.held(state):
-            yield told
+            yield path
     except StateInUse as error:
         raise IssuingError(f"{error}: stop the server first") from error
     except (StartupError, CertificateError) as error:

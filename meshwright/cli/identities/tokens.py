@@ -56,15 +56,15 @@ def create(
             tokens = JoinTokens(state, issuing.trust_bundle, now)
             token, record = tokens.create(wanted, user_name(os.geteuid()))
             made = {**token_document(record, record.made_at), "ca_made": issuing.made}
-            told = _put(out, file, token.text())
+            fields = _put(out, file, token.text())
         unasked = wanted.uuid is not None and mesh is None and not anyway
-        return IssuedToken({**told, **made}, unasked)
+        return IssuedToken({**fields, **made}, unasked)
 
     def by_server() -> IssuedToken:
         with _opened(out) as file:
             made = dict(asked_of_server(state, "/certs/tokens", body))
-            told = _put(out, file, made.pop("token"))
-        return IssuedToken({**told, **made, "ca_made": False})
+            details = _put(out, file, made.pop("token"))
+        return IssuedToken({**details, **made, "ca_made": False})
 
     body = {**asked(wanted), "anyway": anyway}
     try:

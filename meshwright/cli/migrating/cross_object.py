@@ -45,8 +45,8 @@ class CrossObjectProblems:
         """Return the problems between an object and others."""
         metadata = mapping(document.get("metadata"))
         where = str(metadata.get("namespace") or _DEFAULT), str(metadata.get("name"))
-        found = self.problems.get((str(document.get("kind")), *where), ())
-        return tuple(_finding(named(document), each) for each in found)
+        problems = self.problems.get((str(document.get("kind")), *where), ())
+        return tuple(_finding(named(document), problem) for problem in problems)
 
 
 def of_all(documents: Iterable[Document], *, whole: bool) -> CrossObjectProblems:
@@ -59,13 +59,13 @@ def of_all(documents: Iterable[Document], *, whole: bool) -> CrossObjectProblems
         problems = seen(LoadedManifests(manifests.objects())).problems
     except OfflineError as error:
         raise CommandFailed(error) from error
-    found: dict[tuple[str, str, str], tuple[Problem, ...]] = {}
-    for each in problems:
-        if each.key is None or each.key.kind.group not in GROUPS or not _counts(each, whole=whole):
+    result: dict[tuple[str, str, str], tuple[Problem, ...]] = {}
+    for problem in problems:
+        if problem.key is None or problem.key.kind.group not in GROUPS or not _counts(problem, whole=whole):
             continue
-        where = (each.key.kind.name, str(each.key.namespace), str(each.key.name))
-        found[where] = (*found.get(where, ()), each)
-    return CrossObjectProblems(found)
+        where = (problem.key.kind.name, str(problem.key.namespace), str(problem.key.name))
+        result[where] = (*result.get(where, ()), problem)
+    return CrossObjectProblems(result)
 
 
 def _counts(problem: Problem, *, whole: bool) -> bool:
@@ -77,5 +77,5 @@ def _counts(problem: Problem, *, whole: bool) -> bool:
 
 def _finding(what: str, problem: Problem) -> Finding:
     standing = MigrationStatus.NOT_ENFORCED if problem.code in _NO_EFFECT else MigrationStatus.TO_DO
-    said = f"is {problem.value}: {problem.expected}" if problem.value else problem.expected
-    return Finding(what, standing, said, problem.field, problem.code)
+    text = f"is {problem.value}: {problem.expected}" if problem.value else problem.expected
+    return Finding(what, standing, text, problem.field, problem.code)

@@ -46,7 +46,7 @@ class Finding:
 def named(document: Document) -> str:
     """Return an object's kind and name, for example `Service shop/store`, without control characters."""
     metadata = mapping(document.get("metadata"))
-    names = [str(each) for each in (metadata.get("namespace"), metadata.get("name")) if each]
+    names = [str(item) for item in (metadata.get("namespace"), metadata.get("name")) if item]
     text = f"{document.get('kind')} {'/'.join(names) or '?'}"
     return text if text.isprintable() else ascii(text)[1:-1]
 

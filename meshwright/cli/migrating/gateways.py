@@ -25,23 +25,23 @@ def of_gateway(document: Document) -> Iterator[Finding]:
     """Yield a finding for each such name in an Ingress or HTTPProxy."""
     kind = Kind(str(document.get("kind")), group_of(document))
     if kind == INGRESS:
-        found = _of_ingress(document)
+        result = _of_ingress(document)
     elif kind == HTTP_PROXY:
-        found = _of_http_proxy(document)
+        result = _of_http_proxy(document)
     else:
         return
     namespace = str(mapping(document.get("metadata")).get("namespace") or "default")
-    for field, name, services in found:
+    for field, name, services in result:
         if not _OSM_NAME.fullmatch(name):
             continue
-        right = " or ".join(f"{each}.{namespace}.svc.cluster.local" for each in services)
-        said = (
+        right = " or ".join(f"{service}.{namespace}.svc.cluster.local" for service in services)
+        text = (
             f"Meshwright's certificates do not have the name {name!r}, so a gateway that verifies it "
             "answers 502 or 503"
         )
         right = right or "SERVICE.NAMESPACE.svc.cluster.local of the backend"
         do = f"verify {right} as soon as its Pods have Meshwright's sidecar"
-        yield Finding(named(document), MigrationStatus.TO_DO, said, field, do=do)
+        yield Finding(named(document), MigrationStatus.TO_DO, text, field, do=do)
 
 
 _Names = Iterator[tuple[str, str, list[str]]]
@@ -67,16 +67,16 @@ def _backends_of_ingress(spec: Document) -> Iterator[str]:
         for rule in _list(spec.get("rules"))
         for path in _list(mapping(mapping(rule).get("http")).get("paths"))
     ]
-    for each in backends:
-        if name := mapping(mapping(each).get("service")).get("name"):
+    for backend in backends:
+        if name := mapping(mapping(backend).get("service")).get("name"):
             yield str(name)
 
 
 def _of_http_proxy(document: Document) -> _Names:
     spec = mapping(document.get("spec"))
     routes = [
-        (f"spec.routes[{at}]", mapping(each).get("services"))
-        for at, each in enumerate(_list(spec.get("routes")))
+        (f"spec.routes[{at}]", mapping(item).get("services"))
+        for at, item in enumerate(_list(spec.get("routes")))
     ]
     for where, services in (*routes, ("spec.tcpproxy", mapping(spec.get("tcpproxy")).get("services"))):
         for at, service in enumerate(_list(services)):

@@ -31,7 +31,7 @@ _BESIDE: Final = (
     Kind("ValidatingWebhookConfiguration", "admissionregistration.k8s.io"),
 )
 _PODS: Final = tuple(Kind(name, group) for group, name in TEMPLATES)
-_POLICY: Final = tuple(kind for kind in READ if kind.group in {each.group for each in INSTALLED})
+_POLICY: Final = tuple(kind for kind in READ if kind.group in {item.group for item in INSTALLED})
 _CONVERSION: Final = "conversion webhook"
 _UNCONVERTED: Final = "docs/from-osm.md has how to do without that conversion (Step by step, 2)"
 
@@ -49,26 +49,26 @@ def from_files(where: Path) -> list[Document]:
                     f"cannot list {listing.unlisted[0].folder}, so manifests may be missing: make the "
                     "directory readable"
                 )
-            found = [each for name in listing.files for each in _of(where / name, read_content(where, name))]
+            result = [item for name in listing.files for item in _of(where / name, read_content(where, name))]
         else:
-            found = [*_of(where, read_named(where))]
+            result = [*_of(where, read_named(where))]
     except DirectoryError as error:
         raise CommandFailed(error) from error
-    if not found:
+    if not result:
         raise CommandFailed(
             f"{where} has no manifest: give a file or directory with Open Service Mesh's objects"
         )
-    return [dict(each) for document in found for each in objects_in(document)]
+    return [dict(item) for document in result for item in objects_in(document)]
 
 
 def _of(file: Path, content: Content) -> Iterator[object]:
     """Yield the documents in a file's content; raise CommandFailed for the first fault."""
     if content is None or isinstance(content, UnreadableFile):
         raise CommandFailed(f"{file}: {content.expected if content else 'there is no such file'}")
-    for each in documents(content, as_json=file.name.endswith(".json")):
-        for fault in each.faults:
+    for document in documents(content, as_json=file.name.endswith(".json")):
+        for fault in document.faults:
             raise CommandFailed(f"{file}, line {fault.line}: {fault.expected}")
-        yield each.value
+        yield document.value
 
 
 def from_cluster(kubeconfig: Path | None, context: str) -> list[Document]:
@@ -82,7 +82,7 @@ def from_cluster(kubeconfig: Path | None, context: str) -> list[Document]:
 
 async def _all(api: Api) -> list[Document]:
     kinds = dict.fromkeys((*_BESIDE, *_POLICY, *UNENFORCED, *_PODS))
-    groups = {each.group for each in kinds}
+    groups = {item.group for item in kinds}
     async with api:
         there = await served(api, groups)
         # An API server lists no kinds of a group whose extension server is down; its objects would seem to be
@@ -91,14 +91,14 @@ async def _all(api: Api) -> list[Document]:
             raise CommandFailed(
                 f"the cluster does not list the kinds of {', '.join(unknown)}: check its APIServices"
             )
-        asked = [each for kind in kinds if (each := _resource(there, kind)) is not None]
-        lists = await asyncio.gather(*(api.list(each) for each in asked))
+        asked = [item for kind in kinds if (item := _resource(there, kind)) is not None]
+        lists = await asyncio.gather(*(api.list(item) for item in asked))
     return [
-        {"apiVersion": resource.api_version, "kind": resource.kind, **each}
+        {"apiVersion": resource.api_version, "kind": resource.kind, **item}
         for resource, listed in zip(asked, lists, strict=True)
-        for each in listed["items"]
+        for item in listed["items"]
         # Pods are kept even if a controller made them: only a running Pod shows an injected sidecar.
-        if resource.kind == POD.name or not _is_made(each)
+        if resource.kind == POD.name or not _is_made(item)
     ]
 
 
@@ -106,11 +106,11 @@ def _resource(there: ServedResources, kind: Kind) -> Resource | None:
     """Return a kind in its newest version that a reader supports, else in its newest served version."""
     versions = there.of(kind.group, kind.name)
     reader = READ.get(kind)
-    read = [each for each in versions if reader is not None and each.version in reader.versions]
+    read = [version for version in versions if reader is not None and version.version in reader.versions]
     return next(iter((*read, *versions)), None)
 
 
 def _is_made(document: Document) -> bool:
     """Return whether a controller created an object; if so, the controller must be changed instead."""
     owners = mapping(document.get("metadata")).get("ownerReferences") or []
-    return any(mapping(each).get("controller") is True for each in owners)
+    return any(mapping(owner).get("controller") is True for owner in owners)

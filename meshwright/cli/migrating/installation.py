@@ -18,11 +18,11 @@ def of_installation(document: Document) -> Iterator[Finding]:
     """Yield the remaining work for a part of Open Service Mesh; other objects have no finding."""
     match document.get("kind"):
         case kinds.DEPLOYMENT.name if _name(document) in CONTROL_PLANE:
-            said = "Open Service Mesh's control plane, which its sidecars need"
+            text = "Open Service Mesh's control plane, which its sidecars need"
             do = f"uninstall it {_NOT_BEFORE}: `osm uninstall mesh`"
-            yield Finding(named(document), MigrationStatus.TO_DO, said, do=do)
+            yield Finding(named(document), MigrationStatus.TO_DO, text, do=do)
         case "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" if _is_osm_webhook(document):
-            said = (
+            text = (
                 "Open Service Mesh's webhook, which validates policy or injects sidecars until it is deleted"
             )
             do = (
@@ -34,19 +34,19 @@ def of_installation(document: Document) -> Iterator[Finding]:
                     "delete it as soon as Meshwright injects sidecars; with both webhooks the first "
                     "one gets the pod"
                 )
-            yield Finding(named(document), MigrationStatus.TO_DO, said, do=do)
+            yield Finding(named(document), MigrationStatus.TO_DO, text, do=do)
         case "CustomResourceDefinition" if _is_converted(document):
-            said = "osm-bootstrap converts its versions; without osm-bootstrap its objects cannot be read"
+            text = "osm-bootstrap converts its versions; without osm-bootstrap its objects cannot be read"
             patch = f"kubectl patch crd {_name(document)} --type=merge -p '{UNCONVERTED}'"
             do = f"before its removal: `{patch}`, {_OURS}"
-            yield Finding(named(document), MigrationStatus.TO_DO, said, "spec.conversion", do=do)
+            yield Finding(named(document), MigrationStatus.TO_DO, text, "spec.conversion", do=do)
         case _:
             return
 
 
 def root() -> Finding:
     """Return the finding about the new root certificate, which is not visible in any object."""
-    said = (
+    text = (
         "differs from Open Service Mesh's root, so pods of the two meshes cannot call each other "
         "by mTLS, whatever policy allows"
     )
@@ -54,7 +54,7 @@ def root() -> Finding:
         "migrate workloads that call each other together, and namespaces without calls to other "
         "namespaces first"
     )
-    return Finding("root certificate", MigrationStatus.TO_DO, said, do=do)
+    return Finding("root certificate", MigrationStatus.TO_DO, text, do=do)
 
 
 def _name(document: Document) -> str:
@@ -63,8 +63,8 @@ def _name(document: Document) -> str:
 
 def _is_osm_webhook(document: Document) -> bool:
     webhooks = document.get("webhooks")
-    names = [mapping(each).get("name") for each in webhooks] if isinstance(webhooks, list) else []
-    return any(each in WEBHOOKS for each in names)
+    names = [mapping(webhook).get("name") for webhook in webhooks] if isinstance(webhooks, list) else []
+    return any(name in WEBHOOKS for name in names)
 
 
 def _is_converted(document: Document) -> bool:

@@ -63,19 +63,19 @@ def configured(document: Document, home: str) -> MeshConfigMigration:
     values: dict[str, object] = {}
     for section, name, value in _fields(mapping(document.get("spec"))):
         path = ".".join(filter(None, ("spec", section, name)))
-        found, elsewhere = _of_field(what, document, section, name, value, path)
-        findings += found
+        result, elsewhere = _of_field(what, document, section, name, value, path)
+        findings += result
         if elsewhere is not None:
             settings |= elsewhere.settings
             injection |= elsewhere.injection
             values |= elsewhere.values
-        works = all(each.standing is MigrationStatus.WORKS for each in found) and not _is_nothing(value)
+        works = all(item.standing is MigrationStatus.WORKS for item in result) and not _is_nothing(value)
         if works if elsewhere is None else elsewhere.stays:
             _put(spec, section, name, value)
     where = mapping(document.get("metadata")).get("namespace") or ""
     if where != home:
-        said = f"counts in the control plane's own namespace, which is {home}"
-        findings.append(Finding(what, MigrationStatus.REWRITTEN, said, "metadata.namespace"))
+        text = f"counts in the control plane's own namespace, which is {home}"
+        findings.append(Finding(what, MigrationStatus.REWRITTEN, text, "metadata.namespace"))
     metadata = _metadata(mapping(document.get("metadata")), home)
     head = {"apiVersion": document.get("apiVersion"), "kind": MESH_CONFIG.name, "metadata": metadata}
     return MeshConfigMigration(tuple(findings), {**head, "spec": spec}, settings, injection, values)
@@ -102,8 +102,8 @@ def _refused(what: str, document: Document) -> tuple[Finding, ...]:
     """Return the problems outside the fields of `spec`."""
     # With an empty spec, only problems of the other fields remain.
     without = {**document, "spec": {}} if isinstance(document.get("spec"), dict | None) else document
-    found = (of_problem(what, each) for each in read(without).problems)
-    return tuple(each for each in found if each.standing is MigrationStatus.REFUSED)
+    result = (of_problem(what, problem) for problem in read(without).problems)
+    return tuple(item for item in result if item.standing is MigrationStatus.REFUSED)
 
 
 def _fields(spec: Document) -> Iterator[tuple[str, str, object]]:
@@ -126,17 +126,17 @@ def _of_field(
     _put(alone, section, name, value)
     # Alone, so that every problem belongs to this field.
     problems = read({**document, "spec": alone}).problems
-    found = [of_problem(what, each) for each in problems]
-    if any(each.standing is MigrationStatus.REFUSED for each in found):
-        return found, None
+    result = [of_problem(what, problem) for problem in problems]
+    if any(item.standing is MigrationStatus.REFUSED for item in result):
+        return result, None
     if _is_nothing(value):
         return [Finding(what, MigrationStatus.WORKS, "is off or empty", path)], None
     if (translate := _ELSEWHERE.get(path)) is not None and (elsewhere := translate(value)) is not None:
-        code = found[0].code if found else ""
+        code = result[0].code if result else ""
         return [Finding(what, MigrationStatus.REWRITTEN, elsewhere.said, path, code)], elsewhere
-    if not found:
+    if not result:
         return [Finding(what, MigrationStatus.WORKS, "as it is", path)], None
-    return [Finding(what, each.standing, each.said, path, each.code) for each in found], None
+    return [Finding(what, item.standing, item.said, path, item.code) for item in result], None
 
 
 def _is_nothing(value: object) -> bool:
@@ -151,18 +151,18 @@ def _image(_value: object) -> FieldReplacement:
 
 
 def _resources(value: object) -> FieldReplacement:
-    said = "the injector's configuration has it (sidecar.resources), for both containers"
-    return FieldReplacement(said, injection={"sidecar": {"resources": value}})
+    text = "the injector's configuration has it (sidecar.resources), for both containers"
+    return FieldReplacement(text, injection={"sidecar": {"resources": value}})
 
 
 def _privileged(_value: object) -> FieldReplacement:
     context = {"privileged": True, "allowPrivilegeEscalation": True}
     overlay = {_PRIVILEGED: {"interception": {"securityContext": context}}}
-    said = (
+    text = (
         "an overlay for the init containers has the same effect; with the CNI plug-in there are no "
         "init containers"
     )
-    return FieldReplacement(said, injection={"defaultOverlays": [_PRIVILEGED], "overlays": overlay})
+    return FieldReplacement(text, injection={"defaultOverlays": [_PRIVILEGED], "overlays": overlay})
 
 
 def _connections(value: object) -> FieldReplacement:
@@ -181,8 +181,8 @@ def _level(value: object) -> FieldReplacement | None:
 def _key(value: object) -> FieldReplacement | None:
     if value not in _KEYS:
         return None
-    said = "replaced by the server's setting service_certificate_key; its default is ECDSA P-256"
-    return FieldReplacement(said, {"service_certificate_key": f"rsa-{value}"})
+    text = "replaced by the server's setting service_certificate_key; its default is ECDSA P-256"
+    return FieldReplacement(text, {"service_certificate_key": f"rsa-{value}"})
 
 
 def _gateway(value: object) -> FieldReplacement | None:
@@ -191,9 +191,9 @@ def _gateway(value: object) -> FieldReplacement | None:
     name, namespace = secret.get("name"), secret.get("namespace")
     if not name or not namespace:
         return None
-    said = "with the chart's value ingressGateway.secrets, which permits its Secret to be written"
+    text = "with the chart's value ingressGateway.secrets, which permits its Secret to be written"
     permitted = {"ingressGateway": {"secrets": [{"name": name, "namespace": namespace}]}}
-    return FieldReplacement(said, values=permitted, stays=True)
+    return FieldReplacement(text, values=permitted, stays=True)
 
 
 _ELSEWHERE: Final[Mapping[str, Callable[[object], FieldReplacement | None]]] = {

@@ -53,7 +53,7 @@ def moved(
     """
     given = list(documents)
     of_kind = [
-        each for each in given if each.get("kind") == NAMESPACE.name and each.get("apiVersion") == "v1"
+        item for item in given if item.get("kind") == NAMESPACE.name and item.get("apiVersion") == "v1"
     ]
     mesh = mesh or _only(namespaces.meshes(of_kind))
     settled = _settled(_mesh_configs(given), home)
@@ -62,27 +62,27 @@ def moved(
     findings = [*settled.findings]
     manifests = [] if settled.manifest is None else [settled.manifest]
     labels: list[namespaces.Label] = []
-    for each in of_kind:
-        found, label = namespaces.of_namespace(config, each)
-        findings += found
+    for item in of_kind:
+        result, label = namespaces.of_namespace(config, item)
+        findings += result
         labels += [label] if label is not None else []
     known = InjectionInputs(config, drivers, environment=_IMAGES)
     enrolled = _enrolled(of_kind)
     between = together.of_all(_to_be_applied(given, manifests), whole=whole)
-    for each in given:
-        if pods.makes_pods(each):
-            findings += pods.of_pods(known, enrolled, each)
-        elif objects.is_policy(each) and each.get("kind") != MESH_CONFIG.name:
-            findings += objects.of_object(each, between.of(each))
-        findings += gateways.of_gateway(each)
-        findings += installation.of_installation(each)
+    for item in given:
+        if pods.makes_pods(item):
+            findings += pods.of_pods(known, enrolled, item)
+        elif objects.is_policy(item) and item.get("kind") != MESH_CONFIG.name:
+            findings += objects.of_object(item, between.of(item))
+        findings += gateways.of_gateway(item)
+        findings += installation.of_installation(item)
     findings.append(installation.root())
     return MigrationResult(tuple(findings), tuple(manifests), tuple(labels), values)
 
 
 def _to_be_applied(given: list[Document], manifests: list[Document]) -> list[Document]:
     """Return the objects, with the written MeshConfig in place of the given ones."""
-    return [*(each for each in given if not _is_mesh_config(each)), *manifests]
+    return [*(item for item in given if not _is_mesh_config(item)), *manifests]
 
 
 def _only(meshes: tuple[str, ...]) -> str:
@@ -94,11 +94,13 @@ def _only(meshes: tuple[str, ...]) -> str:
 
 def _mesh_configs(documents: list[Document]) -> list[Document]:
     """Return the MeshConfigs; without any, the one that Open Service Mesh would create from its presets."""
-    found = [each for each in documents if _is_mesh_config(each)]
+    result = [document for document in documents if _is_mesh_config(document)]
     presets = (
-        each for each in documents if each.get("kind") == CONFIG_MAP.name and named(each).endswith(PRESETS)
+        document
+        for document in documents
+        if document.get("kind") == CONFIG_MAP.name and named(document).endswith(PRESETS)
     )
-    return found or [made for each in presets if (made := _preset(each)) is not None]
+    return result or [made for preset in presets if (made := _preset(preset)) is not None]
 
 
 def _is_mesh_config(document: Document) -> bool:
@@ -117,18 +119,18 @@ def _preset(document: Document) -> Document | None:
 
 def _settled(documents: list[Document], home: str) -> MeshConfigMigration:
     """Migrate MeshConfigs. One in `home` was written earlier; only the first of the others is used."""
-    there = [each for each in documents if mapping(each.get("metadata")).get("namespace") == home]
-    theirs = [each for each in documents if each not in there]
+    there = [document for document in documents if mapping(document.get("metadata")).get("namespace") == home]
+    theirs = [document for document in documents if document not in there]
     if not documents:
         return MeshConfigMigration(())
     # An earlier run of migrate wrote the one in `home`, so this one is migrated only if there is no other.
     first, *others = theirs or there
-    found = configured(first, home)
-    said = f"a mesh has only one MeshConfig, and {named(first)} is used: keep only the right one"
+    mesh_config_migration = configured(first, home)
+    text = f"a mesh has only one MeshConfig, and {named(first)} is used: keep only the right one"
     code = str(Code.SEVERAL_CONFIGS)
-    more = [Finding(named(each), MigrationStatus.REFUSED, said, code=code) for each in others]
-    more += [finding for each in there if theirs for finding in objects.of_object(each)]
-    return replace(found, findings=(*found.findings, *more))
+    more = [Finding(named(item), MigrationStatus.REFUSED, text, code=code) for item in others]
+    more += [finding for item in there if theirs for finding in objects.of_object(item)]
+    return replace(mesh_config_migration, findings=(*mesh_config_migration.findings, *more))
 
 
 def _values(mesh: str, settled: MeshConfigMigration) -> dict[str, Any]:
@@ -151,10 +153,10 @@ def _checked(values: Mapping[str, Any]) -> InjectionConfig:
 
 
 def _enrolled(documents: Iterable[Document]) -> dict[str, NamespaceObject]:
-    found = map(namespace_of, documents)
-    return {str(each.name): each for each in found if namespaces.is_of_osm(each)}
+    result = map(namespace_of, documents)
+    return {str(namespace.name): namespace for namespace in result if namespaces.is_of_osm(namespace)}
 
 
 def lost(findings: Iterable[Finding]) -> bool:
     """Return whether any finding loses a function."""
-    return any(each.standing in LOST for each in findings)
+    return any(finding.standing in LOST for finding in findings)

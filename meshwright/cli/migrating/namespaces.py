@@ -43,9 +43,9 @@ class Label:
 
 def meshes(documents: Iterable[Document]) -> tuple[str, ...]:
     """Return the meshes of namespaces, by their label openservicemesh.io/monitored-by."""
-    labels = (mapping(mapping(each.get("metadata")).get("labels")) for each in documents)
-    named = (each.get(OSM_MONITORED) for each in labels)
-    return tuple(sorted({each for each in named if isinstance(each, str)}))
+    labels = (mapping(mapping(document.get("metadata")).get("labels")) for document in documents)
+    named = (label.get(OSM_MONITORED) for label in labels)
+    return tuple(sorted({item for item in named if isinstance(item, str)}))
 
 
 def is_of_osm(namespace: NamespaceObject) -> bool:
@@ -55,10 +55,10 @@ def is_of_osm(namespace: NamespaceObject) -> bool:
 
 def of_namespace(config: InjectionConfig, document: Document) -> tuple[tuple[Finding, ...], Label | None]:
     """Return findings for a namespace of OSM, and the needed label; other namespaces have neither."""
-    found = namespace_of(document)
-    if not is_of_osm(found):
+    namespace = namespace_of(document)
+    if not is_of_osm(namespace):
         return (), None
-    refused = tuple(each for each in objects.of_object(document) if each.standing is MigrationStatus.REFUSED)
+    refused = tuple(item for item in objects.of_object(document) if item.standing is MigrationStatus.REFUSED)
     if refused:
         return refused, None
     unread = tuple(
@@ -68,32 +68,32 @@ def of_namespace(config: InjectionConfig, document: Document) -> tuple[tuple[Fin
             f"{value!r}: Meshwright does not use this",
             f"metadata.{where}.{key}",
         )
-        for where, pairs in (("labels", found.labels), ("annotations", found.annotations))
+        for where, pairs in (("labels", namespace.labels), ("annotations", namespace.annotations))
         for key, value in pairs
         if key.startswith(PREFIX) and key not in _READ
     )
-    finding, label = _injected(config, document, found)
+    finding, label = _injected(config, document, namespace)
     return (finding, *unread), label
 
 
 def _injected(
-    config: InjectionConfig, document: Document, found: NamespaceObject
+    config: InjectionConfig, document: Document, namespace: NamespaceObject
 ) -> tuple[Finding, Label | None]:
     what = named(document)
     try:
-        here = decide(config, found, _ANY)
+        here = decide(config, namespace, _ANY)
     except CannotPatchError as error:
         return Finding(what, MigrationStatus.REFUSED, str(error)), None
-    if here.inject and not _is_asked_for(found):
-        said = (
+    if here.inject and not _is_asked_for(namespace):
+        text = (
             "is in the mesh, but only Pods with their own annotation had a sidecar, because "
             f"{OSM_INJECT} is missing; the label {INJECT} has the same effect here"
         )
-        label = Label(str(found.name), INJECT, "false")
+        label = Label(str(namespace.name), INJECT, "false")
         do = f"`{label.command}`, and the same label in the Namespace's manifest"
-        return Finding(what, MigrationStatus.REWRITTEN, said, f"metadata.labels.{INJECT}", do=do), label
-    said = f"pods get {'a' if here.inject else 'no'} sidecar: {here.words}"
-    return Finding(what, MigrationStatus.WORKS, said), None
+        return Finding(what, MigrationStatus.REWRITTEN, text, f"metadata.labels.{INJECT}", do=do), label
+    text = f"pods get {'a' if here.inject else 'no'} sidecar: {here.words}"
+    return Finding(what, MigrationStatus.WORKS, text), None
 
 
 def _is_asked_for(namespace: NamespaceObject) -> bool:

@@ -12,7 +12,7 @@ from meshwright.specs.osm.unenforced_policy import UNENFORCED
 from meshwright.specs.reader import ManifestReading
 from meshwright.specs.reference.meanings.definitions import INSTALLED
 
-GROUPS: Final = frozenset(each.group for each in (*INSTALLED, *UNENFORCED))
+GROUPS: Final = frozenset(item.group for item in (*INSTALLED, *UNENFORCED))
 """The API groups of policy: SMI, Open Service Mesh and the latter's successor, and Meshwright."""
 
 _NOT_USED: Final = frozenset(
@@ -43,8 +43,8 @@ def of_object(document: Document, between: Iterable[Finding] = ()) -> Iterator[F
     An object without any finding works unchanged.
     """
     what, reading = named(document), read(document)
-    for each in reading.problems:
-        yield of_problem(what, each)
+    for problem in reading.problems:
+        yield of_problem(what, problem)
     others = tuple(between)
     yield from others
     if not reading.problems and not others:
@@ -53,9 +53,9 @@ def of_object(document: Document, between: Iterable[Finding] = ()) -> Iterator[F
 
 def of_problem(what: str, problem: Problem) -> Finding:
     """Return a problem as a line of the report."""
-    told = problem.value and problem.field != "kind"  # the object's name already begins with the kind
-    said = f"is {problem.value}: {problem.expected}" if told else problem.expected
-    return Finding(what, standing_of(problem), said, problem.field, problem.code)
+    answer = problem.value and problem.field != "kind"  # the object's name already begins with the kind
+    text = f"is {problem.value}: {problem.expected}" if answer else problem.expected
+    return Finding(what, standing_of(problem), text, problem.field, problem.code)
 
 
 def standing_of(problem: Problem) -> MigrationStatus:

@@ -52,10 +52,10 @@ def of_pods(
 
 
 def _pod(document: Document) -> Document:
-    found = document
+    result = document
     for name in TEMPLATES[group_of(document), str(document.get("kind"))]:
-        found = mapping(found.get(name))
-    return found
+        result = mapping(result.get(name))
+    return result
 
 
 def _has_osm(pod: Document) -> bool:
@@ -63,13 +63,13 @@ def _has_osm(pod: Document) -> bool:
         return True
     containers = mapping(pod.get("spec"))
     # Manifests from files may have any shape; the API server has not checked them.
-    if not all(isinstance(containers.get(each) or [], list) for each in ("containers", "initContainers")):
+    if not all(isinstance(containers.get(item) or [], list) for item in ("containers", "initContainers")):
         return False
-    return any(mapping(each).get("name") == _INIT for each in all_containers(pod))  # type: ignore[arg-type]
+    return any(mapping(container).get("name") == _INIT for container in all_containers(pod))  # type: ignore[arg-type]
 
 
 def _restart(document: Document) -> Finding:
-    said = (
+    text = (
         "has Open Service Mesh's sidecar, which trusts another root, and stays unchanged until it is "
         "recreated"
     )
@@ -82,4 +82,4 @@ def _restart(document: Document) -> Finding:
     )
     if document.get("kind") != POD.name:
         do = "remove the label and the containers from the template, where they were added by hand"
-    return Finding(named(document), MigrationStatus.TO_DO, said, do=do)
+    return Finding(named(document), MigrationStatus.TO_DO, text, do=do)

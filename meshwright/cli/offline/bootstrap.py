@@ -35,13 +35,13 @@ def text(
     except ValueError:
         raise CommandFailed(f"--protocol is {protocol!r}: must be delta or sotw") from None
     try:
-        found = read(directory, shared=True, told=trust_domain)
+        result = read(directory, shared=True, told=trust_domain)
     except CredentialsError as error:
         raise CommandFailed(error) from error
     return bootstrap(
         BootstrapSettings(
-            proxy_name=found.name,
-            trust_domain=found.trust_domain,
+            proxy_name=result.name,
+            trust_domain=result.trust_domain,
             ads_host=control_plane.host,
             ads_port=control_plane.port,
             certificate_file=chain,

@@ -32,8 +32,8 @@ def _configuration(
     manifests: Sequence[Mapping[str, Any]], home: str, name: str, *, as_text: bool = False
 ) -> object:
     """Return the content of a ConfigMap in the control plane's namespace, or None without one."""
-    for each in manifests:
-        metadata = each["metadata"]
-        if each["kind"] == KIND.name and (metadata.get("namespace"), metadata["name"]) == (home, name):
-            return only_in(each["data"][CONFIG_KEY], f"ConfigMap {name}", as_text=as_text)
+    for manifest in manifests:
+        metadata = manifest["metadata"]
+        if manifest["kind"] == KIND.name and (metadata.get("namespace"), metadata["name"]) == (home, name):
+            return only_in(manifest["data"][CONFIG_KEY], f"ConfigMap {name}", as_text=as_text)
     return None

@@ -46,14 +46,14 @@ def brought(asked: ClusterAccess, where: Path | None) -> IntroducedProblems:
     if where is None:
         return IntroducedProblems(seen(listed(asked)).problems)
     before, after = before_and_after(asked, where)
-    found = new(before, after)
-    return IntroducedProblems(found, len(after.problems) - len(found))
+    problems = new(before, after)
+    return IntroducedProblems(problems, len(after.problems) - len(problems))
 
 
 def new(before: OfflineMesh, after: OfflineMesh) -> Problems:
     """Return the new problems of `after`, compared with `before`."""
     known = frozenset(before.problems)
-    return tuple(each for each in after.problems if each not in known)
+    return tuple(problem for problem in after.problems if problem not in known)
 
 
 def before_and_after(asked: ClusterAccess, where: Path) -> tuple[OfflineMesh, OfflineMesh]:
@@ -76,20 +76,20 @@ def listed(asked: ClusterAccess, patience: timedelta = SECONDS) -> LoadedManifes
         raise OfflineError(str(error)) from error
 
 
-async def _listed(found: Cluster) -> LoadedManifests:
+async def _listed(result: Cluster) -> LoadedManifests:
     # Every problem is printed, or is the reason of the error, so logging would repeat it.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    async with found.api:
+    async with result.api:
         # The source would try again until its time is over.
-        await _answers(found.api)
+        await _answers(result.api)
         try:
-            await found.source.first()
+            await result.source.first()
         finally:
-            await found.source.stop()
+            await result.source.stop()
         # An unread object would count as missing, so an incomplete answer is an error.
-        if error := found.source.freshness().error:
+        if error := result.source.freshness().error:
             raise OfflineError(f"the cluster cannot be read completely: {error}")
-        return LoadedManifests(found.source.objects(), found.source.problems())
+        return LoadedManifests(result.source.objects(), result.source.problems())
 
 
 async def _answers(api: Api) -> None:

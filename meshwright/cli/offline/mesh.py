@@ -46,11 +46,13 @@ class LoadedManifests:
 
     def below(self, other: "LoadedManifests") -> "LoadedManifests":
         """Return both; objects of `other` replace ours with the same name."""
-        above = {key: self._aged(key, each) for key, each in other.objects.items()}
+        above = {key: self._aged(key, sourced_object) for key, sourced_object in other.objects.items()}
         merged = merge([("above", Picture(above)), ("below", self.objects)])
         claims = {key.claim for key in other.objects}
         # Problems of replaced objects are gone; `other` has the problems of the new ones.
-        kept = (each for each in self.problems if each.key is None or each.key.claim not in claims)
+        kept = (
+            problem for problem in self.problems if problem.key is None or problem.key.claim not in claims
+        )
         return LoadedManifests(Picture(merged.objects()), ordered((*kept, *other.problems)))
 
     def _aged(self, key: ObjectKey, applied: SourcedObject) -> SourcedObject:
@@ -92,20 +94,20 @@ def held(where: Path) -> LoadedManifests:
 
 def held_some(where: Path) -> LoadedManifests:
     """Return the result of `held`; raise OfflineError also for input without any document."""
-    found = held(where)
-    if found.nothing:
-        raise OfflineError(found.nothing)
-    return found
+    loaded_manifests = held(where)
+    if loaded_manifests.nothing:
+        raise OfflineError(loaded_manifests.nothing)
+    return loaded_manifests
 
 
-def seen(found: LoadedManifests, settings: MeshSettings | None = None) -> OfflineMesh:
+def seen(loaded_manifests: LoadedManifests, settings: MeshSettings | None = None) -> OfflineMesh:
     """Return the mesh of objects; raise OfflineError."""
     try:
-        view = View.build(found.objects, settings or MeshSettings())
+        view = View.build(loaded_manifests.objects, settings or MeshSettings())
     except ValueError as error:
         raise OfflineError(str(error)) from error
-    said = {*found.problems, *problems(view), *_of_drivers(view)}
-    return OfflineMesh(view, ordered(said), len(found.objects))
+    answer = {*loaded_manifests.problems, *problems(view), *_of_drivers(view)}
+    return OfflineMesh(view, ordered(answer), len(loaded_manifests.objects))
 
 
 def _alone(where: Path) -> tuple[str, str] | None:
@@ -160,10 +162,10 @@ def _of_drivers(view: View) -> Problems:
     return lint.problems(view, lint.InstalledDrivers(drivers, os.environ))
 
 
-def _unlisted(found: UnlistedFolder) -> Problem:
+def _unlisted(result: UnlistedFolder) -> Problem:
     return Problem(
         code=str(Code.DIRECTORY_UNREADABLE),
-        severity=found.severity,
-        origin=InFile(found.folder),
-        expected=found.expected,
+        severity=result.severity,
+        origin=InFile(result.folder),
+        expected=result.expected,
     )

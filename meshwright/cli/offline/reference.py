@@ -39,7 +39,7 @@ def schema(kind: str | None) -> Schema:
     """Return the schema of a kind by its name, or of all kinds for None; raise CommandFailed if unknown."""
     if kind is None:
         return of_all(described())
-    by_name = {each.kind.name: each for each in described()}
+    by_name = {described_kind.kind.name: described_kind for described_kind in described()}
     return of_kind(by_name[_known("KIND", kind, by_name)])
 
 
@@ -49,8 +49,8 @@ def definitions(wanted: Sequence[str]) -> tuple[Structural, ...]:
     Raises CommandFailed for a kind without a definition.
     """
     names = [kind.name for kind in KINDS if kind in INSTALLED]
-    chosen = {_known("--kind", each, names) for each in wanted} or names
-    return crds([each for each in described() if each.kind.name in chosen])
+    chosen = {_known("--kind", item, names) for item in wanted} or names
+    return crds([described_kind for described_kind in described() if described_kind.kind.name in chosen])
 
 
 def _known(what: str, name: str, names: Collection[str]) -> str:
@@ -64,8 +64,10 @@ def _known(what: str, name: str, names: Collection[str]) -> str:
 def schemas() -> Mapping[str, str]:
     """Return the text of all schemas by file name; schemas of kinds refer to the schema of all kinds."""
     # References instead of copies keep the files small, and consistent with each other.
-    found = {ALL: schema(None)} | {each.kind.name: reference(each, f"{ALL}.json") for each in described()}
-    return {f"{name}.json": json.dumps(each, indent=2) + "\n" for name, each in found.items()}
+    result = {ALL: schema(None)} | {
+        described_kind.kind.name: reference(described_kind, f"{ALL}.json") for described_kind in described()
+    }
+    return {f"{name}.json": json.dumps(item, indent=2) + "\n" for name, item in result.items()}
 
 
 def write(directory: Path) -> tuple[Path, ...]:
@@ -84,7 +86,7 @@ def write(directory: Path) -> tuple[Path, ...]:
 @functools.cache
 def described() -> tuple[DescribedKind, ...]:
     """Return all kinds with their fields, found by reading the examples."""
-    values = [each.value for kind in KINDS for each in documents(text_of(kind))]
+    values = [document.value for kind in KINDS for document in documents(text_of(kind))]
     return all_described([value for value in values if isinstance(value, dict)])
 
 

@@ -39,7 +39,7 @@ def _values(
     told_json: Iterable[str],
 ) -> Mapping[str, Any]:
     """Return the merged values of files, --set-json, --set and --set-string; raise ValuesError."""
-    found = defaults()
+    result = defaults()
     for path in files:
         try:
             text = path.read_text("utf-8-sig")
@@ -47,19 +47,19 @@ def _values(
             raise CommandFailed(f"--values is {str(path)!r}: {error.strerror or error}") from error
         except UnicodeDecodeError as error:
             raise CommandFailed(f"--values is {str(path)!r}: byte {error.start} is not UTF-8") from error
-        found = overriding.merged(found, _read(text, path))
+        result = overriding.merged(result, _read(text, path))
     # Helm's order: later options override earlier ones, in whatever order they are typed.
-    found = overriding.merged(found, overriding.told_json(told_json, found))
-    found = overriding.merged(found, overriding.told(told, found))
-    return overriding.merged(found, overriding.told(told_text, found, as_text=True))
+    result = overriding.merged(result, overriding.told_json(told_json, result))
+    result = overriding.merged(result, overriding.told(told, result))
+    return overriding.merged(result, overriding.told(told_text, result, as_text=True))
 
 
 def _read(text: str, path: Path) -> Mapping[str, Any]:
     """Return the values in a file's text, with scalars typed as by Helm and kubectl."""
-    found = documents(text)
-    for fault in found[0].faults if found else ():
+    result = documents(text)
+    for fault in result[0].faults if result else ():
         raise CommandFailed(f"--values is {str(path)!r}: line {fault.line}: {fault.expected}")
-    value = found[0].value if found else {}
-    if len(found) > 1 or not isinstance(value, dict):
+    value = result[0].value if result else {}
+    if len(result) > 1 or not isinstance(value, dict):
         raise CommandFailed(f"--values is {str(path)!r}: must be one mapping, like values.yaml of the chart")
     return value

@@ -71,18 +71,18 @@ def served(view: View, problems: Problems) -> SelectedSnapshots:
     drivers = DriverRegistry.discover().drivers.values()
     rendering = RenderInputs(view, translation(*drivers, environment=os.environ, secrets=False))
     for group, proxies in groups(view).items():
-        names = [str(each) for each in proxies]
+        names = [str(proxy) for proxy in proxies]
         try:
             snapshots |= dict.fromkeys(names, Snapshot.of(resources(rendering, group).resources))
         except DriverError as error:
             kept |= dict.fromkeys(names, str(error))
-    errors = [each.code for each in problems if each.severity is Severity.ERROR]
-    reading, between = ({each.value for each in codes} for codes in (ReaderCode, CatalogCode))
+    errors = [problem.code for problem in problems if problem.severity is Severity.ERROR]
+    reading, between = ({code.value for code in codes} for codes in (ReaderCode, CatalogCode))
     return SelectedSnapshots(
         snapshots,
         kept,
-        errors=sum(each in reading for each in errors),
-        between=sum(each in between for each in errors),
+        errors=sum(item in reading for item in errors),
+        between=sum(item in between for item in errors),
     )
 
 

@@ -23,78 +23,80 @@ _FIELDS: Final = (
 )
 
 
-def certificates_tables(found: Found) -> tuple[Columns, ...]:
+def certificates_tables(result: Found) -> tuple[Columns, ...]:
     """Return the tables of `/api/v1/certificates`: service certificates, and proxy certificates.
 
     Without a server, there is no table of service certificates, and participation is unknown. Proxies without
     a certificate have their own table.
     """
     services = columns("IDENTITY", "SERIAL", "VALID UNTIL", "NAMES")
-    for each in records(found, "service_certificates"):
-        names = each.get("dns_names")
+    for record in records(result, "service_certificates"):
+        names = record.get("dns_names")
         shown = " ".join(map(str, names)) if isinstance(names, Sequence) else ""
-        services.add_row(str(each["identity"]), str(each["serial"]), str(each["not_after"]), shown)
-    lacks = {each.get("cn"): ", ".join(texts(each, "lacks")) for each in records(found, "participants")}
+        services.add_row(str(record["identity"]), str(record["serial"]), str(record["not_after"]), shown)
+    lacks = {
+        record.get("cn"): ", ".join(texts(record, "lacks")) for record in records(result, "participants")
+    }
     proxies = columns("PROXY", "SERIAL", "STATE", "VALID UNTIL", "LAST SEEN", *(["LACKS"] if lacks else []))
-    for each in records(found, "proxy_certificates"):
-        state = str(each["state"])
+    for record in records(result, "proxy_certificates"):
+        state = str(record["state"])
         row: list[str | Text] = [
-            str(each["cn"]),
-            str(each["serial"]),
+            str(record["cn"]),
+            str(record["serial"]),
             styled(state, _STATES.get(state, "")),
         ]
-        row += [str(each["not_after"]), str(each.get("last_seen") or "never")]
-        proxies.add_row(*row, *([styled(lacks.get(each["cn"], ""), "yellow")] if lacks else []))
-    if found.get("service_certificates") is None:
+        row += [str(record["not_after"]), str(record.get("last_seen") or "never")]
+        proxies.add_row(*row, *([styled(lacks.get(record["cn"], ""), "yellow")] if lacks else []))
+    if result.get("service_certificates") is None:
         return (proxies,)
-    issued = {each.get("cn") for each in records(found, "proxy_certificates")}
+    issued = {record.get("cn") for record in records(result, "proxy_certificates")}
     without = columns("PROXY WITHOUT CERTIFICATE", "LACKS")
     for name in (name for name in lacks if name not in issued):
         without.add_row(str(name), styled(lacks[name], "yellow"))
     return (services, proxies, without) if without.row_count else (services, proxies)
 
 
-def candidates_tables(found: Found) -> tuple[Columns, ...]:
+def candidates_tables(result: Found) -> tuple[Columns, ...]:
     """Return the table of the certificates presented by proxies during the rebuilding of a ledger."""
     made = columns("PROXY", "SERIAL", "FROM", "SHOWN", "VALID SINCE", "VALID UNTIL", "WORKLOAD", "CONFIRMED")
-    for each in records(found, "candidates"):
-        moments = (str(each.get(name)) for name in ("shown_at", "not_before", "not_after"))
+    for record in records(result, "candidates"):
+        moments = (str(record.get(name)) for name in ("shown_at", "not_before", "not_after"))
         made.add_row(
-            *(str(each.get(name) or "-") for name in ("cn", "serial", "from")),
+            *(str(record.get(name) or "-") for name in ("cn", "serial", "from")),
             *moments,
-            str(each.get("workload") or "-"),
-            "yes" if each.get("confirmed") else "no",
+            str(record.get("workload") or "-"),
+            "yes" if record.get("confirmed") else "no",
         )
     return (made,)
 
 
-def certificates_lines(found: Found) -> Iterator[str]:
+def certificates_lines(result: Found) -> Iterator[str]:
     """Yield every detail of a few certificates, with the participation of their proxies."""
-    for each in records(found, "proxy_certificates"):
-        yield f"proxy certificate {each.get('serial')} of {each.get('cn')}: {each.get('state')}"
-        yield from (f"  {words} {each[name]}" for words, name in _FIELDS if each.get(name))
-        if isinstance(term := each.get("term_seconds"), int):
+    for record in records(result, "proxy_certificates"):
+        yield f"proxy certificate {record.get('serial')} of {record.get('cn')}: {record.get('state')}"
+        yield from (f"  {words} {record[name]}" for words, name in _FIELDS if record.get(name))
+        if isinstance(term := record.get("term_seconds"), int):
             yield f"  each renewal is valid for {_life(term)}, as requested"
-        yield from _signed_by(each, found.get("authority"))
-        if not each.get("in_force"):
+        yield from _signed_by(record, result.get("authority"))
+        if not record.get("in_force"):
             yield "  not in force: the server refuses this certificate"
-    for each in records(found, "participants"):
-        lacks = ", ".join(texts(each, "lacks"))
+    for record in records(result, "participants"):
+        lacks = ", ".join(texts(record, "lacks"))
         takes = f"not part of the mesh: {lacks}" if lacks else "part of the mesh"
-        yield f"proxy {each.get('cn')}: {takes}"
-        held = each.get("service_certificate")
+        yield f"proxy {record.get('cn')}: {takes}"
+        held = record.get("service_certificate")
         if isinstance(held, Mapping):
             yield f"  presents service certificate {held.get('serial')}, valid until {held.get('not_after')}"
-    for each in records(found, "service_certificates"):
-        yield f"service certificate {each.get('serial')} of {each.get('identity')}"
-        yield f"  {each.get('uri')}"
-        yield f"  valid from {each.get('not_before')} until {each.get('not_after')}"
-        yield from (f"  {name}" for name in texts(each, "dns_names"))
+    for record in records(result, "service_certificates"):
+        yield f"service certificate {record.get('serial')} of {record.get('identity')}"
+        yield f"  {record.get('uri')}"
+        yield f"  valid from {record.get('not_before')} until {record.get('not_after')}"
+        yield from (f"  {name}" for name in texts(record, "dns_names"))
 
 
-def _signed_by(each: Found, authority: object) -> Iterator[str]:
+def _signed_by(item: Found, authority: object) -> Iterator[str]:
     """Yield the CA behind a proxy certificate, if known to the ledger."""
-    if not isinstance(authority, Mapping) or not (signer := each.get("signer")):
+    if not isinstance(authority, Mapping) or not (signer := item.get("signer")):
         return
     if signer != authority.get("signer"):
         yield f"  signed by another CA than now: {str(signer)[:16]}"

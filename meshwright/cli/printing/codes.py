@@ -75,7 +75,7 @@ _SERVER: Final = (
 def meanings() -> tuple[tuple[str, str], ...]:
     """Return every code with its meaning, sorted."""
     codes = (*ReaderCode, *CatalogCode, *DriverCode)
-    return tuple(sorted(((code.value, code.doc) for code in codes), key=lambda each: each[0])) + _SERVER
+    return tuple(sorted(((code.value, code.doc) for code in codes), key=lambda item: item[0])) + _SERVER
 
 
 def document() -> str:
@@ -85,8 +85,8 @@ def document() -> str:
     parts = (
         _HEAD,
         # Codes from MW11 on are about files and sources; lower ones are about a single manifest.
-        _table("One manifest", [each for each in reading if each[0] < "MW11"]),
-        _table("The directory and other sources", [each for each in reading if each[0] >= "MW11"]),
+        _table("One manifest", [item for item in reading if item[0] < "MW11"]),
+        _table("The directory and other sources", [item for item in reading if item[0] >= "MW11"]),
         _table("Between objects", between),
         _table("Between objects and sidecar drivers", [(code.value, code.doc) for code in DriverCode]),
         _table("The running server", list(_SERVER)),

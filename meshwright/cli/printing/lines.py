@@ -18,4 +18,4 @@ def say(*lines: str) -> None:
 
 def joined(lines: Iterable[str]) -> str:
     """Return the lines as text; line feeds and terminal control characters inside them are escaped."""
-    return "".join(f"{on_one_line(each)}\n" for each in lines)
+    return "".join(f"{on_one_line(line)}\n" for line in lines)

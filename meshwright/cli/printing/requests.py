@@ -18,7 +18,7 @@ def request_line(request: Mapping[str, object]) -> str:
         *(when, str(caller), "→", f"{_proxy(str(request['proxy']))}:{request['port']}", asked),
         *(_status(request), f"{request['milliseconds']}ms", _why(request)),
     )
-    return on_one_line("  ".join(each for each in words if each))
+    return on_one_line("  ".join(word for word in words if word))
 
 
 def remark(line: Mapping[str, object]) -> str:
@@ -47,15 +47,15 @@ def _proxy(name: str) -> str:
 
 def _status(request: Mapping[str, object]) -> str:
     status, grpc = request["status"], request["grpc_status"]
-    said = str(status) if status else "no answer"
-    return said if grpc is None else f"{said} grpc {grpc}"
+    text = str(status) if status else "no answer"
+    return text if grpc is None else f"{text} grpc {grpc}"
 
 
 def _why(request: Mapping[str, object]) -> str:
     """Return the policy that admitted a request; for a denied or failed one, Envoy's details and flags."""
     flags = request["flags"]
-    said = ", ".join(map(str, flags)) if isinstance(flags, list) else ""
+    text = ", ".join(map(str, flags)) if isinstance(flags, list) else ""
     status = request["status"]
-    if isinstance(status, int) and 0 < status < HTTPStatus.BAD_REQUEST and not said:
+    if isinstance(status, int) and 0 < status < HTTPStatus.BAD_REQUEST and not text:
         return f"by {request['policy']}" if request["policy"] else ""
-    return " ".join(each for each in (str(request["details"]), said and f"({said})") if each)
+    return " ".join(item for item in (str(request["details"]), text and f"({text})") if item)

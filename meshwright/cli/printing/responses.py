@@ -26,13 +26,13 @@ def saying_why(*, as_json: bool) -> Iterator[None]:
         raise
 
 
-def records(found: Found, name: str) -> list[Found]:
+def records(result: Found, name: str) -> list[Found]:
     """Return the objects of a list in an answer, or an empty list without it."""
-    value = found.get(name)
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+    value = result.get(name)
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
-def texts(found: Found, name: str) -> list[str]:
+def texts(result: Found, name: str) -> list[str]:
     """Return the entries of a list in an answer as text, or an empty list without it."""
-    value = found.get(name)
-    return [str(each) for each in value] if isinstance(value, list) else []
+    value = result.get(name)
+    return [str(item) for item in value] if isinstance(value, list) else []

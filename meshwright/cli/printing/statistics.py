@@ -11,11 +11,11 @@ _WELL = 0.99
 _BADLY = 0.9
 
 
-def figures_tables(of: str, found: Found, rows: list[Found] | None = None) -> tuple[Columns]:
+def figures_tables(of: str, result: Found, rows: list[Found] | None = None) -> tuple[Columns]:
     """Return the table of `/api/v1/stat/OF`, or only its `rows`, if given."""
     first = _FIRST[of]
     table = columns(*first, "SUCCESS", "RPS", "P50", "P95", "P99", "FAILED", "CONNECTIONS")
-    for row in records(found, "rows") if rows is None else rows:
+    for row in records(result, "rows") if rows is None else rows:
         table.add_row(
             *(_cell(row, name) for name in first),
             _success(row.get("success")),
@@ -27,9 +27,9 @@ def figures_tables(of: str, found: Found, rows: list[Found] | None = None) -> tu
     return (table,)
 
 
-def nothing_called(of: str, destination: str, found: Found) -> str:
+def nothing_called(of: str, destination: str, result: Found) -> str:
     """Return a sentence, with another command to try, if no calls to a service were counted; else empty."""
-    if found.get("rows") or not destination:
+    if result.get("rows") or not destination:
         return ""
     words = f"no calls to {destination} were counted"
     if of in ("edges", "routes"):
@@ -37,14 +37,14 @@ def nothing_called(of: str, destination: str, found: Found) -> str:
     return words
 
 
-def remark(found: Found) -> str:
+def remark(result: Found) -> str:
     """Return a sentence if some connected proxies have not reported lately, else an empty string."""
-    reporting = found.get("reporting")
-    said = reporting if isinstance(reporting, Mapping) else {}
-    told, here = said.get("proxies", 0), said.get("connected", 0)
-    if not isinstance(told, int) or not isinstance(here, int) or told >= here:
+    reporting = result.get("reporting")
+    response = reporting if isinstance(reporting, Mapping) else {}
+    answer, here = response.get("proxies", 0), response.get("connected", 0)
+    if not isinstance(answer, int) or not isinstance(here, int) or answer >= here:
         return ""
-    return f"only {told} of {here} connected proxies have reported statistics recently"
+    return f"only {answer} of {here} connected proxies have reported statistics recently"
 
 
 _FIRST = {

@@ -21,26 +21,26 @@ _SYNCS: Final = {"synced": "green", "pending": "yellow", "nacked": "red"}
 def console() -> Console:
     """Return the terminal, or a console with wide lines if the output goes to a file or a pipe."""
     file = screened.styled(sys.stdout)
-    found = Console(file=file)
-    return found if found.is_terminal else Console(file=file, width=_WIDE)
+    result = Console(file=file)
+    return result if result.is_terminal else Console(file=file, width=_WIDE)
 
 
-def show(found: object, tables: Callable[[Found], tuple["Columns", ...]], *, as_json: bool) -> None:
+def show(result: object, tables: Callable[[Found], tuple["Columns", ...]], *, as_json: bool) -> None:
     """Print an answer as tables for people, or as JSON."""
-    if as_json or not isinstance(found, Mapping):
-        print_json(found)
+    if as_json or not isinstance(result, Mapping):
+        print_json(result)
         return
     with understood():
-        for table in tables(found):
+        for table in tables(result):
             console().print(table)
 
 
-def proxies_tables(found: Found) -> tuple["Columns"]:
+def proxies_tables(result: Found) -> tuple["Columns"]:
     """Return the table of `/api/v1/proxies`: the state of each proxy, the duration, and the cause.
 
     The columns POD and NODE appear only if at least one proxy has a value.
     """
-    listed = records(found, "proxies")
+    listed = records(result, "proxies")
     places = [name for name in ("pod", "node") if any(proxy.get(name) for proxy in listed)]
     table = columns("PROXY", "SERVICE", *map(str.upper, places), "STATE", "FOR", "SYNC", "ADDRESS", "BEHIND")
     for proxy in listed:
@@ -74,56 +74,56 @@ def _sync(sync: object) -> Text:
     return Text(", ").join(parts)
 
 
-def tokens_tables(found: Found) -> tuple["Columns"]:
+def tokens_tables(result: Found) -> tuple["Columns"]:
     """Return the table of join tokens."""
     table = columns("TOKEN", "SERVICE", "PROXY", "STATE", "USED", "VALID UNTIL", "MADE BY")
-    for each in records(found, "join_tokens"):
+    for record in records(result, "join_tokens"):
         table.add_row(
-            str(each["id"]),
-            f"{each['namespace']}/{each['service']}",
-            str(each.get("uuid") or "-"),
-            str(each["state"]),
-            f"{each['used']} of {each['uses']}",
-            str(each["expires_at"]),
-            str(each.get("made_by") or "-"),
+            str(record["id"]),
+            f"{record['namespace']}/{record['service']}",
+            str(record.get("uuid") or "-"),
+            str(record["state"]),
+            f"{record['used']} of {record['uses']}",
+            str(record["expires_at"]),
+            str(record.get("made_by") or "-"),
         )
     return (table,)
 
 
-def sources_tables(found: Found) -> tuple["Columns", ...]:
+def sources_tables(result: Found) -> tuple["Columns", ...]:
     """Return the tables of `/api/v1/sources`: the age of each source, and numbers of objects.
 
     Sources with separate watches for their kinds have one more table, with a row for each watch.
     """
     made = columns("SOURCE", "READ", "CHANGED", "GOOD", "STALE", "REFUSED", "HELD BACK", "ERROR")
-    for each in records(found, "sources"):
-        objects = each.get("objects")
+    for record in records(result, "sources"):
+        objects = record.get("objects")
         counts = objects if isinstance(objects, Mapping) else {}
         made.add_row(
-            str(each.get("name", "")),
-            _ago(each.get("age"), "never" if each.get("error") or any(counts.values()) else "-"),
-            _ago(each.get("event_age"), "not yet"),
+            str(record.get("name", "")),
+            _ago(record.get("age"), "never" if record.get("error") or any(counts.values()) else "-"),
+            _ago(record.get("event_age"), "not yet"),
             *(str(counts.get(state, "")) for state in ("good", "stale", "refused")),
-            styled(", ".join(texts(each, "held")), "yellow"),
-            styled(_since(each.get("error"), each.get("error_since")), "red"),
+            styled(", ".join(texts(record, "held")), "yellow"),
+            styled(_since(record.get("error"), record.get("error_since")), "red"),
         )
-    watches = [watch for each in records(found, "sources") for watch in records(each, "watches")]
+    watches = [watch for record in records(result, "sources") for watch in records(record, "watches")]
     return (made, _watches(watches)) if watches else (made,)
 
 
 def _watches(watches: Iterable[Found]) -> "Columns":
     made = columns("WATCHED", "HEARD", "CHANGED", "LISTED", "EVENTS", "LISTED AGAIN", "ERRORS", "ERROR")
-    for each in watches:
-        errors = each.get("errors")
+    for watch in watches:
+        errors = watch.get("errors")
         counts = errors if isinstance(errors, Mapping) else {}
         made.add_row(
-            f"{each.get('name', '')}{f' in {where}' if (where := each.get('namespace')) else ''}",
-            _ago(each.get("heard_age"), "never"),
-            _ago(each.get("event_age"), "not yet"),
-            _ago(each.get("list_age"), "never"),
-            *(str(each.get(count, "")) for count in ("events", "relists")),
+            f"{watch.get('name', '')}{f' in {where}' if (where := watch.get('namespace')) else ''}",
+            _ago(watch.get("heard_age"), "never"),
+            _ago(watch.get("event_age"), "not yet"),
+            _ago(watch.get("list_age"), "never"),
+            *(str(watch.get(count, "")) for count in ("events", "relists")),
             ", ".join(f"{count} {reason}" for reason, count in counts.items()),
-            styled(_since(each.get("error"), each.get("error_since")), "red"),
+            styled(_since(watch.get("error"), watch.get("error_since")), "red"),
         )
     return made
 
@@ -144,7 +144,7 @@ class Columns(Table):
 
     def add_row(self, *cells: str | Text) -> None:  # type: ignore[override]  # no other kind of cell is used
         """Add a row."""
-        super().add_row(*(each if isinstance(each, Text) else styled(each) for each in cells))
+        super().add_row(*(cell if isinstance(cell, Text) else styled(cell) for cell in cells))
 
 
 def styled(text: str, style: str = "") -> Text:
@@ -160,6 +160,6 @@ def with_step(said: str, do: str) -> Text:
 def columns(*names: str) -> Columns:
     """Return an empty table with these columns; long cells are folded."""
     table = Columns(box=None, header_style="bold", pad_edge=False)
-    for each in names:
-        table.add_column(each, overflow="fold")
+    for name in names:
+        table.add_column(name, overflow="fold")
     return table

@@ -105,7 +105,7 @@ def _enrolment(told: Told) -> "EnrolmentSettings | None":
     join_token, kubernetes_token = told["join_token"], told["kubernetes_token"]
     require_file("--join-token", join_token)
     require_file("--kubernetes-token", kubernetes_token)
-    proofs = [each for each in (join_token, kubernetes_token) if each is not None]
+    proofs = [item for item in (join_token, kubernetes_token) if item is not None]
     if len(proofs) != (0 if enrol is None else 1):
         raise CommandFailed(
             "--enrol needs exactly one of --join-token and --kubernetes-token, and these need --enrol: give "

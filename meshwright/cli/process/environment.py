@@ -22,25 +22,25 @@ def unknown(environment: Collection[str], known: Iterable[str]) -> Mapping[str, 
     # Kubernetes sets variables for Services in every Pod; a Service named meshwright sets MESHWRIGHT_PORT.
     services = [name.removesuffix("_SERVICE_HOST") for name in environment if name.endswith("_SERVICE_HOST")]
     links = tuple(f"{service}_{what}" for service in services for what in ("SERVICE_", "PORT"))
-    found: dict[str, str | None] = {}
+    result: dict[str, str | None] = {}
     for name in sorted(environment):
         if name.startswith(PREFIX) and name not in names and not name.startswith(links):
             near = nearest(name.removeprefix(PREFIX), bare)
-            found[name] = None if near is None else PREFIX + near
-    return found
+            result[name] = None if near is None else PREFIX + near
+    return result
 
 
 def say_unknown(environment: Collection[str], known: Iterable[str]) -> None:
     """Log a warning for each unknown variable."""
     for name, meant in unknown(environment, known).items():
-        said = {} if meant is None else {"did_you_mean": meant}
-        _log.warning("unknown environment variable is ignored", variable=name, **said)
+        answer = {} if meant is None else {"did_you_mean": meant}
+        _log.warning("unknown environment variable is ignored", variable=name, **answer)
 
 
 def of_commands(command: Any) -> Iterator[str]:  # noqa: ANN401 - Typer's own, which it does not export
     """Yield the variables of a command and of its subcommands."""
-    for each in command.params:
-        yield from [each.envvar] if isinstance(each.envvar, str) else each.envvar or ()
+    for param in command.params:
+        yield from [param.envvar] if isinstance(param.envvar, str) else param.envvar or ()
     for below in getattr(command, "commands", {}).values():
         yield from of_commands(below)
 

@@ -32,12 +32,12 @@ async def until_told(
     def begin(number: signal.Signals) -> None:
         _log.info("shutdown started", signal=number.name)
         stop.set()
-        for each in _SIGNALS:
+        for item in _SIGNALS:
             # The next signal has its default action.
-            loop.remove_signal_handler(each)
+            loop.remove_signal_handler(item)
 
-    for each in _SIGNALS:
-        loop.add_signal_handler(each, begin, each)
+    for item in _SIGNALS:
+        loop.add_signal_handler(item, begin, item)
     if again is None:
         return await run(stop)
     loop.add_signal_handler(signal.SIGHUP, again.set)

@@ -162,9 +162,9 @@ def follow(
         connection.request("GET", f"{at}?{urlencode(list(query))}")
         response = connection.getresponse()
         if response.status != HTTPStatus.OK:
-            said = _read(response.status, response.read())
-            raise _not_told(state, at, response.status, said)
+            answer = _read(response.status, response.read())
+            raise _not_told(state, at, response.status, answer)
         for line in response:
-            found = json.loads(line)
-            if isinstance(found, dict):
-                yield found
+            result = json.loads(line)
+            if isinstance(result, dict):
+                yield result

@@ -16,25 +16,25 @@ _SECONDS: Final = 2.0
 
 def proxies(context: typer.Context, incomplete: str) -> list[str]:
     """Return the common names of proxies with this beginning."""
-    found = _asked(context, "/proxies")
-    return _beginning(incomplete, [str(each.get("cn")) for each in records(found, "proxies")])
+    result = _asked(context, "/proxies")
+    return _beginning(incomplete, [str(record.get("cn")) for record in records(result, "proxies")])
 
 
 def serials(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """Return the serials of unrevoked proxy certificates with this beginning, with their proxies."""
-    found = _asked(context, "/certificates")
+    result = _asked(context, "/certificates")
     whose = {
-        str(each.get("serial")): str(each.get("cn"))
-        for each in records(found, "proxy_certificates")
-        if each.get("state") != "revoked"
+        str(record.get("serial")): str(record.get("cn"))
+        for record in records(result, "proxy_certificates")
+        if record.get("state") != "revoked"
     }
     return [(serial, whose[serial]) for serial in _beginning(incomplete, whose)]
 
 
 def certificates(context: typer.Context, incomplete: str) -> list[str]:
     """Return the serials and the common names of proxy certificates with this beginning."""
-    found = records(_asked(context, "/certificates"), "proxy_certificates")
-    return _beginning(incomplete, {str(each.get(field)) for each in found for field in ("serial", "cn")})
+    result = records(_asked(context, "/certificates"), "proxy_certificates")
+    return _beginning(incomplete, {str(item.get(field)) for item in result for field in ("serial", "cn")})
 
 
 def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:

@@ -98,13 +98,13 @@ class GatewaySecret:
         wrong = await self._round(goal)
         self._failures = self._failures + 1 if wrong else 0
         self._again = now + (min(rest(self._failures), LOOK_SECONDS) if wrong else LOOK_SECONDS)
-        self._say(tuple(unwritten(view, said) for said in wrong))
+        self._say(tuple(unwritten(view, text) for text in wrong))
 
     async def _round(self, goal: _Goal) -> tuple[str, ...]:
         """Do all pending work; return the errors."""
         place = None if goal.wanted is None else goal.wanted.secret
         # Each Secret by itself, so an error of one does not prevent the others.
-        works = [self._cleared(each) for each in sorted(self._places) if each != place]
+        works = [self._cleared(secret_name) for secret_name in sorted(self._places) if secret_name != place]
         works += [self._written(goal.wanted, goal)] if goal.wanted else []
         self._pair = self._pair if goal.wanted else None
         wrong = list[str]()
@@ -147,8 +147,8 @@ class GatewaySecret:
         body = document(place.name, pair, goal.roots, wanted.validity, self._home)
         await self._api.apply(SECRETS, place.namespace, place.name, body, manager=MANAGER)
         self._pair = pair
-        said = {"secret": str(place), "serial": pair.leaf.serial, "until": pair.leaf.not_after.isoformat()}
-        _log.info("gateway certificate written", **said, reason=why or "the Secret had no certificate")
+        answer = {"secret": str(place), "serial": pair.leaf.serial, "until": pair.leaf.not_after.isoformat()}
+        _log.info("gateway certificate written", **answer, reason=why or "the Secret had no certificate")
 
     def _outdated(self, held: SecretContent | None, wanted: GatewayCertificate) -> str:
         if held is None or held.pair is None:
@@ -181,9 +181,9 @@ class GatewaySecret:
 
 
 def _read(content: bytes) -> frozenset[SecretName]:
-    found = json.loads(content)
+    result = json.loads(content)
     try:
-        return frozenset(SecretName(Namespace(str(space)), str(name)) for space, name in found)
+        return frozenset(SecretName(Namespace(str(space)), str(name)) for space, name in result)
     except TypeError as error:
         raise ValueError(str(error)) from error
 

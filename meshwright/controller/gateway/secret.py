@@ -38,14 +38,14 @@ class SecretContent:
     def of(cls, raw: Mapping[str, Any]) -> Self:
         """Parse a Secret from the API server."""
         labels = raw["metadata"].get("labels") or {}
-        said = str((raw["metadata"].get("annotations") or {}).get(_VALIDITY, ""))
+        text = str((raw["metadata"].get("annotations") or {}).get(_VALIDITY, ""))
         chain, key, roots = (_decoded(raw, name) for name in (_CHAIN, _KEY, _ROOTS))
         try:
             pair = matched_pair(chain, PrivateKey(key))
         except ValueError:
             pair = None
         # Anyone may edit the annotation; an unreadable value only causes a new certificate.
-        seconds = int(said) if said.isdecimal() and len(said) < 12 else 0
+        seconds = int(text) if text.isdecimal() and len(text) < 12 else 0
         home = str(labels.get(HOME, "")) if labels.get(MANAGED_BY) == US else ""
         return cls(home, pair, roots, timedelta(seconds=seconds))
 
@@ -60,7 +60,7 @@ def document(name: str, pair: Pair, roots: bytes, validity: timedelta, home: str
             "annotations": {_VALIDITY: str(int(validity.total_seconds()))},
         },
         "type": TYPE,
-        "data": {name: base64.b64encode(each).decode("ascii") for name, each in data.items()},
+        "data": {name: base64.b64encode(item).decode("ascii") for name, item in data.items()},
     }
 
 

@@ -112,6 +112,6 @@ class EnrolmentPorts:
 
 
 async def _started(stack: AsyncExitStack, port: EnrolmentPort, at: HostPort, settings: Settings) -> HostPort:
-    found = await port.start(str(at))
+    number = await port.start(str(at))
     stack.push_async_callback(port.stop, settings.drain_seconds)
-    return HostPort(at.host, found)
+    return HostPort(at.host, number)

@@ -31,16 +31,16 @@ class ProxyIssuing:
 
     def __init__(
         self,
-        found: AuthorityWithLedger,
+        authority: AuthorityWithLedger,
         clock: Callable[[], datetime],
         terms: Callable[[], ProxyTerms],
         issued: Callable[[], None],
     ) -> None:
-        self._issuer = found.authority
-        self.whose = found.whose
-        self._ledger = found.ledger
-        self._first = found.first
-        self.made = found.made
+        self._issuer = authority.authority
+        self.whose = authority.whose
+        self._ledger = authority.ledger
+        self._first = authority.first
+        self.made = authority.made
         self._clock = clock
         self._terms = terms
         self._issued = issued
@@ -73,8 +73,8 @@ class ProxyIssuing:
         Raise CertificateError and the errors of `judge`.
         """
         terms, now = self._terms().asking(validity), self._clock()
-        said = terms.claim_within, terms.term, joined_by, judge
-        signed = sign_proxy(self._issuer, self._ledger, name, request, terms.validity, now, *said)
+        answer = terms.claim_within, terms.term, joined_by, judge
+        signed = sign_proxy(self._issuer, self._ledger, name, request, terms.validity, now, *answer)
         self._first.note(self._ledger)
         self._issued()
         return signed
@@ -135,8 +135,8 @@ def without_server(
     if not begun(state):
         _require_room(state, new=new)
     lock.prepare(state, shared=shared)
-    with lock.held(state), opened(state, trust_domain, clock(), custody=custody or Custody()) as found:
-        yield ProxyIssuing(found, clock, lambda: terms, lambda: None)
+    with lock.held(state), opened(state, trust_domain, clock(), custody=custody or Custody()) as authority:
+        yield ProxyIssuing(authority, clock, lambda: terms, lambda: None)
 
 
 def _require_room(state: Path, *, new: bool) -> None:

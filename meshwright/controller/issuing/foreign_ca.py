@@ -25,8 +25,8 @@ class ForeignAuthorityWatch:
     `stepped` informs all parts that depend on CA certificates.
     """
 
-    def __init__(self, found: AuthorityWithLedger, stepped: Callable[[], Awaitable[None]]) -> None:
-        self._found = found
+    def __init__(self, authority: AuthorityWithLedger, stepped: Callable[[], Awaitable[None]]) -> None:
+        self._found = authority
         self._stepped = stepped
         self._followed = self._current()
         self._is_noted = True
@@ -71,7 +71,7 @@ class ForeignAuthorityWatch:
 
 
 def patience(
-    found: AuthorityWithLedger, confirmations: Confirmations, trust_seconds: int
+    authority: AuthorityWithLedger, confirmations: Confirmations, trust_seconds: int
 ) -> Callable[[datetime], bool]:
     """Return a function from a time to whether some machines may still lack the present signing CA.
 
@@ -79,14 +79,14 @@ def patience(
     each `trust_seconds`) has confirmed the CA. A change of the mesh's own root waits for machines by its
     stages.
     """
-    succeeding = found.whose.succeeding
+    succeeding = authority.whose.succeeding
 
     def patient(now: datetime) -> bool:
         if succeeding is None:
             return False
         if now < succeeding.settled():
             return True
-        digest = TrustBundle.of([found.authority.trust_bundle()]).digest
+        digest = TrustBundle.of([authority.authority.trust_bundle()]).digest
         since = now - _MISSED * timedelta(seconds=trust_seconds)
         return bool(succeeding.formers) and not confirmations.are_all(digest, since)
 

@@ -52,7 +52,7 @@ class IssuerAccess:
 
 
 async def issuing(
-    settings: Settings, found: AuthorityWithLedger, now: datetime, stop: asyncio.Event
+    settings: Settings, authority: AuthorityWithLedger, now: datetime, stop: asyncio.Event
 ) -> IssuerAccess | None:
     """Open the issuer; return `None` if `stop` is set meanwhile, because a remote issuer may be slow.
 
@@ -60,7 +60,7 @@ async def issuing(
     """
     exchanges = Exchanges()
     opening = asyncio.create_task(
-        asyncio.to_thread(open_issuer, told(settings), found.whose, settings.state, now, exchanges)
+        asyncio.to_thread(open_issuer, told(settings), authority.whose, settings.state, now, exchanges)
     )
     stopping = asyncio.create_task(stop.wait())
     done, _ = await asyncio.wait((opening, stopping), timeout=SILENT_SECONDS, return_when=FIRST_COMPLETED)

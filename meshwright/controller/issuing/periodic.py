@@ -23,16 +23,16 @@ async def tending(
     `role` is `issuer` or `authority`, and `kind` the implementation, for example `vault`; both appear in the
     log.
     """
-    said = ""
+    text = ""
     while True:
         await asyncio.sleep(seconds)
         try:
             await look(clock())
-            found = ""
+            result = ""
         except CertificateError as error:
-            found = str(error)
-        if found and found != said:
-            _log.error(f"{role} check failed", **{role: kind}, reason=found)
-        elif said and not found:
+            result = str(error)
+        if result and result != text:
+            _log.error(f"{role} check failed", **{role: kind}, reason=result)
+        elif text and not result:
             _log.info(f"{role} check succeeds again", **{role: kind})
-        said = found
+        text = result

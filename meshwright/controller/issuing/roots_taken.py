@@ -43,29 +43,29 @@ async def hearing(
     `taken` yields the acknowledged secrets. Missing sidecars and errors are logged once. For example, after a
     change of Vault's CA the old certificates stay in use until the last sidecar knows the new CA.
     """
-    said = ""
+    text = ""
     while True:
         await asyncio.sleep(LOOK_SECONDS)
         if (roots := issuer.awaited(clock())) is None:
-            said = ""
+            text = ""
             continue
         # In slices: at 5000 streams one pass held the event loop for 29 ms.
         lacking = without(roots, await in_slices(taken()))
         if lacking:
-            if not said:
+            if not text:
                 _log.info(
                     "sidecars have not acknowledged the issuer's roots",
                     count=len(lacking),
                     first=lacking[:_NAMED],
                 )
-            said = "waits"
+            text = "waits"
             continue
         try:
             await asyncio.to_thread(issuer.have_taken, roots)
         except StateError as error:
-            if str(error) != said:
+            if str(error) != text:
                 _log.warning("acknowledgement of the issuer's roots cannot be saved", reason=str(error))
-            said = str(error)
+            text = str(error)
 
 
 def without(roots: TrustBundle, taken: Collection[AcknowledgedSecrets]) -> list[str]:
@@ -76,4 +76,8 @@ def without(roots: TrustBundle, taken: Collection[AcknowledgedSecrets]) -> list[
     def holds(bundle_pem: bytes) -> bool:
         return TrustBundle.of([bundle_pem]).holds(roots)
 
-    return sorted(str(each.node) for each in taken if not holds(each.trust_bundle))
+    return sorted(
+        str(acknowledged_secrets.node)
+        for acknowledged_secrets in taken
+        if not holds(acknowledged_secrets.trust_bundle)
+    )

@@ -44,10 +44,10 @@ class InjectionFile(CurrentConfig):
     def _file_identity(self) -> tuple[int, ...] | None:
         """Return the identity of the file's present version, or `None` if missing."""
         try:
-            found = None if self._path is None else self._path.stat()
+            result = None if self._path is None else self._path.stat()
         except OSError:
             return None
-        return None if found is None else (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+        return None if result is None else (result.st_dev, result.st_ino, result.st_size, result.st_mtime_ns)
 
     def _read(self) -> None:
         try:

@@ -30,7 +30,11 @@ def kubernetes_proof(api: Api, view: Callable[[], View | None]) -> KubernetesPro
 
     def seen_as(pod: WorkloadKey) -> PodIdentity | None:
         newest = view()
-        found = None if newest is None else newest.workloads.get(pod)
-        return None if found is None else PodIdentity(found.identity, found.uid, found.node, found.proxy_name)
+        workload = None if newest is None else newest.workloads.get(pod)
+        return (
+            None
+            if workload is None
+            else PodIdentity(workload.identity, workload.uid, workload.node, workload.proxy_name)
+        )
 
     return KubernetesProof(review, seen_as)

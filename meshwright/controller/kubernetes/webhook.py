@@ -141,7 +141,10 @@ class Webhook:
     def remarks(self) -> tuple[str, ...]:
         """Return remarks about degraded parts."""
         injection = () if self.injection is None else self.injection.remarks()
-        return (*injection, *(said for registration in self.registrations for said in registration.remarks()))
+        return (
+            *injection,
+            *(remark for registration in self.registrations for remark in registration.remarks()),
+        )
 
     def waited_for(self) -> tuple[str, ...]:
         """Return registrations not attempted successfully yet. A forbidden one is a remark instead."""

@@ -69,12 +69,12 @@ async def probing(
     """
     while True:
         await asyncio.sleep(PROBE_SECONDS)
-        found: list[str] = []
+        result: list[str] = []
         for name, (asked, host) in probes.items():
             words = ""
             for probe in dict.fromkeys((asked.liveness, asked.readiness)):
                 words = words or await carry_out(probe, host, own)
             if words:
                 _log.error("driver does not answer its probe", driver=name, reason=words)
-                found.append(name)
-        unwell(tuple(found))
+                result.append(name)
+        unwell(tuple(result))

@@ -152,10 +152,10 @@ class GaugeBuilder:
             resources=self._resources.of(state.published.snapshots),
             groups=len(state.published.snapshots),
             problems=state.said.counts(),
-            source_age=_ages({name: each.last_full_read for name, each in fresh.items()}, now),
-            source_event_age=_ages({name: each.last_event for name, each in fresh.items()}, now),
-            source_failing={name: bool(each.error) for name, each in fresh.items()},
-            source_held={name: len(each.held) for name, each in fresh.items()},
+            source_age=_ages({name: freshness.last_full_read for name, freshness in fresh.items()}, now),
+            source_event_age=_ages({name: freshness.last_event for name, freshness in fresh.items()}, now),
+            source_failing={name: bool(freshness.error) for name, freshness in fresh.items()},
+            source_held={name: len(freshness.held) for name, freshness in fresh.items()},
             source_objects=_objects({source.name: source.counts() for source in sources}),
             withheld=withheld or {},
             state_failing=state_failing,
@@ -176,8 +176,8 @@ def _objects(counts: Mapping[str, Counts]) -> dict[tuple[str, str], int]:
     """Return the objects of sources by source and state."""
     return {
         (name, state): number
-        for name, each in counts.items()
-        for state, number in (("good", each.good), ("stale", each.stale), ("refused", each.refused))
+        for name, count in counts.items()
+        for state, number in (("good", count.good), ("stale", count.stale), ("refused", count.refused))
     }
 
 

@@ -80,8 +80,8 @@ class ServerReading:
         For a disconnected proxy the snapshot is computed now.
         """
         node = NodeKey(str(name))
-        found, model = self.delivery.cache.snapshot(node), self.delivery.loop.model
-        return model.serving.previewed(node) if found is None and model is not None else found
+        result, model = self.delivery.cache.snapshot(node), self.delivery.loop.model
+        return model.serving.previewed(node) if result is None and model is not None else result
 
     def pushes(self, name: ProxyName) -> tuple[Push, ...]:
         """Return the last responses to a proxy, newest first."""
@@ -101,8 +101,12 @@ class ServerReading:
     def refusal(self, name: ProxyName, type_url: TypeUrl, resource: ResourceName) -> str:
         """Return the proxy's reason for rejecting a resource."""
         model = self.delivery.loop.model
-        found = self.delivery.quarantine.findings.rejections_of(NodeKey(str(name)), (type_url, resource))
-        return clause(model.serving, found[0]) if model is not None and found else ""
+        rejected_resources = self.delivery.quarantine.findings.rejections_of(
+            NodeKey(str(name)), (type_url, resource)
+        )
+        return (
+            clause(model.serving, rejected_resources[0]) if model is not None and rejected_resources else ""
+        )
 
     def left_out(self) -> tuple[LeftOut, ...]:
         """Return the parts of policy excluded for some proxies."""
@@ -124,7 +128,7 @@ class ServerReading:
         """Return the large responses that a proxy may be unable to receive."""
         proxy = self.delivery.registry.find(NodeKey(str(name)))
         large = () if proxy is None else proxy.large.unanswered()
-        return "; ".join(str(each) for each in large if each.is_suspect)
+        return "; ".join(str(large_response) for large_response in large if large_response.is_suspect)
 
     def failure(self, name: ProxyName) -> str:
         """Return the reason why a proxy's group could not be computed, else an empty text."""
@@ -162,8 +166,8 @@ class ServerReading:
     def failures(self) -> tuple[tuple[str, str, bool], ...]:
         """Return the failed groups."""
         return tuple(
-            (each.group, each.error, each.kept == each.proxies)
-            for each in self.delivery.loop.state.published.failures
+            (failure.group, failure.error, failure.kept == failure.proxies)
+            for failure in self.delivery.loop.state.published.failures
         )
 
     def certificates(self) -> Mapping[ServiceIdentity, ServiceCertificate]:
@@ -189,11 +193,11 @@ class ServerReading:
 
     def freshness(self) -> Mapping[str, Freshness]:
         """Return the freshness of each source: the times of the last event and last full read."""
-        return {each.name: each.freshness() for each in self.sources.all}
+        return {source.name: source.freshness() for source in self.sources.all}
 
     def counts(self) -> Mapping[str, Counts]:
         """Return the number of objects in each source."""
-        return {each.name: each.counts() for each in self.sources.all}
+        return {source.name: source.counts() for source in self.sources.all}
 
     def listening(self) -> Mapping[str, str]:
         """Return the server's addresses."""

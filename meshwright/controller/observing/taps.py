@@ -17,15 +17,15 @@ def taps(table: TapTable, view: Callable[[], View | None], changed: Callable[[],
     """Return an empty set of subscriptions; `changed` is called when the `table` has changed."""
 
     def served(proxy: ProxyName) -> tuple[ServiceKey, ...]:
-        found = view()
-        workload = None if found is None else holder_of(found, proxy)
-        if found is None or workload is None:
+        result = view()
+        workload = None if result is None else holder_of(result, proxy)
+        if result is None or workload is None:
             return ()
-        return tuple(key for group in groups_of(found, workload.key) for key in group.services)
+        return tuple(key for group in groups_of(result, workload.key) for key in group.services)
 
     return Taps(table, served, changed)
 
 
-def told(found: Taps, node: NodeKey, requests: Sequence[TappedRequest]) -> bool:
+def told(result: Taps, node: NodeKey, requests: Sequence[TappedRequest]) -> bool:
     """Pass reported requests on; return True if anyone subscribes to a service of the proxy."""
-    return found.told(ProxyName.parse(node), requests, time.monotonic())
+    return result.told(ProxyName.parse(node), requests, time.monotonic())

@@ -39,7 +39,7 @@ def reached(settings: Settings, clock: Callable[[], datetime]) -> Cluster:
 
 def join_in_cluster(
     core: CoreParts,
-    found: Cluster,
+    result: Cluster,
     opened: AuthorityWithLedger,
     issuing: IssuerAccess,
     drivers: MeshDrivers,
@@ -48,23 +48,23 @@ def join_in_cluster(
     """Make the parts of a cluster and connect them with delivery. Raises CertificateError."""
     settings, configured = core.settings, None
     if settings.injection:
-        configured = configured_by(settings, found, core.metrics, core.clock)
-    pods = _pod_roots(core, found, opened, configured)
-    injection = None if configured is None else _injection(core, found, drivers, proxies, configured, pods)
-    webhook = _webhook(core, found, opened, drivers, injection)
-    told = _reporter(core, found)
+        configured = configured_by(settings, result, core.metrics, core.clock)
+    pods = _pod_roots(core, result, opened, configured)
+    injection = None if configured is None else _injection(core, result, drivers, proxies, configured, pods)
+    webhook = _webhook(core, result, opened, drivers, injection)
+    answer = _reporter(core, result)
     return ClusterParts(
-        found,
+        result,
         webhook,
         pods,
-        told,
-        _gateway(core, found, issuing, told),
-        {"kubernetes": partial(kubernetes_proof, found.api, core.view)},
+        answer,
+        _gateway(core, result, issuing, answer),
+        {"kubernetes": partial(kubernetes_proof, result.api, core.view)},
     )
 
 
 def _pod_roots(
-    core: CoreParts, found: Cluster, opened: AuthorityWithLedger, configured: CurrentConfig | None
+    core: CoreParts, result: Cluster, opened: AuthorityWithLedger, configured: CurrentConfig | None
 ) -> PodRoots | None:
     """Return the writer of the ConfigMaps that Pods need to join, or `None` if Pods cannot join."""
     settings = core.settings
@@ -72,10 +72,10 @@ def _pod_roots(
     if not name or "kubernetes" not in settings.enrolment_proofs:
         return None
     return PodRoots(
-        found.api,
+        result.api,
         name,
-        found.home,
-        Reach(at_home(found.home), settings.revision),
+        result.home,
+        Reach(at_home(result.home), settings.revision),
         opened.authority.trust_bundle,
         lambda: core.delivery.gathering.sources.merged,
         core.clock,
@@ -85,7 +85,7 @@ def _pod_roots(
 
 def _injection(
     core: CoreParts,
-    found: Cluster,
+    result: Cluster,
     drivers: MeshDrivers,
     proxies: ProxyIssuing,
     configured: CurrentConfig,
@@ -93,12 +93,12 @@ def _injection(
 ) -> Injection:
     followers = () if pods is None else (pods.noticed,)
     given = core.delivery, drivers, proxies, core.metrics, core.clock, configured, followers
-    return injection_of(core.settings, found, *given)
+    return injection_of(core.settings, result, *given)
 
 
 def _webhook(
     core: CoreParts,
-    found: Cluster,
+    result: Cluster,
     opened: AuthorityWithLedger,
     drivers: MeshDrivers,
     injection: Injection | None,
@@ -109,7 +109,7 @@ def _webhook(
         return None
     return Webhook(
         place,
-        found,
+        result,
         issuer=opened.authority,
         pairs=PairFiles(settings.state, opened.seal),
         gathering=core.delivery.gathering,
@@ -123,17 +123,17 @@ def _webhook(
     )
 
 
-def _reporter(core: CoreParts, found: Cluster) -> Reporter | None:
+def _reporter(core: CoreParts, result: Cluster) -> Reporter | None:
     settings = core.settings
     if not settings.kubernetes_reports:
         return None
-    return reporter(found.api, core.delivery, core.metrics, core.clock, found.home, settings.namespaces)
+    return reporter(result.api, core.delivery, core.metrics, core.clock, result.home, settings.namespaces)
 
 
-def _gateway(core: CoreParts, found: Cluster, issuing: IssuerAccess, told: Reporter | None) -> GatewaySecret:
+def _gateway(core: CoreParts, result: Cluster, issuing: IssuerAccess, told: Reporter | None) -> GatewaySecret:
     return GatewaySecret(
-        found.api,
-        found.home,
+        result.api,
+        result.home,
         issuing.opened.issuer,
         making(core.settings),
         core.view,

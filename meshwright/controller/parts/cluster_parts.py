@@ -76,9 +76,9 @@ def saying(delivered: Delivery, reporter: "Reporter | None", who: str) -> Callab
     """Return a reporter for problems that `who` finds between waves: to the log, and to owners of objects."""
 
     def say(problems: Problems) -> None:
-        said = delivered.loop.state.said
-        said.say(who, None, problems)
-        if said.log() and reporter is not None:
+        all_problems = delivered.loop.state.said
+        all_problems.say(who, None, problems)
+        if all_problems.log() and reporter is not None:
             reporter.changed()
 
     return say

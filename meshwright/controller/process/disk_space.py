@@ -54,9 +54,9 @@ class StateRoom:
 
     def look(self) -> str:
         """Try to write, including the ledger's pending events; return the error. Call this in a thread."""
-        if found := self._moved() or probed(self._state):
+        if result := self._moved() or probed(self._state):
             return (
-                self._moved() or found
+                self._moved() or result
             )  # checked again, because a directory removed just now also fails the attempt to write
         if self._ledger.unwritten:
             try:
@@ -65,16 +65,16 @@ class StateRoom:
                 return str(error)
         return ""
 
-    def take(self, found: str) -> None:
+    def take(self, result: str) -> None:
         """Record the result of a check, and log a change."""
-        before, self.trouble = self.trouble, found
-        if found and found != before:
+        before, self.trouble = self.trouble, result
+        if result and result != before:
             self._since = self._since if before else self._monotonic()
             _log.error(
                 "state directory cannot be written; valid configuration and certificates are still served",
-                reason=found,
+                reason=result,
             )
-        elif before and not found:
+        elif before and not result:
             seconds = round(self._monotonic() - self._since, 1)
             _log.info("state directory can be written again", seconds=seconds)
 

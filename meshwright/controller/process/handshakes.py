@@ -65,13 +65,13 @@ def failed_handshake(line: str) -> FailedHandshake | None:
     """
     if not line.startswith(_FAILED):
         return None
-    said = line.removeprefix(_FAILED)
-    found = _CODE.search(said)
-    code, words = (found[1], found[2] or "") if found else ("", "")
+    text = line.removeprefix(_FAILED)
+    match = _CODE.search(text)
+    code, words = (match[1], match[2] or "") if match else ("", "")
     if code == "CERTIFICATE_VERIFY_FAILED":
         return FailedHandshake(_BY_WORDS.get(words, Failure.OTHER), words)
     why = _BY_CODE.get(code, Failure.OTHER)
-    return FailedHandshake(why, code.lower().replace("_", " ") or said[:200])
+    return FailedHandshake(why, code.lower().replace("_", " ") or text[:200])
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,8 @@ class FailedHandshakes:
     def counted(self) -> Counter[Failure]:
         """Return the counts since the last call."""
         with self._lock:
-            found, self._uncounted = self._uncounted, Counter()
-            return found
+            result, self._uncounted = self._uncounted, Counter()
+            return result
 
     def due(self, now: float) -> tuple[FailureSummary, ...]:
         """Return the counts to be logged at the time `now`, and reset them."""

@@ -34,12 +34,12 @@ class LogLevels:
         """
         table = logging.root.manager.loggerDict
         own = {
-            name: each.level
-            for name, each in table.items()
-            if isinstance(each, logging.Logger) and each.level
+            name: item.level
+            for name, item in table.items()
+            if isinstance(item, logging.Logger) and item.level
         }
-        found = {"": logging.root.level} | own
-        return {name: logging.getLevelName(level).lower() for name, level in sorted(found.items())}
+        result = {"": logging.root.level} | own
+        return {name: logging.getLevelName(level).lower() for name, level in sorted(result.items())}
 
     def set_level(self, logger: str, level: str | None) -> None:
         """Set the level of a logger or package, or remove it (`None`); the empty name sets the general level.

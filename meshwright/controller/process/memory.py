@@ -100,7 +100,7 @@ def returning() -> bool:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return False
-    return all(mallopt(*each) for each in (_ARENA_MAX, _MMAP_THRESHOLD))
+    return all(mallopt(*item) for item in (_ARENA_MAX, _MMAP_THRESHOLD))
 
 
 async def trimming() -> None:
@@ -196,12 +196,12 @@ def thorough(last: MemoryScan, held: int, *, connected: bool) -> MemoryScan:
     began = time.thread_time()
     # Frozen objects are invisible to the collector, so all are unfrozen first.
     gc.unfreeze()
-    found = gc.collect()
+    number = gc.collect()
     gc.freeze()
     alive = gc.get_freeze_count()
     seconds = round(time.thread_time() - began, 3)
     _log.info(
-        "full garbage collection finished", alive=alive, frozen=frozen, unreachable=found, seconds=seconds
+        "full garbage collection finished", alive=alive, frozen=frozen, unreachable=number, seconds=seconds
     )
     return MemoryScan(alive, held)
 

@@ -96,16 +96,16 @@ class NativeLines:
 
     def _take(self, line: bytes) -> None:
         text = line.decode(errors="replace")
-        found = _LINE.match(text)
-        if found is None:
+        match = _LINE.match(text)
+        if match is None:
             if not self._says_all:
                 with contextlib.suppress(OSError):  # the disk is full, or the reader has ended
                     os.write(self._original, f"{on_one_line(text)}\n".encode(errors="backslashreplace"))
             elif text.strip():
                 _log.warning("standard error message", source="stderr", said=text)
             return
-        level, place, said = found.groups()
-        if failed := failed_handshake(said):
+        level, place, answer = match.groups()
+        if failed := failed_handshake(answer):
             self.handshakes.note(failed)
         elif self._wanted or level == "F":
-            getattr(_log, _LEVELS[level])("gRPC message", source="grpc", place=place, said=said)
+            getattr(_log, _LEVELS[level])("gRPC message", source="grpc", place=place, said=answer)

@@ -173,10 +173,10 @@ class RootChange:
         rotation = self._authority.rotation
         if rotation is None:
             return
-        found = await self._held_by(rotation)
-        if found.is_server_behind:
+        change_status = await self._held_by(rotation)
+        if change_status.is_server_behind:
             await self._stepped()  # parts that failed to follow the last step try again
-        if found.is_held:
+        if change_status.is_held:
             return
         # Without the ledger a step would not wait for the proxies that it does not list.
         self._require_ledger()
@@ -211,10 +211,12 @@ class RootChange:
         await self._stepped()
 
     async def _held_by(self, rotation: Rotation) -> ChangeStatus:
-        said, now, held = await self._said(), self._clock(), self._rule.held(rotation)
+        root_acknowledgements, now, held = await self._said(), self._clock(), self._rule.held(rotation)
 
         def found() -> ChangeStatus:  # the ledger is a file, and chains are verified
-            return status_of(rotation, self._ledger.entries(), said, self._authority, held, now)
+            return status_of(
+                rotation, self._ledger.entries(), root_acknowledgements, self._authority, held, now
+            )
 
         return await asyncio.to_thread(found)
 
@@ -224,8 +226,8 @@ class RootChange:
         self._is_noted = True
 
     def _require_command(self) -> None:
-        if said := self._rule.refusal():
-            raise RequestError(said)
+        if text := self._rule.refusal():
+            raise RequestError(text)
 
     def _require_ledger(self) -> None:
         if self._held:

@@ -93,12 +93,12 @@ class DeclaredRoots:
         used = wanted(view)[:MOST]
         errors: dict[PolicyKey, str] = {}
         if self._change is None or self._authority is None:
-            errors = {each.key: self._why_not for each in used}
+            errors = {root.key: self._why_not for root in used}
         else:
             try:
                 errors.update(await self._follow(self._authority, self._change, used))
             except CertificateError as error:
-                errors = {each.key: str(error) for each in used}
+                errors = {root.key: str(error) for root in used}
         self._report(view, errors)
 
     async def _follow(
@@ -107,18 +107,20 @@ class DeclaredRoots:
         """Take the next step towards the declared CAs; return the errors by object."""
         rotation, signer = authority.rotation, Fingerprint(authority.fingerprint)
         other = Fingerprint(authority.other)
-        found = await asyncio.to_thread(self._secrets.found, used, signer, other, self._clock())
+        declared_root_secrets = await asyncio.to_thread(
+            self._secrets.found, used, signer, other, self._clock()
+        )
         # Set even if nothing is done below, because `RootChange.stepping` asks the rule.
-        self._rule.found = found
-        if found.errors or not found.is_ruled:
-            return found.errors
-        match next_act(rotation, signer, found.roots):
+        self._rule.found = declared_root_secrets
+        if declared_root_secrets.errors or not declared_root_secrets.is_ruled:
+            return declared_root_secrets.errors
+        match next_act(rotation, signer, declared_root_secrets.roots):
             case ChangeAction.ABORT:
                 await change.take(aborted)
             case ChangeAction.TURN:
                 await change.take(turned)
             case DeclaredRoot(name=name):
-                await change.begin_by(partial(authority.begin, root=found.read.get(name)))
+                await change.begin_by(partial(authority.begin, root=declared_root_secrets.read.get(name)))
                 await asyncio.to_thread(self._secrets.note, name, Fingerprint(authority.other))
             case None:
                 pass
@@ -126,9 +128,16 @@ class DeclaredRoots:
 
     def _report(self, view: View, errors: Mapping[PolicyKey, str]) -> None:
         """Report the problems and the state of each object."""
-        self._say(ordered(_problem(view, key, said) for key, said in errors.items()))
-        authority, found = self._authority, self._rule.found
-        by_name = {} if found is None else {each.name: each for each in found.roots}
+        self._say(ordered(_problem(view, key, error) for key, error in errors.items()))
+        authority, declared_root_secrets = self._authority, self._rule.found
+        by_name = (
+            {}
+            if declared_root_secrets is None
+            else {
+                mesh_root_certificate.name: mesh_root_certificate
+                for mesh_root_certificate in declared_root_secrets.roots
+            }
+        )
         states: dict[ObjectKey, str] = {}
         for root_certificate in root_certificates(view).values():
             root = by_name.get(str(root_certificate.secret))

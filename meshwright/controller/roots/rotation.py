@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def root_change(
-    found: AuthorityWithLedger,
+    authority_with_ledger: AuthorityWithLedger,
     delivered: Delivery,
     tls: ServerTls,
     pages: DriverPages,
@@ -47,25 +47,25 @@ def root_change(
     `stepped` informs all parts that depend on CA certificates; `elsewhere` is True if another issuer signs
     service certificates.
     """
-    authority = found.whose.changing
+    authority = authority_with_ledger.whose.changing
     if authority is None:
         return None
 
     async def said() -> RootAcknowledgements:
         taken = None if elsewhere else await in_slices(pages.taken())
-        here = (each.name for each in delivered.registry.connected())
+        here = (proxy.name for proxy in delivered.registry.connected())
         confirmed = {
-            name: frozenset.intersection(*map(authority.confirmed, each.possible))
-            for name, each in confirmations.all().items()
+            name: frozenset.intersection(*map(authority.confirmed, confirmation.possible))
+            for name, confirmation in confirmations.all().items()
         }
         return RootAcknowledgements(taken, frozenset(here), confirmed, _ours(authority, tls, webhook, pods))
 
-    held = "" if found.rebuilding is None else REBUILT
-    return RootChange(authority, found.ledger, said, stepped, clock, held, rule)
+    held = "" if authority_with_ledger.rebuilding is None else REBUILT
+    return RootChange(authority, authority_with_ledger.ledger, said, stepped, clock, held, rule)
 
 
 def declared_roots(
-    found: AuthorityWithLedger,
+    authority: AuthorityWithLedger,
     delivered: Delivery,
     change: RootChange | None,
     rule: DeclaredRule,
@@ -80,7 +80,7 @@ def declared_roots(
         if reporter is not None:
             reporter.stated(states)
 
-    whose = found.whose
+    whose = authority.whose
     return DeclaredRoots(
         lambda: delivered.loop.state.view,
         whose.changing,
@@ -123,13 +123,13 @@ def _ours(
         if webhook is None
         else [registration for registration in webhook.registrations if not registration.state.another_s]
     )
-    held = [authority.held_in(each.trusted) for each in asked]
+    held = [authority.held_in(item.trusted) for item in asked]
     joining = None if pods is None else pods.trusted
     return ServerEvidence(
-        shown=frozenset(Fingerprint(authority.signer_of(each)) for each in shown),
+        shown=frozenset(Fingerprint(authority.signer_of(item)) for item in shown),
         trusted=authority.held_in(identity.trust_bundle),
         webhook=frozenset.intersection(*held) if held else None,
-        webhook_error=next((each.state.error for each in asked if each.state.error), ""),
+        webhook_error=next((item.state.error for item in asked if item.state.error), ""),
         pods=None if joining is None else authority.held_in(joining),
         pods_error="" if pods is None else pods.error,
     )

@@ -41,13 +41,13 @@ def only_in(text: str, what: str, *, as_text: bool = False) -> object:
 
     Raise SettingsError, which calls the text `what`.
     """
-    found = documents(text, as_text=as_text)
-    if len(found) > 1:
-        raise SettingsError(f"{what} must have one document, but line {found[1].line} begins a second one")
-    for fault in found[0].faults if found else ():
+    result = documents(text, as_text=as_text)
+    if len(result) > 1:
+        raise SettingsError(f"{what} must have one document, but line {result[1].line} begins a second one")
+    for fault in result[0].faults if result else ():
         wrong = "is not YAML: line" if fault.code is Code.BAD_SYNTAX else "is wrong in line"
         raise SettingsError(f"{what} {wrong} {fault.line}: {fault.expected}")
-    return found[0].value if found else None
+    return result[0].value if result else None
 
 
 def _named(path: Path, document: dict[str, object]) -> dict[str, object]:

@@ -120,13 +120,13 @@ def _default(row: Row) -> str:
 def _what(field: FieldInfo) -> str:
     kind = _plain(field.annotation)
     if isinstance(kind, type) and issubclass(kind, enum.StrEnum):
-        return " or ".join(f"`{each.value}`" for each in kind)
+        return " or ".join(f"`{item.value}`" for item in kind)
     return _WORDS[kind]
 
 
 def _plain(kind: object) -> object:
     """Return the type of a value if present, without constraints."""
-    of = [each for each in typing.get_args(kind) if each is not type(None)]
+    of = [item for item in typing.get_args(kind) if item is not type(None)]
     if typing.get_origin(kind) is tuple:
         return tuple
     if type(None) in typing.get_args(kind) or typing.get_origin(kind) is typing.Annotated:
@@ -135,8 +135,8 @@ def _plain(kind: object) -> object:
 
 
 def _bounds(field: FieldInfo) -> Iterator[str]:
-    for each in (*field.metadata, *_inner(field.annotation)):
-        match each:
+    for item in (*field.metadata, *_inner(field.annotation)):
+        match item:
             case Gt(gt=least):
                 yield f", more than {least}"
             case Ge(ge=least):
@@ -149,8 +149,8 @@ def _bounds(field: FieldInfo) -> Iterator[str]:
 
 def _inner(kind: object) -> Iterator[object]:
     """Yield the constraints of an optional value."""
-    for each in typing.get_args(kind):
-        for check in typing.get_args(each)[1:]:
+    for item in typing.get_args(kind):
+        for check in typing.get_args(item)[1:]:
             yield from getattr(check, "metadata", ())
 
 

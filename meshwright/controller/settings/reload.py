@@ -44,7 +44,11 @@ class Reload:
 
 def other(before: Settings, after: Settings) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names of changed settings, sorted: those that take effect at once, and the others."""
-    names = [each for each in sorted(Settings.model_fields) if getattr(before, each) != getattr(after, each)]
+    names = [
+        model_field
+        for model_field in sorted(Settings.model_fields)
+        if getattr(before, model_field) != getattr(after, model_field)
+    ]
     return tuple(n for n in names if n in IN_PLACE), tuple(n for n in names if n not in IN_PLACE)
 
 
@@ -60,11 +64,11 @@ class SettingsReloader:
         # Settings that need a restart keep their old value here, so the next reload reports them again.
         self.settings = self.settings.model_copy(update={name: getattr(read, name) for name in holds})
         apply(self.settings, holds)
-        said = {"changed": {name: _shown(self.settings)[name] for name in holds}}
+        answer = {"changed": {name: _shown(self.settings)[name] for name in holds}}
         if waits:
-            _log.warning("settings reloaded; some need a restart", **said, needs_restart=list(waits))
+            _log.warning("settings reloaded; some need a restart", **answer, needs_restart=list(waits))
         else:
-            _log.info("settings reloaded", **said)
+            _log.info("settings reloaded", **answer)
 
     async def run(self, reload: Reload, apply: Apply) -> None:
         """Read the settings whenever asked, until cancelled.

@@ -75,26 +75,26 @@ def _collected(settings: Fields) -> None:
 
 def _who_signs(settings: Fields) -> None:
     fields = type(settings).model_fields
-    told = {name for name, field in fields.items() if getattr(settings, name) != field.default}
+    messages = {name for name, field in fields.items() if getattr(settings, name) != field.default}
     for kind, beginning in _OF_ISSUERS:
         if settings.issuer is not kind and (
-            of := sorted(each for each in told if each.startswith(beginning))
+            of := sorted(item for item in messages if item.startswith(beginning))
         ):
             raise ValueError(
                 f"{of[0]} has no effect without issuer {kind}: set issuer to {kind}, or remove {of[0]}"
             )
     if settings.issuer is IssuerKind.CERT_MANAGER and settings.cert_manager_issuer is None:
         raise ValueError("issuer cert-manager needs cert_manager_issuer (docs/certificates.md)")
-    if settings.issuer is IssuerKind.FILES and not _names_files(told, "ca"):
+    if settings.issuer is IssuerKind.FILES and not _names_files(messages, "ca"):
         raise ValueError("issuer files needs either ca_directory, or ca_certificate and ca_key")
-    if any(each.startswith("authority_") for each in told) and not _names_files(told, "authority"):
+    if any(item.startswith("authority_") for item in messages) and not _names_files(messages, "authority"):
         raise ValueError(
             "a mesh CA in files needs either authority_directory, or authority_certificate and authority_key"
         )
     if settings.issuer is IssuerKind.VAULT:
-        if lacking := [name for name in ("vault_address", "vault_role") if name not in told]:
+        if lacking := [name for name in ("vault_address", "vault_role") if name not in messages]:
             raise ValueError(f"issuer vault needs {lacking[0]} (docs/certificates.md)")
-        logins = [name for name in _VAULT_LOGINS if name in told]
+        logins = [name for name in _VAULT_LOGINS if name in messages]
         if len(logins) != 1:
             raise ValueError(
                 f"issuer vault needs exactly one of {', '.join(_VAULT_LOGINS)}, but has {len(logins)}"
@@ -103,6 +103,6 @@ def _who_signs(settings: Fields) -> None:
 
 def _names_files(told: Collection[str], of: str) -> bool:
     """Return whether a CA in files is named in exactly one of the two ways."""
-    pair = sum(f"{of}_{each}" in told for each in ("certificate", "key"))
+    pair = sum(f"{of}_{item}" in told for item in ("certificate", "key"))
     directory, roots = f"{of}_directory" in told, f"{of}_roots" in told
     return not (pair or roots) if directory else pair == 2

@@ -31,22 +31,22 @@ def settings_schema() -> dict[str, Schema]:
     definitions = whole["$defs"]
     meanings = {row.name: row.meaning for row in rows()}
     return {
-        name: {"description": meanings[name], **_form(found, definitions)}
-        for name, found in whole["properties"].items()
+        name: {"description": meanings[name], **_form(result, definitions)}
+        for name, result in whole["properties"].items()
     }
 
 
-def _form(found: Schema, definitions: Mapping[str, Schema]) -> Schema:
+def _form(result: Schema, definitions: Mapping[str, Schema]) -> Schema:
     """Return the schema of a value with all forms in YAML."""
-    if "anyOf" in found:
-        return {"anyOf": [_form(each, definitions) for each in found["anyOf"]]}
-    if "$ref" in found:
-        return _named(found["$ref"].rpartition("/")[2], definitions)
-    match found.get("type"):
+    if "anyOf" in result:
+        return {"anyOf": [_form(item, definitions) for item in result["anyOf"]]}
+    if "$ref" in result:
+        return _named(result["$ref"].rpartition("/")[2], definitions)
+    match result.get("type"):
         case "boolean":
             return {"anyOf": [{"type": "boolean"}, {"type": "string", "pattern": _SWITCH}, {"enum": [0, 1]}]}
         case "integer" | "number" as kind:
-            bounds = {key: found[key] for key in _BOUNDS if key in found}
+            bounds = {key: result[key] for key in _BOUNDS if key in result}
             return {"anyOf": [{"type": kind, **bounds}, {"type": "string", "pattern": _NUMBER}]}
         case "array":
             return {"anyOf": [{"type": "array"}, {"type": "string"}]}

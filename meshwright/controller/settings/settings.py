@@ -64,10 +64,10 @@ def sources_named(mesh: Path | None, context: str | None, providers: Iterable[st
 
     `context` is the context of a cluster, empty for the current one, `None` if no cluster is read.
     """
-    found = [] if mesh is None else [f"the mesh directory {mesh}"]
+    result = [] if mesh is None else [f"the mesh directory {mesh}"]
     if context is not None:
-        found.append(f"the Kubernetes cluster of context {context}" if context else "a Kubernetes cluster")
-    return (*found, *(f"provider {name}" for name in providers))
+        result.append(f"the Kubernetes cluster of context {context}" if context else "a Kubernetes cluster")
+    return (*result, *(f"provider {name}" for name in providers))
 
 
 def load(flags: Mapping[str, object], *, nothing_to_read: bool = False) -> Settings:
@@ -84,9 +84,9 @@ def load(flags: Mapping[str, object], *, nothing_to_read: bool = False) -> Setti
     if nothing_to_read:
         return settings
     asked = _REACHED_BY if settings.issuer is IssuerKind.CERT_MANAGER else ()
-    idle = [each for each in _OF_A_CLUSTER if each not in asked]
-    if not settings.kubernetes and (told := [each for each in idle if getattr(settings, each)]):
-        name = spelled(told[0], given)
+    idle = [item for item in _OF_A_CLUSTER if item not in asked]
+    if not settings.kubernetes and (messages := [item for item in idle if getattr(settings, item)]):
+        name = spelled(messages[0], given)
         raise SettingsError(f"{name} has no effect without --kubernetes: add --kubernetes, or remove {name}")
     if not settings.sources:
         raise SettingsError(_NO_SOURCE)

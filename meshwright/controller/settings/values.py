@@ -57,7 +57,7 @@ def _addresses(value: object) -> object:
         if not all(name.strip() and equals for name, equals, _ in pairs):
             raise ValueError("must be NAME=HOST:PORT, such as document=127.0.0.1:15129")
         value = {name.strip(): address.strip() for name, _, address in pairs}
-    return {name: _address(each) for name, each in value.items()} if isinstance(value, dict) else value
+    return {name: _address(item) for name, item in value.items()} if isinstance(value, dict) else value
 
 
 def _providers(value: object) -> object:
@@ -66,16 +66,16 @@ def _providers(value: object) -> object:
         return {name: _as_text(options) for name, options in value.items()}
     if not isinstance(value, str):
         return value
-    found: dict[str, dict[str, str]] = {}
+    result: dict[str, dict[str, str]] = {}
     for part in filter(None, map(str.strip, value.split(";"))):
-        name, _, told = part.partition(":")
-        pairs = [each.partition("=") for each in told.split(",") if each.strip()]
+        name, _, message = part.partition(":")
+        pairs = [item.partition("=") for item in message.split(",") if item.strip()]
         if not name.strip() or not all(option.strip() and equals for option, equals, _ in pairs):
             raise ValueError("must be NAME or NAME:OPTION=VALUE,..., such as mine:url=http://10.0.0.5/hosts")
-        if name.strip() in found:
+        if name.strip() in result:
             raise ValueError(f"must name each provider once; {name.strip()} is named twice")
-        found[name.strip()] = {option.strip(): each.strip() for option, _, each in pairs}
-    return found
+        result[name.strip()] = {option.strip(): item.strip() for option, _, item in pairs}
+    return result
 
 
 def _withheld(value: Mapping[str, Mapping[str, str]]) -> Mapping[str, Mapping[str, str]]:
@@ -89,7 +89,9 @@ def _as_text(options: object) -> object:
         return {}
     if not isinstance(options, dict):
         return options
-    return {name: str(each) if isinstance(each, int | float) else each for name, each in options.items()}
+    return {
+        name: str(option) if isinstance(option, int | float) else option for name, option in options.items()
+    }
 
 
 def _domain(value: object) -> str:
@@ -112,7 +114,7 @@ def _hosts(value: object) -> object:
 
 
 def _namespaces(value: tuple[str, ...]) -> tuple[str, ...]:
-    if wrong := [each for each in value if not is_dns_label(each)]:
+    if wrong := [item for item in value if not is_dns_label(item)]:
         raise ValueError(f"must be names of namespaces, but {wrong[0]!r} is not one")
     return tuple(sorted(set(value)))
 
@@ -123,11 +125,11 @@ def _selector(value: str) -> str:
 
 
 def _upgrades(value: tuple[str, ...]) -> tuple[str, ...]:
-    if wrong := [each for each in value if not _UPGRADE.fullmatch(each)]:
+    if wrong := [item for item in value if not _UPGRADE.fullmatch(item)]:
         raise ValueError(
             f"must be values of the Upgrade header, for example websocket; {wrong[0]!r} is not one"
         )
-    return tuple(sorted({each.lower() for each in value}))
+    return tuple(sorted({item.lower() for item in value}))
 
 
 def _proofs(value: tuple[str, ...]) -> tuple[str, ...]:

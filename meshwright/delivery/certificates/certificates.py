@@ -191,14 +191,20 @@ class ServiceCertificates:
         looks_at_all = not self._all_good(now) or roots != self._roots
         work = set(self._needed) if looks_at_all else self._retries.due(now) & self._needed.keys()
         # A full check must not ignore the delay of identities that have just failed.
-        work = {each for each in work if not self._retries.waits(each, now)}
+        work = {
+            service_identity for service_identity in work if not self._retries.waits(service_identity, now)
+        }
         work |= self._needed.keys() & changes.keys()
         before = self.certificates
         looked = self._look(manager, work, now)
         # The manager returns the same object until a new certificate is taken, so identity of objects shows a
         # change.
         held = {identity: manager.get(identity) for identity in sorted(looked)}
-        changed = {identity: each for identity, each in held.items() if each is not before.get(identity)}
+        changed = {
+            identity: service_certificate
+            for identity, service_certificate in held.items()
+            if service_certificate is not before.get(identity)
+        }
         # The certificate of an identity that is not needed any more is removed.
         changed.update(
             (identity, None) for identity in changes if identity in before and identity not in looked
@@ -207,7 +213,9 @@ class ServiceCertificates:
         # Certificates that were dropped still bound the interval until all identities are examined: the next
         # full check then comes a little early, and never late.
         waiting = self._retries.failures.keys() | self._asking.open()
-        good = (each for identity, each in held.items() if identity not in waiting)
+        good = (
+            service_certificate for identity, service_certificate in held.items() if identity not in waiting
+        )
         self._good = _good_between(good, _ALWAYS if looks_at_all else self._good or _ALWAYS)
         self._report_failures(manager, now)
         self._roots = roots
@@ -259,15 +267,25 @@ class ServiceCertificates:
         self.problems = tuple(problem(identity, failure.error) for identity, failure in failures)
         self._again = min((failure.again for _, failure in failures), default=None)
         held = ((manager.get(identity), failure) for identity, failure in failures)
-        self._failing = tuple((each, failure) for each, failure in held if each is not None)
-        found = self.running_out(now)
-        for each in found:
-            if each.certificate.serial not in self._alarmed:
-                until = each.certificate.not_after.isoformat()
-                said = {"identity": str(each.certificate.identity), "until": until, "reason": each.error}
-                _log.error("service certificate expires soon, and its renewal fails", **said)
+        self._failing = tuple(
+            (service_certificate, failure)
+            for service_certificate, failure in held
+            if service_certificate is not None
+        )
+        expiring_certificates = self.running_out(now)
+        for expiring_certificate in expiring_certificates:
+            if expiring_certificate.certificate.serial not in self._alarmed:
+                until = expiring_certificate.certificate.not_after.isoformat()
+                answer = {
+                    "identity": str(expiring_certificate.certificate.identity),
+                    "until": until,
+                    "reason": expiring_certificate.error,
+                }
+                _log.error("service certificate expires soon, and its renewal fails", **answer)
         # Only certificates that still expire: a renewed one raises a new alarm if it expires later.
-        self._alarmed = {each.certificate.serial for each in found}
+        self._alarmed = {
+            expiring_certificate.certificate.serial for expiring_certificate in expiring_certificates
+        }
 
     def _forget(self, manager: CertificateManager, identity: ServiceIdentity) -> None:
         manager.forget(identity)
@@ -298,5 +316,7 @@ def _good_between(
 ) -> tuple[datetime, datetime]:
     """Return the part of the interval `good` in which none of these certificates is due."""
     begin, end = good
-    there = [each for each in held if each is not None]
-    return max((begin, *(each.not_before for each in there))), min((end, *map(renewal.renew_at, there)))
+    there = [service_certificate for service_certificate in held if service_certificate is not None]
+    return max((begin, *(service_certificate.not_before for service_certificate in there))), min(
+        (end, *map(renewal.renew_at, there))
+    )

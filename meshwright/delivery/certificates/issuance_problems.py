@@ -21,14 +21,16 @@ class ExpiringCertificate:
     error: str
 
 
-def remarks_on(found: Collection[ExpiringCertificate]) -> tuple[str, ...]:
+def remarks_on(expiring_certificates: Collection[ExpiringCertificate]) -> tuple[str, ...]:
     """Return one sentence for the readiness page as a tuple, empty without expiring certificates."""
-    if not found:
+    if not expiring_certificates:
         return ()
-    first = min(found, key=lambda each: each.certificate.not_after)
+    first = min(
+        expiring_certificates, key=lambda expiring_certificate: expiring_certificate.certificate.not_after
+    )
     until = f"{first.certificate.not_after:%Y-%m-%dT%H:%M:%SZ}"
-    said = f"the first, of {first.certificate.identity}, expires at {until}: {first.error}"
-    return (f"{len(found)} service certificates expire soon and cannot be renewed; {said}",)
+    text = f"the first, of {first.certificate.identity}, expires at {until}: {first.error}"
+    return (f"{len(expiring_certificates)} service certificates expire soon and cannot be renewed; {text}",)
 
 
 def failure_kind(error: CertificateError) -> str:

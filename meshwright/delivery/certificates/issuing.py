@@ -106,10 +106,10 @@ class ConcurrentIssuing:
                     fresh.append(future)
         wait(fresh, self._patience)
         with self._lock:
-            done = {need: each for need, each in self._open.items() if each.done()}
+            done = {need: item for need, item in self._open.items() if item.done()}
             for need in done:
                 del self._open[need]
-        return {need: each.result() for need, each in done.items()}
+        return {need: item.result() for need, item in done.items()}
 
     def open(self) -> frozenset[ServiceIdentity]:
         """Return the identities of running requests."""
@@ -119,7 +119,7 @@ class ConcurrentIssuing:
     def arrived(self) -> bool:
         """Return whether a request has been answered."""
         with self._lock:
-            return any(each.done() for each in self._open.values())
+            return any(future.done() for future in self._open.values())
 
     def when_arrived(self, tell: Callable[[], None]) -> None:
         """Set the function to be called when an answer arrives."""

@@ -38,9 +38,9 @@ class GroupWave:
     def of(self, type_url: TypeUrl) -> frozenset[ResourceName]:
         """Return the names of one type known to be changed by the wave."""
         names = self.names or {}
-        found = names.get(type_url, frozenset())
+        resource_names = names.get(type_url, frozenset())
         # The endpoints of a changed cluster are sent with the cluster, changed or not (rule O4).
-        return found | names.get(CLUSTER, frozenset()) if type_url == ENDPOINT else found
+        return resource_names | names.get(CLUSTER, frozenset()) if type_url == ENDPOINT else resource_names
 
 
 class Triggers:
@@ -105,9 +105,9 @@ def causing(
     key = (opened, seen, is_news)
     if content.cause is not None and content.cause[0] is touches and content.cause[1] == key:
         return content.cause[2]
-    found = _causing(touches, content, opened, seen, is_news=is_news)
-    content.cause = (touches, key, found)
-    return found
+    waves = _causing(touches, content, opened, seen, is_news=is_news)
+    content.cause = (touches, key, waves)
+    return waves
 
 
 def _causing(

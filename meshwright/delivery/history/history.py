@@ -109,8 +109,8 @@ class PushHistory:
     def published(self, wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
         """Record the publication of a wave, or of a part of one, with the snapshots replaced."""
         self._newest += 1
-        here = {node: found for node in step.members if (found := self._record(node)) is not None}
-        served = {node: each.group for node, each in here.items() if each.streams and each.group is not None}
+        here = {node: record for node in step.members if (record := self._record(node)) is not None}
+        served = {node: item.group for node, item in here.items() if item.streams and item.group is not None}
         for resource in left(self._cache, replaced, served):
             self._replaced.keep(resource)
         for node, touch in self._triggers.published(self._newest, wave, step, replaced, here).items():
@@ -135,10 +135,10 @@ class PushHistory:
         else:
             known.again, known.opened, known.since = True, self._newest, now
             known.moved = ()
-            for each in known.types.values():
-                each.fresh = True
+            for type_record in known.types.values():
+                type_record.fresh = True
                 if variant is Variant.SOTW or variant is not known.variant:
-                    each.held = NOTHING_HELD
+                    type_record.held = NOTHING_HELD
             known.variant = variant
         known.streams += 1
         self._order[node] = None
@@ -172,8 +172,8 @@ class PushHistory:
         # In state of the world, an answer to the newest response of a type also covers older responses of the
         # type.
         if proxy.variant is Variant.SOTW:
-            for each in overtaken(proxy.pushes, response.type_url):
-                self._finished(node, each, now)
+            for sent_response in overtaken(proxy.pushes, response.type_url):
+                self._finished(node, sent_response, now)
         push = SentResponse(delivery, sys.intern(response.nonce), now, response)
         proxy.pushes.append(push)
         self._waiting[push] = None
@@ -201,11 +201,11 @@ class PushHistory:
         pushes = () if proxy is None else reversed(proxy.pushes)
         due = next((push.delivery.due for push in pushes if push.response is response), ())
         causes = (cause for wave in due for cause in wave.causes) if isinstance(due, tuple) else ()
-        return frozenset(each.object for each in causes)
+        return frozenset(item.object for item in causes)
 
     def unanswered_age(self, now: float) -> float:
         """Return the age in seconds of the oldest unanswered response, or 0."""
-        return max(0.0, now - min((each.sent for each in self._waiting), default=now))
+        return max(0.0, now - min((sent_response.sent for sent_response in self._waiting), default=now))
 
     def pushes(self, node: NodeKey, now: float, date: datetime) -> tuple[Push, ...]:
         """Return a proxy's last pushes, newest first; `now` and `date` are the same moment on both clocks."""
@@ -222,7 +222,7 @@ class PushHistory:
         touches = self._triggers.of(proxy.group)
         if not proxy.moved:
             return touches
-        return tuple(sorted((*touches, *proxy.moved), key=lambda each: each.moment))
+        return tuple(sorted((*touches, *proxy.moved), key=lambda group_wave: group_wave.moment))
 
     def _step(
         self, node: NodeKey, proxy: Record, kind: TypeRecord, content: Content, response: Response, size: int
@@ -273,8 +273,8 @@ class PushHistory:
             return last
         began = min(wave.since for wave in due) if isinstance(due, tuple) else None
         # Cached with the content, because the next proxy of the group usually takes the same step.
-        content.delivery = found = Delivery(content, move, due, response.version, size, began)
-        return found
+        content.delivery = delivery = Delivery(content, move, due, response.version, size, began)
+        return delivery
 
     def _served_resources(self, node: NodeKey, type_url: TypeUrl) -> Resources:
         snapshot = self._cache.snapshot(node)

@@ -64,4 +64,4 @@ def changed(old: Snapshot, names: Mapping[TypeUrl, frozenset[ResourceName]]) -> 
     """Yield the resources of a snapshot that have these names."""
     for type_url, these in names.items():
         there = old.resources(type_url)
-        yield from (found for name in these if (found := there.get(name)) is not None)
+        yield from (resource for name in these if (resource := there.get(name)) is not None)

@@ -99,7 +99,7 @@ class _OpenWave:
             touched=self.touched or 0,
             reached=len(self.nodes),
             answers=self.answers + Counter({Answer.PENDING: self.waiting}),
-            pushes=tuple(sorted(pushes, key=lambda each: each.sent)),
+            pushes=tuple(sorted(pushes, key=lambda push_record: push_record.sent)),
         )
 
 
@@ -124,39 +124,39 @@ class OpenWaves:
 
     def published(self, wave: Wave, touched: int) -> None:
         """Add a published part of a wave, which concerns `touched` connected proxies."""
-        if (found := self._open.get(wave.number)) is not None:
-            found.touched = (found.touched or 0) + touched
+        if (open_wave := self._open.get(wave.number)) is not None:
+            open_wave.touched = (open_wave.touched or 0) + touched
 
     def over(self, wave: Wave) -> None:
         """Mark a wave as completely published, or drop a wave without any published part."""
-        if (found := self._open.get(wave.number)) is None:
+        if (open_wave := self._open.get(wave.number)) is None:
             return
-        if found.touched is None:
+        if open_wave.touched is None:
             del self._open[wave.number]
             return
-        found.published = self._now()
-        found.last = max(found.last, found.published)
+        open_wave.published = self._now()
+        open_wave.last = max(open_wave.last, open_wave.published)
 
     def sent(self, node: NodeKey, push: SentResponse) -> None:
         """Record a response sent because of waves in flight."""
-        for found in self._concerned(push):
-            found.sent(node, push)
+        for open_wave in self._concerned(push):
+            open_wave.sent(node, push)
 
     def finished(self, node: NodeKey, push: SentResponse, now: float) -> None:
         """Record the end of a response at the time `now`: answered, overtaken, or its stream ended."""
-        for found in self._concerned(push):
-            found.finished(node, push, now)
+        for open_wave in self._concerned(push):
+            open_wave.finished(node, push, now)
 
     def take(self, now: float) -> list[WaveRecord]:
         """Return the records of all ended waves, and forget these waves."""
         ended, self._crowded_out = self._crowded_out, []
-        for number, found in list(self._open.items()):
-            if (ending := found.ending(now)) is not None:
+        for number, open_wave in list(self._open.items()):
+            if (ending := open_wave.ending(now)) is not None:
                 del self._open[number]
-                ended.append(found.record(ending, now))
+                ended.append(open_wave.record(ending, now))
         return ended
 
     def _concerned(self, push: SentResponse) -> Iterator[_OpenWave]:
         for wave in due(push):
-            if (found := self._open.get(wave.number)) is not None:
-                yield found
+            if (open_wave := self._open.get(wave.number)) is not None:
+                yield open_wave

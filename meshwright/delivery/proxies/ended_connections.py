@@ -34,7 +34,7 @@ class EndedConnections:
 
     def due(self, now: float) -> tuple[EndedCount, ...]:
         """Return the counts to be logged at the time `now`, and reset them."""
-        due = [each for each in self._counts if now - self._said.get(each, -SAID_SECONDS) >= SAID_SECONDS]
+        due = [count for count in self._counts if now - self._said.get(count, -SAID_SECONDS) >= SAID_SECONDS]
         # Counts go on during the pause, and are logged together with the next line.
         self._said |= dict.fromkeys(due, now)
-        return tuple(EndedCount(each, self._counts.pop(each), self._last.pop(each)) for each in due)
+        return tuple(EndedCount(cause, self._counts.pop(cause), self._last.pop(cause)) for cause in due)

@@ -91,7 +91,11 @@ class Expiry:
         """
         here = self._registry.connected()
         self._update_claims(here, now)
-        ends = (each.newest.not_after for each in self._claimed.values() if each.newest is not None)
+        ends = (
+            certificate_claim.newest.not_after
+            for certificate_claim in self._claimed.values()
+            if certificate_claim.newest is not None
+        )
         first = {
             "service": self._held.first_end(here),
             "proxy": min(ends, default=None),
@@ -101,22 +105,26 @@ class Expiry:
 
     def _update_claims(self, here: Iterable[Proxy], now: datetime) -> None:
         """Look up newly connected proxies and a share of the others in the ledger; drop disconnected ones."""
-        streams = {each.node: (each.since, each.address) for each in here}
+        streams = {proxy.node: (proxy.since, proxy.address) for proxy in here}
         for node in self._claimed.keys() - streams.keys():
             del self._claimed[node]
         turn = set(islice(self._claimed, -(-len(self._claimed) // IN_TURN)))
         # Before the selection, because a shown certificate makes the look-up of this proxy unnecessary.
         self._apply_shown(streams)
         asked = {
-            each.node: each.name
-            for each in here
-            if each.node in turn
-            or (known := self._claimed.get(each.node)) is None
-            or known.stream != streams[each.node]
+            proxy.node: proxy.name
+            for proxy in here
+            if proxy.node in turn
+            or (known := self._claimed.get(proxy.node)) is None
+            or known.stream != streams[proxy.node]
         }
         names = frozenset(asked.values())
         try:
-            used = [each for each in self._ledger.entries_of_all(names) if each.claimed_at is not None]
+            used = [
+                ledger_entry
+                for ledger_entry in self._ledger.entries_of_all(names)
+                if ledger_entry.claimed_at is not None
+            ]
         except StateError:
             return  # the ledger's errors are reported elsewhere
         entries = {

@@ -48,19 +48,25 @@ class HeldCertificates:
     def of(self, proxy: Proxy) -> HeldCertificate | None:
         """Return the certificate held by a proxy; `None` if it was never sent, or is not known."""
         for type_url, noted in tuple(proxy.acknowledged.items()):
-            if type_url not in self._plain and (found := self._first(self._secrets(noted))) is not None:
-                return found
+            if (
+                type_url not in self._plain
+                and (held_certificate := self._first(self._secrets(noted))) is not None
+            ):
+                return held_certificate
         # No ACK is known: the proxy may have reconnected with the versions in force.
         snapshot = self._served(proxy.node) if proxy.streams else None
         if snapshot is None:
             return None
         kinds = (snapshot.resources(kind).values() for kind in snapshot.types())
-        return self._first(each for there in kinds for each in there if each.secret)
+        return self._first(resource for there in kinds for resource in there if resource.secret)
 
     def first_end(self, proxies: Iterable[Proxy]) -> datetime | None:
         """Return the earliest expiry of the certificates held by these proxies, or `None`."""
         held = (self.of(proxy) for proxy in proxies)
-        return min((each.not_after for each in held if each is not None), default=None)
+        return min(
+            (held_certificate.not_after for held_certificate in held if held_certificate is not None),
+            default=None,
+        )
 
     def _secrets(self, noted: AcknowledgedVersions) -> Iterator[Resource]:
         """Yield the newest acknowledged version of each secret of a type."""

@@ -135,7 +135,7 @@ class MeshAuthenticator:
         except PeerRefused as error:
             raise _logged_refusal(peer, error.reason, str(error)) from error
         try:
-            found = admitted(shown, self._ledger, now, self._trusts)
+            admitted_peer = admitted(shown, self._ledger, now, self._trusts)
         except PeerRefused as error:
             if error.reason is RefusalReason.NOT_ISSUED and self._unknown is not None:
                 self._unknown(shown, peer.certificate, peer.address, now)
@@ -143,10 +143,10 @@ class MeshAuthenticator:
         except StateError as error:
             raise _logged_refusal(peer, Refusal.LEDGER, str(error)) from error
         # Before the claim: a certificate of a refused client must stay unclaimed.
-        self._place(peer, found.name)
-        self._note(peer, found, now)
-        self._shown.note(found)
-        return found
+        self._place(peer, admitted_peer.name)
+        self._note(peer, admitted_peer, now)
+        self._shown.note(admitted_peer)
+        return admitted_peer
 
     def held(self, node_key: NodeKey) -> str:
         """Return the reason why an admitted proxy does not get a response.
@@ -178,10 +178,10 @@ class MeshAuthenticator:
     def _read(self, peer: Peer, certificate: bytes) -> PeerCertificate:
         """Return the contents of a certificate, parsed once per peer."""
         # Peers are authenticated again and again, and their certificates never change.
-        found = self._certificates.get(peer)
-        if found is None:
-            found = self._certificates[peer] = read_peer(certificate)
-        return found
+        peer_certificate = self._certificates.get(peer)
+        if peer_certificate is None:
+            peer_certificate = self._certificates[peer] = read_peer(certificate)
+        return peer_certificate
 
     def accept_node(self, node_key: NodeKey, node: Node) -> None:
         """Raise StreamRefused if a client's node id contradicts the certificate (see `names_itself`)."""
@@ -189,13 +189,17 @@ class MeshAuthenticator:
             _log.warning("node refused", proxy=node_key, node=node.id[:200], reason=Refusal.OTHER_NODE)
             raise StreamRefused(Refusal.OTHER_NODE)
 
-    def _note(self, peer: Peer, found: AdmittedPeer, now: datetime) -> None:
+    def _note(self, peer: Peer, admitted_peer: AdmittedPeer, now: datetime) -> None:
         try:
-            claimed = presence(found, self._ledger, peer.address, now)
+            claimed = presence(admitted_peer, self._ledger, peer.address, now)
         except StateError as error:
             raise _logged_refusal(peer, Refusal.LEDGER, str(error)) from error
         if claimed:
-            _log.info("proxy certificate claimed", proxy=found.entry.common_name, serial=found.entry.serial)
+            _log.info(
+                "proxy certificate claimed",
+                proxy=admitted_peer.entry.common_name,
+                serial=admitted_peer.entry.serial,
+            )
 
 
 def _logged_refusal(peer: Peer, reason: enum.StrEnum, detail: str) -> StreamRefused:

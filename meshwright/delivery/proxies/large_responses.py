@@ -44,8 +44,8 @@ class LargeResponse:
         return not self.answered and not self.user_agent.startswith("envoy")
 
     def __str__(self) -> str:
-        said = f"{short_type(self.type_url)} response of {self.size} bytes not answered"
-        return f"{said} ({self.hint})" if self.hint else said
+        text = f"{short_type(self.type_url)} response of {self.size} bytes not answered"
+        return f"{text} ({self.hint})" if self.hint else text
 
 
 _NONE: Final[Mapping[TypeUrl, LargeResponse]] = MappingProxyType({})
@@ -63,9 +63,9 @@ class LargeResponses:
     def sending(self, response: Response, size: int, user_agent: str) -> LargeResponse | None:
         """Record a large response; return it if it is the first of its type."""
         first = response.type_url not in self._found
-        found = LargeResponse(response.type_url, size, user_agent, response.nonce)
-        self._found = {**self._found, response.type_url: found}
-        return found if first else None
+        large_response = LargeResponse(response.type_url, size, user_agent, response.nonce)
+        self._found = {**self._found, response.type_url: large_response}
+        return large_response if first else None
 
     def sent(self, response: Response, size: int) -> None:
         """Record any response sent: a smaller one of the same type replaces the large one."""
@@ -74,15 +74,15 @@ class LargeResponses:
 
     def answered(self, response: Response) -> None:
         """Record an answer: ACK and NACK both show that the client has received the response."""
-        found = self._found.get(response.type_url)
-        if found is not None and found.nonce == response.nonce:
+        large_response = self._found.get(response.type_url)
+        if large_response is not None and large_response.nonce == response.nonce:
             self._settle(response.type_url)
 
     def unanswered(self) -> tuple[LargeResponse, ...]:
         """Return the large responses without an answer, by type."""
-        found = (each for each in self._found.values() if not each.answered)
-        return tuple(sorted(found, key=lambda each: each.type_url))
+        result = (large_response for large_response in self._found.values() if not large_response.answered)
+        return tuple(sorted(result, key=lambda large_response: large_response.type_url))
 
     def _settle(self, type_url: TypeUrl) -> None:
-        if (found := self._found.get(type_url)) is not None:
-            self._found = {**self._found, type_url: replace(found, answered=True)}
+        if (large_response := self._found.get(type_url)) is not None:
+            self._found = {**self._found, type_url: replace(large_response, answered=True)}

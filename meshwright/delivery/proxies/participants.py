@@ -58,10 +58,10 @@ def participants(
     now: datetime,
 ) -> tuple[Participation, ...]:
     """Return the participation of every proxy in any of the three sets, sorted by name."""
-    ordered = sorted(entries, key=lambda each: (each.common_name, each.issued_at, each.serial))
+    ordered = sorted(entries, key=lambda entry: (entry.common_name, entry.issued_at, entry.serial))
     issued = {
-        ProxyName.parse(name): tuple(found)
-        for name, found in itertools.groupby(ordered, key=lambda each: each.common_name)
+        ProxyName.parse(name): tuple(result)
+        for name, result in itertools.groupby(ordered, key=lambda entry: entry.common_name)
     }
     return tuple(
         _participation(name, issued.get(name, ()), name in connected, name in discovered, now)
@@ -74,8 +74,8 @@ def of_statuses(
 ) -> tuple[Participation, ...]:
     """Return the participation of proxies by their statuses: connected, or with a known workload."""
     standing = tuple(statuses)
-    connected = {each.name for each in standing if each.state is ProxyState.CONNECTED}
-    return participants(entries, connected, {each.name for each in standing if each.known}, now)
+    connected = {status.name for status in standing if status.state is ProxyState.CONNECTED}
+    return participants(entries, connected, {status.name for status in standing if status.known}, now)
 
 
 def _participation(

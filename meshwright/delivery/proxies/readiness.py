@@ -53,7 +53,7 @@ def admission(mode: EndpointAdmission, reached: Progress) -> Admission | None:
 def progress_of_all(entries: Iterable[LedgerEntry]) -> dict[NodeKey, Progress]:
     """Return the progress of each proxy; `entries` must be sorted by common name."""
     grouped = itertools.groupby(entries, key=lambda entry: NodeKey(entry.common_name))
-    return {node: progress(found) for node, found in grouped}
+    return {node: progress(result) for node, result in grouped}
 
 
 class EndpointReadiness:
@@ -73,9 +73,9 @@ class EndpointReadiness:
         self._progress = progress_of_all(entries)
         self._admissions: Picture[ProxyName, Admission] = Picture(
             {
-                ProxyName.parse(node): found
+                ProxyName.parse(node): result
                 for node, reached in self._progress.items()
-                if (found := admission(mode, reached)) is not None
+                if (result := admission(mode, reached)) is not None
             }
         )
         self._noted: dict[NodeKey, bool] = {}  # proxies to be looked up; True if ready by a stream
@@ -115,7 +115,7 @@ class EndpointReadiness:
             # Events during the write go into a new dictionary; after an error the old ones are added to it.
             noted, self._noted = self._noted, {}
             try:
-                found = await asyncio.to_thread(_write, ledger, clock(), noted)
+                result = await asyncio.to_thread(_write, ledger, clock(), noted)
             except StateError as error:
                 if str(error) != self._said:
                     ready = sum(noted.values())
@@ -131,7 +131,7 @@ class EndpointReadiness:
                 self._woken.set()
             else:
                 self._said = ""
-                if self._take(found):
+                if self._take(result):
                     changed()
                 # Proxies that connect meanwhile share the next transaction.
                 await asyncio.sleep(PAUSE_SECONDS)
@@ -141,11 +141,11 @@ class EndpointReadiness:
         self._noted[node] = ready or self._noted.get(node, False)
         self._woken.set()
 
-    def _take(self, found: Mapping[NodeKey, Progress]) -> bool:
+    def _take(self, result: Mapping[NodeKey, Progress]) -> bool:
         """Apply the progress read from the ledger; return whether an admission has changed."""
-        self._progress.update(found)
+        self._progress.update(result)
         before = self._admissions
-        edits = {ProxyName.parse(node): admission(self._mode, reached) for node, reached in found.items()}
+        edits = {ProxyName.parse(node): admission(self._mode, reached) for node, reached in result.items()}
         self._admissions = before.changed(edits)
         for name, now in self._admissions.since(before).items():
             if now is Admission.ADMITTED:

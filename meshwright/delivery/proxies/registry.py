@@ -48,12 +48,12 @@ class ProxyRegistry:
 
     def of(self, node: NodeKey) -> Proxy:
         """Return the record of a proxy, and create it if necessary."""
-        found = self._proxies.get(node)
-        if found is None:
-            found = self._proxies[node] = Proxy(node, ProxyName.parse(node))
+        proxy = self._proxies.get(node)
+        if proxy is None:
+            proxy = self._proxies[node] = Proxy(node, ProxyName.parse(node))
             self._strays[node] = None
-            self._states[found.state] += 1
-        return found
+            self._states[proxy.state] += 1
+        return proxy
 
     def acknowledged(self, node: NodeKey) -> Acknowledged:
         """Return the mutable record of the resources that a proxy has acknowledged."""
@@ -95,7 +95,7 @@ class ProxyRegistry:
         now, before = self._clock(), self._followed
         self._followed = proxies
         changed = proxies.since(before)
-        gone = tuple(NodeKey(str(name)) for each in changed if (name := before.get(each)) is not None)
+        gone = tuple(NodeKey(str(name)) for sidecar in changed if (name := before.get(sidecar)) is not None)
         for node in gone:
             self._strays[node] = None
             with self._counted(self.of(node)) as proxy:
@@ -113,13 +113,13 @@ class ProxyRegistry:
 
     def statuses(self, collided: Callable[[NodeKey], bool] = never) -> tuple[ProxyStatus, ...]:
         """Return the status of every proxy, sorted by name; `collided` as for `shared`."""
-        shared = {each.node for each in self.shared(collided)}
-        found = (
+        shared = {item.node for item in self.shared(collided)}
+        result = (
             status
             for proxy in self._proxies.values()
             if (status := proxy.status(is_shared=proxy.node in shared)) is not None
         )
-        return tuple(sorted(found, key=lambda each: each.name))
+        return tuple(sorted(result, key=lambda proxy_status: proxy_status.name))
 
     def has_several(self, node: NodeKey) -> bool:
         """Return whether the streams of an identity now come from more than one connection."""
@@ -132,12 +132,12 @@ class ProxyRegistry:
         (`collided`).
         """
         now = self._clock()
-        found = (self._proxies[node] for node in sorted(self._several))
+        result = (self._proxies[node] for node in sorted(self._several))
         return tuple(
-            each
-            for each in found
-            if each.several_since is not None
-            and (now - each.several_since >= SHARED_AFTER or collided(each.node))
+            proxy
+            for proxy in result
+            if proxy.several_since is not None
+            and (now - proxy.several_since >= SHARED_AFTER or collided(proxy.node))
         )
 
     def connected(self) -> tuple[Proxy, ...]:

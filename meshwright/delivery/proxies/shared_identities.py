@@ -33,7 +33,7 @@ class SharedIdentities:
 
     def problems(self, view: View) -> Problems:
         """Return a problem for each of these identities, attached to its workload."""
-        return tuple(_problem(view, each) for each in self.found())
+        return tuple(_problem(view, proxy) for proxy in self.found())
 
     async def watching(self, changed: Callable[[], None]) -> None:
         """Call `changed` whenever the shared identities or their addresses change, until cancelled."""
@@ -45,7 +45,7 @@ class SharedIdentities:
                 changed()
 
     def _peers(self) -> dict[str, tuple[str, ...]]:
-        return {each.node: each.peers for each in self.found()}
+        return {proxy.node: proxy.peers for proxy in self.found()}
 
 
 def _problem(view: View, proxy: Proxy) -> Problem:

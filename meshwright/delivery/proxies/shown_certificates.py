@@ -26,9 +26,9 @@ class ShownCertificates:
     def __init__(self) -> None:
         self._newest: dict[NodeKey, ShownCertificate] = {}
 
-    def note(self, found: AdmittedPeer) -> None:
+    def note(self, admitted_peer: AdmittedPeer) -> None:
         """Record an accepted certificate, which may be older than one shown to another server."""
-        node, entry, newest = NodeKey(str(found.name)), found.entry, self._newest
+        node, entry, newest = NodeKey(str(admitted_peer.name)), admitted_peer.entry, self._newest
         before = newest.get(node)
         if before is None or before.issued_at <= entry.issued_at:
             newest[node] = ShownCertificate(entry.issued_at, entry.not_after)

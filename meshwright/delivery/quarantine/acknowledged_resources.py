@@ -66,11 +66,11 @@ class AcknowledgedVersions:
 
     def get(self, name: ResourceName) -> _Newest:
         """Return the versions of a resource, the newest first."""
-        found = self.named.get(name)
-        if found is None:
+        resources = self.named.get(name)
+        if resources is None:
             whole = self.whole.get(name)
             return () if whole is None else (whole,)
-        return found
+        return resources
 
     def put(self, named: Mapping[ResourceName, _Newest]) -> "AcknowledgedVersions":
         """Return this value with other versions of some resources.
@@ -99,14 +99,21 @@ class AcknowledgedVersions:
         """Return the value after an ACK of a response; `served` are the current resources of its type."""
         if response.table is not None:  # though there be another by now
             return self.of_all(response.table).trimmed(served)
-        fresh = (each for each in response.resources if not self._is_newest(each))
-        found = self.put({each.name: self._newest(each, self.get(each.name)) for each in fresh})
-        looks = len(served) <= FEW or len(found.named) // OFTEN > len(self.named) // OFTEN
+        fresh = (resource for resource in response.resources if not self._is_newest(resource))
+        acknowledged_versions = self.put(
+            {resource.name: self._newest(resource, self.get(resource.name)) for resource in fresh}
+        )
+        looks = len(served) <= FEW or len(acknowledged_versions.named) // OFTEN > len(self.named) // OFTEN
         if looks and self.whole is not served:
-            others = dict.fromkeys((*found.named, *served.differing(found.whole, is_another_version)))
-            if found.has_all(served, others):
-                found = found.of_all(served, others)
-        return found.trimmed(served)
+            others = dict.fromkeys(
+                (
+                    *acknowledged_versions.named,
+                    *served.differing(acknowledged_versions.whole, is_another_version),
+                )
+            )
+            if acknowledged_versions.has_all(served, others):
+                acknowledged_versions = acknowledged_versions.of_all(served, others)
+        return acknowledged_versions.trimmed(served)
 
     def replaced(self, old: Resources, names: Names) -> "AcknowledgedVersions":
         """Return the value after these names get new versions.
@@ -117,17 +124,19 @@ class AcknowledgedVersions:
         if step is not None and step[0] is old and step[1] is names and (known := step[2]()) is not None:
             return known
         there = [old[name] for name in names if name in old]
-        found = self.put({each.name: (each,) for each in there if not self.get(each.name)})
+        acknowledged_versions = self.put(
+            {resource.name: (resource,) for resource in there if not self.get(resource.name)}
+        )
         if (self.whole or self.named) and there and not there[0].secret:
-            self._replaced = (old, names, weakref.ref(found))
-        return found
+            self._replaced = (old, names, weakref.ref(acknowledged_versions))
+        return acknowledged_versions
 
     def _is_newest(self, resource: Resource) -> bool:
         known = self.get(resource.name)
         return bool(known) and known[0] == resource
 
     def _newest(self, resource: Resource, known: _Newest) -> _Newest:
-        before = [each for each in known if each.version != resource.version] if self.count > 1 else ()
+        before = [item for item in known if item.version != resource.version] if self.count > 1 else ()
         return (resource, *before)[: self.count]
 
     def has_all(self, served: Resources, others: Iterable[ResourceName]) -> bool:
@@ -136,8 +145,10 @@ class AcknowledgedVersions:
         `others` are the names whose version may differ from the table `whole`; only these are compared.
         """
         for name in others:
-            each = served.get(name)
-            if each is not None and (not (known := self.get(name)) or known[0].version != each.version):
+            resource = served.get(name)
+            if resource is not None and (
+                not (known := self.get(name)) or known[0].version != resource.version
+            ):
                 return False
         return True
 
@@ -147,18 +158,18 @@ class AcknowledgedVersions:
         """Return the value after a whole table is acknowledged; `others` as for `has_all`, if known."""
         if not self.named and self.whole is table:
             return self
-        found = AcknowledgedVersions(self.count, table)
+        acknowledged_versions = AcknowledgedVersions(self.count, table)
         if not self.named and not self.whole:
-            return found
+            return acknowledged_versions
         named = {}
         if others is None:
             others = (*self.named, *table.differing(self.whole, is_another_version))
         for name in others:
             known, now = self.get(name), table.get(name)
             newest = known if now is None else self._newest(now, known)
-            if newest and newest != found.get(name):
+            if newest and newest != acknowledged_versions.get(name):
                 named[name] = newest
-        return found.put(named)
+        return acknowledged_versions.put(named)
 
     def trimmed(self, served: Resources) -> "AcknowledgedVersions":
         """Return this value without resources that are not served now, if there are too many of them."""
@@ -222,7 +233,7 @@ class AcknowledgedResources:
     def accepts(self, node: NodeKey, resource: Resource) -> bool:
         """Return whether this version is the last one that the proxy has acknowledged."""
         held = _found(self._of(node), (resource.type_url, resource.name))
-        return any(each.version == resource.version for each in held)
+        return any(item.version == resource.version for item in held)
 
     def by(self, node: NodeKey, key: Reference) -> Resource | None:
         """Return the version of a resource that the proxy itself has acknowledged last, or `None`."""

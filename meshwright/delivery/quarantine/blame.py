@@ -21,11 +21,11 @@ def likeliest(
     fallback contains units of policy or a suspect on trial. If the rule excludes all, the result is all new
     resources, else all `resources`.
     """
-    fresh = [each for each in resources if not accepts(each)]
+    fresh = [resource for resource in resources if not accepts(resource)]
     named = [
-        each
-        for each in fresh
-        if concerns(each, tried) or units_of(each) or (own is not None and holds(own, each))
+        resource
+        for resource in fresh
+        if concerns(resource, tried) or units_of(resource) or (own is not None and holds(own, resource))
     ]
     return named or fresh or resources
 
@@ -52,9 +52,9 @@ def suspected(
     there = units_of(resource)
     if reason.of_the_moment or not there:
         return [itself]
-    if before := [each for each in there if (known := accused(each)) is not None and known.times]:
+    if before := [unit_id for unit_id in there if (known := accused(unit_id)) is not None and known.times]:
         return [*before]
-    fresh = (sorted(there.keys() - units_of(each).keys()) for each in good)
+    fresh = (sorted(there.keys() - units_of(item).keys()) for item in good)
     return [*next(filter(None, fresh), [itself])]
 
 
@@ -63,8 +63,8 @@ def goes_on(record: Record, served: Snapshot, accepted: Collection[Reference], t
     trials = record.trials.get(type_url)
     if trials is None:
         return False
-    concerned = [each for each in served.ordered(type_url) if concerns(each, trials.trying)]
+    concerned = [resource for resource in served.ordered(type_url) if concerns(resource, trials.trying)]
     # The ACK is for a response without the suspects on trial, so it proves nothing about them.
-    if concerned and not any((type_url, each.name) in accepted for each in concerned):
+    if concerned and not any((type_url, resource.name) in accepted for resource in concerned):
         return False
     return record.tried(type_url) or bool(trials.trying)

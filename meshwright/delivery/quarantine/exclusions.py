@@ -35,30 +35,40 @@ class LeftOut:
 def parts_left_out(serving: GroupSnapshots, out: Iterable[ExcludedUnit]) -> tuple[LeftOut, ...]:
     """Return the excluded parts of policy, sorted by object and match."""
     view = serving.view
-    found = [
+    left_outs = [
         LeftOut(
             key,
-            each.unit if isinstance(each.unit, HTTPMatch) else None,
-            tuple(map(ProxyName.parse, each.proxies)),
-            each.accusation.said,
-            each.certain,
+            excluded_unit.unit if isinstance(excluded_unit.unit, HTTPMatch) else None,
+            tuple(map(ProxyName.parse, excluded_unit.proxies)),
+            excluded_unit.accusation.said,
+            excluded_unit.certain,
         )
-        for each in out
-        if (key := at_fault(view, each.unit, serving.behind(each.proxies[0], *each.accusation.key))[0])
+        for excluded_unit in out
+        if (
+            key := at_fault(
+                view,
+                excluded_unit.unit,
+                serving.behind(excluded_unit.proxies[0], *excluded_unit.accusation.key),
+            )[0]
+        )
     ]
     for unit, (refused, nodes) in refused_units(serving).items():
         key = at_fault(view, unit, serving.behind(nodes[0], *refused.key))[0]
         if key is not None:
             match = unit if isinstance(unit, HTTPMatch) else None
-            found.append(LeftOut(key, match, tuple(map(ProxyName.parse, nodes)), refused.said, certain=True))
-    return tuple(sorted(found, key=lambda each: (each.object, repr(each.match))))
+            left_outs.append(
+                LeftOut(key, match, tuple(map(ProxyName.parse, nodes)), refused.said, certain=True)
+            )
+    return tuple(sorted(left_outs, key=lambda left_out: (left_out.object, repr(left_out.match))))
 
 
 def refused_units(serving: GroupSnapshots) -> dict[Unit, tuple[RefusedResource, list[NodeKey]]]:
     """Return the units excluded before they are sent, each with the reason and the proxies."""
-    found: dict[Unit, tuple[RefusedResource, list[NodeKey]]] = {}
-    for group, refused in sorted(serving.refused.items(), key=lambda each: repr(each[0])):
-        for each in refused:
-            if each.unit is not None:
-                found.setdefault(each.unit, (each, []))[1].extend(serving.nodes(group))
-    return {unit: (refused, sorted({*nodes})) for unit, (refused, nodes) in found.items() if nodes}
+    result: dict[Unit, tuple[RefusedResource, list[NodeKey]]] = {}
+    for group, refused in sorted(serving.refused.items(), key=lambda item: repr(item[0])):
+        for refused_resource in refused:
+            if refused_resource.unit is not None:
+                result.setdefault(refused_resource.unit, (refused_resource, []))[1].extend(
+                    serving.nodes(group)
+                )
+    return {unit: (refused, sorted({*nodes})) for unit, (refused, nodes) in result.items() if nodes}

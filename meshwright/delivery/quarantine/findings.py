@@ -52,15 +52,17 @@ class Findings:
 
     def verdicts(self) -> tuple[Verdict, ...]:
         """Return the units of policy proved guilty, sorted, including verdicts on disconnected proxies."""
-        found = (each for node in self._records.by_node for each in self._records.verdicts(node))
-        return tuple(sorted((*found, *(each for kept in self._records.earlier.values() for each in kept))))
+        result = (verdict for node in self._records.by_node for verdict in self._records.verdicts(node))
+        return tuple(
+            sorted((*result, *(verdict for kept in self._records.earlier.values() for verdict in kept)))
+        )
 
     def units_out(self) -> tuple[ExcludedUnit, ...]:
         """Return the units of policy excluded for at least one proxy, in the order of their ids."""
-        found: dict[UnitId, list[tuple[NodeKey, Record]]] = {}
-        for node, record in sorted(self._records.by_node.items(), key=lambda each: each[0]):
-            for each in record.units:
-                found.setdefault(each, []).append((node, record))
+        result: dict[UnitId, list[tuple[NodeKey, Record]]] = {}
+        for node, record in sorted(self._records.by_node.items(), key=lambda item: item[0]):
+            for unit_id in record.units:
+                result.setdefault(unit_id, []).append((node, record))
         return tuple(
             ExcludedUnit(
                 unit,
@@ -68,7 +70,7 @@ class Findings:
                 records[0][1].accused[key],
                 any(key in record.found for _, record in records),
             )
-            for key, records in sorted(found.items())
+            for key, records in sorted(result.items())
             if (unit := self._records.unit(records[0][0], key)) is not None
         )
 
@@ -76,13 +78,13 @@ class Findings:
         """Return the number of withheld or reduced resources by type, counted once for each proxy."""
         nodes = self._records.nodes()
         return Counter(
-            key[0] for node in nodes for each in self._records.all_of(node) for key in each.withheld
+            key[0] for node in nodes for record in self._records.all_of(node) for key in record.withheld
         )
 
     def rejected_by(self, node: NodeKey) -> tuple[Reference, ...]:
         """Return the resources certainly rejected by a proxy and not accepted since, sorted."""
         records = self._records.all_of(node)
-        return tuple(sorted({record.accused[each].key for record in records for each in record.found}))
+        return tuple(sorted({record.accused[item].key for record in records for item in record.found}))
 
     def rejected(self) -> tuple[RejectedResource, ...]:
         """Return the certain rejections, sorted; suspects are left out.
@@ -90,40 +92,50 @@ class Findings:
         A rejected resource is reported once for all proxies of a group with the same version, a unit of
         policy once for all proxies.
         """
-        found: dict[object, list[_Case]] = {}
+        result: dict[object, list[_Case]] = {}
         for node in self._records.nodes():
             for case in self._cases(node):
                 is_unit = isinstance(case.suspect, str)
                 place = (self._records.group(node), case.accusation.key, case.version)
                 if is_unit or case.there:
-                    found.setdefault(case.suspect if is_unit else place, []).append(case)
-        said = map(self._told, found.values())
-        return tuple(sorted(said, key=lambda each: (each.proxy, each.type_url, each.name, repr(each.unit))))
+                    result.setdefault(case.suspect if is_unit else place, []).append(case)
+        answer = map(self._told, result.values())
+        return tuple(
+            sorted(
+                answer,
+                key=lambda rejected_resource: (
+                    rejected_resource.proxy,
+                    rejected_resource.type_url,
+                    rejected_resource.name,
+                    repr(rejected_resource.unit),
+                ),
+            )
+        )
 
     def rejections_of(self, node: NodeKey, key: Reference) -> tuple[RejectedResource, ...]:
         """Return the certain rejections of a proxy in one resource."""
-        cases = (each for each in self._cases(node) if each.accusation.key == key)
-        return tuple(self._told([each]) for each in sorted(cases, key=lambda each: str(each.suspect)))
+        cases = (case for case in self._cases(node) if case.accusation.key == key)
+        return tuple(self._told([case]) for case in sorted(cases, key=lambda case: str(case.suspect)))
 
     def _cases(self, node: NodeKey) -> "list[_Case]":
         """Return the certain rejections of a proxy; an empty list if it has no computed snapshot."""
         own = self._records.own(node)
         if own is None:
             return []
-        found = []
+        cases = []
         for record in self._records.all_of(node):
             for suspect in record.found:
                 type_url, name = record.accused[suspect].key
                 resource = own.resources(type_url).get(name)
                 version = Version("") if resource is None else resource.version
-                found.append(_Case(node, record, suspect, version, there=resource is not None))
-        return found
+                cases.append(_Case(node, record, suspect, version, there=resource is not None))
+        return cases
 
     def _told(self, cases: "list[_Case]") -> RejectedResource:
         """Return one value for equal rejections of several proxies, with the message of the first."""
         first, one = cases[0], cases[0].accusation
         unit = self._records.unit(first.node, first.suspect) if isinstance(first.suspect, str) else None
-        replaced = all(one.key in each.record.good for each in cases)
+        replaced = all(one.key in case.record.good for case in cases)
         return RejectedResource(
             first.node, *one.key, first.version, one.said, replaced, unit, one.reason, one.changed
         )

@@ -85,8 +85,10 @@ def at_fault(view: View, unit: Unit, behind: Iterable[InputObject]) -> tuple[Obj
             return _route_group(view, unit, behind)
         case EveryoneInTheMesh():
             kinds = (NAMESPACE, MESH_CONFIG)
-            found = (each.key for kind in kinds for each in behind if each.key.kind == kind)
-            return next(found, None), ""
+            result = (
+                input_object.key for kind in kinds for input_object in behind if input_object.key.kind == kind
+            )
+            return next(result, None), ""
         case _:
             return None, ""
 
@@ -98,24 +100,28 @@ def edited(rejected: RejectedResource, behind: Iterable[InputObject]) -> tuple[O
     is at fault.
     """
     unit, changed = rejected.unit, rejected.changed
-    if not isinstance(unit, HTTPMatch) or any(each.kind == HTTP_ROUTE_GROUP for each in changed):
+    if not isinstance(unit, HTTPMatch) or any(object_key.kind == HTTP_ROUTE_GROUP for object_key in changed):
         return None
-    texts = (unit.path_regex, *(each.regex for each in unit.headers))
+    texts = (unit.path_regex, *(header.regex for header in unit.headers))
     if any(text and text in rejected.said for text in texts):
         return None
     kinds = (EGRESS, TRAFFIC_TARGET, TRAFFIC_SPLIT, ROUTE_POLICY, INGRESS_BACKEND, MUTUAL_TLS)
-    found = (each.key for each in behind if each.key in changed and each.key.kind in kinds)
-    return next(((key, "") for key in sorted(found)), None)
+    result = (
+        input_object.key
+        for input_object in behind
+        if input_object.key in changed and input_object.key.kind in kinds
+    )
+    return next(((key, "") for key in sorted(result)), None)
 
 
 def _route_group(view: View, match: HTTPMatch, behind: Iterable[InputObject]) -> tuple[ObjectKey | None, str]:
-    there = {each.key for each in behind}
-    found = [
+    there = {input_object.key for input_object in behind}
+    result = [
         (ObjectKey.of(HTTP_ROUTE_GROUP, key), group.matches.index(match))
         for key, group in http_route_groups(view).held().items()
         if match in group.matches
     ]
-    first = min(found, key=lambda each: (each[0] not in there, each[0]), default=None)
+    first = min(result, key=lambda item: (item[0] not in there, item[0]), default=None)
     return (None, "") if first is None else (first[0], f"spec.matches[{first[1]}]")
 
 
@@ -125,12 +131,12 @@ def _saying(view: View, unit: Calling, behind: Iterable[InputObject]) -> ObjectK
     A resource may have only some of the rates or health checks of an object. Then the object of this kind
     behind the resource is returned.
     """
-    there = {each.key for each in behind}
-    kind, said = _sayings(view, unit)
-    found = [ObjectKey.of(kind, key) for key, parts in said if unit in parts]
-    if not found and isinstance(unit, RateLimits | HealthCheck):
-        found = [key for key in there if key.kind == kind]
-    return min(found, key=lambda each: (each not in there, each), default=None)
+    there = {input_object.key for input_object in behind}
+    kind, answer = _sayings(view, unit)
+    keys = [ObjectKey.of(kind, key) for key, parts in answer if unit in parts]
+    if not keys and isinstance(unit, RateLimits | HealthCheck):
+        keys = [key for key in there if key.kind == kind]
+    return min(keys, key=lambda object_key: (object_key not in there, object_key), default=None)
 
 
 def _sayings(view: View, unit: Calling) -> tuple[Kind, list[tuple[PolicyKey, tuple[object, ...]]]]:
@@ -138,13 +144,18 @@ def _sayings(view: View, unit: Calling) -> tuple[Kind, list[tuple[PolicyKey, tup
     match unit:
         case RateLimits() | ConnectionLimits():
             limiting = settings(view).held().items()
-            return UPSTREAM_TRAFFIC_SETTING, [(key, (each.rates, each.connections)) for key, each in limiting]
+            return UPSTREAM_TRAFFIC_SETTING, [
+                (key, (setting.rates, setting.connections)) for key, setting in limiting
+            ]
         case OutlierDetectionOverride() | HealthCheck() | HashKey():
             reaching = upstream_policies(view).held().items()
-            parts = [(key, (each.ejecting, each.checking, each.load.key)) for key, each in reaching]
+            parts = [
+                (key, (upstream_policy.ejecting, upstream_policy.checking, upstream_policy.load.key))
+                for key, upstream_policy in reaching
+            ]
             return UPSTREAM_POLICY, [*parts]
         case _:
-            return RETRY, [(key, (each.retries,)) for key, each in retries(view).held().items()]
+            return RETRY, [(key, (retry.retries,)) for key, retry in retries(view).held().items()]
 
 
 def part_name(unit: Unit, key: ObjectKey | None) -> str:

@@ -47,24 +47,29 @@ class Rejections:
         Parts of policy excluded before they are sent to any proxy precede them.
         """
         everything = tuple(rejected)
-        told = everything[:PROBLEMS]
+        rejected_resources = everything[:PROBLEMS]
         before, self._behind = self._behind, {}
-        found = [*_left_out(serving)]
-        for each in told:
-            place = (each.proxy, each.type_url, each.name, each.version)
+        result = [*_left_out(serving)]
+        for rejected_resource in rejected_resources:
+            place = (
+                rejected_resource.proxy,
+                rejected_resource.type_url,
+                rejected_resource.name,
+                rejected_resource.version,
+            )
             behind = before.get(place)
-            self._behind[place] = _behind(serving, each) if behind is None else behind
-            found.append(problem(serving.view, each, self._behind[place]))
-        if len(everything) > len(told):
-            found.append(_more(len(everything) - len(told)))
-        return tuple(found)
+            self._behind[place] = _behind(serving, rejected_resource) if behind is None else behind
+            result.append(problem(serving.view, rejected_resource, self._behind[place]))
+        if len(everything) > len(rejected_resources):
+            result.append(_more(len(everything) - len(rejected_resources)))
+        return tuple(result)
 
 
 def clause(serving: GroupSnapshots, rejected: RejectedResource) -> str:
     """Return a proxy's error message with the one object at fault, for a line about that proxy."""
-    found = problem(serving.view, rejected, _behind(serving, rejected))
-    said = found.value.removeprefix("rejected: ")
-    return said if found.key is None else f"{said}: {found.key} ({found.origin})"
+    result = problem(serving.view, rejected, _behind(serving, rejected))
+    text = result.value.removeprefix("rejected: ")
+    return text if result.key is None else f"{text}: {result.key} ({result.origin})"
 
 
 def problem(view: View, rejected: RejectedResource, behind: tuple[InputObject, ...]) -> Problem:
@@ -81,9 +86,13 @@ def problem(view: View, rejected: RejectedResource, behind: tuple[InputObject, .
         return _problem(view, REJECTED, key, behind, field or place, f"rejected: {rejected.said}", says)
     key = _workload(view, rejected.proxy) if rejected.reason.of_the_moment else None
     if key is None:
-        changed = [each for each in behind if each.key in rejected.changed] or [*behind]
+        changed = [input_object for input_object in behind if input_object.key in rejected.changed] or [
+            *behind
+        ]
         likeliest = min(
-            changed, key=lambda each: (unlikelihood(rejected.type_url, each), each.key), default=None
+            changed,
+            key=lambda input_object: (unlikelihood(rejected.type_url, input_object), input_object.key),
+            default=None,
         )
         key = None if likeliest is None else likeliest.key
     says = _resource_says(rejected, behind, key)
@@ -100,8 +109,8 @@ def _left_out(serving: GroupSnapshots) -> Iterable[Problem]:
             f"Proxies would reject {place} because of {part}. That part is excluded before the configuration "
             f"is sent, and {_outcome(unit)}, until you edit the object."
         )
-        said = f"refused: {refused.said}"
-        yield _problem(serving.view, LEFT_OUT, key, behind, field or place, said, says)
+        text = f"refused: {refused.said}"
+        yield _problem(serving.view, LEFT_OUT, key, behind, field or place, text, says)
 
 
 def _problem(
@@ -118,10 +127,12 @@ def _problem(
     `behind` may have an older origin, because moving an object to another line does not change any resource.
     """
     sourced = None if key is None else view.sourced.held().get(key)
-    elsewhere = next((each.origin for each in behind if each.key == key), FromSource("proxies"))
+    elsewhere = next(
+        (input_object.origin for input_object in behind if input_object.key == key), FromSource("proxies")
+    )
     origin = elsewhere if sourced is None else sourced.origin
-    said = " ".join(value.split())
-    short = said if len(said) <= _WORDS else f"{said[: _WORDS - 3]}..."
+    text = " ".join(value.split())
+    short = text if len(text) <= _WORDS else f"{text[: _WORDS - 3]}..."
     return Problem(
         code=code, severity=Severity.ERROR, origin=origin, key=key, field=field, value=short, expected=says
     )
@@ -151,8 +162,12 @@ def _resource_says(rejected: RejectedResource, behind: Iterable[InputObject], he
     proxies = f"Proxy {rejected.proxy} (and perhaps other proxies of its group)"
     if rejected.reason.of_the_moment:
         says = f"{proxies} cannot apply the resource at the moment ({rejected.reason}). {_retried(rejected)}"
-        by_likelihood = sorted(behind, key=lambda each: (unlikelihood(rejected.type_url, each), each.key))
-        others = [str(each.key) for each in by_likelihood if each.key != held][:_OTHERS]
+        by_likelihood = sorted(
+            behind, key=lambda input_object: (unlikelihood(rejected.type_url, input_object), input_object.key)
+        )
+        others = [str(input_object.key) for input_object in by_likelihood if input_object.key != held][
+            :_OTHERS
+        ]
         return f"{says} The objects behind it may be correct: {', '.join(others)}." if others else says
     kept = "its last good version" if rejected.replaced else "its last good version where there is one"
     return (

@@ -180,11 +180,12 @@ class Quarantine:
         own = self._records.own(node)
         if own is None:
             return False
-        answered = {each.name for each in response.resources}
+        answered = {resource.name for resource in response.resources}
         return all(
-            each.name in answered or self._accepted.by(node, (each.type_url, each.name)) is not None
-            for each in own.ordered(response.type_url)
-            if (piece := piece_of(each)) is not None and piece.admits
+            resource.name in answered
+            or self._accepted.by(node, (resource.type_url, resource.name)) is not None
+            for resource in own.ordered(response.type_url)
+            if (piece := piece_of(resource)) is not None and piece.admits
         )
 
     def accepted(self, node: NodeKey, response: Response) -> None:
@@ -207,7 +208,9 @@ class Quarantine:
 
     def due(self) -> float | None:
         """Return the time of the next retry for `on_time`, or `None` while nothing is withheld."""
-        moments = (each for record in self._records.by_node.values() if (each := record.due()) is not None)
+        moments = (
+            number for record in self._records.by_node.values() if (number := record.due()) is not None
+        )
         return min((*moments, *self.streams.due()), default=None)
 
     def on_time(self, now: float) -> Step | None:
@@ -242,18 +245,18 @@ class Quarantine:
             if step.members[node] is None:
                 continue
             record = self._records.by_node.setdefault(node, Record())
-            for each in self._records.earlier.pop(node):
+            for verdict in self._records.earlier.pop(node):
                 accusation = Accusation(
-                    (each.type_url, each.name),
+                    (verdict.type_url, verdict.name),
                     frozenset(),
-                    each.said,
+                    verdict.said,
                     Reason.CONTENT,
-                    each.date,
-                    times=each.times,
+                    verdict.date,
+                    times=verdict.times,
                     confirmed=True,
-                    due=self._now() + pause(each.times, self._jitter()),
+                    due=self._now() + pause(verdict.times, self._jitter()),
                 )
-                record.recall(each.unit, accusation)
+                record.recall(verdict.unit, accusation)
 
     def _offered(self, node: NodeKey, items: Iterable[Suspect]) -> Step | None:
         record = self._records.by_node.get(node)
@@ -276,12 +279,12 @@ class Quarantine:
         named, cost = blamed(response, rejection)
         in_force = served.resources(response.type_url)
         # A version that is not served any more has been replaced already, so its rejection needs no action.
-        here = [each for name in named if (each := in_force.get(name)) and each.version == named[name]]
+        here = [item for name in named if (item := in_force.get(name)) and item.version == named[name]]
         is_guess = cost >= named.keys() and response.type_url != SECRET
         own = self._records.own(node)
         if is_guess:
             tried = self._tried(node, stream, response.type_url)
-            here = blame.likeliest(here, own, lambda each: self._accepted.accepts(node, each), tried)
+            here = blame.likeliest(here, own, lambda item: self._accepted.accepts(node, item), tried)
         if not here:
             return False
         of_identity, of_stream = list[Mapping[Suspect, Accusation]](), list[Mapping[Suspect, Accusation]]()
@@ -289,14 +292,14 @@ class Quarantine:
             place = (resource.type_url, resource.name)
             words = said_of(rejection, resource.name, named.keys())
             reason = self._reason(resource.type_url, words)
-            said = Accusation(place, blame.versions(resource, own), words, reason, moment.date, changed)
+            accusation = Accusation(place, blame.versions(resource, own), words, reason, moment.date, changed)
             if stream is not None and reason.of_the_moment:
-                of_stream.append({place: said})
+                of_stream.append({place: accusation})
                 continue
             self._accepted.rejected(node, resource)
             known = self._records.by_node.get(node, Record()).accused
             goods = self._goods(node, group, resource)
-            of_identity.append(dict.fromkeys(blame.suspected(resource, reason, known.get, goods), said))
+            of_identity.append(dict.fromkeys(blame.suspected(resource, reason, known.get, goods), accusation))
         for together in _searched(of_identity, is_guess=is_guess):
             record = self._records.by_node.setdefault(node, Record())
             record.refuse(together, moment, self._jitter())
@@ -307,8 +310,8 @@ class Quarantine:
     def _tried(self, node: NodeKey, stream: int | None, type_url: TypeUrl) -> tuple[Suspect, ...]:
         """Return the suspects of a type on trial, of the proxy and of one of its streams."""
         records = (self._records.by_node.get(node), self.streams.find(stream))
-        trials = (each.trials.get(type_url) for each in records if each is not None)
-        return tuple(suspect for each in trials if each is not None for suspect in each.trying)
+        trials = (record.trials.get(type_url) for record in records if record is not None)
+        return tuple(suspect for trial in trials if trial is not None for suspect in trial.trying)
 
     def _goods(self, node: NodeKey, group: GroupKey, resource: Resource) -> Iterator[Resource | None]:
         """Yield the versions to compare with a rejected one: the best good one, and the accepted one."""
@@ -327,7 +330,7 @@ def _searched(
     """
     if not is_guess or not accused:
         return accused
-    return [dict(itertools.chain(*(each.items() for each in accused)))]
+    return [dict(itertools.chain(*(accusations.items() for accusations in accused)))]
 
 
 def _gone(changes: Mapping[K, object | None]) -> list[K]:

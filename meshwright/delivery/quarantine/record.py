@@ -82,27 +82,27 @@ class Record:
     @property
     def certain(self) -> frozenset[Suspect]:
         """Suspects proved guilty and excluded now."""
-        return frozenset(each for trials in self.trials.values() for each in trials.guilty)
+        return frozenset(item for trials in self.trials.values() for item in trials.guilty)
 
     @property
     def found(self) -> frozenset[Suspect]:
         """Suspects proved guilty and not accepted since, also while they are offered again."""
-        return frozenset(each for each, one in self.accused.items() if one.times)
+        return frozenset(item for item, one in self.accused.items() if one.times)
 
     @property
     def units(self) -> frozenset[UnitId]:
         """Excluded units of policy, proved guilty or still waiting for a trial."""
-        return frozenset(each for each in self._out() if isinstance(each, str))
+        return frozenset(item for item in self._out() if isinstance(item, str))
 
     @property
     def rejected(self) -> Mapping[Reference, frozenset[Version]]:
         """Rejected versions by withheld resource."""
-        return {each: self.accused[each].versions for each in self._out() if not isinstance(each, str)}
+        return {item: self.accused[item].versions for item in self._out() if not isinstance(item, str)}
 
     @property
     def withheld(self) -> frozenset[Reference]:
         """Resources that are withheld, or made without some units."""
-        return frozenset(self.accused[each].key for each in self._out())
+        return frozenset(self.accused[item].key for item in self._out())
 
     def exclusion(self) -> Exclusion:
         """Return a copy of the current exclusions, for a computation."""
@@ -122,7 +122,7 @@ class Record:
             due = moment.seconds + pause(max(times, 1), jitter)
             confirmed = before is not None and before.confirmed
             self.accused[item] = replace(one, versions=versions, times=times, due=due, confirmed=confirmed)
-        for key in (each for each in suspects if not isinstance(each, str)):
+        for key in (suspect for suspect in suspects if not isinstance(suspect, str)):
             trials = self._acquitted(trials, key)
         self.trials[type_url] = trials
         self.moved = moment.seconds
@@ -131,9 +131,9 @@ class Record:
         """Record that the proxy accepted these resources without their suspects; return True if new."""
         out = frozenset(self._out())
         news = {
-            each: replace(one, confirmed=True)
-            for each, one in self.accused.items()
-            if each in out and one.key in keys and not one.confirmed
+            item: replace(one, confirmed=True)
+            for item, one in self.accused.items()
+            if item in out and one.key in keys and not one.confirmed
         }
         self.accused.update(news)
         return bool(news)
@@ -148,8 +148,8 @@ class Record:
         """Acquit the suspects on trial, and offer the next ones; return whether there are any."""
         if (trials := self.trials.get(type_url)) is None:
             return False
-        for each in trials.trying:
-            del self.accused[each]
+        for item in trials.trying:
+            del self.accused[item]
         self.trials[type_url] = after = trials.next()
         self._tidy()
         return bool(after.trying)
@@ -158,15 +158,15 @@ class Record:
         """Offer guilty suspects again, one by one; return whether any of them is offered now."""
         wanted, moves = frozenset(items), False
         for type_url, trials in [*self.trials.items()]:
-            if found := sorted(trials.guilty & wanted, key=str):
-                self.trials[type_url] = trials.again(found)
+            if result := sorted(trials.guilty & wanted, key=str):
+                self.trials[type_url] = trials.again(result)
                 if not trials.trying:
                     moves = self.tried(type_url) or moves
         return moves
 
     def due(self) -> float | None:
         """Return the time of the next retry in monotonic seconds, or `None` while nothing is withheld."""
-        moments = [self.accused[each].due for each in self.certain]
+        moments = [self.accused[item].due for item in self.certain]
         if any(trials.waiting for trials in self.trials.values()):
             moments.append(self.moved + STALLED_SECONDS)
         return min(moments, default=None)
@@ -178,7 +178,7 @@ class Record:
             for type_url in [kind for kind, trials in self.trials.items() if trials.waiting]:
                 self.moved = now
                 moves = self.tried(type_url) or moves
-        return self.again(each for each in self.certain if self.accused[each].due <= now) or moves
+        return self.again(item for item in self.certain if self.accused[item].due <= now) or moves
 
     def lapse(self, own: Snapshot, units: Collection[UnitId]) -> None:
         """Drop accusations of units and versions missing in the computed snapshot.
@@ -204,17 +204,17 @@ class Record:
         self._drop({key for key in self.rejected if key not in asked and key[1] not in own.resources(key[0])})
 
     def _out(self) -> Iterator[Suspect]:
-        return (each for trials in self.trials.values() for each in trials.out)
+        return (item for trials in self.trials.values() for item in trials.out)
 
     def _acquitted(self, trials: Trials[Suspect], key: Reference) -> Trials[Suspect]:
         """Acquit the suspected units of a resource: it is rejected without them too, so is itself guilty."""
         cleared = {
-            each
-            for each in trials.out
-            if isinstance(each, str) and self.accused[each].key == key and not self.accused[each].confirmed
+            item
+            for item in trials.out
+            if isinstance(item, str) and self.accused[item].key == key and not self.accused[item].confirmed
         }
-        for each in cleared:
-            del self.accused[each]
+        for unit_id in cleared:
+            del self.accused[unit_id]
         return trials.less(cleared)
 
     def _drop(self, gone: Collection[Suspect]) -> None:
@@ -222,12 +222,12 @@ class Record:
             return
         for type_url, trials in self.trials.items():
             self.trials[type_url] = trials.less(gone)
-        for each in gone:
-            del self.accused[each]
+        for item in gone:
+            del self.accused[item]
         self._tidy()
 
     def _tidy(self) -> None:
-        self.trials = {kind: each for kind, each in self.trials.items() if each != Trials()}
+        self.trials = {kind: trial for kind, trial in self.trials.items() if trial != Trials()}
 
 
 @dataclass(slots=True)

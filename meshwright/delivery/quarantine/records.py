@@ -25,24 +25,24 @@ class Records:
         self.by_stream: dict[int, StreamRecord] = {}
         self.earlier: dict[NodeKey, list[Verdict]] = {}
         self._units: dict[GroupKey, Mapping[UnitId, Unit]] = {}
-        for each in verdicts:
-            self.earlier.setdefault(each.proxy, []).append(each)
+        for verdict in verdicts:
+            self.earlier.setdefault(verdict.proxy, []).append(verdict)
 
     def lapse(self, nodes: Iterable[NodeKey]) -> None:
         """Keep the verdicts on disconnected proxies in `earlier`."""
         for node in self.by_node.keys() & nodes:
-            if found := self.verdicts(node):
-                self.earlier[node] = [*found]
+            if verdicts := self.verdicts(node):
+                self.earlier[node] = [*verdicts]
 
     def verdicts(self, node: NodeKey) -> tuple[Verdict, ...]:
         """Return the units of policy proved guilty by a proxy, after the proxy has accepted the rest."""
         return tuple(
-            Verdict(node, each, *one.key, describe(unit), one.said, one.times, one.date)
-            for each, one in self.by_node[node].accused.items()
-            if isinstance(each, str)
+            Verdict(node, item, *one.key, describe(unit), one.said, one.times, one.date)
+            for item, one in self.by_node[node].accused.items()
+            if isinstance(item, str)
             and one.times
             and one.confirmed
-            and (unit := self.unit(node, each)) is not None
+            and (unit := self.unit(node, item)) is not None
         )
 
     def take(self, step: Step) -> None:
@@ -55,11 +55,11 @@ class Records:
         """Yield the records of a proxy: its own, then those of its streams."""
         if (own := self.by_node.get(node)) is not None:
             yield own
-        yield from (each.record for each in self.by_stream.values() if each.node == node)
+        yield from (record.record for record in self.by_stream.values() if record.node == node)
 
     def nodes(self) -> list[NodeKey]:
         """Return the proxies with a record, or with a record of a stream; sorted."""
-        return sorted(self.by_node.keys() | {each.node for each in self.by_stream.values()})
+        return sorted(self.by_node.keys() | {record.node for record in self.by_stream.values()})
 
     def group(self, node: NodeKey) -> GroupKey | None:
         """Return the computed group of a proxy, or `None` if the workload is not known."""
@@ -71,10 +71,10 @@ class Records:
 
     def units(self, group: GroupKey) -> Mapping[UnitId, Unit]:
         """Return the units of policy in a group's snapshot by id; searched once for each snapshot."""
-        found = self._units.get(group)
-        if found is None:
-            found = self._units[group] = all_units(self.published.snapshots[group])
-        return found
+        result = self._units.get(group)
+        if result is None:
+            result = self._units[group] = all_units(self.published.snapshots[group])
+        return result
 
     def unit(self, node: NodeKey, key: UnitId) -> Unit | None:
         """Return a unit of policy in the computed snapshot of a proxy, or `None`."""

@@ -22,7 +22,7 @@ def piece_of(resource: Resource | None) -> Piece | None:
 def units_of(resource: Resource | None) -> Mapping[UnitId, Unit]:
     """Return the units of policy of a resource by id; empty for a resource without units."""
     piece = piece_of(resource)
-    return {} if piece is None else {unit_id(each): each for each in piece.units}
+    return {} if piece is None else {unit_id(unit): unit for unit in piece.units}
 
 
 def concerns(resource: Resource, suspects: Collection[object]) -> bool:
@@ -88,8 +88,8 @@ def _before(piece: Piece, out: frozenset[Unit], good: Resource | None) -> Resour
 
 
 def _made(piece: Piece, key: Reference) -> Resource | None:
-    found = (each for each in piece.resources() if (each.type_url, each.name) == key)
-    return next(found, None)
+    result = (resource for resource in piece.resources() if (resource.type_url, resource.name) == key)
+    return next(result, None)
 
 
 def _divisible(snapshot: Snapshot) -> Iterator[Resource]:

@@ -32,23 +32,23 @@ class Streams:
 
     def find(self, stream: int | None) -> Record | None:
         """Return the record of a stream, or `None` for a stream without rejections of its own."""
-        found = None if stream is None else self._records.by_stream.get(stream)
-        return None if found is None else found.record
+        record = None if stream is None else self._records.by_stream.get(stream)
+        return None if record is None else record.record
 
     def any_of(self, node: NodeKey) -> bool:
         """Return whether any stream of a proxy has a record."""
-        return any(each.node == node for each in self._records.by_stream.values())
+        return any(record.node == node for record in self._records.by_stream.values())
 
     def lessened(self, stream: int, snapshot: Snapshot) -> Snapshot:
         """Return the snapshot for a stream whose proxy is served `snapshot`."""
-        found = self._records.by_stream.get(stream)
-        if found is None:
+        record = self._records.by_stream.get(stream)
+        if record is None:
             return snapshot
-        if found.latest is None or found.latest[0] is not snapshot:
-            found.latest = (snapshot, self._made(found, snapshot))
-            if not found.record.accused:
+        if record.latest is None or record.latest[0] is not snapshot:
+            record.latest = (snapshot, self._made(record, snapshot))
+            if not record.record.accused:
                 self.closed(stream)
-        return found.latest[1]
+        return record.latest[1]
 
     def refuse(
         self,
@@ -59,55 +59,55 @@ class Streams:
         jitter: float,
     ) -> None:
         """Record a rejection of one or more of these suspects."""
-        found = self._records.by_stream.setdefault(stream, StreamRecord(node))
-        found.record.refuse(suspects, moment, jitter)
-        self._change(stream, found)
+        record = self._records.by_stream.setdefault(stream, StreamRecord(node))
+        record.record.refuse(suspects, moment, jitter)
+        self._change(stream, record)
 
     def accepted(self, stream: int, response: Response, served: Snapshot, moment: Moment) -> bool:
         """Record an acknowledgement of a stream with a record; return whether anything follows."""
-        found = self._records.by_stream[stream]
+        record = self._records.by_stream[stream]
         there = served.versions(response.type_url)
         now = {(e.type_url, e.name) for e in response.resources if there.get(e.name) == e.version}
-        confirmed = found.record.accepted(now)
-        if goes_on(found.record, served, now, response.type_url):
-            found.record.moved = moment.seconds
-            self._change(stream, found)
+        confirmed = record.record.accepted(now)
+        if goes_on(record.record, served, now, response.type_url):
+            record.record.moved = moment.seconds
+            self._change(stream, record)
             return True
         return confirmed
 
     def again(self, node: NodeKey) -> bool:
         """Offer the rejected resources of all streams of a proxy again; return whether any is offered."""
         offers = [
-            (stream, each)
-            for stream, each in self._records.by_stream.items()
-            if each.node == node and each.record.again(each.record.certain)
+            (stream, record)
+            for stream, record in self._records.by_stream.items()
+            if record.node == node and record.record.again(record.record.certain)
         ]
-        for stream, each in offers:
-            self._change(stream, each)
+        for stream, record in offers:
+            self._change(stream, record)
         return bool(offers)
 
     def due(self) -> list[float]:
         """Return the times of the next retries, in monotonic seconds."""
-        moments = (each.record.due() for each in self._records.by_stream.values())
-        return [each for each in moments if each is not None]
+        moments = (record.record.due() for record in self._records.by_stream.values())
+        return [moment for moment in moments if moment is not None]
 
     def on_time(self, now: float) -> bool:
         """Retry due rejections of all streams; return whether any is offered."""
         due = [
-            (stream, each)
-            for stream, each in self._records.by_stream.items()
-            if (at := each.record.due()) is not None and at <= now and each.record.on_time(now)
+            (stream, record)
+            for stream, record in self._records.by_stream.items()
+            if (at := record.record.due()) is not None and at <= now and record.record.on_time(now)
         ]
-        for stream, each in due:
-            self._change(stream, each)
+        for stream, record in due:
+            self._change(stream, record)
         return bool(due)
 
     def closed(self, stream: int) -> bool:
         """Drop the record of a stream that has ended; return whether there was one."""
-        found = self._records.by_stream.pop(stream, None)
-        if found is not None:
-            self._changed[stream] = found.node
-        return found is not None
+        record = self._records.by_stream.pop(stream, None)
+        if record is not None:
+            self._changed[stream] = record.node
+        return record is not None
 
     def take_changes(self) -> Mapping[int, tuple[NodeKey, Callable[[Snapshot], Snapshot] | None]]:
         """Return the streams with a changed reduction since the last call, each with the reducing function.
@@ -122,29 +122,29 @@ class Streams:
             return None
         return lambda snapshot: self.lessened(stream, snapshot)
 
-    def _change(self, stream: int, found: StreamRecord) -> None:
-        found.latest = None
-        if found.record.accused:
-            self._changed[stream] = found.node
+    def _change(self, stream: int, record: StreamRecord) -> None:
+        record.latest = None
+        if record.record.accused:
+            self._changed[stream] = record.node
         else:
             self.closed(stream)
 
-    def _made(self, found: StreamRecord, snapshot: Snapshot) -> Snapshot:
-        record = found.record
+    def _made(self, stream_record: StreamRecord, snapshot: Snapshot) -> Snapshot:
+        record = stream_record.record
         record.lapse(snapshot, ())
         if not record.accused:
             return snapshot
-        group, rejected = self._records.group(found.node), record.rejected
+        group, rejected = self._records.group(stream_record.node), record.rejected
         kept = record.good
 
         def good(key: Reference) -> Resource | None:
             candidates = [kept[key]] if key in kept else []
             if group is not None:
-                candidates += self._accepted.good(found.node, group, key)
+                candidates += self._accepted.good(stream_record.node, group, key)
             refused: Collection[str] = rejected.get(key, frozenset())
-            return next((each for each in candidates if each.version not in refused), None)
+            return next((candidate for candidate in candidates if candidate.version not in refused), None)
 
         excluded = Exclusion(MappingProxyType(dict(rejected)))
         made = fallback(snapshot, excluded, self._empty, good)
-        record.good = {key: each for key, each in made.asked.items() if each is not None}
+        record.good = {key: resource for key, resource in made.asked.items() if resource is not None}
         return made.snapshot

@@ -71,16 +71,16 @@ class Variants:
                 left.add(record.variant)
                 members.setdefault(node, group)  # unless the step itself has another place for it
                 record.variant = None
-            found = None if group is None else self._found(node, group, record)
-            if group is None or found is None:
+            result = None if group is None else self._found(node, group, record)
+            if group is None or result is None:
                 del records[node]
-            elif found.snapshot is not self._records.own(node):
-                name = _variant_name(group, found.snapshot)
+            elif result.snapshot is not self._records.own(node):
+                name = _variant_name(group, result.snapshot)
                 members[node], record.variant = name, name
                 # Equal names mean equal content, but the recipe of a resource may have changed, and the
                 # newest is kept.
-                if self._snapshots.get(name) != found.snapshot:
-                    self._snapshots[name] = found.snapshot
+                if self._snapshots.get(name) != result.snapshot:
+                    self._snapshots[name] = result.snapshot
                 snapshots[name] = self._snapshots[name]
         # A variant is removed only when no record refers to it, because proxies outside this step may be in
         # it.
@@ -96,23 +96,23 @@ class Variants:
         """
         own = self._records.published.snapshots[group]
         record.lapse(own, self._records.units(group))
-        found = self._fallback(group, own, record, lambda key: self._good(node, group, record, key))
-        record.good = {key: good for key, good in found.asked.items() if good is not None}
-        record.trim(own, found.asked)
-        return found if record.is_about(own) else None
+        result = self._fallback(group, own, record, lambda key: self._good(node, group, record, key))
+        record.good = {key: good for key, good in result.asked.items() if good is not None}
+        record.trim(own, result.asked)
+        return result if record.is_about(own) else None
 
     def _fallback(self, group: GroupKey, own: Snapshot, record: Record, good: Good) -> Fallback:
         """Return the fallback for a record, shared by proxies with equal rejections and good versions."""
         same = (group, frozenset(record.rejected.items()), record.units)
-        for each in self._known.get(same, ()):
-            if all(good(key) == it for key, it in each.asked.items()):
-                return each
+        for item in self._known.get(same, ()):
+            if all(good(key) == it for key, it in item.asked.items()):
+                return item
         excluded = Exclusion(MappingProxyType(dict(record.rejected)), units=record.units)
-        found = fallback(own, excluded, self._empty, good)
+        result = fallback(own, excluded, self._empty, good)
         if sum(map(len, self._known.values())) >= KNOWN:
             self._known.clear()
-        self._known.setdefault(same, []).append(found)
-        return found
+        self._known.setdefault(same, []).append(result)
+        return result
 
     def _good(self, node: NodeKey, group: GroupKey, record: Record, key: Reference) -> Resource | None:
         """Return the good version of a resource: the one served instead already, else an acknowledged one."""
@@ -126,5 +126,5 @@ class Variants:
 
 def _variant_name(group: GroupKey, snapshot: Snapshot) -> GroupKey:
     """Return the name of a variant: the name of its group, and a hash of the content."""
-    content = "\0".join(f"{each}\0{snapshot.version(each)}" for each in snapshot.types())
+    content = "\0".join(f"{type_url}\0{snapshot.version(type_url)}" for type_url in snapshot.types())
     return GroupKey(f"{group}|withheld|{hashlib.sha256(content.encode()).hexdigest()[:16]}")

@@ -42,20 +42,20 @@ class Verdict:
 
 def written(verdicts: Iterable[Verdict]) -> bytes:
     """Return at most LIMIT verdicts as a JSON document."""
-    found = [
+    result = [
         {
-            "proxy": each.proxy,
-            "unit": each.unit,
-            "type": each.type_url,
-            "resource": each.name,
-            "about": each.about,
-            "said": each.said,
-            "at": each.date.isoformat(),
-            "times": each.times,
+            "proxy": verdict.proxy,
+            "unit": verdict.unit,
+            "type": verdict.type_url,
+            "resource": verdict.name,
+            "about": verdict.about,
+            "said": verdict.said,
+            "at": verdict.date.isoformat(),
+            "times": verdict.times,
         }
-        for each in sorted(verdicts)[:LIMIT]
+        for verdict in sorted(verdicts)[:LIMIT]
     ]
-    return (json.dumps({"version": VERSION, "verdicts": found}, indent=1) + "\n").encode()
+    return (json.dumps({"version": VERSION, "verdicts": result}, indent=1) + "\n").encode()
 
 
 def read(content: bytes) -> tuple[Verdict, ...]:
@@ -66,30 +66,30 @@ def read(content: bytes) -> tuple[Verdict, ...]:
         raise VerdictsError(f"not JSON: {error}") from error
     if not isinstance(document, dict) or document.get("version") != VERSION:
         raise VerdictsError(f"not of version {VERSION}")
-    found = document.get("verdicts")
-    if not isinstance(found, list):
+    result = document.get("verdicts")
+    if not isinstance(result, list):
         raise VerdictsError("verdicts is not a list")
-    return tuple(_verdict(number, each) for number, each in enumerate(found))
+    return tuple(_verdict(number, item) for number, item in enumerate(result))
 
 
-def _verdict(number: int, found: object) -> Verdict:
+def _verdict(number: int, result: object) -> Verdict:
     place = f"verdicts[{number}]"
-    if not isinstance(found, Mapping) or not all(isinstance(found.get(each), str) for each in _TEXTS):
+    if not isinstance(result, Mapping) or not all(isinstance(result.get(text), str) for text in _TEXTS):
         raise VerdictsError(f"{place} has not all of {', '.join(_TEXTS)}")
-    times = found.get("times")
+    times = result.get("times")
     if not isinstance(times, int) or isinstance(times, bool) or times < 1:
         raise VerdictsError(f"{place}.times is no number from 1")
     try:
-        date = datetime.fromisoformat(found["at"])
+        date = datetime.fromisoformat(result["at"])
     except ValueError as error:
         raise VerdictsError(f"{place}.at is no date") from error
     return Verdict(
-        NodeKey(found["proxy"]),
-        UnitId(found["unit"]),
-        TypeUrl(found["type"]),
-        ResourceName(found["resource"]),
-        found["about"],
-        found["said"],
+        NodeKey(result["proxy"]),
+        UnitId(result["unit"]),
+        TypeUrl(result["type"]),
+        ResourceName(result["resource"]),
+        result["about"],
+        result["said"],
         times,
         date,
     )

@@ -55,14 +55,16 @@ def compare(before: Mapping[str, Resources], after: Mapping[str, Resources]) -> 
     groups: dict[object, tuple[list[str], tuple[Change, ...]]] = {}
     unchanged = 0
     for proxy in sorted(before.keys() & after.keys()):
-        found = tuple(changes(before[proxy], after[proxy]))
-        if not found:
+        result = tuple(changes(before[proxy], after[proxy]))
+        if not result:
             unchanged += 1
             continue
-        key = tuple((each, _version(before[proxy], each), _version(after[proxy], each)) for each in found)
-        groups.setdefault(key, ([], found))[0].append(proxy)
+        key = tuple(
+            (change, _version(before[proxy], change), _version(after[proxy], change)) for change in result
+        )
+        groups.setdefault(key, ([], result))[0].append(proxy)
     return Comparison(
-        changed=tuple(ChangedProxies(tuple(proxies), found) for proxies, found in groups.values()),
+        changed=tuple(ChangedProxies(tuple(proxies), outcome) for proxies, outcome in groups.values()),
         unchanged=unchanged,
         new=tuple(sorted(after.keys() - before.keys())),
         gone=tuple(sorted(before.keys() - after.keys())),

@@ -47,8 +47,8 @@ def consistent(
     `last`. Raises InconsistentSnapshot if a referenced resource is missing, and SnapshotError for two
     resources of one name.
     """
-    found = tuple(own)
-    mine = ResourceSet.of(found) if before is None else after(before.parts[-1], found, last)
+    resources = tuple(own)
+    mine = ResourceSet.of(resources) if before is None else after(before.parts[-1], resources, last)
     return _snapshot_of((*shared, mine), before)
 
 
@@ -71,26 +71,26 @@ def _snapshot_of(parts: tuple[ResourceSet, ...], before: Snapshot | None) -> Sna
     return snapshot
 
 
-def after(before: ResourceSet, found: tuple[Resource, ...], last: LastSnapshot = NOTHING) -> ResourceSet:
+def after(before: ResourceSet, resources: tuple[Resource, ...], last: LastSnapshot = NOTHING) -> ResourceSet:
     """Return the set of these resources, derived from the set before; the same set without any change."""
     # The fast path: compare by position, and look only at the changed resources.
     known = last.of(before)
-    if known is not None and len(known) == len(found):
-        others = [(old, new) for old, new in zip(known, found, strict=True) if old is not new]
+    if known is not None and len(known) == len(resources):
+        others = [(old, new) for old, new in zip(known, resources, strict=True) if old is not new]
         if all((old.type_url, old.name) == (new.type_url, new.name) for old, new in others):
             put = [new for old, new in others if old != new]
             return before.changed(put) if put else before
-    if sum(map(len, before.tables.values())) == len(found) and all(
-        before.resources(each.type_url).get(each.name) is each for each in found
+    if sum(map(len, before.tables.values())) == len(resources) and all(
+        before.resources(resource.type_url).get(resource.name) is resource for resource in resources
     ):
         return before  # only shared resources have changed
-    names = {(each.type_url, each.name) for each in found}
-    if len(names) != len(found):
-        return ResourceSet.of(found)  # raises an error that names the duplicate
+    names = {(resource.type_url, resource.name) for resource in resources}
+    if len(names) != len(resources):
+        return ResourceSet.of(resources)  # raises an error that names the duplicate
     put = [
-        each
-        for each in found
-        if (old := before.resources(each.type_url).get(each.name)) is not each and old != each
+        resource
+        for resource in resources
+        if (old := before.resources(resource.type_url).get(resource.name)) is not resource and old != resource
     ]
     removed = [
         (type_url, name)

@@ -35,27 +35,29 @@ class FittingResources:
     refused: tuple[RefusedResource, ...] = ()
 
 
-def joined(found: Iterable[FittingResources]) -> FittingResources:
+def joined(result: Iterable[FittingResources]) -> FittingResources:
     """Return the union of several results."""
-    every = tuple(found)
-    resources = tuple(resource for each in every for resource in each.resources)
-    return FittingResources(resources, tuple(refused for each in every for refused in each.refused))
+    every = tuple(result)
+    resources = tuple(resource for fitting_resources in every for resource in fitting_resources.resources)
+    return FittingResources(
+        resources, tuple(refused for fitting_resources in every for refused in fitting_resources.refused)
+    )
 
 
 def fitting(piece: Piece) -> FittingResources:
     """Return a piece's resources without the units at fault."""
-    found = piece.resources()
+    resources = piece.resources()
     units = piece.units
     # Usually without a fault, so the search below is rare.
-    if not units or not (faults := _faults(found, piece)):
-        return FittingResources(found)
+    if not units or not (faults := _faults(resources, piece)):
+        return FittingResources(resources)
     # Faulty even without any unit: excluding units would not help.
     if _made_without(piece, units):
-        return FittingResources(found, tuple(RefusedResource(key, None, said) for key, said in faults))
+        return FittingResources(resources, tuple(RefusedResource(key, None, text) for key, text in faults))
     bad = guilty(sorted(units, key=repr), lambda some: bool(_made_without(piece, units - some)))
-    said = ((unit, _made_without(piece, bad - {unit})[0]) for unit in sorted(bad, key=repr))
+    answer = ((unit, _made_without(piece, bad - {unit})[0]) for unit in sorted(bad, key=repr))
     return FittingResources(
-        piece.without(bad).resources(), tuple(RefusedResource(k, unit, words) for unit, (k, words) in said)
+        piece.without(bad).resources(), tuple(RefusedResource(k, unit, words) for unit, (k, words) in answer)
     )
 
 
@@ -67,8 +69,8 @@ def _made_without(piece: Piece, left_out: frozenset[Unit]) -> list[tuple[Referen
 def _faults(resources: Iterable[Resource], piece: Piece) -> list[tuple[Reference, str]]:
     """Return the faults of resources with their keys; secrets are skipped, so that none is reported."""
     return [
-        ((resource.type_url, resource.name), said)
+        ((resource.type_url, resource.name), fault)
         for resource in resources
         if not resource.secret
-        for said in piece.faults(resource)
+        for fault in piece.faults(resource)
     ]

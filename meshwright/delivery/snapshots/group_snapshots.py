@@ -120,8 +120,8 @@ class GroupSnapshots:
 
     def is_touched(self, group: ProxyGroup) -> bool:
         """Return whether more than the shared resources of a group may have changed."""
-        found = self._groups.get(group)
-        return found is None or found.itself
+        exception_group = self._groups.get(group)
+        return exception_group is None or exception_group.itself
 
     def wants(self, group: ProxyGroup) -> bool:
         """Return whether a group is to be kept current."""
@@ -138,8 +138,8 @@ class GroupSnapshots:
 
     def nodes(self, group: ProxyGroup) -> tuple[NodeKey, ...]:
         """Return the proxies of a group at the last computation."""
-        found = self._groups.get(group)
-        return () if found is None else found.nodes
+        exception_group = self._groups.get(group)
+        return () if exception_group is None else exception_group.nodes
 
     def objects_behind(
         self, group: ProxyGroup, type_url: TypeUrl, name: ResourceName
@@ -153,9 +153,9 @@ class GroupSnapshots:
         try:
             pieces = rendering.translate(group_input(rendering, group))
             part = next(
-                each.about
-                for each in each_piece(pieces)
-                for resource in made(rendering, complete(rendering, each)).resources
+                piece.about
+                for piece in each_piece(pieces)
+                for resource in made(rendering, complete(rendering, piece)).resources
                 if (resource.type_url, resource.name) == (type_url, name)
             )
         except StopIteration:
@@ -215,8 +215,8 @@ class GroupSnapshots:
             self._compute_itself(key, group, before, result)
             return
         try:
-            shared = [self._shared.value(each) for each in group.shared]
-            snapshot = beside([each.set for each in shared], before)
+            shared = [self._shared.value(pieces) for pieces in group.shared]
+            snapshot = beside([shared_resources.set for shared_resources in shared], before)
         except Exception as error:  # noqa: BLE001 - whatever one group's objects do, the others go on
             result.left(group.name, group.nodes)
             result.fail(group.name, group.nodes, error)
@@ -242,10 +242,12 @@ class GroupSnapshots:
         try:
             mine = self._pins.value(key)
             self._share(key, group, mine.shared)
-            shared = [self._shared.value(each) for each in mine.shared]
-            found = mine.fits.resources
-            snapshot = consistent(found, before, [each.set for each in shared], group.last)
-            group.last = LastSnapshot(found, weakref.ref(snapshot.parts[-1]))
+            shared = [self._shared.value(pieces) for pieces in mine.shared]
+            outcome = mine.fits.resources
+            snapshot = consistent(
+                outcome, before, [shared_resources.set for shared_resources in shared], group.last
+            )
+            group.last = LastSnapshot(outcome, weakref.ref(snapshot.parts[-1]))
         except Exception as error:  # noqa: BLE001 - whatever one group's objects do, the others go on
             result.left(group.name, nodes)
             result.fail(group.name, nodes, error)
@@ -258,7 +260,7 @@ class GroupSnapshots:
         self, key: ProxyGroup, shared: Iterable[SharedResources], own: tuple[RefusedResource, ...]
     ) -> None:
         """Record the units excluded from a group's own and shared resources."""
-        if refused := (*(one for each in shared for one in each.refused), *own):
+        if refused := (*(one for shared_resources in shared for one in shared_resources.refused), *own):
             self.refused[key] = refused
         else:
             self.refused.pop(key, None)
@@ -290,7 +292,7 @@ def preview(rendering: RenderInputs, group: ProxyGroup) -> Snapshot:
 @derived
 def nodes_of(view: View, group: ProxyGroup) -> tuple[NodeKey, ...]:
     """Return the proxies of a group by the common names of their certificates."""
-    names = (view.workloads[each].proxy_name for each in members(view).get(group, ()))
+    names = (view.workloads[member].proxy_name for member in members(view).get(group, ()))
     return tuple(NodeKey(str(name)) for name in names if name is not None)
 
 

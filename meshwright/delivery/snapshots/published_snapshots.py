@@ -82,10 +82,10 @@ class Result:
         for node in nodes:
             self._members.setdefault(node, None)
             self._snapshots.setdefault(_kept_name(node), None)
-        for each in self.before.snapshots if name is None else (name,):
-            self._snapshots.setdefault(each, None)
-        for each in self.before.failed if name is None else (name,):
-            self._failed.setdefault(each, None)
+        for snapshot in self.before.snapshots if name is None else (name,):
+            self._snapshots.setdefault(snapshot, None)
+        for group_key in self.before.failed if name is None else (name,):
+            self._failed.setdefault(group_key, None)
 
     def add(self, name: GroupKey, nodes: Iterable[NodeKey], snapshot: Snapshot) -> None:
         """Add a group's nodes with their snapshot."""

@@ -115,9 +115,14 @@ class RenderedResources:
 def resources(rendering: RenderInputs, group: ProxyGroup) -> RenderedResources:
     """Return all resources of a group, and the excluded units of policy."""
     mine = own(rendering, group)
-    shared = [together(rendering, each) for each in mine.shared]
-    every = (resource for each in shared for table in each.set.tables.values() for resource in table.values())
-    refused = (one for each in shared for one in each.refused)
+    shared = [together(rendering, pieces) for pieces in mine.shared]
+    every = (
+        resource
+        for shared_resources in shared
+        for table in shared_resources.set.tables.values()
+        for resource in table.values()
+    )
+    refused = (one for shared_resources in shared for one in shared_resources.refused)
     return RenderedResources((*every, *mine.fits.resources), (*refused, *mine.fits.refused))
 
 
@@ -128,15 +133,17 @@ def own(rendering: RenderInputs, group: ProxyGroup) -> GroupResources:
     The shared resources are not read here, so their change does not run this function for every group.
     """
     (lasting, wants), shared = translated(rendering, group)
-    return GroupResources(joined((lasting, *(_completed(rendering, each) for each in wants))), shared)
+    return GroupResources(joined((lasting, *(_completed(rendering, want) for want in wants))), shared)
 
 
 @derived
 def together(rendering: RenderInputs, pieces: Pieces) -> SharedResources:
     """Return the resources made from shared pieces."""
-    every = [_fits(rendering, each) for each in _once(rendering, pieces)]
-    refused = tuple(one for each in every for one in each.refused)
-    return SharedResources(rendering.sets.of(each.resources for each in every), refused)
+    every = [_fits(rendering, item) for item in _once(rendering, pieces)]
+    refused = tuple(one for fitting_resources in every for one in fitting_resources.refused)
+    return SharedResources(
+        rendering.sets.of(fitting_resources.resources for fitting_resources in every), refused
+    )
 
 
 def in_common(rendering: RenderInputs, group: ProxyGroup) -> Iterator[None]:
@@ -154,25 +161,25 @@ def in_common(rendering: RenderInputs, group: ProxyGroup) -> Iterator[None]:
             yield None
 
 
-def _one_by_one(rendering: RenderInputs, found: Iterable[Piece | Pieces]) -> Iterator[None]:
-    for each in found:
-        if isinstance(each, Piece):
-            if not made.is_known(rendering, each):
-                yield from each.ahead(*each.arguments)
-        elif not _part.is_known(rendering, each):
-            for part in each.pieces():
+def _one_by_one(rendering: RenderInputs, result: Iterable[Piece | Pieces]) -> Iterator[None]:
+    for item in result:
+        if isinstance(item, Piece):
+            if not made.is_known(rendering, item):
+                yield from item.ahead(*item.arguments)
+        elif not _part.is_known(rendering, item):
+            for part in item.pieces():
                 _fits(rendering, part)
                 yield None
-        _fits(rendering, each)
+        _fits(rendering, item)
         yield None
 
 
-def _fits(rendering: RenderInputs, found: Piece | Pieces) -> FittingResources:
-    if isinstance(found, Pieces):
-        return _part(rendering, found)
-    if found.destinations:
-        return _completed(rendering, wanting(rendering, found))
-    return made(rendering, found)
+def _fits(rendering: RenderInputs, result: Piece | Pieces) -> FittingResources:
+    if isinstance(result, Pieces):
+        return _part(rendering, result)
+    if result.destinations:
+        return _completed(rendering, wanting(rendering, result))
+    return made(rendering, result)
 
 
 @derived
@@ -197,9 +204,9 @@ def translated(rendering: RenderInputs, group: ProxyGroup) -> tuple[SortedOut, t
 
     Reads no endpoints, so a group is not translated again after a change of endpoints alone.
     """
-    found = tuple(rendering.translate(group_input(rendering, group)))
-    own = [each for each in found if isinstance(each, Piece)]
-    return _sorted_out(rendering, own), tuple(each for each in found if isinstance(each, Pieces))
+    result = tuple(rendering.translate(group_input(rendering, group)))
+    own = [item for item in result if isinstance(item, Piece)]
+    return _sorted_out(rendering, own), tuple(item for item in result if isinstance(item, Pieces))
 
 
 @derived
@@ -221,11 +228,15 @@ def wanting(rendering: RenderInputs, piece: Piece) -> PieceWithoutEndpoints:
 
     The caller of a destination only matters for which services may answer, so `answering` replaces it.
     """
-    found = piece.destinations
-    anybodys = replace(piece, destinations=tuple(replace(each, caller=None) for each in found))
+    destinations = piece.destinations
+    anybodys = replace(
+        piece, destinations=tuple(replace(destination, caller=None) for destination in destinations)
+    )
     return _one(
         rendering,
-        PieceWithoutEndpoints(anybodys, tuple(who_may_answer(rendering.view, each) for each in found)),
+        PieceWithoutEndpoints(
+            anybodys, tuple(who_may_answer(rendering.view, destination) for destination in destinations)
+        ),
     )
 
 
@@ -242,8 +253,8 @@ def complete(rendering: RenderInputs, piece: Piece) -> Piece:
 
 def _with_endpoints(rendering: RenderInputs, wants: PieceWithoutEndpoints) -> Piece:
     whole = (
-        replace(each, endpoints=endpoints_of(rendering.view, each.service, answering))
-        for each, answering in zip(wants.piece.destinations, wants.answering, strict=True)
+        replace(destination, endpoints=endpoints_of(rendering.view, destination.service, answering))
+        for destination, answering in zip(wants.piece.destinations, wants.answering, strict=True)
     )
     return replace(wants.piece, destinations=tuple(whole))
 

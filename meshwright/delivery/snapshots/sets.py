@@ -32,20 +32,21 @@ class SetBuilder:
 
         Raises SnapshotError if two resources have the same type and name.
         """
-        found = [batch for batch in batches if batch]
-        made = self._derived(found)
+        result = [batch for batch in batches if batch]
+        made = self._derived(result)
         if made is None:
-            made = self._from_resources(tuple(chain.from_iterable(found)))
-        self._batches[made] = found
+            made = self._from_resources(tuple(chain.from_iterable(result)))
+        self._batches[made] = result
         # Weak references: a set lives only as long as a snapshot has it.
         self._newest = [
-            weakref.ref(each) for each in (made, *(e for e in self._live_sets() if e is not made))
+            weakref.ref(resource_set)
+            for resource_set in (made, *(e for e in self._live_sets() if e is not made))
         ]
         del self._newest[KEPT:]
         return made
 
     def _live_sets(self) -> list[ResourceSet]:
-        return [held for each in self._newest if (held := each()) is not None]
+        return [held for reference_type in self._newest if (held := reference_type()) is not None]
 
     def _derived(self, batches: Sequence[Batch]) -> ResourceSet | None:
         """Return the set derived from an earlier set with most of these batches, or `None`."""
@@ -56,12 +57,12 @@ class SetBuilder:
                 return _replaced(held, tuple(chain(*fresh)), tuple(chain(*gone)))
         return None
 
-    def _from_resources(self, found: tuple[Resource, ...]) -> ResourceSet:
+    def _from_resources(self, resources: tuple[Resource, ...]) -> ResourceSet:
         living = self._live_sets()
-        nearest = max(living, key=lambda each: _common(each, found), default=None)
-        if nearest is None or 2 * _common(nearest, found) < len(found):
-            return ResourceSet.of(found)
-        return after(nearest, found)
+        nearest = max(living, key=lambda resource_set: _common(resource_set, resources), default=None)
+        if nearest is None or 2 * _common(nearest, resources) < len(resources):
+            return ResourceSet.of(resources)
+        return after(nearest, resources)
 
 
 def _missing_in(batches: Sequence[Batch], others: Sequence[Batch]) -> list[Batch]:
@@ -72,11 +73,15 @@ def _missing_in(batches: Sequence[Batch], others: Sequence[Batch]) -> list[Batch
 
 def _replaced(held: ResourceSet, fresh: Batch, gone: Batch) -> ResourceSet | None:
     """Return the set with some resources replaced; `None` if two have the same type and name."""
-    left = {(each.type_url, each.name) for each in gone}
-    put = {(each.type_url, each.name): each for each in fresh}
+    left = {(resource.type_url, resource.name) for resource in gone}
+    put = {(resource.type_url, resource.name): resource for resource in fresh}
     if len(put) != len(fresh) or any(key not in left and _at(held, key) is not None for key in put):
         return None
-    changed = [each for key, each in put.items() if (old := _at(held, key)) is not each and old != each]
+    changed = [
+        resource
+        for key, resource in put.items()
+        if (old := _at(held, key)) is not resource and old != resource
+    ]
     removed = [key for key in sorted(left) if key not in put]
     return held.changed(changed, removed) if changed or removed else held
 
@@ -85,5 +90,5 @@ def _at(held: ResourceSet, key: Reference) -> Resource | None:
     return held.resources(key[0]).get(key[1])
 
 
-def _common(held: ResourceSet, found: tuple[Resource, ...]) -> int:
-    return sum(held.resources(each.type_url).get(each.name) is each for each in found)
+def _common(held: ResourceSet, resources: tuple[Resource, ...]) -> int:
+    return sum(held.resources(resource.type_url).get(resource.name) is resource for resource in resources)

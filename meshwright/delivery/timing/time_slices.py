@@ -41,8 +41,8 @@ class Slices:
 
 async def in_slices(items: Iterator[T]) -> tuple[T, ...]:
     """Return all computed items, with turns for other tasks in between."""
-    slices, found = Slices(), list[T]()
+    slices, result = Slices(), list[T]()
     for item in items:
-        found.append(item)
+        result.append(item)
         await slices.give_way()
-    return tuple(found)
+    return tuple(result)

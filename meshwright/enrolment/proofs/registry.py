@@ -20,16 +20,16 @@ def accepted(
     Raises RequestError for an unknown name, or for a proof that cannot be created.
     """
     points = {point.name: point for point in (entry_points(group=GROUP) if installed is None else installed)}
-    found: dict[str, Proof] = {}
+    proofs: dict[str, Proof] = {}
     for name in names:
         if name in ours:
-            found[name] = ours[name]()
+            proofs[name] = ours[name]()
         elif name in points:
-            found[name] = _loaded(points[name])
+            proofs[name] = _loaded(points[name])
         else:
             known = ", ".join(sorted({*ours, *points}))
             raise RequestError(f"unknown kind of proof {name[:80]!r}: must be one of {known}")
-    return found
+    return proofs
 
 
 def _loaded(point: EntryPoint) -> Proof:
@@ -37,8 +37,8 @@ def _loaded(point: EntryPoint) -> Proof:
         proof: Proof = point.load()()
         kind = proof.kind
     except Exception as error:  # an installed module may raise anything
-        said = f"{type(error).__name__}: {error}"
-        raise RequestError(f"the proof {point.name} ({point.value}) cannot be used: {said}") from error
+        text = f"{type(error).__name__}: {error}"
+        raise RequestError(f"the proof {point.name} ({point.value}) cannot be used: {text}") from error
     if kind != point.name:
         raise RequestError(
             f"the proof {point.name} ({point.value}) has the kind {kind!r}: must be {point.name!r}"

@@ -172,9 +172,9 @@ def found(kubeconfig: Path | None, context: str, account: Path = ACCOUNT) -> Con
 
 
 def _of_user(context: str, environment: Mapping[str, str]) -> Access:
-    named = [Path(each) for each in environment.get("KUBECONFIG", "").split(os.pathsep) if each]
+    named = [Path(item) for item in environment.get("KUBECONFIG", "").split(os.pathsep) if item]
     own = [Path(home) / ".kube" / "config"] if (home := environment.get("HOME")) else []
-    files = [each for each in dict.fromkeys(named or own) if each.exists()]
+    files = [path for path in dict.fromkeys(named or own) if path.exists()]
     if not files:
         looked = ", ".join(map(str, named)) or "~/.kube/config"
         raise ConfigError(
@@ -182,11 +182,11 @@ def _of_user(context: str, environment: Mapping[str, str]) -> Access:
             f"and {looked} does not exist; "
             "name one with --kubeconfig"
         )
-    return access([read(each) for each in files], context)
+    return access([read(file) for file in files], context)
 
 
 def _in_cluster(account: Path, environment: Mapping[str, str]) -> Access:
-    host, port = (environment.get(f"KUBERNETES_SERVICE_{each}", "") for each in ("HOST", "PORT"))
+    host, port = (environment.get(f"KUBERNETES_SERVICE_{item}", "") for item in ("HOST", "PORT"))
     host = f"[{host}]" if ":" in host else host
     url = f"https://{host}:{port or '443'}"
     if not is_url(url):
@@ -201,8 +201,8 @@ def _headers(user: User, token: str) -> tuple[tuple[str, str], ...]:
         try:
             token = user.token_file.read_text("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            said = getattr(error, "strerror", None) or "is not UTF-8 text"
-            raise ConfigError(f"{user.token_file} cannot be read: {said}", Reason.CREDENTIALS) from error
+            answer = getattr(error, "strerror", None) or "is not UTF-8 text"
+            raise ConfigError(f"{user.token_file} cannot be read: {answer}", Reason.CREDENTIALS) from error
         if not token:
             raise ConfigError(f"{user.token_file} is empty: must contain a token", Reason.CREDENTIALS)
     token = token or user.token

@@ -73,18 +73,18 @@ def _asked(plugin: Plugin) -> Mapping[str, Any]:
 def credential(plugin: Plugin, output: bytes) -> Credential:
     """Parse the output of a plug-in; raise ConfigError."""
     try:
-        said = json.loads(output) if len(output) <= _LONGEST else None
+        answer = json.loads(output) if len(output) <= _LONGEST else None
     except (ValueError, RecursionError):
-        said = None
-    if not isinstance(said, dict):
+        answer = None
+    if not isinstance(answer, dict):
         raise _fault(plugin, "did not print an ExecCredential: the output must be one JSON object")
-    if said.get("kind") != "ExecCredential" or said.get("apiVersion") != plugin.version:
-        gave = shortened(f"{said.get('kind')} of {said.get('apiVersion')}")
+    if answer.get("kind") != "ExecCredential" or answer.get("apiVersion") != plugin.version:
+        gave = shortened(f"{answer.get('kind')} of {answer.get('apiVersion')}")
         raise _fault(plugin, f"printed {gave}: must be an ExecCredential of {plugin.version}")
-    status = said.get("status")
+    status = answer.get("status")
     if not isinstance(status, dict):
         raise _fault(plugin, "printed an ExecCredential without status")
-    token, certificate, key = (_text(plugin, status, each) for each in _GIVEN)
+    token, certificate, key = (_text(plugin, status, item) for item in _GIVEN)
     if bool(certificate) != bool(key):
         raise _fault(plugin, "returned a certificate without a key, or a key without a certificate")
     if not token and not certificate:
@@ -96,23 +96,23 @@ _GIVEN: Final = ("token", "clientCertificateData", "clientKeyData")
 
 
 def _text(plugin: Plugin, status: Mapping[str, Any], name: str) -> str:
-    said = status.get(name) or ""
-    if not isinstance(said, str):
+    answer = status.get(name) or ""
+    if not isinstance(answer, str):
         raise _fault(plugin, f"returned a {name} that is not text")
-    return said
+    return answer
 
 
 def _expires(plugin: Plugin, status: Mapping[str, Any]) -> datetime | None:
-    said = _text(plugin, status, "expirationTimestamp")
-    if not said:
+    text = _text(plugin, status, "expirationTimestamp")
+    if not text:
         return None
     with contextlib.suppress(ValueError):
-        found = datetime.fromisoformat(said)
-        if found.tzinfo is not None:
-            return found
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            return moment
     raise _fault(
         plugin,
-        f"returned the expirationTimestamp {shortened(said)!r}: must have the form 2030-01-31T12:00:00Z",
+        f"returned the expirationTimestamp {shortened(text)!r}: must have the form 2030-01-31T12:00:00Z",
     )
 
 

@@ -26,7 +26,7 @@ _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def read(file: Path) -> Stanza:
     """Parse a kubeconfig; raise ConfigError."""
     try:
-        said = yaml.load(file.read_bytes(), Loader=_LOADER)  # noqa: S506 - a safe one
+        answer = yaml.load(file.read_bytes(), Loader=_LOADER)  # noqa: S506 - a safe one
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror or error}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: an invalid date
@@ -34,17 +34,17 @@ def read(file: Path) -> Stanza:
         line = f"line {mark.line + 1}: " if mark is not None else ""
         # The parser's messages describe the fault. Other errors quote the text, which may be a key.
         of_parser = isinstance(error, yaml.scanner.ScannerError | yaml.parser.ParserError)
-        said = shortened(str(getattr(error, "problem", None))) if of_parser else type(error).__name__
-        raise ConfigError(f"{file}: {line}must be valid YAML: {said}") from None
-    if not isinstance(said, dict):
+        answer = shortened(str(getattr(error, "problem", None))) if of_parser else type(error).__name__
+        raise ConfigError(f"{file}: {line}must be valid YAML: {answer}") from None
+    if not isinstance(answer, dict):
         raise ConfigError(f"{file}: must be a kubeconfig: a mapping with clusters, contexts and users")
-    return Stanza(file, "", said)
+    return Stanza(file, "", answer)
 
 
 def access(files: Sequence[Stanza], context: str = "") -> Access:
     """Return a context of merged files, by default the current one; raise ConfigError."""
-    shown = ", ".join(str(each.file) for each in files)
-    current = context or next(filter(None, (each.text("current-context") for each in files)), "")
+    shown = ", ".join(str(file.file) for file in files)
+    current = context or next(filter(None, (file.text("current-context") for file in files)), "")
     contexts = _named(files, "contexts", "context")
     if not current:
         has = f"the contexts are: {_listed(contexts)}" if contexts else "the file has no contexts"
@@ -63,15 +63,15 @@ def access(files: Sequence[Stanza], context: str = "") -> Access:
 
 
 def _named(files: Iterable[Stanza], plural: str, single: str) -> dict[str, Stanza]:
-    found: dict[str, Stanza] = {}
+    stanzas: dict[str, Stanza] = {}
     for file in files:
-        for each in file.parts(plural):
-            name = each.text("name")
+        for stanza in file.parts(plural):
+            name = stanza.text("name")
             if not name:
-                raise each.fault("name", "is missing")
-            part = each.part(single) or Stanza(file.file, "", {})
-            found.setdefault(name, Stanza(file.file, f"{plural}[{name}].{single}.", part.said))
-    return found
+                raise stanza.fault("name", "is missing")
+            part = stanza.part(single) or Stanza(file.file, "", {})
+            stanzas.setdefault(name, Stanza(file.file, f"{plural}[{name}].{single}.", part.said))
+    return stanzas
 
 
 def _of(context: Stanza, single: str, found: Mapping[str, Stanza], shown: str) -> Stanza:
@@ -146,7 +146,7 @@ def _plugin(said: Stanza, server: Server) -> Plugin:
         # As in a shell: a bare name is searched in $PATH, and other paths are relative to the file's folder.
         command=str(said.path("command")) if "/" in command else command,
         arguments=said.texts("args"),
-        environment=tuple((each.text("name"), each.text("value")) for each in said.parts("env")),
+        environment=tuple((part.text("name"), part.text("value")) for part in said.parts("env")),
         cluster=_cluster(server) if said.flag("provideClusterInfo") else None,
         hint=said.text("installHint"),
     )
@@ -154,17 +154,17 @@ def _plugin(said: Stanza, server: Server) -> Plugin:
 
 def _cluster(server: Server) -> Mapping[str, Any]:
     """Return the description of the server for a plug-in."""
-    said: dict[str, Any] = {"server": server.url, "config": None}
+    answer: dict[str, Any] = {"server": server.url, "config": None}
     if server.server_name:
-        said["tls-server-name"] = server.server_name
+        answer["tls-server-name"] = server.server_name
     if server.insecure:
-        said["insecure-skip-tls-verify"] = True
+        answer["insecure-skip-tls-verify"] = True
     if server.proxy:
-        said["proxy-url"] = server.proxy
+        answer["proxy-url"] = server.proxy
     if server.ca:
         ca = server.ca.read_bytes() if isinstance(server.ca, Path) else server.ca
-        said["certificate-authority-data"] = base64.b64encode(ca).decode("ascii")
-    return said
+        answer["certificate-authority-data"] = base64.b64encode(ca).decode("ascii")
+    return answer
 
 
 def _acting_as(said: Stanza) -> Iterable[tuple[str, str]]:
@@ -177,8 +177,8 @@ def _acting_as(said: Stanza) -> Iterable[tuple[str, str]]:
         yield "Impersonate-Group", group
     extra = said.part("as-user-extra")
     for name in extra.said if extra is not None else ():
-        for each in extra.texts(name) if extra is not None else ():
-            yield f"Impersonate-Extra-{quote(name.lower(), safe='')}", each
+        for text in extra.texts(name) if extra is not None else ():
+            yield f"Impersonate-Extra-{quote(name.lower(), safe='')}", text
 
 
 def _listed(names: Iterable[str]) -> str:

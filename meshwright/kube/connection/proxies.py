@@ -36,8 +36,8 @@ def from_environment(url: str, environment: Mapping[str, str]) -> str:
     port = parts.port or (443 if parts.scheme == "https" else 80)
     if not proxy or _is_here(host):
         return ""
-    bypassed = (each.strip().lower() for each in _either(environment, "no_proxy").split(","))
-    if any(_matches(each, host, port) for each in bypassed if each):
+    bypassed = (item.strip().lower() for item in _either(environment, "no_proxy").split(","))
+    if any(_matches(item, host, port) for item in bypassed if item):
         return ""
     proxy = proxy if "://" in proxy else f"http://{proxy}"
     if not is_url(proxy):

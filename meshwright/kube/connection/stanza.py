@@ -24,51 +24,51 @@ class Stanza:
 
     def text(self, name: str) -> str:
         """Return a text; empty if the field is missing."""
-        said = self.said.get(name)
-        if said is None:
+        answer = self.said.get(name)
+        if answer is None:
             return ""
-        if not isinstance(said, str):
-            raise self.fault(name, f"is {_kind(said)}: must be text")
-        return said
+        if not isinstance(answer, str):
+            raise self.fault(name, f"is {_kind(answer)}: must be text")
+        return answer
 
     def flag(self, name: str) -> bool:
         """Return a boolean; False if the field is missing."""
-        said = self.said.get(name)
-        if said is not None and not isinstance(said, bool):
-            raise self.fault(name, f"is {_kind(said)}: must be true or false")
-        return bool(said)
+        answer = self.said.get(name)
+        if answer is not None and not isinstance(answer, bool):
+            raise self.fault(name, f"is {_kind(answer)}: must be true or false")
+        return bool(answer)
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Return a list of texts; empty if the field is missing."""
-        said = self.said.get(name)
-        if said is None:
+        answer = self.said.get(name)
+        if answer is None:
             return ()
-        if not isinstance(said, list) or not all(isinstance(each, str) for each in said):
+        if not isinstance(answer, list) or not all(isinstance(item, str) for item in answer):
             raise self.fault(name, "must be a list of texts")
-        return tuple(said)
+        return tuple(answer)
 
     def part(self, name: str) -> "Stanza | None":
         """Return the mapping in a field; None if the field is missing."""
-        said = self.said.get(name)
-        if said is None:
+        answer = self.said.get(name)
+        if answer is None:
             return None
-        if not isinstance(said, dict):
-            raise self.fault(name, f"is {_kind(said)}: must be a mapping")
-        return Stanza(self.file, f"{self.place}{name}.", said)
+        if not isinstance(answer, dict):
+            raise self.fault(name, f"is {_kind(answer)}: must be a mapping")
+        return Stanza(self.file, f"{self.place}{name}.", answer)
 
     def parts(self, name: str) -> "list[Stanza]":
         """Return the mappings of a list; empty if the field is missing."""
-        said = self.said.get(name)
-        if said is None:
+        answer = self.said.get(name)
+        if answer is None:
             return []
-        if not isinstance(said, list) or not all(isinstance(each, dict) for each in said):
+        if not isinstance(answer, list) or not all(isinstance(item, dict) for item in answer):
             raise self.fault(name, "must be a list of mappings")
-        return [Stanza(self.file, f"{self.place}{name}[{at}].", each) for at, each in enumerate(said)]
+        return [Stanza(self.file, f"{self.place}{name}[{at}].", item) for at, item in enumerate(answer)]
 
     def path(self, name: str) -> Path | None:
         """Return a path, relative to the folder of the file; None if the field is missing."""
-        said = self.text(name)
-        return self.file.parent / said if said else None
+        text = self.text(name)
+        return self.file.parent / text if text else None
 
     def material(self, name: str) -> Path | bytes:
         """Return the data of `name-data`, or the path in `name`; empty if both are missing."""

@@ -26,7 +26,7 @@ class Material:
 
     def stamp(self) -> tuple[Stamp | None, ...]:
         """Return a value that changes with any of the files; None for an unreadable file."""
-        return tuple(_stamp(each) for each in (self.ca, self.certificate, self.key) if isinstance(each, Path))
+        return tuple(_stamp(item) for item in (self.ca, self.certificate, self.key) if isinstance(item, Path))
 
 
 def context(material: Material) -> ssl.SSLContext:
@@ -49,7 +49,7 @@ def context(material: Material) -> ssl.SSLContext:
             load(made, _bytes(material.certificate), _bytes(material.key))
         except (ssl.SSLError, ValueError) as error:
             pair = ((material.certificate, "client-certificate"), (material.key, "client-key"))
-            named = " and ".join(_named(*each) for each in pair)
+            named = " and ".join(_named(*item) for item in pair)
             wrong = "must be a certificate and its key in PEM, and the key must not have a password"
             raise ConfigError(f"{named} {wrong}", Reason.CREDENTIALS) from error
     return made
@@ -92,10 +92,10 @@ def _bytes(source: Path | bytes) -> bytes:
 
 def _stamp(file: Path) -> Stamp | None:
     try:
-        found = file.stat()
+        result = file.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return result.st_mtime_ns, result.st_size, result.st_ino
 
 
 def _named(source: Path | bytes, field_name: str) -> str:

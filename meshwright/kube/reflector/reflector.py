@@ -138,8 +138,8 @@ class Reflector(Generic[T]):
     async def _pages(self, limit: int) -> None:
         listing = self._seen.begin()
         objects = self._api.objects(self.resource, self._namespace, self._selecting, limit)
-        async with aclosing(objects.each()) as each:
-            async for raw in each:
+        async with aclosing(objects.each()) as item:
+            async for raw in item:
                 self._listed(listing, "ADDED", raw)
         self._complete(listing, str(objects.metadata.get("resourceVersion") or ""))
 

@@ -97,15 +97,15 @@ def metadata(revision: str, home: str) -> Mapping[str, Any]:
     return {"name": name_of(revision), "labels": labels}
 
 
-def is_of_a_control_plane(found: Mapping[str, Any]) -> bool:
+def is_of_a_control_plane(result: Mapping[str, Any]) -> bool:
     """Return whether a webhook configuration belongs to Meshwright, of any revision."""
-    metadata = found["metadata"]
+    metadata = result["metadata"]
     return bool(metadata["name"] == name_of((metadata.get("labels") or {}).get(annotations.REVISION, "")))
 
 
 def names_of(configuration: Configuration) -> frozenset[str]:
     """Return the names of a configuration's webhooks."""
-    return frozenset(str(each["name"]) for each in configuration["webhooks"])
+    return frozenset(str(webhook["name"]) for webhook in configuration["webhooks"])
 
 
 def _named(operator: str, namespace: str) -> Mapping[str, object]:
@@ -147,14 +147,14 @@ def _rule(
     }
 
 
-def home_of(found: object) -> str:
+def home_of(result: object) -> str:
     """Return the namespace of the control plane that owns a configuration, or an empty text if unknown."""
-    match found:
+    match result:
         case {"metadata": {"labels": {annotations.HOME: str(home)}}}:
             return home
         # Without the label, the selector of the webhook HOME has the namespace.
         case {"webhooks": [*webhooks]}:
-            return next((home for each in webhooks if (home := _home(each))), "")
+            return next((home for webhook in webhooks if (home := _home(webhook))), "")
         case _:
             return ""
 
@@ -167,25 +167,25 @@ def _home(webhook: object) -> str:
             return ""
 
 
-def is_as(found: object, wanted: object) -> bool:
+def is_as(result: object, wanted: object) -> bool:
     """Return whether `found` contains all of `wanted`. Further fields belong to other clients.
 
     Webhooks are matched by their names, in any order.
     """
     match wanted:
         case dict():
-            return isinstance(found, dict) and all(
-                name in found and is_as(found[name], each) for name, each in wanted.items()
+            return isinstance(result, dict) and all(
+                name in result and is_as(result[name], item) for name, item in wanted.items()
             )
         case [{"name": str()}, *_]:
-            named = [each for each in _items(found) if isinstance(each, dict)]
-            by_name = {each["name"]: each for each in named if isinstance(each.get("name"), str)}
-            return all(is_as(by_name.get(each["name"]), each) for each in _items(wanted))
+            named = [item for item in _items(result) if isinstance(item, dict)]
+            by_name = {item["name"]: item for item in named if isinstance(item.get("name"), str)}
+            return all(is_as(by_name.get(item["name"]), item) for item in _items(wanted))
         case list():
-            there = _items(found)
+            there = _items(result)
             return len(there) == len(wanted) and all(map(is_as, there, wanted))
         case _:
-            return bool(found == wanted)
+            return bool(result == wanted)
 
 
 def _items(value: object) -> list[Any]:

@@ -100,13 +100,13 @@ class Judge:
             return Verdict(warnings=(NOT_READ,), looked=False)
         if is_new:
             return Verdict(words.refusal(review.key, errors))
-        own = tuple(each for each in reading.problems if each.severity is not Severity.INFO)
+        own = tuple(problem for problem in reading.problems if problem.severity is not Severity.INFO)
         if errors or (review.document is not None and not reading.objects):
             return Verdict(warnings=words.warnings(review.key, own))
-        found = await self._comes_to(review, reading, until)
-        further = NOT_LOOKED if found is None else ""
-        said = (*own, *_in_order(_told_at_once(review, found or ()), review.key))
-        return Verdict(warnings=words.warnings(review.key, said, further), looked=found is not None)
+        problems = await self._comes_to(review, reading, until)
+        further = NOT_LOOKED if problems is None else ""
+        answer = (*own, *_in_order(_told_at_once(review, problems or ()), review.key))
+        return Verdict(warnings=words.warnings(review.key, answer, further), looked=problems is not None)
 
     @property
     def values(self) -> int:
@@ -128,7 +128,7 @@ class Judge:
         if review.document is None:
             return ManifestReading(key=review.key), [], False
         reading = read_shown(review.document, self._origin)
-        errors = [each for each in reading.problems if each.severity is Severity.ERROR]
+        errors = [problem for problem in reading.problems if problem.severity is Severity.ERROR]
         if not errors or not refusable(review):
             return reading, errors, False
         check()
@@ -165,7 +165,9 @@ class Judge:
         try:
             trial.follow(now.merged, now.admissions)
             check()
-            return tuple(each for key, value in changes for each in trial.of(self._source, key, value, check))
+            return tuple(
+                problem for key, value in changes for problem in trial.of(self._source, key, value, check)
+            )
         except LateError:
             raise  # the copy of the mesh is unchanged
         except BaseException:
@@ -197,7 +199,7 @@ def refusable(review: Review) -> bool:
     return review.operation is not Operation.DELETE and review.kind in INSTALLED
 
 
-def _told_at_once(review: Review, found: Problems) -> Problems:
+def _told_at_once(review: Review, problems: Problems) -> Problems:
     """Return the problems for the warnings of a review.
 
     Problems that end when another object is created are left out, because the next manifest may create that
@@ -206,13 +208,15 @@ def _told_at_once(review: Review, found: Problems) -> Problems:
     So does a deletion, and an update after which another object lacks something.
     """
     if review.dry_run or review.operation is Operation.DELETE:
-        return found
-    waiting = passing(found)
+        return problems
+    waiting = passing(problems)
     is_update = review.operation is Operation.UPDATE
-    return tuple(each for each in found if each not in waiting or (is_update and each.key != review.key))
+    return tuple(
+        problem for problem in problems if problem not in waiting or (is_update and problem.key != review.key)
+    )
 
 
 def _in_order(problems: Problems, key: ObjectKey | None) -> list[Problem]:
     """Return the problems above severity INFO: first the object's own, and errors before warnings."""
-    said = [each for each in problems if each.severity is not Severity.INFO]
-    return sorted(said, key=lambda each: (each.key != key, each.severity is not Severity.ERROR))
+    answer = [problem for problem in problems if problem.severity is not Severity.INFO]
+    return sorted(answer, key=lambda problem: (problem.key != key, problem.severity is not Severity.ERROR))

@@ -35,8 +35,8 @@ class Place:
 
         The port of a Service is 443 if the text has none. Raises ValueError.
         """
-        if found := _SERVICE.fullmatch(text):
-            namespace, name, port = found["namespace"], found["name"], int(found["port"] or 443)
+        if match := _SERVICE.fullmatch(text):
+            namespace, name, port = match["namespace"], match["name"], int(match["port"] or 443)
             if not (is_dns_label(namespace) and is_dns_label(name) and 1 <= port <= 65535):
                 raise ValueError(_RULE)
             return cls(text, f"{name}.{namespace}.svc", (namespace, name, port))

@@ -158,12 +158,12 @@ class Registration:
             if now() - wrote > CALM_SECONDS:
                 repairs = 0
                 self.state = replace(self.state, disputed=False)
-            found, settled = self._found(), self._clock() - self._began >= SETTLED
-            wanted = trusting(self._wanted(), found, self._clock(), settled=settled)
-            if self._is_another_s(home_of(found), home_of(dict(wanted))):
+            result, settled = self._found(), self._clock() - self._began >= SETTLED
+            wanted = trusting(self._wanted(), result, self._clock(), settled=settled)
+            if self._is_another_s(home_of(result), home_of(dict(wanted))):
                 failures += 1
                 continue
-            if is_as(found, dict(wanted)):
+            if is_as(result, dict(wanted)):
                 self.state, failures = replace(self.state, is_right=True, error=""), 0
                 continue
             if await self._write(wanted):
@@ -201,14 +201,14 @@ class Registration:
     async def _write(self, wanted: Configuration) -> bool:
         """Write the configuration, and return whether the write changed it."""
         try:
-            found = await self._api.apply(self._resource, None, self._name, wanted, manager=MANAGER)
+            result = await self._api.apply(self._resource, None, self._name, wanted, manager=MANAGER)
         except KubeError as error:
             if str(error) != self.state.error:
                 _log.warning(f"{self.what} not registered", error=str(error))
             self.state = replace(self.state, is_right=False, error=str(error))
             return False
-        self._written = found
-        metadata = found.get("metadata")
+        self._written = result
+        metadata = result.get("metadata")
         version = str(metadata.get("resourceVersion", "")) if isinstance(metadata, dict) else ""
         # Without permission to watch, the same content is written again, and the version shows that nothing
         # changed.
@@ -228,11 +228,11 @@ def rest(times: int) -> float:
     return min(REST_SECONDS * 2.0 ** max(0, min(times, 16) - 1), LONGEST_SECONDS)
 
 
-def _relevant(resource: Resource, found: Raw) -> Raw:
+def _relevant(resource: Resource, result: Raw) -> Raw:
     """Return the compared parts of a configuration, without `managedFields`.
 
     API version and kind come from `resource`, because objects in lists need not have them.
     """
-    metadata = {name: found["metadata"].get(name) for name in ("name", "labels", "annotations")}
+    metadata = {name: result["metadata"].get(name) for name in ("name", "labels", "annotations")}
     kinds = {"apiVersion": resource.api_version, "kind": resource.kind}
-    return {**kinds, "metadata": metadata, "webhooks": found.get("webhooks")}
+    return {**kinds, "metadata": metadata, "webhooks": result.get("webhooks")}

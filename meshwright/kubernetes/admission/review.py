@@ -81,8 +81,8 @@ def asked(body: object) -> Review:
         operation = Operation(str(request.get("operation")))
     except ValueError:
         allowed = ", ".join(Operation)
-        said = str(request.get("operation"))[:80]
-        raise BadReviewError(f"request.operation is {said}: must be one of {allowed}") from None
+        text = str(request.get("operation"))[:80]
+        raise BadReviewError(f"request.operation is {text}: must be one of {allowed}") from None
     document, before = (_object(request, name) for name in ("object", "oldObject"))
     if (before if operation is Operation.DELETE else document) is None:
         missing = "oldObject" if operation is Operation.DELETE else "object"
@@ -111,12 +111,12 @@ def _client(request: Mapping[str, object]) -> str:
 
 
 def _object(request: Mapping[str, object], name: str) -> Document | None:
-    found = request.get(name)
-    if found is None:
+    result = request.get(name)
+    if result is None:
         return None
-    if not isinstance(found, Mapping):
+    if not isinstance(result, Mapping):
         raise BadReviewError(f"request.{name} must be an object")
-    return found
+    return result
 
 
 def _named(document: Document, request: Mapping[str, object]) -> Document:
@@ -124,9 +124,9 @@ def _named(document: Document, request: Mapping[str, object]) -> Document:
     metadata = document.get("metadata")
     if not isinstance(metadata, Mapping):
         return document
-    found = dict(metadata)
-    if not found.get("name") and isinstance(prefix := found.get("generateName"), str) and prefix:
-        found["name"] = request.get("name") or f"{prefix}{_NOT_YET}"
-    if not found.get("namespace") and (namespace := request.get("namespace")):
-        found["namespace"] = namespace
-    return {**document, "metadata": found}
+    result = dict(metadata)
+    if not result.get("name") and isinstance(prefix := result.get("generateName"), str) and prefix:
+        result["name"] = request.get("name") or f"{prefix}{_NOT_YET}"
+    if not result.get("namespace") and (namespace := request.get("namespace")):
+        result["namespace"] = namespace
+    return {**document, "metadata": result}

@@ -40,55 +40,60 @@ class TrustedRoots:
     said: Mapping[str, datetime] = field(default_factory=dict)
 
 
-def trusting(wanted: Configuration, found: object, now: datetime, *, settled: bool) -> Configuration:
+def trusting(wanted: Configuration, result: object, now: datetime, *, settled: bool) -> Configuration:
     """Return the configuration `wanted` with its own roots and with the other servers' roots from `found`.
 
     `settled` is False soon after a start. Until then roots without a recent confirmation stay, because their
     servers may be about to confirm them.
     """
     names = names_of(wanted)
-    trusted = agreed(_bundle(wanted, names), _trusted(found, names), now, settled=settled)
+    trusted = agreed(_bundle(wanted, names), _trusted(result, names), now, settled=settled)
     bundle = base64.b64encode(trusted.bundle.pem).decode("ascii")
-    said = {each: f"{at:%Y-%m-%dT%H:%M:%SZ}" for each, at in sorted(trusted.said.items())}
+    answer = {item: f"{at:%Y-%m-%dT%H:%M:%SZ}" for item, at in sorted(trusted.said.items())}
     webhooks = [
-        {**each, "clientConfig": {**each["clientConfig"], "caBundle": bundle}} for each in wanted["webhooks"]
+        {**webhook, "clientConfig": {**webhook["clientConfig"], "caBundle": bundle}}
+        for webhook in wanted["webhooks"]
     ]
-    metadata = {**wanted["metadata"], "annotations": {SAID: json.dumps(said)}}
+    metadata = {**wanted["metadata"], "annotations": {SAID: json.dumps(answer)}}
     return {**wanted, "metadata": metadata, "webhooks": webhooks}
 
 
-def believed(found: object, names: Collection[str]) -> TrustBundle:
+def believed(result: object, names: Collection[str]) -> TrustBundle:
     """Return the roots with which API servers verify all webhooks with these names in a configuration."""
-    webhooks = _mapping(found).get("webhooks")
+    webhooks = _mapping(result).get("webhooks")
     ours = [
-        {"webhooks": [each]}
-        for each in (webhooks if isinstance(webhooks, list) else ())
-        if _mapping(each).get("name") in names
+        {"webhooks": [webhook]}
+        for webhook in (webhooks if isinstance(webhooks, list) else ())
+        if _mapping(webhook).get("name") in names
     ]
     try:
-        bundles = [_bundle(each, names) for each in ours]
+        bundles = [_bundle(item, names) for item in ours]
     except ValueError:
         bundles = []
     if not bundles:
         return TrustBundle.of([])
-    everywhere = set.intersection(*(set(each.fingerprints) for each in bundles))
+    everywhere = set.intersection(*(set(bundle.fingerprints) for bundle in bundles))
     return bundles[0].among(everywhere)
 
 
 def agreed(ours: TrustBundle, there: TrustedRoots, now: datetime, *, settled: bool) -> TrustedRoots:
     """Return the roots to trust: ours, and the roots that other servers have confirmed."""
     others = {
-        each: there.said[each]
-        for each in there.bundle.fingerprints
-        if each in there.said and each not in ours.fingerprints and _counts(there.said[each], now, settled)
+        fingerprint: there.said[fingerprint]
+        for fingerprint in there.bundle.fingerprints
+        if fingerprint in there.said
+        and fingerprint not in ours.fingerprints
+        and _counts(there.said[fingerprint], now, settled)
     }
-    newest = sorted(others, key=lambda each: (others[each], each))[-MOST:]
-    said = {each: others[each] for each in newest}
-    for each in ours.fingerprints:
-        before = there.said.get(each)
+    newest = sorted(others, key=lambda item: (others[item], item))[-MOST:]
+    moments = {item: others[item] for item in newest}
+    for fingerprint in ours.fingerprints:
+        before = there.said.get(fingerprint)
         is_fresh = before is not None and (not newest or timedelta() <= now - before < RENEWED)
-        said[each] = before if before is not None and is_fresh else now.astimezone(UTC).replace(microsecond=0)
-    return TrustedRoots(ours.union(there.bundle.among(newest)), said)
+        moments[fingerprint] = (
+            before if before is not None and is_fresh else now.astimezone(UTC).replace(microsecond=0)
+        )
+    return TrustedRoots(ours.union(there.bundle.among(newest)), moments)
 
 
 def _counts(said: datetime, now: datetime, settled: bool) -> bool:
@@ -99,9 +104,9 @@ def _counts(said: datetime, now: datetime, settled: bool) -> bool:
     return now - said > -RENEWED and (not settled or now - said < KEPT)
 
 
-def _trusted(found: object, names: Collection[str]) -> TrustedRoots:
+def _trusted(result: object, names: Collection[str]) -> TrustedRoots:
     """Return the confirmed roots in a configuration, or an empty bundle if they cannot be parsed."""
-    there = _mapping(found)
+    there = _mapping(result)
     annotations = _mapping(_mapping(there.get("metadata")).get("annotations"))
     try:
         return TrustedRoots(_bundle(there, names), dict(_moments(json.loads(annotations.get(SAID, "")))))
@@ -111,18 +116,18 @@ def _trusted(found: object, names: Collection[str]) -> TrustedRoots:
 
 def _bundle(configuration: Mapping[str, Any], names: Collection[str]) -> TrustBundle:
     """Return the roots of the webhooks with these names. Raises ValueError."""
-    found = configuration.get("webhooks")
-    webhooks = [_mapping(each) for each in (found if isinstance(found, list) else ())]
-    configs = [_mapping(each.get("clientConfig")) for each in webhooks if each.get("name") in names]
-    return TrustBundle.of([base64.b64decode(str(each.get("caBundle") or "")) for each in configs])
+    result = configuration.get("webhooks")
+    webhooks = [_mapping(item) for item in (result if isinstance(result, list) else ())]
+    configs = [_mapping(webhook.get("clientConfig")) for webhook in webhooks if webhook.get("name") in names]
+    return TrustBundle.of([base64.b64decode(str(config.get("caBundle") or "")) for config in configs])
 
 
 def _moments(said: object) -> Iterator[tuple[str, datetime]]:
-    for each, at in _mapping(said).items():
+    for item, at in _mapping(said).items():
         moment = datetime.fromisoformat(str(at))
         # A time without a time zone cannot be compared with the clock.
         if moment.tzinfo is not None:
-            yield str(each), moment
+            yield str(item), moment
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -53,8 +53,8 @@ def patience(asked_for: str, most: int = SECONDS) -> float:
     `most` is the timeout in the webhook's registration, and the default. SPARE_SECONDS are subtracted; the
     result is at least half a second.
     """
-    found = _TIMEOUT.fullmatch(asked_for)
-    seconds = float(found[1]) if found else float(most)
+    match = _TIMEOUT.fullmatch(asked_for)
+    seconds = float(match[1]) if match else float(most)
     return max(_LEAST_SECONDS, min(seconds, float(most)) - SPARE_SECONDS)
 
 

@@ -57,8 +57,8 @@ class Trial:
             for part in edits.parts(PART):
                 self._view.apply(part)
                 self._pause()
-            for where, said in self._linter.looks():
-                self._said[where] = said
+            for where, problems in self._linter.looks():
+                self._said[where] = problems
                 self._pause()
             self.values = self._view.graph.size()
 
@@ -77,20 +77,20 @@ class Trial:
         edits = Edits(after.since(self._merged))
         # Values are looked up, because a picture knows its predecessors but not its successors, and would
         # compare all entries.
-        back = Edits({each: self._view.sourced.held().get(each) for each in edits.objects})
+        back = Edits({object_key: self._view.sourced.held().get(object_key) for object_key in edits.objects})
         known = set(self._merged.problems)
-        found: list[Problem] = [each for each in after.problems if each not in known]
+        problems: list[Problem] = [problem for problem in after.problems if problem not in known]
         if edits:
             try:
                 self._view.apply(edits)
-                for where, said in self._linter.looks():
+                for where, answer in self._linter.looks():
                     check()
                     there = set(self._said.get(where, ()))
-                    found += (each for each in said if each not in there)
+                    problems += (problem for problem in answer if problem not in there)
             finally:
                 self._view.apply(back)
             self._said.update(self._linter.looks())
-        return ordered(found)
+        return ordered(problems)
 
     def _with(self, source: str, key: ObjectKey, sourced: SourcedObject | None) -> MergedObjects:
         """Return the merged objects of all sources after the change.
@@ -99,8 +99,8 @@ class Trial:
         only `key`.
         """
         edits: Mapping[ObjectKey, SourcedObject | None] = {
-            **{each: None for each in key.forms() if sourced is not None and each != key},
+            **{form: None for form in key.forms() if sourced is not None and form != key},
             key: sourced,
         }
-        said = [(name, held.changed(edits) if name == source else held) for name, held in self._merged.of]
-        return merge(said, self._merged)
+        answer = [(name, held.changed(edits) if name == source else held) for name, held in self._merged.of]
+        return merge(answer, self._merged)

@@ -92,11 +92,11 @@ class Turns:
         self._queues.setdefault(client, deque()).append(job)
         self._start()
         try:
-            found: T = await job.result
+            result: T = await job.result
         except asyncio.CancelledError:
             self._drop(client, job)
             raise
-        return found
+        return result
 
     def close(self) -> None:
         """Start no more work."""
@@ -108,7 +108,7 @@ class Turns:
             raise FullError
         if sum(map(len, self._queues.values())) < MOST:
             return
-        largest = max(self._queues, key=lambda each: len(self._queues[each]))
+        largest = max(self._queues, key=lambda queue: len(self._queues[queue]))
         if len(self._queues[largest]) <= own + 1:
             raise FullError
         last = self._queues[largest].pop()
@@ -125,23 +125,23 @@ class Turns:
         if queue:
             self._queues[client] = queue  # behind all others
         ended = asyncio.get_running_loop().run_in_executor(self._thread, job.run)
-        ended.add_done_callback(lambda found: self._ended(job, found))
+        ended.add_done_callback(lambda future: self._ended(job, future))
 
-    def _ended(self, job: _Job, found: asyncio.Future[Any]) -> None:
+    def _ended(self, job: _Job, future: asyncio.Future[Any]) -> None:
         self._running = None
-        error = None if found.cancelled() else found.exception()
+        error = None if future.cancelled() else future.exception()
         if job.result.done():
             if error is not None and not isinstance(error, LateError):
                 _log.error(
                     "a check failed after its client had stopped waiting",
                     error=f"{type(error).__name__}: {error}",
                 )
-        elif found.cancelled():
+        elif future.cancelled():
             job.result.cancel()
         elif error is not None:
             job.result.set_exception(error)
         else:
-            job.result.set_result(found.result())
+            job.result.set_result(future.result())
         self._start()
 
     def _drop(self, client: str, job: _Job) -> None:

@@ -32,15 +32,15 @@ def line(problem: Problem, key: ObjectKey | None) -> str:
 
 def refusal(key: ObjectKey | None, errors: Sequence[Problem]) -> str:
     """Return the message of a refusal: each error has a line of its own."""
-    lines = [line(each, key) for each in errors]
+    lines = [line(error, key) for error in errors]
     more = len(lines) - MOST_LINES
-    shown = [f"  - {each}" for each in lines[:MOST_LINES]] + ([f"  - and {more} more"] if more > 0 else [])
+    shown = [f"  - {item}" for item in lines[:MOST_LINES]] + ([f"  - and {more} more"] if more > 0 else [])
     return "\n".join((f"{key or 'the object'} is invalid:", *shown))
 
 
 def warnings(key: ObjectKey | None, problems: Sequence[Problem], further: str = "") -> tuple[str, ...]:
     """Return problems as warnings. `further` always is the last line, even if problems are omitted."""
-    lines = [shortened(line(each, key)) for each in problems]
+    lines = [shortened(line(problem, key)) for problem in problems]
     room = MOST - bool(further)
     if len(lines) > room:
         left = len(lines) - room + 1

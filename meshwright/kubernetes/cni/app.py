@@ -51,8 +51,8 @@ async def run(settings: Settings, connection: Connection, stop: asyncio.Event) -
                 notes = tasks.create_task(catching_up(settings.run, answerer), name="cni-notes")
                 late = tasks.create_task(_late(settings, cluster, answerer, put_in), name="cni-late")
                 await stop.wait()
-                for each in (kept, notes, late):
-                    each.cancel()
+                for task in (kept, notes, late):
+                    task.cancel()
             await _end(settings, cluster, keeper)
 
 

@@ -28,10 +28,10 @@ class Cluster:
     async def pods_of(self, node: str) -> Sequence[Mapping[str, Any]]:
         """Return the Pods of a node. Raises LookupFailed."""
         try:
-            found = await self._api.list(PODS, fields=f"spec.nodeName={node}")
+            result = await self._api.list(PODS, fields=f"spec.nodeName={node}")
         except KubeError as error:
             raise LookupFailed(str(error)) from error
-        return list(found["items"])
+        return list(result["items"])
 
     async def comes_back(self) -> str:
         """Return why another daemon will follow this one on the node, or an empty text otherwise.
@@ -43,9 +43,9 @@ class Cluster:
         if not self._name:
             return ""
         try:
-            found = await self._api.get(DAEMON_SETS, self._namespace, self._name)
+            result = await self._api.get(DAEMON_SETS, self._namespace, self._name)
         except KubeError as error:
             gone = (Reason.NOT_FOUND, Reason.FORBIDDEN, Reason.UNAUTHORIZED)
             return "" if error.reason in gone else f"the DaemonSet cannot be read: {error}"
-        ends = (found.get("metadata") or {}).get("deletionTimestamp")
+        ends = (result.get("metadata") or {}).get("deletionTimestamp")
         return "" if ends else f"DaemonSet {self._namespace}/{self._name} still exists"

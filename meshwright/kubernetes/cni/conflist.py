@@ -37,34 +37,34 @@ class Item:
 def network(content: bytes) -> Mapping[str, Any] | None:
     """Parse the file of one network, and return None for a file that runtimes skip."""
     try:
-        found = _DECODER.decode(content.decode())
+        result = _DECODER.decode(content.decode())
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or not isinstance(found.get("name"), str) or not found["name"]:
+    if not isinstance(result, dict) or not isinstance(result.get("name"), str) or not result["name"]:
         return None
-    return found
+    return result
 
 
-def is_list(found: Mapping[str, Any]) -> bool:
+def is_list(result: Mapping[str, Any]) -> bool:
     """Return whether a network is a usable list of plug-ins."""
-    plugins = found.get("plugins")
+    plugins = result.get("plugins")
     return isinstance(plugins, list) and bool(plugins) and all(map(is_plugin, plugins))
 
 
-def is_plugin(found: object) -> bool:
+def is_plugin(result: object) -> bool:
     """Return whether a value is one usable plug-in."""
-    return isinstance(found, dict) and isinstance(found.get("type"), str) and bool(found["type"])
+    return isinstance(result, dict) and isinstance(result.get("type"), str) and bool(result["type"])
 
 
-def own(found: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def own(result: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return our entry in a list, or None."""
-    return next((each for each in found["plugins"] if each["type"] == TYPE), None)
+    return next((plugin for plugin in result["plugins"] if plugin["type"] == TYPE), None)
 
 
 def with_entry(text: str, entry: Mapping[str, Any]) -> str:
     """Return the text of a list (`is_list`) with exactly one entry of ours, which equals `entry`."""
     items = _plugins(text)
-    ours = [each for each in items if each.value["type"] == TYPE]
+    ours = [item for item in items if item.value["type"] == TYPE]
     if not ours:
         end = items[-1].end
         return f"{text[:end]}, {json.dumps(entry)}{text[end:]}"
@@ -77,16 +77,16 @@ def with_entry(text: str, entry: Mapping[str, Any]) -> str:
 def without_entry(text: str) -> str:
     """Return the text of a list without our entries."""
     items = _plugins(text)
-    ours = [each for each in items if each.value["type"] == TYPE]
+    ours = [item for item in items if item.value["type"] == TYPE]
     return without_entry(_without(text, items, ours[-1])) if ours else text
 
 
-def as_list(text: str, found: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
+def as_list(text: str, result: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
     """Return the text of a list with the one plug-in of a file, parsed as `found`, and with our entry.
 
     For example `{"name": "pods", "plugins": [{"type": "bridge", ...}, {"type": "meshwright-cni", ...}]}`.
     """
-    head = {name: found[name] for name in ("cniVersion", "name") if name in found}
+    head = {name: result[name] for name in ("cniVersion", "name") if name in result}
     return f'{json.dumps(head)[:-1]}, "plugins": [{text.strip()}, {json.dumps(entry)}]}}\n'
 
 
@@ -100,8 +100,8 @@ def _without(text: str, items: list[Item], gone: Item) -> str:
 
 def _plugins(text: str) -> list[Item]:
     """Return the plug-ins of a list. The last of two fields with the same name counts."""
-    (found,) = [item for name, item in _members(text) if name == "plugins"][-1:]
-    return list(_items(text, found.start))
+    (result,) = [item for name, item in _members(text) if name == "plugins"][-1:]
+    return list(_items(text, result.start))
 
 
 def _members(text: str) -> Iterator[tuple[str, Item]]:
@@ -129,5 +129,5 @@ def _next(text: str, at: int) -> int:
 
 
 def _after(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return at if found is None else found.end()
+    match = _SPACE.match(text, at)
+    return at if match is None else match.end()

@@ -30,11 +30,11 @@ def decide(pod: Mapping[str, Any] | None, uid: str) -> Interception | ForeignPod
         return ForeignPod("the cluster has another pod with the same name")
     if spec.get("hostNetwork"):
         return ForeignPod("the pod uses the network of the node")
-    said = (metadata.get("annotations") or {}).get(INTERCEPTION_ANNOTATION)
-    if said is None:
+    answer = (metadata.get("annotations") or {}).get(INTERCEPTION_ANNOTATION)
+    if answer is None:
         return ForeignPod(f"the pod does not have the annotation {INTERCEPTION_ANNOTATION}")
     try:
-        return read(said)
+        return read(answer)
     except InterceptionError as error:
         raise InterceptionError(
             f"annotation {INTERCEPTION_ANNOTATION}: {error}; the injector may have a later version "
@@ -53,8 +53,8 @@ def waits(pod: Mapping[str, Any]) -> str:
         return ""
     if status.get("phase") in ("Succeeded", "Failed"):
         return ""
-    for each in status.get("initContainerStatuses") or ():
-        ended = (each.get("state") or {}).get("terminated") or {}
-        if each.get("name") == INIT_CONTAINER and ended.get("exitCode") == 0:
+    for proxy_status in status.get("initContainerStatuses") or ():
+        ended = (proxy_status.get("state") or {}).get("terminated") or {}
+        if proxy_status.get("name") == INIT_CONTAINER and ended.get("exitCode") == 0:
             return ""
     return str(status.get("podIP") or "")

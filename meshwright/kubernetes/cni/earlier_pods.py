@@ -49,25 +49,25 @@ async def looking(
 
 async def _look(pods: PodsHere, answerer: Answerer, folder: Path) -> None:
     try:
-        found = await pods()
+        result = await pods()
     except LookupFailed as error:
         _log.error("waiting pods cannot be listed", reason=str(error))
         return
-    for pod in found:
+    for pod in result:
         if (address := waits(pod)) and (network := await asyncio.to_thread(having, folder, address)):
             metadata = pod["metadata"]
-            told = (str(metadata.get(each, "")) for each in ("namespace", "name", "uid"))
-            answer = await answerer.answer(Request("ADD", "", str(network), *told))
+            details = (str(metadata.get(item, "")) for item in ("namespace", "name", "uid"))
+            answer = await answerer.answer(Request("ADD", "", str(network), *details))
             if answer.outcome is Outcome.SET:
                 _log.info("rules set for a waiting pod", pod=f"{metadata['namespace']}/{metadata['name']}")
 
 
 def having(folder: Path, address: str) -> Path | None:
     """Return the network in a folder with this address, or None."""
-    for each in sorted(folder.iterdir()) if folder.is_dir() else ():
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         with contextlib.suppress(OSError, NodesNetwork):  # deleted meanwhile, or not a network of a Pod
-            if within(each, lambda: _is_here(address)):
-                return each
+            if within(path, lambda: _is_here(address)):
+                return path
     return None
 
 

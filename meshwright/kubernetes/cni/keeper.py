@@ -57,8 +57,8 @@ class Keeper:
     async def keep(self, look_seconds: float = LOOK_SECONDS) -> None:
         """Install the entry, and again whenever it is missing, until cancelled. Failures are repeated."""
         async for _ in changes([self._folder, self._program.folder], self._digest, look_seconds):
-            said, self.words = self.words, await asyncio.to_thread(self.put)
-            if self.words and self.words != said:
+            text, self.words = self.words, await asyncio.to_thread(self.put)
+            if self.words and self.words != text:
                 _log.error(
                     "plug-in is missing from the network configuration of the node",
                     folder=str(self._folder),
@@ -97,20 +97,20 @@ class Keeper:
 
     def _digest(self) -> str:
         """Return a digest of the folder's content, which also changes after each failure."""
-        found = hashlib.sha256(f"{self._failures} {self._program.is_there()}".encode())
+        result = hashlib.sha256(f"{self._failures} {self._program.is_there()}".encode())
         with contextlib.suppress(OSError):  # a missing folder; `put` reports it
             for name, content in sorted(self._files().items()):
-                found.update(name.encode() + b"\0" + content + b"\0")
-        return found.hexdigest()
+                result.update(name.encode() + b"\0" + content + b"\0")
+        return result.hexdigest()
 
     def _files(self) -> Files:
         """Return the content of the files in the folder, except files too large for a network."""
-        found = {}
-        for each in sorted(self._folder.iterdir()):
+        result = {}
+        for path in sorted(self._folder.iterdir()):
             with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
-                if each.is_file() and not each.name.endswith(_NEW) and each.stat().st_size <= _LARGEST:
-                    found[each.name] = each.read_bytes()
-        return found
+                if path.is_file() and not path.name.endswith(_NEW) and path.stat().st_size <= _LARGEST:
+                    result[path.name] = path.read_bytes()
+        return result
 
     def _apply(self, steps: Iterable[Step]) -> None:
         for step in steps:
@@ -147,4 +147,4 @@ class Keeper:
 
 def named(steps: Iterable[Step]) -> tuple[str, ...]:
     """Return the names of the files that steps change."""
-    return tuple(dict.fromkeys(each.name for each in steps))
+    return tuple(dict.fromkeys(step.name for step in steps))

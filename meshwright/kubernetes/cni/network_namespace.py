@@ -26,9 +26,9 @@ def seen(path: str) -> Path:
 
     Runtimes name `/var/run/...`, which is `/run/...` on hosts, and may be missing in this container.
     """
-    for each in (Path(path), Path(path.removeprefix("/var"))):
-        if each.exists():
-            return each
+    for pure_posix_path in (Path(path), Path(path.removeprefix("/var"))):
+        if pure_posix_path.exists():
+            return pure_posix_path
     raise NoSuchNetwork(
         f"{path} does not exist; if the pod still runs, mount the folder with mountPropagation: "
         "HostToContainer"

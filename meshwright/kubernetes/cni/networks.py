@@ -76,17 +76,17 @@ def put_in(files: Files, wanted: Mapping[str, Any]) -> tuple[Step, ...]:
     name = used(files)
     if _is_single(files, before := _replaced(files[name])):
         name = before  # written again by another program, or not yet renamed
-    found = network(files[name])
-    assert found is not None  # noqa: S101 - `used` returns only files that can be parsed
+    result = network(files[name])
+    assert result is not None  # noqa: S101 - `used` returns only files that can be parsed
     text = files[name].decode()
     if name.endswith(_LIST):
-        told = {**wanted, **({REPLACES: before} if before else {})}
-        new = with_entry(text, told)
+        fields = {**wanted, **({REPLACES: before} if before else {})}
+        new = with_entry(text, fields)
         target = name
         steps: list[Step] = [] if new == text else [FileWrite(name, new.encode(), name)]
     else:
-        target, steps = _in_place(files, name, as_list(text, found, {**wanted, REPLACES: name}))
-    return (*steps, *_out(files, lambda each: each != target))
+        target, steps = _in_place(files, name, as_list(text, result, {**wanted, REPLACES: name}))
+    return (*steps, *_out(files, lambda file: file != target))
 
 
 def take_out(files: Files) -> tuple[Step, ...]:
@@ -97,8 +97,8 @@ def take_out(files: Files) -> tuple[Step, ...]:
 def used(files: Files) -> str:
     """Return the file in use by the runtime. Raises NoNetworkError if there is no usable file."""
     for name in sorted(files):
-        found = network(files[name]) if name.endswith(_LIST) else None
-        if (found is not None and is_list(found)) or _is_single(files, name):
+        result = network(files[name]) if name.endswith(_LIST) else None
+        if (result is not None and is_list(result)) or _is_single(files, name):
             return name
     raise NoNetworkError(
         "the node has no network configuration yet: the folder needs a valid .conflist or .conf "
@@ -108,14 +108,14 @@ def used(files: Files) -> str:
 
 def _is_single(files: Files, name: str) -> bool:
     """Return whether a file of that name exists and has one usable plug-in."""
-    found = network(files[name]) if name in files and PurePosixPath(name).suffix in _SINGLE else None
-    return found is not None and is_plugin(found)
+    result = network(files[name]) if name in files and PurePosixPath(name).suffix in _SINGLE else None
+    return result is not None and is_plugin(result)
 
 
 def _in_place(files: Files, name: str, text: str) -> tuple[str, list[Step]]:
     """Return the name of the list for the place of a file, and the steps."""
     target = str(PurePosixPath(name).with_suffix(_LIST))
-    after = {each: content for each, content in files.items() if each != name} | {target: text.encode()}
+    after = {item: content for item, content in files.items() if item != name} | {target: text.encode()}
     is_taken = target in files and _replaced(files[target]) != name
     if is_taken or (other := used(after)) != target:
         raise NoNetworkError(
@@ -128,15 +128,15 @@ def _in_place(files: Files, name: str, text: str) -> tuple[str, list[Step]]:
 
 def _replaced(content: bytes) -> str:
     """Return the name of the file replaced by a list, or an empty text."""
-    found = network(content)
-    ours = own(found) if found is not None and is_list(found) else None
+    result = network(content)
+    ours = own(result) if result is not None and is_list(result) else None
     return str(ours.get(REPLACES, "")) if ours else ""
 
 
 def _out(files: Files, among: Callable[[str], bool]) -> Iterator[Step]:
     for name in sorted(files):
-        found = network(files[name]) if name.endswith(_LIST) and among(name) else None
-        if found is None or not is_list(found) or own(found) is None:
+        result = network(files[name]) if name.endswith(_LIST) and among(name) else None
+        if result is None or not is_list(result) or own(result) is None:
             continue
         before = _replaced(files[name])
         if before and (before in files or before + KEPT in files):
@@ -148,7 +148,7 @@ def _out(files: Files, among: Callable[[str], bool]) -> Iterator[Step]:
 def _back(files: Files, name: str, before: str) -> Iterator[Step]:
     """Yield the steps to restore a file; a file written again meanwhile wins over the kept one."""
     if before in files:
-        yield from (FileRemoval(each) for each in (name, before + KEPT) if each in files)
+        yield from (FileRemoval(item) for item in (name, before + KEPT) if item in files)
     else:
         yield FileRename(before + KEPT, before)
         yield FileRemoval(name)

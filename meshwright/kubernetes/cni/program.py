@@ -66,11 +66,11 @@ class Program:
     def is_there(self) -> bool:
         """Return whether the program is as installed."""
         try:
-            said = (self.folder / TYPE).read_text("utf-8", "replace")
+            text = (self.folder / TYPE).read_text("utf-8", "replace")
         except OSError:
             return False
         whole = (self.folder / FOLDER / self._version / "relay.py").exists()
-        return bool(self._version) and whole and said == _script(self._version)
+        return bool(self._version) and whole and text == _script(self._version)
 
     def put(self) -> str:
         """Install the program if necessary, and return the version. Raises ProgramError."""
@@ -92,9 +92,9 @@ def install(folder: Path) -> str:
             shutil.rmtree(ours / version, ignore_errors=True)
             _place(files, ours / version)
         _replace(script, _script(version))
-        for each in ours.iterdir():  # the previous version stays, because a call of it may have just begun
-            if each.name != version and f"/{each.name}\n" not in before.replace('"', ""):
-                shutil.rmtree(each, ignore_errors=True)
+        for path in ours.iterdir():  # the previous version stays, because a call of it may have just begun
+            if path.name != version and f"/{path.name}\n" not in before.replace('"', ""):
+                shutil.rmtree(path, ignore_errors=True)
     except (OSError, subprocess.SubprocessError, py_compile.PyCompileError, ValueError) as error:
         raise ProgramError(f"the plug-in cannot be installed in {folder}: {error}") from error
     return version
@@ -115,19 +115,19 @@ def _files() -> Mapping[str, Path]:
     relay = Path(meshwright.kubernetes.cni.relay.__file__)
     interpreter = Path(sys.executable).resolve()
     look = [str(interpreter), *_FLAGS, "-c", _LOOK, str(relay.parent)]
-    found = json.loads(_said(look))
-    if not found["loader"]:
+    result = json.loads(_said(look))
+    if not result["loader"]:
         raise ProgramError(
             f"{interpreter} is linked statically: meshwright-cni needs a dynamically linked Python"
         )
-    loader, standard = Path(found["loader"][0]), Path(found["standard"])
-    modules = [Path(each) for each in found["files"] if Path(each).is_relative_to(standard)]
-    files = {f"lib/{found['version']}/{each.relative_to(standard)}": each for each in modules}
-    linked = [each for each in modules if ".so" in each.suffixes]
+    loader, standard = Path(result["loader"][0]), Path(result["standard"])
+    modules = [Path(file) for file in result["files"] if Path(file).is_relative_to(standard)]
+    files = {f"lib/{result['version']}/{module.relative_to(standard)}": module for module in modules}
+    linked = [module for module in modules if ".so" in module.suffixes]
     files |= {
         f"shared/{name}": Path(path)
-        for each in (interpreter, *linked)
-        for name, path in _LIBRARY.findall(_said([str(loader), "--list", str(each)]))
+        for pure_posix_path in (interpreter, *linked)
+        for name, path in _LIBRARY.findall(_said([str(loader), "--list", str(pure_posix_path)]))
         if "/" not in name  # the loader itself is listed with a path
     }
     return {**files, "bin/python": interpreter, "loader": loader, "relay.py": relay}
@@ -147,10 +147,10 @@ def _said(words: list[str]) -> str:
 
 
 def _digest(files: Mapping[str, Path]) -> str:
-    found = hashlib.sha256()
+    result = hashlib.sha256()
     for name, path in sorted(files.items()):
-        found.update(f"{name}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
-    return found.hexdigest()[:16]
+        result.update(f"{name}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return result.hexdigest()[:16]
 
 
 def _place(files: Mapping[str, Path], folder: Path) -> None:
@@ -169,8 +169,8 @@ def _place(files: Mapping[str, Path], folder: Path) -> None:
             # on the time.
             mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
             py_compile.compile(str(at), doraise=True, invalidation_mode=mode)
-    for each in new.rglob("*"):
-        _sync(each)
+    for pure_posix_path in new.rglob("*"):
+        _sync(pure_posix_path)
     _try(new)
     new.rename(folder)
     _sync(folder.parent)

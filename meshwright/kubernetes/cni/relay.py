@@ -79,7 +79,7 @@ def run(environment: Mapping[str, str], given: bytes) -> str:
 def _carry_out(command: str, config: Mapping[str, Any], environment: Mapping[str, str]) -> None:
     if missing := [name for name in _NEEDED if not environment.get(name)]:
         raise CniRefusal(ENVIRONMENT, f"{', '.join(missing)} must be set for {command}")
-    pairs = (each.partition("=") for each in environment.get("CNI_ARGS", "").split(";"))
+    pairs = (item.partition("=") for item in environment.get("CNI_ARGS", "").split(";"))
     words = {name: value for name, _, value in pairs}
     pod = {name: words.get(variable, "") for name, variable in _POD.items()}
     if not (pod["namespace"] and pod["name"]):
@@ -145,38 +145,38 @@ def _note(config: Mapping[str, Any], container: str) -> Path:
 
 
 def _container(environment: Mapping[str, str]) -> str:
-    found = environment.get("CNI_CONTAINERID", "")
-    if _NAME.fullmatch(found) is None:
+    result = environment.get("CNI_CONTAINERID", "")
+    if _NAME.fullmatch(result) is None:
         raise CniRefusal(
             ENVIRONMENT,
-            f"CNI_CONTAINERID is {found!r}: must contain letters and digits, and ._- only between them",
+            f"CNI_CONTAINERID is {result!r}: must contain letters and digits, and ._- only between them",
         )
-    return found
+    return result
 
 
 def _config(given: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(given)
+        result = json.loads(given)
     except (ValueError, RecursionError) as error:
         raise CniRefusal(UNDECODABLE, "the standard input must be JSON", str(error)) from error
-    if not isinstance(found, dict):
+    if not isinstance(result, dict):
         raise CniRefusal(UNDECODABLE, "the standard input must be a JSON object")
-    if found.get("cniVersion") not in VERSIONS:
-        words = f"cniVersion is {found.get('cniVersion')!r}: must be one of {', '.join(VERSIONS)}"
+    if result.get("cniVersion") not in VERSIONS:
+        words = f"cniVersion is {result.get('cniVersion')!r}: must be one of {', '.join(VERSIONS)}"
         raise CniRefusal(INCOMPATIBLE, words)
-    if not str(found.get(SOCKET) or "").startswith("/"):
+    if not str(result.get(SOCKET) or "").startswith("/"):
         raise CniRefusal(
-            INVALID, f"{SOCKET} is {found.get(SOCKET)!r}: must be the path of the daemon's socket"
+            INVALID, f"{SOCKET} is {result.get(SOCKET)!r}: must be the path of the daemon's socket"
         )
-    return found
+    return result
 
 
 def _said_version(given: bytes) -> str:
     """Return the version of the answer: the caller's version if known here, otherwise the newest."""
     with suppress(ValueError, AttributeError, RecursionError):
-        said = json.loads(given).get("cniVersion")
-        if said in VERSIONS:
-            return str(said)
+        answer = json.loads(given).get("cniVersion")
+        if answer in VERSIONS:
+            return str(answer)
     return VERSIONS[-1]
 
 
@@ -186,8 +186,8 @@ def main() -> int:
     try:
         sys.stdout.write(run(os.environ, given))
     except CniRefusal as error:
-        said = {"code": error.code, "msg": error.msg, "details": error.details}
-        sys.stdout.write(json.dumps({"cniVersion": _said_version(given), **said}))
+        answer = {"code": error.code, "msg": error.msg, "details": error.details}
+        sys.stdout.write(json.dumps({"cniVersion": _said_version(given), **answer}))
         return 1
     return 0
 

@@ -56,10 +56,10 @@ class Request:
     @classmethod
     def read(cls, content: bytes) -> "Request":
         """Parse a request in the relay's form. Raises ValueError."""
-        said = json.loads(content)
-        if not isinstance(said, dict):
+        answer = json.loads(content)
+        if not isinstance(answer, dict):
             raise ValueError("must be a JSON object")  # noqa: TRY004 - wrong content
-        fields = {name: said.get(name, "") for name in cls.__slots__}
+        fields = {name: answer.get(name, "") for name in cls.__slots__}
         if wrong := [name for name, value in fields.items() if not isinstance(value, str)]:
             raise ValueError(f"{wrong[0]} must be text")
         if fields["command"] not in ("ADD", "CHECK"):
@@ -78,8 +78,8 @@ class Answer:
 
     def written(self) -> bytes:
         """Return the answer in the relay's form."""
-        said = {"code": self.code, "msg": self.msg, "details": self.details} if self.code else {}
-        return json.dumps(said).encode()
+        answer = {"code": self.code, "msg": self.msg, "details": self.details} if self.code else {}
+        return json.dumps(answer).encode()
 
 
 class Answerer:
@@ -102,17 +102,17 @@ class Answerer:
     async def answer(self, asked: Request) -> Answer:
         """Answer a request; a failure is an answer too. Rules that exist already stay unchanged."""
         async with self._room:
-            found = await self._answer(asked)
-        self._counted(asked.command, found.outcome)
+            result = await self._answer(asked)
+        self._counted(asked.command, result.outcome)
         pod = f"{asked.namespace}/{asked.name}"
-        words = {"pod": pod, "container": asked.container[:12], "outcome": found.outcome.value}
-        if found.code:
+        words = {"pod": pod, "container": asked.container[:12], "outcome": result.outcome.value}
+        if result.code:
             _log.error(
-                "request failed", command=asked.command, **words, reason=f"{found.msg}: {found.details}"
+                "request failed", command=asked.command, **words, reason=f"{result.msg}: {result.details}"
             )
         else:
-            _log.info("request answered", command=asked.command, **words, reason=found.details)
-        return found
+            _log.info("request answered", command=asked.command, **words, reason=result.details)
+        return result
 
     async def _answer(self, asked: Request) -> Answer:
         pod = f"pod {asked.namespace}/{asked.name}"
@@ -142,7 +142,7 @@ def _done(asked: Request, wanted: Interception) -> Answer:
     if asked.command == "ADD":
         changed = within(network, lambda: put(wanted))
         return Answer(Outcome.SET if changed else Outcome.SET_ALREADY)
-    if found := within(network, lambda: check(wanted)):
+    if result := within(network, lambda: check(wanted)):
         words = f"the rules of pod {asked.namespace}/{asked.name} differ from the expected rules"
-        return Answer(Outcome.FAILED, DIFFERENT, words, "; ".join(found))
+        return Answer(Outcome.FAILED, DIFFERENT, words, "; ".join(result))
     return Answer(Outcome.AS_WANTED)

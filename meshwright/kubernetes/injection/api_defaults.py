@@ -50,6 +50,6 @@ def is_filled_in(name: str, value: object) -> bool:
 def key_of(name: str, *lists: Sequence[Any]) -> str | None:
     """Return the field that identifies the items of lists, or None if only the position does."""
     key = _KEYS.get(name)
-    items = [each for one in lists for each in one]
-    known = key is not None and all(isinstance(each, Mapping) and key in each for each in items)
+    items = [item for one in lists for item in one]
+    known = key is not None and all(isinstance(item, Mapping) and key in item for item in items)
     return key if known else None

@@ -99,7 +99,7 @@ class _PodComparison:
         """Yield the differences."""
         was, now = self._pod.get("metadata") or {}, anew.get("metadata") or {}
         for words in ("annotations", "labels"):
-            there, wanted = (_without_notes(each.get(words) or {}) for each in (was, now))
+            there, wanted = (_without_notes(item.get(words) or {}) for item in (was, now))
             yield from self._mappings(f"metadata.{words}", there, wanted)
         yield from self._mappings("spec", self._pod["spec"], anew["spec"])
 
@@ -126,7 +126,7 @@ class _PodComparison:
                 yield from self._mappings(path, there, wanted)
             case list(), list() if (key := key_of(name, there, wanted)) is not None:
                 yield from self._named(path, name, key, there, wanted)
-            case list(), list() if all(isinstance(each, Mapping) for each in (*there, *wanted)):
+            case list(), list() if all(isinstance(item, Mapping) for item in (*there, *wanted)):
                 yield from self._placed(path, there, wanted)
             case list(), list():
                 yield _words_differ(path, there, wanted)
@@ -148,16 +148,16 @@ class _PodComparison:
     def _named(
         self, path: str, name: str, key: str, there: Sequence[Any], wanted: Sequence[Any]
     ) -> Iterator[Difference]:
-        was, now = ({str(each[key]): each for each in those} for those in (there, wanted))
-        for each in (*now, *(each for each in was if each not in now)):
-            field = f"{path}[{each}]"
-            if each not in was:
+        was, now = ({str(item[key]): item for item in those} for those in (there, wanted))
+        for item in (*now, *(item for item in was if item not in now)):
+            field = f"{path}[{item}]"
+            if item not in was:
                 yield Difference(field, None, "")
-            elif each in now:
-                yield from self._mappings(field, was[each], now[each])
-            elif name in _CONTAINERS or not self._has_every_other(name, was[each]):
+            elif item in now:
+                yield from self._mappings(field, was[item], now[item])
+            elif name in _CONTAINERS or not self._has_every_other(name, was[item]):
                 yield Difference(field, "", None)
-        both = [[each for each in those if each in was and each in now] for those in (was, now)]
+        both = [[item for item in those if item in was and item in now] for those in (was, now)]
         if name in _CONTAINERS and both[0] != both[1]:
             yield Difference(f"the order of {path}", ", ".join(both[0]), ", ".join(both[1]))
 
@@ -171,8 +171,10 @@ class _PodComparison:
 
         Another program then adds the item to every container, for example a mount of certificates.
         """
-        others = [each for each in self._pod["spec"].get("containers") or () if _is_author_s(each)]
-        return bool(others) and all(item in (each.get(name) or ()) for each in others)
+        others = [
+            container for container in self._pod["spec"].get("containers") or () if _is_author_s(container)
+        ]
+        return bool(others) and all(item in (element.get(name) or ()) for element in others)
 
     def _is_ranged(self, path: str) -> bool:
         """Return whether a resource value may come from the LimitRanger."""
@@ -192,7 +194,7 @@ def _is_author_s(container: Mapping[str, Any]) -> bool:
 
 
 def _without_notes(words: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {name: each for name, each in words.items() if name not in _NOTES}
+    return {name: word for name, word in words.items() if name not in _NOTES}
 
 
 def _whole(value: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -211,8 +213,8 @@ def _words_differ(path: str, there: Sequence[Any], wanted: Sequence[Any]) -> Dif
     while was and now and was[-1] == now[-1]:
         was.pop()
         now.pop()
-    said, would = (_short(shlex.join(map(str, each))) if each else None for each in (was, now))
-    return Difference(f"{path}[{start}]", said, would)
+    text, would = (_short(shlex.join(map(str, item))) if item else None for item in (was, now))
+    return Difference(f"{path}[{start}]", text, would)
 
 
 def _shown(path: str, value: object) -> str | None:

@@ -71,7 +71,7 @@ Rule = Callable[[], Decision | None]
 
 def decide(config: InjectionConfig, namespace: NamespaceObject, pod: Pod) -> Decision:
     """Decide about a Pod. Raises CannotPatchError for an invalid value on the Pod or its namespace."""
-    return next(said for _, asked in rules(config, namespace, pod) if (said := asked()) is not None)
+    return next(decision for _, asked in rules(config, namespace, pod) if (decision := asked()) is not None)
 
 
 def rules(config: InjectionConfig, namespace: NamespaceObject, pod: Pod) -> Iterator[tuple[str, Rule]]:
@@ -134,7 +134,7 @@ def _other_mesh(config: InjectionConfig, namespace: Mapping[str, str], pod: Pod)
             return f"the annotation {annotation} shows that the pod has the sidecar of another mesh"
     if OSM_UUID in labels:
         return f"the label {OSM_UUID} shows that the pod has the sidecar of Open Service Mesh"
-    for name in sorted({str(each.get("name")) for each in all_containers(pod)} & _OTHERS):
+    for name in sorted({str(container.get("name")) for container in all_containers(pod)} & _OTHERS):
         return f"the container {name} shows that the pod has the sidecar of another mesh"
     monitored = namespace.get(OSM_MONITORED, config.mesh)
     if config.mesh and monitored != config.mesh:
@@ -145,10 +145,10 @@ def _other_mesh(config: InjectionConfig, namespace: Mapping[str, str], pod: Pod)
 def _other_data_plane(namespace: Mapping[str, str], pod: Pod) -> str:
     """Return the label of another data plane, or an empty text. The Pod's label wins over the namespace's."""
     own = (pod.get("metadata", {}).get("labels") or {}).get(DATA_PLANE)
-    said = namespace.get(DATA_PLANE, "none") if own is None else own
-    if said == "none":
+    text = namespace.get(DATA_PLANE, "none") if own is None else own
+    if text == "none":
         return ""
-    return f"{'the namespace' if own is None else 'the pod'}'s label {DATA_PLANE} is {said!r}"
+    return f"{'the namespace' if own is None else 'the pod'}'s label {DATA_PLANE} is {text!r}"
 
 
 def _switched(
@@ -160,22 +160,22 @@ def _switched(
         ("annotation", annotations, INJECT, _WORDS),
         ("annotation", annotations, OSM_INJECT, _OSM_WORDS),
     ):
-        if (said := words.get(name)) is None:
+        if (text := words.get(name)) is None:
             continue
-        if said not in known:
+        if text not in known:
             raise CannotPatchError(
-                f"{whose}{kind} {name} is {said!r}: must be one of {', '.join(sorted(known))}"
+                f"{whose}{kind} {name} is {text!r}: must be one of {', '.join(sorted(known))}"
             )
-        return Decision(known[said], reason, f"{whose}{kind} {name} is {said}")
+        return Decision(known[text], reason, f"{whose}{kind} {name} is {text}")
     return None
 
 
 def _selected(config: InjectionConfig, labels: Mapping[str, str]) -> Decision | None:
     # `neverInjectSelector` comes first, so that it wins if both match.
-    for each in config.never:
-        if each.matches(labels):
-            return Decision(False, Reason.NEVER, f"neverInjectSelector matches with {each}")
-    for each in config.always:
-        if each.matches(labels):
-            return Decision(True, Reason.ALWAYS, f"alwaysInjectSelector matches with {each}")
+    for label_selector in config.never:
+        if label_selector.matches(labels):
+            return Decision(False, Reason.NEVER, f"neverInjectSelector matches with {label_selector}")
+    for label_selector in config.always:
+        if label_selector.matches(labels):
+            return Decision(True, Reason.ALWAYS, f"alwaysInjectSelector matches with {label_selector}")
     return None

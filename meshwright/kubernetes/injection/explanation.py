@@ -71,7 +71,7 @@ class Explanation:
     @property
     def is_asked(self) -> bool:
         """Return whether an API server would send the Pod to a webhook; True if unknown."""
-        return self.webhooks is None or any(not each.why_not for each in self.webhooks)
+        return self.webhooks is None or any(not webhook.why_not for webhook in self.webhooks)
 
     @property
     def gets_one(self) -> bool:
@@ -95,19 +95,21 @@ def explained(
     """
     if known.config.identity is Identity.SECRET:
         known = replace(known, uuid=TO_COME)
-    said = answer(known, namespace, document, ends=ends)
+    response = answer(known, namespace, document, ends=ends)
     steps, overlays = tuple[Step, ...](), tuple[str, ...]()
     try:
         pod = checked(document)
         steps = tuple(_steps(known, namespace, pod))
-        found = chosen(known.config.overlays, known.config.default_overlays, namespace, pod)
-        overlays = tuple(each.name for each in found)
+        result = chosen(known.config.overlays, known.config.default_overlays, namespace, pod)
+        overlays = tuple(overlay.name for overlay in result)
     except CannotPatchError:
         pod = None  # the answer has the reason
     webhooks = None
     if registered is not None:
-        webhooks = tuple(each for one in registered for each in asked(one, namespace, document))
-    made = Explanation(steps, said, overlays, webhooks)
+        webhooks = tuple(
+            webhook_match for one in registered for webhook_match in asked(one, namespace, document)
+        )
+    made = Explanation(steps, response, overlays, webhooks)
     if not runs or pod is None:
         return made
     standing, other = _standing(known, namespace, pod, made)
@@ -117,12 +119,14 @@ def explained(
 def _steps(known: InjectionInputs, namespace: NamespaceObject, pod: Pod) -> Iterator[Step]:
     for rule, asked in rules(known.config, namespace, pod):
         try:
-            said = asked()
+            decision = asked()
         except CannotPatchError as error:
             yield Step(rule, f"refused: {error}")
             return
-        yield Step(rule, "" if said is None else f"{'yes' if said.inject else 'no'}: {said.words}")
-        if said is not None:
+        yield Step(
+            rule, "" if decision is None else f"{'yes' if decision.inject else 'no'}: {decision.words}"
+        )
+        if decision is not None:
             return
 
 
@@ -143,24 +147,24 @@ def asked(
     name = str(configuration.get("metadata", {}).get("name", ""))
     theirs = {**dict(namespace.labels), NAME_LABEL: namespace.name}
     own = (document.get("metadata") or {}).get("labels") or {}
-    for each in configuration.get("webhooks") or ():
-        if not str(each.get("name", "")).endswith(OURS):
+    for webhook in configuration.get("webhooks") or ():
+        if not str(webhook.get("name", "")).endswith(OURS):
             continue
         sides = (
-            ("the namespace", each.get("namespaceSelector") or {}, theirs),
-            ("the pod", each.get("objectSelector") or {}, own),
+            ("the namespace", webhook.get("namespaceSelector") or {}, theirs),
+            ("the pod", webhook.get("objectSelector") or {}, own),
         )
-        why = next((f"{whose}: {said}" for whose, of, labels in sides if (said := _unfit(of, labels))), "")
-        yield WebhookMatch(name, str(each["name"]), why)
+        why = next((f"{whose}: {text}" for whose, of, labels in sides if (text := _unfit(of, labels))), "")
+        yield WebhookMatch(name, str(webhook["name"]), why)
 
 
 def _unfit(selector: Mapping[str, Any], labels: Mapping[str, str]) -> str:
     """Return the label that does not match a selector, as a sentence; empty if all match."""
-    for each in required(selector):
-        if not each.holds(labels):
-            found = labels.get(each.key)
-            has = "the label is missing" if found is None else f"the label is {found!r}"
-            return f"label {each.key} must be {_must(each)}, but {has}"
+    for requirement in required(selector):
+        if not requirement.holds(labels):
+            result = labels.get(requirement.key)
+            has = "the label is missing" if result is None else f"the label is {result!r}"
+            return f"label {requirement.key} must be {_must(requirement)}, but {has}"
     return ""
 
 

@@ -56,7 +56,7 @@ class Outcome:
     @property
     def changed(self) -> bool:
         """Return whether any object has changed."""
-        return any(each.changed for each in self.said)
+        return any(injection_result.changed for injection_result in self.said)
 
 
 def inject(
@@ -69,11 +69,14 @@ def inject(
 
     def change(pod: Pod, place: Place) -> tuple[Pod | None, InjectionResult]:
         of = namespaces.get(place.namespace, NamespaceObject(Namespace(place.namespace)))
-        found: PodInjection = injected(known, of, pod, ends=place.ends)
-        said = InjectionResult(
-            place.what, found.pod is not None, found.decision.words, warnings=found.warnings
+        pod_injection: PodInjection = injected(known, of, pod, ends=place.ends)
+        injection_result = InjectionResult(
+            place.what,
+            pod_injection.pod is not None,
+            pod_injection.decision.words,
+            warnings=pod_injection.warnings,
         )
-        return found.pod, said
+        return pod_injection.pod, injection_result
 
     return _changed(manifest, default, change)
 
@@ -119,13 +122,13 @@ def pods_in(manifest: object, default: str) -> Iterator[tuple[Place, object]]:
 
 def namespaces_in(manifests: Iterator[object]) -> Mapping[str, NamespaceObject]:
     """Return the namespaces that manifests define, with their labels and annotations."""
-    found = {}
-    for each in manifests:
-        for document in objects_in(each):
+    namespaces = {}
+    for manifest in manifests:
+        for document in objects_in(manifest):
             if document.get("apiVersion") == "v1" and document.get("kind") == "Namespace":
                 defined = namespace_of(checked(document))
-                found[str(defined.name)] = defined
-    return found
+                namespaces[str(defined.name)] = defined
+    return namespaces
 
 
 def objects_in(document: object) -> Iterator[Manifest]:
@@ -133,8 +136,8 @@ def objects_in(document: object) -> Iterator[Manifest]:
     if isinstance(document, Mapping):
         if (items := _items(document)) is None:
             yield document
-        for each in items or ():
-            yield from objects_in(each)
+        for item in items or ():
+            yield from objects_in(item)
 
 
 def _items(document: Manifest) -> list[object] | None:
@@ -147,31 +150,34 @@ def _items(document: Manifest) -> list[object] | None:
         return None
     own = kind.removesuffix("List")
     of = {"apiVersion": document.get("apiVersion"), "kind": own} if own else {}
-    return [{**of, **each} if isinstance(each, Mapping) else each for each in items]
+    return [{**of, **item} if isinstance(item, Mapping) else item for item in items]
 
 
 def _changed(document: object, default: str, change: Change) -> Outcome:
     if not isinstance(document, Mapping):
         return Outcome(cast("Manifest", document))
     if (items := _items(document)) is not None:
-        found = [_changed(each, default, change) for each in items]
-        of_all = tuple(said for each in found for said in each.said)
-        kept = [_as_it_stood(each.manifest, was) for each, was in zip(found, document["items"], strict=True)]
+        outcomes = [_changed(item, default, change) for item in items]
+        of_all = tuple(answer for outcome in outcomes for answer in outcome.said)
+        kept = [
+            _as_it_stood(outcome.manifest, was)
+            for outcome, was in zip(outcomes, document["items"], strict=True)
+        ]
         return Outcome({**document, "items": kept}, of_all)
     if (place := _place(document, default)) is None:
         return Outcome(document)
     try:
-        pod, said = change(checked(_at(document, place.path), ".".join(place.path)), place)
+        pod, injection_result = change(checked(_at(document, place.path), ".".join(place.path)), place)
     except DriverError as error:
         return Outcome(document, (InjectionResult(place.what, changed=False, why=str(error), failed=True),))
-    return Outcome(document if pod is None else _with(document, place.path, pod), (said,))
+    return Outcome(document if pod is None else _with(document, place.path, pod), (injection_result,))
 
 
 def _as_it_stood(item: Manifest, was: object) -> Manifest:
     """Return an item of a list without the `kind` and `apiVersion` that it lacked before."""
     if not isinstance(was, Mapping):
         return item
-    return {name: each for name, each in item.items() if name in was or name not in _TYPE}
+    return {name: element for name, element in item.items() if name in was or name not in _TYPE}
 
 
 def _place(document: Manifest, default: str) -> Place | None:
@@ -193,14 +199,14 @@ def _printable(text: str) -> str:
 
 
 def _at(document: Manifest, path: tuple[str, ...]) -> object:
-    found: Any = document
+    result: Any = document
     for index, name in enumerate(path):
-        found = found.get(name) if isinstance(found, Mapping) else None
-        if found is None:
+        result = result.get(name) if isinstance(result, Mapping) else None
+        if result is None:
             raise CannotPatchError(
                 f"{'.'.join(path[: index + 1])} is missing, so the object has no pod template"
             )
-    return found
+    return result
 
 
 def _with(document: Manifest, path: tuple[str, ...], pod: Pod) -> Manifest:

@@ -13,7 +13,7 @@ def namespace_of(document: Mapping[str, Any]) -> NamespaceObject:
     The regular parsers refuse a namespace with such a fault, but its Pods are reviewed nevertheless.
     """
     metadata = _mapping(document.get("metadata"))
-    labels, annotations = (_pairs(metadata, each) for each in ("labels", "annotations"))
+    labels, annotations = (_pairs(metadata, item) for item in ("labels", "annotations"))
     return NamespaceObject(Namespace(str(metadata.get("name", ""))), labels, annotations)
 
 

@@ -107,7 +107,10 @@ def injected(
     check()
     needs = context.proxy if config.identity is Identity.SECRET else None
     warnings = [*_warnings(pod, context.placement, ends=ends), *_slips(pod)]
-    if any(each.get("name") == INIT_CONTAINER for each in spec_of(patched).get("initContainers") or ()):
+    if any(
+        init_container.get("name") == INIT_CONTAINER
+        for init_container in spec_of(patched).get("initContainers") or ()
+    ):
         warnings += scraping.warnings(context, restored(pod))
     return PodInjection(decision, patched, tuple(warnings), needs)
 
@@ -126,7 +129,7 @@ def _injector(known: InjectionInputs) -> Injector:
     return Injector(
         mesh_name=config.mesh or MESH,
         control_plane_namespace=config.control_plane_namespace,
-        ports={name: each.proxy_server_port for name, each in known.drivers.items()},
+        ports={name: driver.proxy_server_port for name, driver in known.drivers.items()},
         environment={**known.environment, **named},
         image_pull_policy=config.pull_policy,
         pull_secrets=config.pull_secrets,
@@ -152,18 +155,18 @@ def _slips(pod: Pod) -> Iterator[str]:
 
 def _warnings(pod: Pod, placement: Placement, *, ends: bool) -> list[str]:
     """Return probable mistakes that do not keep the sidecar from working."""
-    found = []
+    result = []
     policy = spec_of(pod).get("dnsPolicy") or "ClusterFirst"
     if policy != "ClusterFirst":
-        found.append(
+        result.append(
             f"dnsPolicy is {policy}, but the sidecar finds the control plane by the name of "
             "its Service, so the DNS servers of the pod must know Services of the cluster"
         )
     is_to_end = ends or spec_of(pod).get("restartPolicy", "Always") != "Always"
     if is_to_end and placement is Placement.CLASSIC:
-        found.append(
+        result.append(
             "a sidecar as an ordinary container does not end by itself, so the pod would not "
             "complete: let the last container send POST /quitquitquit to 127.0.0.1:15020, or use a "
             "native sidecar"
         )
-    return found
+    return result

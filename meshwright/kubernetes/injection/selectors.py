@@ -47,7 +47,7 @@ class LabelSelector:
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Return whether labels are selected."""
-        return all(each.holds(labels) for each in self.requirements)
+        return all(requirement.holds(labels) for requirement in self.requirements)
 
     def __str__(self) -> str:
         return ", ".join(map(_written, self.requirements))
@@ -55,46 +55,54 @@ class LabelSelector:
 
 def required(selector: Mapping[str, Any] | None) -> tuple[Requirement, ...]:
     """Return the requirements of a selector from an API server; None has no requirements."""
-    said = selector or {}
+    answer = selector or {}
     labels = [
-        Requirement(key, Operator.IN, (value,)) for key, value in (said.get("matchLabels") or {}).items()
+        Requirement(key, Operator.IN, (value,)) for key, value in (answer.get("matchLabels") or {}).items()
     ]
     return (
         *labels,
         *(
-            Requirement(each["key"], Operator(each["operator"]), tuple(each.get("values") or ()))
-            for each in said.get("matchExpressions") or ()
+            Requirement(
+                match_expression["key"],
+                Operator(match_expression["operator"]),
+                tuple(match_expression.get("values") or ()),
+            )
+            for match_expression in answer.get("matchExpressions") or ()
         ),
     )
 
 
 def read(fields: Fields) -> LabelSelector:
     """Parse a selector, and note a fault if it selects everything."""
-    found = [Requirement(key, Operator.IN, (value,)) for key, value in fields.pairs("matchLabels")]
-    for each in fields.sections("matchExpressions"):
-        if not each.has("operator"):
-            each.wrong("operator", one_of(tuple(Operator)), Code.MISSING)
-        operator = Operator(each.choice("operator", tuple(Operator), Operator.IN))
-        values = each.texts("values")
+    requirements = [Requirement(key, Operator.IN, (value,)) for key, value in fields.pairs("matchLabels")]
+    for section in fields.sections("matchExpressions"):
+        if not section.has("operator"):
+            section.wrong("operator", one_of(tuple(Operator)), Code.MISSING)
+        operator = Operator(section.choice("operator", tuple(Operator), Operator.IN))
+        values = section.texts("values")
         if bool(values) != (operator in (Operator.IN, Operator.NOT_IN)):
-            each.wrong("values", "must be given for the operators In and NotIn, and left out for all others")
-        found.append(Requirement(each.required_text("key", "must be the name of a label"), operator, values))
-        each.close()
+            section.wrong(
+                "values", "must be given for the operators In and NotIn, and left out for all others"
+            )
+        requirements.append(
+            Requirement(section.required_text("key", "must be the name of a label"), operator, values)
+        )
+        section.close()
     fields.close()
-    if not found:
+    if not requirements:
         fields.wrong(
             "matchLabels",
             "must have matchLabels or matchExpressions, because an empty selector would select every pod",
         )
-    return LabelSelector(tuple(found))
+    return LabelSelector(tuple(requirements))
 
 
-def _written(each: Requirement) -> str:
-    match each.operator:
+def _written(requirement: Requirement) -> str:
+    match requirement.operator:
         case Operator.IN | Operator.NOT_IN:
-            word = "=" if each.operator is Operator.IN else "!="
-            return f"{each.key}{word}{'|'.join(each.values)}"
+            word = "=" if requirement.operator is Operator.IN else "!="
+            return f"{requirement.key}{word}{'|'.join(requirement.values)}"
         case Operator.EXISTS:
-            return each.key
+            return requirement.key
         case Operator.DOES_NOT_EXIST:
-            return f"!{each.key}"
+            return f"!{requirement.key}"

@@ -74,28 +74,28 @@ def _checked(value: object, shape: Shape, path: str) -> object:
         case list():
             if not isinstance(value, list):
                 raise CannotPatchError(f"{path} must be a list")
-            return [_item(each, shape[0], f"{path}[{index}]") for index, each in enumerate(value)]
+            return [_item(item, shape[0], f"{path}[{index}]") for index, item in enumerate(value)]
         case _:
             kinds = shape if isinstance(shape, tuple) else (shape,)
             if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-                raise CannotPatchError(f"{path} must be {' or '.join(_WORDS[each] for each in kinds)}")
+                raise CannotPatchError(f"{path} must be {' or '.join(_WORDS[kind] for kind in kinds)}")
             return value
 
 
 def _mapping(value: Mapping[object, object], shape: Mapping[str, Shape], path: str) -> dict[object, object]:
-    found: dict[object, object] = {}
+    result: dict[object, object] = {}
     for name, inner in value.items():
         known = shape.get("*") if "*" in shape else shape.get(str(name))
         if known is None:
-            found[name] = inner
+            result[name] = inner
         elif inner is not None:
-            found[name] = _checked(inner, known, f"{path}.{name}" if path else str(name))
-    return found
+            result[name] = _checked(inner, known, f"{path}.{name}" if path else str(name))
+    return result
 
 
 def _item(value: object, shape: Shape, path: str) -> object:
-    found = _checked(value, shape, path)
+    result = _checked(value, shape, path)
     field = path.rpartition(".")[2].partition("[")[0]
-    if field in _MUST_BE_NAMED and not cast("dict[str, object]", found).get("name"):
+    if field in _MUST_BE_NAMED and not cast("dict[str, object]", result).get("name"):
         raise CannotPatchError(f"{path}.name is missing")
-    return found
+    return result

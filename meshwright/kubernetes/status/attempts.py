@@ -105,21 +105,21 @@ class Attempts:
         if now < barred:
             raise WritePostponed(barred, is_refused=True)
         try:
-            found = await request()
+            result = await request()
         except KubeError as error:
             if error.reason in (Reason.NOT_FOUND, Reason.CONFLICT) and not _is_of_one(error):
                 raise
             raise self._failed(what, on, at, error) from error
         self._failures = 0
-        for each in places:
-            self._barred.pop(each, None)
+        for item in places:
+            self._barred.pop(item, None)
         # A success ends the failure at this place, so that the next failure is logged at once.
-        for said in [each for each in self._said if each[0] == on]:
-            if (place := self._said[said][0]) == at[: len(place)]:
-                del self._said[said]
+        for lines in [item for item in self._said if item[0] == on]:
+            if (place := self._said[lines][0]) == at[: len(place)]:
+                del self._said[lines]
         if writes:
             self._meter.reported(what)
-        return found
+        return result
 
     def _failed(self, what: WrittenKind, on: str, at: _Place, error: KubeError) -> WritePostponed:
         """Count and log a failure. Return when the request may be tried again."""
@@ -139,8 +139,8 @@ class Attempts:
         """Suspend a request and forget suspensions of long ago. Return the end of the suspension."""
         now = self._now()
         _, times = self._barred.pop(barred, (now, 0))
-        for each in [*takewhile(lambda each: self._barred[each][0] + BARRED <= now, self._barred)]:
-            del self._barred[each]
+        for item in [*takewhile(lambda item: self._barred[item][0] + BARRED <= now, self._barred)]:
+            del self._barred[item]
         until = now + min(first * 2.0 ** min(times, 16), BARRED)
         self._barred[barred] = until, times + 1
         return until
@@ -148,8 +148,8 @@ class Attempts:
     def _say(self, what: WrittenKind, on: str, place: _Place, error: KubeError) -> None:
         """Log a failure, unless the same failure was logged within SAID seconds without a success since."""
         reason, now = error.reason, self._now()
-        said = self._said.get((on, reason))
-        if said is None or now >= said[1] + SAID:
+        answer = self._said.get((on, reason))
+        if answer is None or now >= answer[1] + SAID:
             self._said[on, reason] = place, now
             of = {"of": place[-1]} if len(place) == _DEPTH else {}
             _log.warning(

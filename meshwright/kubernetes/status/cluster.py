@@ -41,11 +41,11 @@ class Kinds:
 
         Raises KubeError.
         """
-        found, age = self._served.of(kind.group, kind.name), self._now() - self._at
-        if age > FRESH or (not found and age > AGAIN):
+        resources, age = self._served.of(kind.group, kind.name), self._now() - self._at
+        if age > FRESH or (not resources and age > AGAIN):
             self._served, self._at = await self._ask(), self._now()
-            found = self._served.of(kind.group, kind.name)
-        return found[0] if found else None
+            resources = self._served.of(kind.group, kind.name)
+        return resources[0] if resources else None
 
 
 @dataclass(frozen=True, slots=True)

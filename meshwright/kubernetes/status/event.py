@@ -122,11 +122,11 @@ def notice(about: ObjectKey, problem: Problem) -> Notice:
 
 def notices(about: ObjectKey, problems: Iterable[Problem]) -> dict[str, Notice]:
     """Return the notices of an object's problems, one for each problem: the first in text order."""
-    found: dict[str, Notice] = {}
-    told = [notice(about, problem) for problem in problems if is_told(problem)]
-    for each in sorted(told, key=lambda each: each.note):
-        found.setdefault(each.problem, each)
-    return found
+    result: dict[str, Notice] = {}
+    messages = [notice(about, problem) for problem in problems if is_told(problem)]
+    for item in sorted(messages, key=lambda item: item.note):
+        result.setdefault(item.problem, item)
+    return result
 
 
 def more(namespace: Namespace, count: int) -> Notice:
@@ -135,14 +135,14 @@ def more(namespace: Namespace, count: int) -> Notice:
     The number is rounded down to 1, 2 or 5 times a power of ten, so that small changes need no new Event.
     """
     rough = 1
-    for each in _rough():
-        if each > count:
+    for number in _rough():
+        if number > count:
             break
-        rough = each
-    said = (
+        rough = number
+    text = (
         f"at least {rough} more problems in this namespace: `meshwright lint --kubernetes` lists all of them"
     )
-    return Notice(ObjectKey.of_namespace(namespace), f"more-{rough}", MORE, "Accept", said, MORE)
+    return Notice(ObjectKey.of_namespace(namespace), f"more-{rough}", MORE, "Accept", text, MORE)
 
 
 def _rough() -> Iterator[int]:
@@ -165,13 +165,13 @@ def due(
     same field has another problem with the same code, so that users who try several values see current
     problems only.
     """
-    for problem, each in wanted.items():
+    for problem, item in wanted.items():
         there = told.get((problem, False))
         if there is None:
-            yield Action(EventAction.BEGIN, each)
+            yield Action(EventAction.BEGIN, item)
         elif not stands(there, told) or now - there.last >= RENEWED:
             yield Action(EventAction.GO_ON, there.notice, there)
-    places = {(each.reason, each.field) for each in wanted.values()}
+    places = {(item.reason, item.field) for item in wanted.values()}
     for (problem, is_mended), there in told.items():
         over = there.notice
         if not mending or is_mended or problem in wanted or (over.reason, over.field) in places:
@@ -189,7 +189,9 @@ def stands(there: WrittenEvent, told: Mapping[tuple[str, bool], WrittenEvent]) -
 
 def standing(told: Mapping[tuple[str, bool], WrittenEvent]) -> int:
     """Return the number of one object's reported problems without a later report of the end."""
-    return sum(not is_mended and stands(each, told) for (_, is_mended), each in told.items())
+    return sum(
+        not is_mended and stands(written_event, told) for (_, is_mended), written_event in told.items()
+    )
 
 
 def namespace_of(about: ObjectKey) -> str:
@@ -210,31 +212,31 @@ def begun(said: Notice, uid: str, now: datetime) -> WrittenEvent:
 
 def body(told: WrittenEvent, api_version: str, metadata: Raw, who: EventReporter) -> dict[str, object]:
     """Return the JSON of an Event; `metadata` belongs to the object of the Event."""
-    said = told.notice
+    answer = told.notice
     return {
         "apiVersion": EVENTS.api_version,
         "kind": EVENTS.kind,
         "metadata": {
             "name": told.name,
             "namespace": told.namespace,
-            "labels": {OURS: "meshwright", HOME: who.home, PROBLEM: said.problem},
-            "annotations": {FIELD: said.field},
+            "labels": {OURS: "meshwright", HOME: who.home, PROBLEM: answer.problem},
+            "annotations": {FIELD: answer.field},
         },
         "eventTime": micro(told.last),
         "reportingController": CONTROLLER,
         "reportingInstance": who.instance[:_INSTANCE],
-        "action": said.action,
-        "reason": said.reason,
+        "action": answer.action,
+        "reason": answer.reason,
         "regarding": {
             "apiVersion": api_version,
-            "kind": said.about.kind.name,
-            "name": said.about.name,
+            "kind": answer.about.kind.name,
+            "name": answer.about.name,
             "namespace": told.namespace,
             "uid": str(metadata.get("uid", "")),
             "resourceVersion": str(metadata.get("resourceVersion", "")),
         },
-        "note": said.note,
-        "type": "Normal" if said.is_mended else "Warning",
+        "note": answer.note,
+        "type": "Normal" if answer.is_mended else "Warning",
     }
 
 
@@ -259,9 +261,11 @@ def read(raw: Raw) -> WrittenEvent | None:
         namespace = "" if kind == NAMESPACE else str(of.get("namespace", ""))
         about = ObjectKey(kind, Namespace(namespace), str(of["name"]))
         field, problem = metadata.get("annotations", {}).get(FIELD, ""), metadata["labels"][PROBLEM]
-        said = Notice(about, problem, raw["reason"], raw["action"], raw.get("note", ""), field)
+        answer = Notice(about, problem, raw["reason"], raw["action"], raw.get("note", ""), field)
         last = datetime.fromisoformat(went_on.get("lastObservedTime") or raw["eventTime"])
-        return WrittenEvent(said, metadata["namespace"], metadata["name"], last, int(went_on.get("count", 1)))
+        return WrittenEvent(
+            answer, metadata["namespace"], metadata["name"], last, int(went_on.get("count", 1))
+        )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 

@@ -61,9 +61,11 @@ class ObjectStatusTable:
 
     def generation(self, key: ObjectKey) -> int | None:
         """Return the newest generation of the object that was read; None for an unknown object."""
-        known = [each.origin for each in self.problems(key)]
-        found = [each.generation for each in (*known, self._in_force.get(key)) if isinstance(each, InCluster)]
-        return max(found, default=None)
+        known = [problem.origin for problem in self.problems(key)]
+        result = [
+            item.generation for item in (*known, self._in_force.get(key)) if isinstance(item, InCluster)
+        ]
+        return max(result, default=None)
 
     def heard(self, moves: Mapping[Problem, bool]) -> None:
         """Add problems (True) and remove resolved problems (False)."""
@@ -71,12 +73,12 @@ class ObjectStatusTable:
             key, origin = problem.key, problem.origin
             if key is None or not isinstance(origin, InCluster) or origin.cluster != self._cluster:
                 continue
-            said = self._problems.setdefault(key, {})
+            answer = self._problems.setdefault(key, {})
             if stands:
-                said[problem] = None
+                answer[problem] = None
             else:
-                said.pop(problem, None)
-            if not said:
+                answer.pop(problem, None)
+            if not answer:
                 del self._problems[key]
             self._touched[key] = None
 
@@ -111,4 +113,4 @@ class ObjectStatusTable:
         return tuple(sorted(touched, key=lambda key: (not self._has_error(key), key.kind, key.path)))
 
     def _has_error(self, key: ObjectKey) -> bool:
-        return any(each.severity is Severity.ERROR for each in self.problems(key))
+        return any(problem.severity is Severity.ERROR for problem in self.problems(key))

@@ -199,8 +199,10 @@ class Reporter:
 
     def _hear(self, moves: Mapping[Problem, bool]) -> None:
         """Pass problems on: to a status at once, because a status is a state; to Events after the delay."""
-        states = {each: stands for each, stands in moves.items() if self._standing.has_state(each.key)}
-        events = {each: stands for each, stands in moves.items() if each not in states}
+        states = {
+            problem: stands for problem, stands in moves.items() if self._standing.has_state(problem.key)
+        }
+        events = {problem: stands for problem, stands in moves.items() if problem not in states}
         self._standing.heard(states | self._patience.passed(events, self._monotonic()))
 
     def _follow(self) -> None:

@@ -62,7 +62,7 @@ class Rollouts:
     @property
     def is_pending(self) -> bool:
         """Return whether any proxy is pending."""
-        return any(each.waiting for each in self._of.values())
+        return any(rollout.waiting for rollout in self._of.values())
 
     def begin(self, keys: Iterable[ObjectKey], concerned: Mapping[NodeKey, Names]) -> None:
         """Start a new rollout of the objects at the proxies, in place of earlier rollouts."""
@@ -89,11 +89,11 @@ class Rollouts:
     def _together(self, keys: Iterable[ObjectKey]) -> Iterable[tuple[_Rollout, set[ObjectKey]]]:
         """Group the objects by their rollout. Objects without a rollout share a new one."""
         new = _Rollout(set(), {})
-        found: dict[int, tuple[_Rollout, set[ObjectKey]]] = {}
+        result: dict[int, tuple[_Rollout, set[ObjectKey]]] = {}
         for key in keys:
             rollout = self._of.get(key, new)
-            found.setdefault(id(rollout), (rollout, set()))[1].add(key)
-        return found.values()
+            result.setdefault(id(rollout), (rollout, set()))[1].add(key)
+        return result.values()
 
     def forget(self, key: ObjectKey) -> None:
         """Forget a deleted object."""
@@ -102,23 +102,23 @@ class Rollouts:
 
     def progress(self, key: ObjectKey) -> Progress | None:
         """Return the progress of the last change of an object; None if the object has not changed."""
-        found = self._of.get(key)
-        return None if found is None else Progress(found.applied, found.applied + len(found.waiting))
+        rollout = self._of.get(key)
+        return None if rollout is None else Progress(rollout.applied, rollout.applied + len(rollout.waiting))
 
     def look(self) -> frozenset[ObjectKey]:
         """Update the progress of all rollouts. Return the objects whose progress changed."""
         moved: set[ObjectKey] = set()
         known: dict[tuple[NodeKey, int], bool | None] = {}
-        for rollout in {id(each): each for each in self._of.values()}.values():
+        for rollout in {id(item): item for item in self._of.values()}.values():
             before = len(rollout.waiting)
             for node, names in tuple(rollout.waiting.items()):
                 # Objects of one wave share `names`, so the answer for a proxy is computed once.
                 of = (node, id(names))
                 if of not in known:
                     known[of] = applied(self._here, node, names)
-                if (found := known[of]) is not False:
+                if (result := known[of]) is not False:
                     del rollout.waiting[node]
-                    rollout.applied += found is True
+                    rollout.applied += result is True
             if len(rollout.waiting) != before:
                 moved |= rollout.keys
         return frozenset(moved)
@@ -136,7 +136,10 @@ def _all(names: Names, more: Names) -> Names:
         return None
     if not names:
         return more
-    return {each: names.get(each, frozenset()) | more.get(each, frozenset()) for each in {**names, **more}}
+    return {
+        type_url: names.get(type_url, frozenset()) | more.get(type_url, frozenset())
+        for type_url in {**names, **more}
+    }
 
 
 def applied(here: ConnectedProxies, node: NodeKey, names: Names) -> bool | None:
@@ -167,12 +170,12 @@ def concerned(
     here: Callable[[GroupKey], Iterable[NodeKey]],
 ) -> dict[NodeKey, Names]:
     """Return the connected proxies whose snapshot changed, with the names of their changed resources."""
-    found: dict[NodeKey, Names] = {}
+    result: dict[NodeKey, Names] = {}
     for group, old in before.items():
         new = after.get(group)
         if new is None or new is old or not (nodes := tuple(here(group))):
             continue
         names = new.changed_since(old)
         if any(names.values()):
-            found.update(dict.fromkeys(nodes, names))
-    return found
+            result.update(dict.fromkeys(nodes, names))
+    return result

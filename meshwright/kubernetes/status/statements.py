@@ -83,9 +83,11 @@ def is_told(problem: Problem) -> bool:
 
 def message(problems: Iterable[Problem]) -> str:
     """Return the most severe problems as one text, with the number of the others."""
-    found = sorted({(each.severity is not Severity.ERROR, each.code, each.said) for each in problems})
-    said = "; ".join(f"{code}: {words}" for _, code, words in found[:TOLD])
-    return bounded(f"{said}; and {len(found) - TOLD} more" if len(found) > TOLD else said)
+    result = sorted(
+        {(problem.severity is not Severity.ERROR, problem.code, problem.said) for problem in problems}
+    )
+    text = "; ".join(f"{code}: {words}" for _, code, words in result[:TOLD])
+    return bounded(f"{text}; and {len(result) - TOLD} more" if len(result) > TOLD else text)
 
 
 def bounded(text: str) -> str:

@@ -50,14 +50,14 @@ class Writer:
         """Write until cancelled. Continue from the status and Events that any server wrote before."""
         attempts, began = Attempts(self._meter, random.random, self._now), self._now()
         statuses = StatusWriter(self._cluster, self._progress, attempts, began)
-        told = EventWriter(self._cluster, attempts, began)
+        event_writer = EventWriter(self._cluster, attempts, began)
         words = WordWriter(self._cluster, attempts)
         self._meter.reporting(leads=True)
         try:
-            await self._remember(statuses, told)
+            await self._remember(statuses, event_writer)
             await self.known.wait()  # with an incomplete table, all reported problems would seem resolved
             self._standing.touch_all()
-            await self._write(statuses, told, words)
+            await self._write(statuses, event_writer, words)
         finally:
             self._meter.reporting(leads=False)
 

@@ -62,7 +62,7 @@ class AuthenticatedName:
         return "://" in self.name
 
     def __str__(self) -> str:
-        networks = [str(each) for each in self.networks[:_LISTED]]
+        networks = [str(network) for network in self.networks[:_LISTED]]
         where = f" from {_some(', ', networks, len(self.networks))}" if networks else ""
         return f"{self.name}{where}{_asking(self.server_names)}"
 

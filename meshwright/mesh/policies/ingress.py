@@ -57,8 +57,8 @@ class IngressBackend(CachedIndex):
 
     def part(self, service: ServiceKey, port: Port) -> IngressPort | None:
         """Return the part for a service's target port, or None."""
-        found: IngressPort | None = self.index.get((service, port))
-        return found
+        ingress_port: IngressPort | None = self.index.get((service, port))
+        return ingress_port
 
     def _indexed(self) -> dict[tuple[ServiceKey, Port], IngressPort]:
-        return {(each.service, each.port): each for each in reversed(self.backends)}
+        return {(backend.service, backend.port): backend for backend in reversed(self.backends)}

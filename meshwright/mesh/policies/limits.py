@@ -71,7 +71,7 @@ class RateLimits:
     @property
     def of_requests(self) -> bool:
         """Return whether a workload counts requests by itself."""
-        return self.requests is not None or any(each.limit is not None for each in self.routes)
+        return self.requests is not None or any(route.limit is not None for route in self.routes)
 
     @property
     def looks_at_requests(self) -> bool:
@@ -86,8 +86,8 @@ class RateLimits:
     @property
     def services(self) -> tuple[RateLimitService, ...]:
         """The rate limit services that are asked."""
-        found = (self.counted_connections, self.counted_requests)
-        return tuple(each.asked for each in found if each is not None)
+        result = (self.counted_connections, self.counted_requests)
+        return tuple(item.asked for item in result if item is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,8 @@ class Problem:
     @property
     def said(self) -> str:
         """The problem in one line, for readers who know the object."""
-        found = " ".join(part for part in (self.field, f"is {self.value}" if self.value else "") if part)
-        return on_one_line(f"{found + ': ' if found else ''}{self.expected}")
+        result = " ".join(part for part in (self.field, f"is {self.value}" if self.value else "") if part)
+        return on_one_line(f"{result + ': ' if result else ''}{self.expected}")
 
     def __str__(self) -> str:
         named = str(self.key) if self.key else "document"
@@ -92,8 +92,8 @@ def log_gone(log: Log, problems: Iterable[Problem], now: Iterable[Problem]) -> N
     standing = set(now)
     for problem in problems:
         if problem not in standing:
-            said = {"origin": str(problem.origin), "key": str(problem.key) if problem.key else "document"}
-            log.info("problem resolved", code=problem.code, problem=str(problem), **said)
+            answer = {"origin": str(problem.origin), "key": str(problem.key) if problem.key else "document"}
+            log.info("problem resolved", code=problem.code, problem=str(problem), **answer)
 
 
 def _level(log: Log, severity: Severity) -> Callable[..., object]:

@@ -30,9 +30,9 @@ def alike(word: str, known: Iterable[str], most: int, least: float = LIKE) -> tu
     """
     asked = word[:LONGEST_NAME].lower()  # longer texts are not typing errors, and cost time
     # Backwards, so of names that differ in case only the first in order remains.
-    by_folded = {each.lower(): each for each in sorted(known, reverse=True)}
+    by_folded = {item.lower(): item for item in sorted(known, reverse=True)}
     near = _beginning_like(asked, sorted(by_folded))
-    return tuple(by_folded[each] for each in get_close_matches(asked, near, most, least))
+    return tuple(by_folded[match] for match in get_close_matches(asked, near, most, least))
 
 
 def _beginning_like(word: str, known: Sequence[str]) -> Sequence[str]:

@@ -60,8 +60,8 @@ def bounded(problems: Problems, where: str) -> Problems:
     if len(problems) <= MOST:
         return problems
     tally = Tally()
-    kept = tuple(each for each in problems if tally.admits(each.code, each.severity))
+    kept = tuple(problem for problem in problems if tally.admits(problem.code, problem.severity))
     first = problems[0]
     # The count of dropped problems belongs to an object only if all of them do.
-    key = first.key if all(each.key == first.key for each in problems) else None
+    key = first.key if all(problem.key == first.key for problem in problems) else None
     return (*kept, *tally.rest(first.origin, key, where))

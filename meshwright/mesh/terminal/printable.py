@@ -18,7 +18,7 @@ def on_one_line(text: str) -> str:
     """Return text with every unprintable character escaped, including newlines."""
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else _escaped(each) for each in text)
+    return "".join(item if item.isprintable() else _escaped(item) for item in text)
 
 
 def _escaped(character: str) -> str:

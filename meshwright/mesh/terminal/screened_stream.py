@@ -23,7 +23,7 @@ class ScreenedStream(io.TextIOWrapper):
     def write_styled(self, text: str) -> int:
         """Write text in which colours are kept; other control characters are escaped."""
         parts = _STYLE.split(text)
-        super().write("".join(each if _STYLE.fullmatch(each) else printable(each) for each in parts))
+        super().write("".join(part if _STYLE.fullmatch(part) else printable(part) for part in parts))
         return len(text)
 
     @property
@@ -58,5 +58,5 @@ class _StyledStream:
 
 def styled(stream: _Stream) -> _Stream:
     """Return a stream for colours, if the given one escapes them; otherwise the same stream."""
-    found: _Stream = getattr(stream, "rich_proxied_file", stream)
-    return found
+    result: _Stream = getattr(stream, "rich_proxied_file", stream)
+    return result

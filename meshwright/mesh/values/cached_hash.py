@@ -41,9 +41,9 @@ def hashed_once(of: type[H]) -> type[H]:
         try:
             return self._hash  # type: ignore[attr-defined, no-any-return]  # the slot is declared by name only
         except AttributeError:
-            found = computed(self)
-            object.__setattr__(self, "_hash", found)
-            return found
+            number = computed(self)
+            object.__setattr__(self, "_hash", number)
+            return number
 
     of.__hash__ = __hash__  # type: ignore[assignment, method-assign]
     return of

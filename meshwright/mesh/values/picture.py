@@ -79,24 +79,24 @@ class Picture(Mapping[K, V], Generic[K, V]):
         if not before._length:
             return self._held()
         keys = self._keys_since(before)
-        found: dict[K, V | None] = {}
+        result: dict[K, V | None] = {}
         for key in dict.fromkeys(itertools.chain(self._held(), before._held())) if keys is None else keys:
             # A key may have been changed and changed back, so the values are compared once more.
             value, was = self.get(key), before.get(key)
             if value is not was and value != was:
-                found[key] = value
-        return found
+                result[key] = value
+        return result
 
     def _held(self) -> dict[K, V]:
         """Return all items without order; the caller must not change them."""
         return _flat(self._table, self._above) if self._above else self._table
 
     def _keys_since(self, before: "Picture[K, V]") -> dict[K, None] | None:
-        found: dict[K, None] = {}
+        result: dict[K, None] = {}
         for mark, keys in reversed(self._steps):
-            found.update(dict.fromkeys(keys))
+            result.update(dict.fromkeys(keys))
             if mark is before._mark:
-                return found
+                return result
         return None
 
     @overload
@@ -142,8 +142,8 @@ class Picture(Mapping[K, V], Generic[K, V]):
 
 def _flat(table: dict[K, V], above: dict[K, V]) -> dict[K, V]:
     """Return a table merged with the layer above it."""
-    found = {**table, **above}
+    result = {**table, **above}
     for key, value in above.items():
         if value is _ABSENT:
-            del found[key]
-    return found
+            del result[key]
+    return result

@@ -39,11 +39,11 @@ def read_file(file: str, content: str | UnreadableFile, before: Form | None) -> 
     digest = hashlib.sha256(content.encode()).hexdigest()
     if before is not None and before.mark == digest:
         return before
-    found = documents(content, as_json=file.endswith(".json"))
-    places = (InFile(file, document.number, document.line) for document in found)
+    result = documents(content, as_json=file.endswith(".json"))
+    places = (InFile(file, document.number, document.line) for document in result)
     tally = Tally()
     readings: list[tuple[Origin, ManifestReading]] = [
-        (place, _read(place, document, tally)) for place, document in zip(places, found, strict=True)
+        (place, _read(place, document, tally)) for place, document in zip(places, result, strict=True)
     ]
     if rest := tally.rest(InFile(file), None, "in this file"):
         readings.append((InFile(file), ManifestReading(problems=rest)))

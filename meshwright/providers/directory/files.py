@@ -88,7 +88,7 @@ class DirectoryListing:
     @property
     def is_whole(self) -> bool:
         """Return whether all folders except symlinks were listed."""
-        return all(each.is_link for each in self.unlisted)
+        return all(item.is_link for item in self.unlisted)
 
 
 def is_manifest(name: str) -> bool:
@@ -99,9 +99,9 @@ def is_manifest(name: str) -> bool:
 def list_directory(path: Path) -> DirectoryListing:
     """List a directory recursively; raises DirectoryError if the directory itself cannot be listed."""
     root, unlisted = root_of(path), list[UnlistedFolder]()
-    found = {name: (stamp, several) for name, stamp, several in walk(path, unlisted)}
-    files = {name: stamp for name, (stamp, _) in found.items()}
-    shared = any(several for _, several in found.values())
+    result = {name: (stamp, several) for name, stamp, several in walk(path, unlisted)}
+    files = {name: stamp for name, (stamp, _) in result.items()}
+    shared = any(several for _, several in result.values())
     return DirectoryListing(root, Picture(files), tuple(sorted(unlisted)), shared)
 
 
@@ -126,14 +126,14 @@ def walk(path: Path, unlisted: list[UnlistedFolder]) -> Iterator[tuple[str, Stam
         beneath = waiting.pop()
         try:
             with os.scandir(f"{path}/{beneath}") as entries:
-                found = sorted(entries, key=lambda each: each.name)
+                dir_entries = sorted(entries, key=lambda dir_entry: dir_entry.name)
         except FileNotFoundError:
             continue
         except OSError:
             unlisted.append(UnlistedFolder(beneath.removesuffix("/") or "."))
             continue
         folders = []
-        for entry in found:
+        for entry in dir_entries:
             if _is_folder(entry):
                 if entry.name.startswith("."):
                     continue
@@ -166,7 +166,7 @@ def relisted(path: Path, before: DirectoryListing, names: Collection[str]) -> Di
     files: dict[str, Stamp | None] = {}
     for name in names:
         *folders, last = name.split("/")
-        if not is_manifest(last) or any(each.startswith(".") for each in folders):
+        if not is_manifest(last) or any(folder.startswith(".") for folder in folders):
             return None
         if is_unlisted(before, name):  # the folder may be readable now
             return None
@@ -195,7 +195,7 @@ def changed_files(
 
 def is_unlisted(listing: DirectoryListing, name: str) -> bool:
     """Return whether a file is in an unlisted folder."""
-    return any(name.startswith(each.folder + "/") for each in listing.unlisted)
+    return any(name.startswith(item.folder + "/") for item in listing.unlisted)
 
 
 def read_content(path: Path, name: str) -> Content:
@@ -215,10 +215,10 @@ def _content(file: Path, opened: Callable[[], int]) -> Content:
     try:
         descriptor = opened()
         try:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
+            result = os.fstat(descriptor)
+            if not stat.S_ISREG(result.st_mode):
                 return UnreadableFile(Code.UNREADABLE, _REGULAR)
-            data = _read(descriptor, found.st_size)
+            data = _read(descriptor, result.st_size)
         finally:
             os.close(descriptor)
     except SymlinkOutsideError:
@@ -263,10 +263,12 @@ def content_of(data: bytes) -> str | UnreadableFile:
 def _stamp_at(full: str) -> tuple[Stamp, bool]:
     """Return a path's stamp or UNKNOWN, and whether it is a symlink, a folder or has several names."""
     try:
-        found = os.lstat(full)
+        result = os.lstat(full)
     except OSError:
         return UNKNOWN, False
-    return _stamp_of(found), stat.S_ISLNK(found.st_mode) or stat.S_ISDIR(found.st_mode) or found.st_nlink > 1
+    return _stamp_of(result), stat.S_ISLNK(result.st_mode) or stat.S_ISDIR(
+        result.st_mode
+    ) or result.st_nlink > 1
 
 
 def _stamp(entry: os.DirEntry[str]) -> tuple[Stamp, bool]:
@@ -274,15 +276,15 @@ def _stamp(entry: os.DirEntry[str]) -> tuple[Stamp, bool]:
     linked = False
     try:
         linked = entry.is_symlink()
-        found = entry.stat()
+        result = entry.stat()
     except OSError:
         return UNKNOWN, linked
-    return _stamp_of(found), linked or found.st_nlink > 1
+    return _stamp_of(result), linked or result.st_nlink > 1
 
 
-def _stamp_of(found: os.stat_result) -> Stamp:
-    times = found.st_mtime_ns, found.st_ctime_ns
-    return Stamp(_STAMP.pack(found.st_dev, found.st_ino, found.st_size, *times))
+def _stamp_of(result: os.stat_result) -> Stamp:
+    times = result.st_mtime_ns, result.st_ctime_ns
+    return Stamp(_STAMP.pack(result.st_dev, result.st_ino, result.st_size, *times))
 
 
 def _reason(error: OSError) -> str:

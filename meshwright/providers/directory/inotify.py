@@ -130,12 +130,12 @@ class FolderEvents:
 def _folders_in(path: str) -> Iterator[str]:
     try:
         with os.scandir(path) as entries:
-            found = [each.path for each in entries if _is_folder(each)]
+            result = [entry.path for entry in entries if _is_folder(entry)]
     except OSError as error:
         if error.errno in _GONE:
             return
         raise
-    yield from found
+    yield from result
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

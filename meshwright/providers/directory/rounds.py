@@ -83,10 +83,10 @@ class Rounds:
                 return SliceResult(unsure=True, is_last=True)
             self._seen, self._unlisted = set(), []
             self._left = walk(self._path, self._unlisted)
-        found = list(islice(self._left, _size(len(listing.files))))
-        self._seen.update(name for name, _, _ in found)
-        names = {name for name, stamp, _ in found if self._is_due(name, stamp, listing, now)}
-        if len(found) == _size(len(listing.files)):
+        result = list(islice(self._left, _size(len(listing.files))))
+        self._seen.update(name for name, _, _ in result)
+        names = {name for name, stamp, _ in result if self._is_due(name, stamp, listing, now)}
+        if len(result) == _size(len(listing.files)):
             return SliceResult(frozenset(names))
         self._left = None
         gone = (name for name in listing.files.keys() - self._seen if not is_unlisted(listing, name))

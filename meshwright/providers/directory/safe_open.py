@@ -102,5 +102,5 @@ def _names_of(root: Path) -> Iterator[str]:
 
 
 def _close(descriptors: list[int]) -> None:
-    for each in descriptors:
-        os.close(each)
+    for descriptor in descriptors:
+        os.close(descriptor)

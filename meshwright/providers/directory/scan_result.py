@@ -86,12 +86,12 @@ def _unreadable(error: str) -> Problem:
     )
 
 
-def _unlisted(found: UnlistedFolder) -> Problem:
+def _unlisted(result: UnlistedFolder) -> Problem:
     return Problem(
         code=str(Code.DIRECTORY_UNREADABLE),
-        severity=found.severity,
-        origin=InFile(found.folder),
-        expected=f"{found.expected}; the objects read from it before stay in force",
+        severity=result.severity,
+        origin=InFile(result.folder),
+        expected=f"{result.expected}; the objects read from it before stay in force",
     )
 
 

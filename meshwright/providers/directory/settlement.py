@@ -69,14 +69,14 @@ def _doubtful(state: Manifests, candidate: Manifests, contents: Mapping[str, Con
     old, new = state.holders, candidate.holders
     changed = [file for file in contents if old.get(file) is not new.get(file)]
     in_force = candidate.objects()
-    found = set()
+    result = set()
     for file in changed:
         before, after = old.get(file), new.get(file)
         gone = any(sourced.key not in in_force for sourced in (before.objects if before else ()))
         worse = after is not None and _new_errors(before.problems if before else (), after.problems)
         if gone or worse or _is_cut_off(contents[file]):
-            found.add(file)
-    return found
+            result.add(file)
+    return result
 
 
 def _is_cut_off(content: Content) -> bool:

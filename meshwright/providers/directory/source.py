@@ -122,7 +122,7 @@ class DirectorySource:
         failing = bool(answer.freshness.error)
         sliced = self._looked + self._rounds.wait(answer.listing)
         held_until = None if answer.held_since is None else answer.held_since + self._hold
-        soon = (each for each in (answer.belief.due, held_until) if each is not None)
+        soon = (duration for duration in (answer.belief.due, held_until) if duration is not None)
         due = now + self._retry if failing else min((sliced, *soon))
         with contextlib.suppress(TimeoutError):  # the time is up without an event
             async with asyncio.timeout(max((due - now).total_seconds(), 0.001)):
@@ -147,14 +147,18 @@ class DirectorySource:
 
     def _look(self, before: Answer, touched: Collection[str], *, unsure: bool, is_slice_due: bool) -> Answer:
         """Read the files named by events or a slice, or list the directory if necessary; runs in a thread."""
-        found = SliceResult(unsure=unsure, is_last=unsure)
+        slice_result = SliceResult(unsure=unsure, is_last=unsure)
         if is_slice_due and before.listing is not None and not unsure:
             self._looked = self._monotonic()
-            found = self._rounds.slice(before.listing, self._looked)
+            slice_result = self._rounds.slice(before.listing, self._looked)
         beneath = f"{self._path}/"
         # A path outside the directory stays absolute, so that it matches no file's name.
-        named = {*(path.removeprefix(beneath) for path in touched), *found.names, *before.belief.doubts}
-        names, listing = self._changed(before, named, unsure=found.unsure)
+        named = {
+            *(path.removeprefix(beneath) for path in touched),
+            *slice_result.names,
+            *before.belief.doubts,
+        }
+        names, listing = self._changed(before, named, unsure=slice_result.unsure)
         if before.held_since is not None:  # the files of an answer that is held back count as unread
             names.update(before.belief.state.holders, listing.files)
         observed: dict[str, Content] = {
@@ -165,7 +169,7 @@ class DirectorySource:
         if held is None:
             last_event = self._clock() if belief.state is not before.belief.state else last_event
             self._rounds.was_read(observed, listing, self._monotonic())
-        full_read = self._clock() if found.is_last else before.freshness.last_full_read
+        full_read = self._clock() if slice_result.is_last else before.freshness.last_full_read
         return before.after(belief, listing, Freshness(last_event, full_read), held)
 
     def _changed(self, before: Answer, named: set[str], *, unsure: bool) -> tuple[set[str], DirectoryListing]:

@@ -57,8 +57,8 @@ class DnsBook:
         for key, sourced in objects.items():
             if key.kind != SERVICE:
                 continue
-            named, found = ServiceKey(key.namespace, ServiceName(key.name)), sourced and sourced.value
-            wanted = found if isinstance(found, Service) and found.dns_names else None
+            named, result = ServiceKey(key.namespace, ServiceName(key.name)), sourced and sourced.value
+            wanted = result if isinstance(result, Service) and result.dns_names else None
             if wanted != self._wanted.get(named):
                 self._touch((named,))
             if wanted is not None:
@@ -88,13 +88,13 @@ class DnsBook:
             self._take_needs(key)
             before = self._forced.get(key, GuardedValue(()))
             # Remove all old slices, then add the present ones: an equal slice results in no change.
-            edits.update((each.key, None) for each in before.in_force)
+            edits.update((found_slice.key, None) for found_slice in before.in_force)
             service = self._wanted.get(key)
             if service is None:
                 self._forget(key)
                 continue
             after = settled(service, self.known, before, now, self._hold)
-            edits.update((each.key, each.sourced()) for each in after.in_force)
+            edits.update((found_slice.key, found_slice.sourced()) for found_slice in after.in_force)
             self._remember(service, after)
         if edits:
             self.objects = self.objects.changed(edits)
@@ -106,15 +106,15 @@ class DnsBook:
 
         The caller must pass each of them to `heard` with an answer, or to `give_back`.
         """
-        found = list(self._unasked)[:room]
-        for question in found:
+        questions = list(self._unasked)[:room]
+        for question in questions:
             del self._unasked[question]
-        while len(found) < room and self._agenda and self._agenda[0][0] <= now:
+        while len(questions) < room and self._agenda and self._agenda[0][0] <= now:
             moment, question = heapq.heappop(self._agenda)
             # A postponed question has two entries in the heap; the older one is ignored.
             if question in self.known and self.known[question].due == moment:
-                found.append(question)
-        return found
+                questions.append(question)
+        return questions
 
     def give_back(self, question: Question) -> None:
         """Return a question, taken by `due` and not asked."""
@@ -140,7 +140,7 @@ class DnsBook:
 
     def problems(self) -> Problems:
         """Return the problems, sorted."""
-        return ordered(problem for said in self._said.values() for problem in said)
+        return ordered(problem for answer in self._said.values() for problem in answer)
 
     def held(self) -> tuple[ServiceKey, ...]:
         """Return the services with an empty answer that is held back, sorted."""
@@ -186,7 +186,7 @@ class DnsBook:
     def _forget_unwanted(self) -> None:
         """Drop kept answers without a service."""
         self._restored = False
-        self.known = {each: state for each, state in self.known.items() if each in self._askers}
+        self.known = {question: state for question, state in self.known.items() if question in self._askers}
         self._forced = {key: forced for key, forced in self._forced.items() if key in self._wanted}
 
     def _forget(self, key: ServiceKey) -> None:

@@ -45,7 +45,9 @@ async def ask(
 def _resolver(nameservers: Sequence[Nameserver]) -> dns.asyncresolver.Resolver:
     made = dns.asyncresolver.Resolver(configure=not nameservers)
     if nameservers:
-        made.nameservers = [dns.nameserver.Do53Nameserver(each.address, each.port) for each in nameservers]
+        made.nameservers = [
+            dns.nameserver.Do53Nameserver(nameserver.address, nameserver.port) for nameserver in nameservers
+        ]
     return made
 
 
@@ -60,12 +62,12 @@ def _found(question: Question, chain: dns.message.ChainingResult, nameserver: st
     records = tuple(chain.answer or ())
     ttl = float(chain.minimum_ttl)
     if question.record is RecordType.SRV:
-        targets = (_target(each) for each in records if isinstance(each, dns.rdtypes.IN.SRV.SRV))
-        kept = tuple(sorted({each for each in targets if each is not None}))
+        targets = (_target(record) for record in records if isinstance(record, dns.rdtypes.IN.SRV.SRV))
+        kept = tuple(sorted({target for target in targets if target is not None}))
         return DnsAnswer(ttl, targets=kept, nameserver=nameserver)
-    addresses = (parse_address(each.to_text()) for each in records)
+    addresses = (parse_address(record.to_text()) for record in records)
     return DnsAnswer(
-        ttl, tuple(sorted({each for each in addresses if each is not None})), nameserver=nameserver
+        ttl, tuple(sorted({address for address in addresses if address is not None})), nameserver=nameserver
     )
 
 
@@ -85,11 +87,11 @@ def _negative_ttl(error: dns.resolver.NXDOMAIN) -> float:
 
 def _reason(error: dns.resolver.NoNameservers) -> str:
     """Return the error of each nameserver, in a text that stays equal while the cause is the same."""
-    said = {}
+    answer = {}
     for server, _, port, cause, response in error.kwargs.get("errors", ()):
         what = dns.rcode.to_text(response.rcode()) if response is not None else _cause(cause)
-        said[f"{server.removeprefix('Do53:').partition('@')[0]} port {port}"] = what
-    return "; ".join(f"{server}: {what}" for server, what in said.items()) or "no nameserver has answered"
+        answer[f"{server.removeprefix('Do53:').partition('@')[0]} port {port}"] = what
+    return "; ".join(f"{server}: {what}" for server, what in answer.items()) or "no nameserver has answered"
 
 
 def _cause(cause: object) -> str:

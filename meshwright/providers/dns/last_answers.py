@@ -107,10 +107,12 @@ def written(kept: SavedAnswers) -> bytes:
             question.record,
             state.answered,
             state.addresses,
-            tuple(_Target(each.priority, each.weight, each.port, each.name) for each in state.targets),
+            tuple(
+                _Target(target.priority, target.weight, target.port, target.name) for target in state.targets
+            ),
             state.nameserver,
         )
-        for question, state in sorted(kept.states.items(), key=lambda each: each[0])
+        for question, state in sorted(kept.states.items(), key=lambda item: item[0])
         if state.answered is not None
     )
     in_force = (
@@ -119,12 +121,14 @@ def written(kept: SavedAnswers) -> bytes:
             key.name,
             tuple(map(_slice, guarded.in_force)),
         )
-        for key, guarded in sorted(kept.in_force.items(), key=lambda each: each[0])
+        for key, guarded in sorted(kept.in_force.items(), key=lambda item: item[0])
         if guarded.in_force
     )
     # One by one, so that other threads can run between two entries, and each line is one entry.
-    first = b",\n".join(_ANSWER.dump_json(each, exclude_defaults=True) for each in answers)
-    second = b",\n".join(_IN_FORCE.dump_json(each, exclude_defaults=True) for each in in_force)
+    first = b",\n".join(_ANSWER.dump_json(answer, exclude_defaults=True) for answer in answers)
+    second = b",\n".join(
+        _IN_FORCE.dump_json(saved_service, exclude_defaults=True) for saved_service in in_force
+    )
     return b'{"version": 1, "answers": [\n%b\n], "in_force": [\n%b\n]}\n' % (first, second)
 
 
@@ -140,28 +144,34 @@ def read(content: bytes) -> SavedAnswers:
         place = ".".join(map(str, first["loc"]))
         raise SavedAnswersError(f"{place}: {first['msg']}" if place else first["msg"]) from error
     return SavedAnswers(
-        {Question(each.name, each.record): _state(each) for each in form.answers},
+        {Question(answer.name, answer.record): _state(answer) for answer in form.answers},
         {
-            ServiceKey(Namespace(each.namespace), ServiceName(each.service)): GuardedValue(_slices(each))
-            for each in form.in_force
+            ServiceKey(Namespace(saved_service.namespace), ServiceName(saved_service.service)): GuardedValue(
+                _slices(saved_service)
+            )
+            for saved_service in form.in_force
         },
     )
 
 
 def _state(answer: _Answer) -> QuestionState:
     addresses = tuple(sorted(map(IpAddress, answer.addresses)))
-    targets = (Target(each.priority, each.weight, Port(each.port), each.name) for each in answer.targets)
+    targets = (
+        Target(target.priority, target.weight, Port(target.port), target.name) for target in answer.targets
+    )
     known = tuple(sorted(targets))
     return QuestionState(LONG_DUE, answer.answered, addresses, known, nameserver=answer.nameserver)
 
 
-def _slice(found: FoundSlice) -> _Slice:
-    return _Slice(found.value.name, found.value.addresses, found.value.ports, found.said)
+def _slice(found_slice: FoundSlice) -> _Slice:
+    return _Slice(
+        found_slice.value.name, found_slice.value.addresses, found_slice.value.ports, found_slice.said
+    )
 
 
-def _slices(found: _SavedService) -> Slices:
-    service, namespace = found.service, Namespace(found.namespace)
+def _slices(saved_service: _SavedService) -> Slices:
+    service, namespace = saved_service.service, Namespace(saved_service.namespace)
     return tuple(
-        FoundSlice(EndpointSlice(service, namespace, each.name, each.addresses, each.ports), each.said)
-        for each in found.slices
+        FoundSlice(EndpointSlice(service, namespace, item.name, item.addresses, item.ports), item.said)
+        for item in saved_service.slices
     )

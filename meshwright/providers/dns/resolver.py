@@ -28,8 +28,8 @@ class Resolver:
         """Return the answer to a question; a missing name is an answer, not a failure."""
         if self._library is None:
             self._library = await asyncio.to_thread(_library)
-        found: DnsAnswer | DnsFailure = await self._library.ask(question, self._nameservers, self._timeout)
-        return found
+        result: DnsAnswer | DnsFailure = await self._library.ask(question, self._nameservers, self._timeout)
+        return result
 
 
 def _library() -> ModuleType:

@@ -52,22 +52,26 @@ def slices(service: Service, known: Known) -> Slices:
     `<service>-dns-<port>`.
     """
     own = tuple((port.name, port.target_port) for port in service.ports if isinstance(port.target_port, int))
-    found: dict[str, tuple[Ports, set[IpAddress], set[str]]] = {}
+    result: dict[str, tuple[Ports, set[IpAddress], set[str]]] = {}
     for name in service.dns_names:
         for port, addresses in _reached(name, known):
             suffix = "-dns" if port is None else f"-dns-{port}"
-            ports: Ports = own if port is None else tuple((each.name, port) for each in service.ports[:1])
-            _, there, said = found.setdefault(suffix, (ports, set(), set()))
+            ports: Ports = (
+                own
+                if port is None
+                else tuple((inbound_port.name, port) for inbound_port in service.ports[:1])
+            )
+            _, there, answer = result.setdefault(suffix, (ports, set(), set()))
             there.update(addresses)
             if addresses:
-                said.add(_said(name, known))
+                answer.add(_said(name, known))
     key = service.key
     return tuple(
         FoundSlice(
             EndpointSlice(key.name, key.namespace, f"{key.name}{suffix}", tuple(sorted(addresses)), ports),
-            ", ".join(sorted(said)),
+            ", ".join(sorted(answer)),
         )
-        for suffix, (ports, addresses, said) in sorted(found.items())
+        for suffix, (ports, addresses, answer) in sorted(result.items())
         if addresses
     )
 
@@ -76,7 +80,7 @@ def _said(name: DnsName, known: Known) -> str:
     """Return a name with its nameservers, such as `db.test at 10.0.0.2`; the name alone if none is known."""
     records = (RecordType.SRV,) if name.srv else (RecordType.A, RecordType.AAAA)
     states = (known.get(Question(name.name, record)) for record in records)
-    servers = dict.fromkeys(each.nameserver for each in states if each is not None and each.nameserver)
+    servers = dict.fromkeys(state.nameserver for state in states if state is not None and state.nameserver)
     return f"{name.name} at {' and '.join(servers)}" if servers else name.name
 
 
@@ -91,9 +95,9 @@ def _reached(name: DnsName, known: Known) -> list[tuple[int | None, set[IpAddres
 
 def _preferred(targets: Iterable[Target], known: Known) -> list[Target]:
     """Return the targets of the best priority with any address (RFC 2782: other priorities are fallbacks)."""
-    found = [target for target in targets if _addresses(target.name, known)]
-    best = min((target.priority for target in found), default=None)
-    return [target for target in found if target.priority == best]
+    result = [target for target in targets if _addresses(target.name, known)]
+    best = min((target.priority for target in result), default=None)
+    return [target for target in result if target.priority == best]
 
 
 def _addresses(host: str, known: Known) -> set[IpAddress]:
@@ -112,30 +116,32 @@ def settled(
 
 
 def _answer(service: Service, known: Known) -> Slices | None:
-    found = slices(service, known)
+    found_slices = slices(service, known)
     asked = (question for name in service.dns_names for question in questions_of(name, known))
     certain = all(question in known and not known[question].error for question in asked)
-    return found if found or certain else None
+    return found_slices if found_slices or certain else None
 
 
 def problems(service: Service, known: Known, forced: GuardedValue[Slices]) -> Problems:
     """Return a problem for each unresolved name, and one if an empty answer is held back."""
-    found = [_held(service.key)] if forced.held_since is not None else []
+    result = [_held(service.key)] if forced.held_since is not None else []
     for name in service.dns_names:
-        failing = sorted(each for each in questions_of(name, known) if each in known and known[each].error)
+        failing = sorted(
+            question for question in questions_of(name, known) if question in known and known[question].error
+        )
         if failing:
-            found.append(_unresolved(service.key, name, failing, known))
-    return tuple(found)
+            result.append(_unresolved(service.key, name, failing, known))
+    return tuple(result)
 
 
 def counts(service: Service, known: Known) -> Counts:
     """Return the numbers of a service's names: answered, answered from memory, and never answered."""
     good = stale = refused = 0
     for name in service.dns_names:
-        states = [known.get(each) for each in questions_of(name, known)]
-        if not any(each is not None and each.error for each in states):
-            good += all(each is not None for each in states)
-        elif any(each is not None and each.answered is not None for each in states):
+        states = [known.get(question) for question in questions_of(name, known)]
+        if not any(state is not None and state.error for state in states):
+            good += all(state is not None for state in states)
+        elif any(state is not None and state.answered is not None for state in states):
             stale += 1
         else:
             refused += 1
@@ -143,10 +149,10 @@ def counts(service: Service, known: Known) -> Counts:
 
 
 def _unresolved(key: ServiceKey, name: DnsName, failing: list[Question], known: Known) -> Problem:
-    answered = [each for each in (known[question].answered for question in failing) if each is not None]
+    answered = [moment for moment in (known[question].answered for question in failing) if moment is not None]
     kept = len(answered) == len(failing)
     severity = Severity.WARNING if kept else Severity.ERROR
-    reasons = ", ".join(f"{each}: {known[each].error}" for each in failing)
+    reasons = ", ".join(f"{item}: {known[item].error}" for item in failing)
     stays = (
         "the addresses of the last good answer "
         f"({min(answered).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}) stay in force"

@@ -108,8 +108,8 @@ class DnsSource:
     def freshness(self) -> Freshness:
         """Return the age of the oldest good answer, and since when a name cannot be resolved."""
         states = self._book.known.values()
-        answered = [each.answered for each in states if each.answered is not None]
-        failing = [each.error_since for each in states if each.error_since is not None]
+        answered = [state.answered for state in states if state.answered is not None]
+        failing = [state.error_since for state in states if state.error_since is not None]
         error = f"{len(failing)} of {len(states)} DNS queries have no answer" if failing else ""
         return Freshness(
             last_event=self._last_event,
@@ -161,11 +161,11 @@ class DnsSource:
     def _take_over(self, changed: Callable[[], None], now: Moment) -> None:
         """Publish the result of the answers so far."""
         self._book.settle(now, SERVICES_AT_ONCE)
-        objects, said = self._book.objects, self._book.problems()
-        moved, known = objects is not self._objects, said == self._problems
-        log_new(_log, "problem", said, self._problems)
-        log_gone(_log, self._problems, said)
-        self._objects, self._problems = objects, said
+        objects, problems = self._book.objects, self._book.problems()
+        moved, known = objects is not self._objects, problems == self._problems
+        log_new(_log, "problem", problems, self._problems)
+        log_gone(_log, self._problems, problems)
+        self._objects, self._problems = objects, problems
         if self._book.complete():
             self._settled.set()
         if moved and self._begun:  # the saved answers at the start are not a change

@@ -17,7 +17,7 @@ class ProviderError(SourceError):
 
 def providers(
     named: Mapping[str, Mapping[str, str]],
-    found: Iterable[EntryPoint] | None = None,
+    result: Iterable[EntryPoint] | None = None,
     taken: Iterable[str] = (),
 ) -> Iterator[tuple[str, Provider]]:
     """Yield the named providers, created with their options; raises ProviderError.
@@ -26,7 +26,7 @@ def providers(
     """
     if not named:
         return
-    points = tuple(entry_points(group=GROUP) if found is None else found)
+    points = tuple(entry_points(group=GROUP) if result is None else result)
     for name, options in named.items():
         if name in taken:
             raise ProviderError(
@@ -36,14 +36,14 @@ def providers(
 
 
 def _point(name: str, points: Iterable[EntryPoint]) -> EntryPoint:
-    here = [each for each in points if each.name == name]
+    here = [point for point in points if point.name == name]
     if len(here) > 1:
         raise ProviderError(
             f"provider {name!r} is installed twice: {' and '.join(map(_shown, here))}; "
             "uninstall one of the two"
         )
     if not here:
-        known = sorted({each.name for each in points})
+        known = sorted({point.name for point in points})
         near = nearest(name, known)
         meant = f"did you mean {near}? " if near else ""
         raise ProviderError(
@@ -62,8 +62,8 @@ def _made(point: EntryPoint, options: Mapping[str, str]) -> Provider:
     try:
         made: Provider = make(dict(options))
     except (Exception, SystemExit) as error:
-        said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-        raise ProviderError(f"{_shown(point)} refuses its options: {said}") from error
+        text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise ProviderError(f"{_shown(point)} refuses its options: {text}") from error
     version = getattr(made, "contract", None)
     if version != CONTRACT:
         written = (

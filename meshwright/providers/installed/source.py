@@ -157,11 +157,11 @@ class ProviderSource:
         mark = hashlib.sha256("\n".join(answer).encode()).hexdigest()
         form = before.state.holders.get(self.name)
         if form is None or form.mark != mark:
-            documents = [json.loads(each) for each in answer]
+            documents = [json.loads(item) for item in answer]
             tally = Tally()
             readings: list[tuple[Origin, ManifestReading]] = [
-                (place := _place(self.name, number, each), read(each, place, tally))
-                for number, each in enumerate(documents, 1)
+                (place := _place(self.name, number, document), read(document, place, tally))
+                for number, document in enumerate(documents, 1)
             ]
             if rest := tally.rest(FromSource(self.name), None, "in this answer"):
                 readings.append((FromSource(self.name), ManifestReading(problems=rest)))
@@ -186,7 +186,7 @@ def _ask(provider: Provider, loop: asyncio.AbstractEventLoop, asked: "asyncio.Fu
     """Call the provider in this thread, and pass the result to the event loop."""
     answer, failed = list[str](), None
     try:
-        answer = [_text(each) for each in provider.manifests()]
+        answer = [_text(manifest) for manifest in provider.manifests()]
     except BaseException as error:  # noqa: BLE001 - a thread can report only through the future
         failed = NoAnswer(_words(error))  # a future rejects some exceptions, for example StopIteration
     try:
@@ -209,9 +209,9 @@ def _text(manifest: object) -> str:
     """Return a manifest as JSON; raises TypeError or ValueError for any other value."""
     if not isinstance(manifest, dict):
         raise TypeError(f"a manifest is of type {type(manifest).__name__}; must be a dict")
-    found = json.dumps(manifest, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    found.encode()
-    return found
+    result = json.dumps(manifest, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    result.encode()
+    return result
 
 
 def _place(name: str, number: int, document: object) -> FromSource:
@@ -222,10 +222,10 @@ def _place(name: str, number: int, document: object) -> FromSource:
 
 def _words(error: BaseException) -> str:
     try:
-        said = str(error).encode(errors="backslashreplace").decode()
+        text = str(error).encode(errors="backslashreplace").decode()
     except Exception:  # noqa: BLE001 - the exception's __str__ is code of another project too
-        said = "the error has no readable text"
-    return " ".join(f"fails: {type(error).__name__}: {said}".split())[:500]
+        text = "the error has no readable text"
+    return " ".join(f"fails: {type(error).__name__}: {text}".split())[:500]
 
 
 def _failing(before: ProviderState, name: str, words: str, now: datetime) -> ProviderState:
@@ -236,7 +236,7 @@ def _failing(before: ProviderState, name: str, words: str, now: datetime) -> Pro
         name,
         f"{words}; the objects of the last good answer stay in force",
     )
-    problems = (problem, *(each for each in before.problems if each.code != Code.PROVIDER_FAILS))
+    problems = (problem, *(item for item in before.problems if item.code != Code.PROVIDER_FAILS))
     return replace(
         before, problems=problems, freshness=replace(before.freshness, error=words, error_since=since)
     )

@@ -20,47 +20,51 @@ class Ages:
 
     def freshness(self, last_event: datetime | None) -> Freshness:
         """Return the age of the answer, which is the age of the oldest needed watch."""
-        said = self._each()
-        needed = [each for each in said if each.needed]
-        heard = [each.heard for each in needed if each.heard is not None]
+        answer = self._each()
+        needed = [watch for watch in answer if watch.needed]
+        heard = [watch.heard for watch in needed if watch.heard is not None]
         errors, since = _failing(needed)
         watches = self._watches
         if watches.undiscovered and not errors:
             errors, since = [watches.undiscovered], watches.undiscovered_since
-        doubted = (place for place, each in watches.at.items() if each.emptied.held_since is not None)
+        doubted = (
+            place
+            for place, running_watch in watches.at.items()
+            if running_watch.emptied.held_since is not None
+        )
         return Freshness(
             last_event=last_event,
             last_full_read=min(heard, default=None) if len(heard) == len(needed) else None,
             error=_counted(errors),
             error_since=since,
             held=(*map(shown, doubted), *sorted(kind.full for kind in watches.plan.missing)),
-            watches=said,
+            watches=answer,
         )
 
     def _each(self) -> tuple[Watch, ...]:
         """Return an entry for each watch, sorted by name; the identical tuple without a change."""
-        at, said = self._watches.at, self._said
+        at, answer = self._watches.at, self._said
         other = [
             (place, watching, watching.figures)
             for place, watching in at.items()
-            if (known := said.get(place)) is None
+            if (known := answer.get(place)) is None
             or known[0] is not watching
             or known[1] is not watching.figures
         ]
-        if other or len(said) != len(at):
+        if other or len(answer) != len(at):
             for place, watching, figures in other:
-                said[place] = watching, figures, _watch(self._watches, place, watching)
-            for place in [each for each in said if each not in at]:
-                del said[place]
-            self._sorted = tuple(sorted((watch for _, _, watch in said.values()), key=_by_name))
+                answer[place] = watching, figures, _watch(self._watches, place, watching)
+            for place in [item for item in answer if item not in at]:
+                del answer[place]
+            self._sorted = tuple(sorted((watch for _, _, watch in answer.values()), key=_by_name))
         return self._sorted
 
 
 def _failing(watches: Iterable[Watch]) -> tuple[list[str], datetime | None]:
     """Return the errors of watches, sorted, and the time of the first one."""
-    failing = [each for each in watches if each.error]
-    since = (each.error_since for each in failing if each.error_since is not None)
-    return sorted({each.error for each in failing}), min(since, default=None)
+    failing = [watch for watch in watches if watch.error]
+    since = (watch.error_since for watch in failing if watch.error_since is not None)
+    return sorted({watch.error for watch in failing}), min(since, default=None)
 
 
 def _by_name(watch: Watch) -> tuple[str, str]:

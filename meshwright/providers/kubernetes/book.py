@@ -48,11 +48,11 @@ class Book:
 
     def told(self, changes: Changes) -> Self:
         """Return the book with the labels of changed Namespaces; `taken` then updates the objects."""
-        found = {key.name: item for key, item in changes.items() if key.kind == NAMESPACE}
-        if not found:
+        items = {key.name: item for key, item in changes.items() if key.kind == NAMESPACE}
+        if not items:
             return self
         labels = dict(self.labels)
-        for name, item in found.items():
+        for name, item in items.items():
             labels.pop(name, None)
             if item is not None:
                 labels[name] = _labels(json.loads(item.body))
@@ -111,7 +111,7 @@ class Book:
             f"must be {home}, the namespace of the control plane: only objects there decide "
             "which roots the mesh trusts"
         )
-        said = Problem(
+        problem = Problem(
             code=Code.ROOT_ELSEWHERE,
             severity=Severity.ERROR,
             origin=origin,
@@ -120,19 +120,19 @@ class Book:
             value=key.namespace,
             expected=wanted,
         )
-        return ManifestReading(problems=(said,), key=key)
+        return ManifestReading(problems=(problem,), key=key)
 
 
 def _generation(document: Mapping[str, object]) -> int:
     metadata = document.get("metadata")
-    found = metadata.get("generation") if isinstance(metadata, dict) else None
-    return found if isinstance(found, int) else 0
+    result = metadata.get("generation") if isinstance(metadata, dict) else None
+    return result if isinstance(result, int) else 0
 
 
 def _labels(document: Mapping[str, object]) -> Labels:
     metadata = document.get("metadata")
-    found = metadata.get("labels") if isinstance(metadata, dict) else None
-    return found if isinstance(found, dict) else {}
+    result = metadata.get("labels") if isinstance(metadata, dict) else None
+    return result if isinstance(result, dict) else {}
 
 
 def _quiet(key: ObjectKey, reading: ManifestReading) -> ManifestReading:
@@ -140,5 +140,6 @@ def _quiet(key: ObjectKey, reading: ManifestReading) -> ManifestReading:
     if key.kind != POD:
         return reading
     return replace(
-        reading, problems=tuple(each for each in reading.problems if each.severity is not Severity.INFO)
+        reading,
+        problems=tuple(problem for problem in reading.problems if problem.severity is not Severity.INFO),
     )

@@ -90,12 +90,14 @@ _FORM: Final = TypeAdapter(_Form)
 
 def fits(kept: SavedState) -> bool:
     """Return whether the state is within the bound MOST."""
-    return sum(len(item.body) for each in kept.watches for item in each.items.values()) <= MOST
+    return sum(len(item.body) for watch in kept.watches for item in watch.items.values()) <= MOST
 
 
 def written(kept: SavedState) -> bytes:
     """Return the file content, sorted."""
-    watches = sorted(kept.watches, key=lambda each: (each.resource, each.namespace or ""))
+    watches = sorted(
+        kept.watches, key=lambda saved_watch: (saved_watch.resource, saved_watch.namespace or "")
+    )
     cluster = json.dumps(dataclasses.asdict(kept.cluster))
     content = f'{{"cluster":{cluster},"watches":[{",".join(map(_written, watches))}]}}'.encode()
     head = {"version": 2, "sha256": hashlib.sha256(content).hexdigest()}
@@ -136,7 +138,7 @@ def read(content: bytes) -> SavedState:
     return SavedState(cluster, tuple(map(_watch, form.watches)))
 
 
-def _watch(found: _Watch) -> SavedWatch:
-    resource = Resource(found.group, found.version, found.plural, found.kind, found.namespaced)
-    items = {(namespace, name): Item(version, body) for namespace, name, version, body in found.items}
-    return SavedWatch(resource, found.namespace, found.heard, items)
+def _watch(watch: _Watch) -> SavedWatch:
+    resource = Resource(watch.group, watch.version, watch.plural, watch.kind, watch.namespaced)
+    items = {(namespace, name): Item(version, body) for namespace, name, version, body in watch.items}
+    return SavedWatch(resource, watch.namespace, watch.heard, items)

@@ -42,8 +42,8 @@ def _fields(**kept: Keep) -> Keep:
 
     def keep(value: object) -> object:
         if isinstance(value, dict):
-            return {name: each(value[name]) for name, each in kept.items() if name in value}
-        return [keep(each) for each in value] if isinstance(value, list) else value
+            return {name: item(value[name]) for name, item in kept.items() if name in value}
+        return [keep(item) for item in value] if isinstance(value, list) else value
 
     return keep
 
@@ -54,7 +54,7 @@ def _named(wanted: Callable[[str], bool]) -> Keep:
     def keep(value: object) -> object:
         if not isinstance(value, dict):
             return value
-        return {name: each for name, each in value.items() if not isinstance(name, str) or wanted(name)}
+        return {name: item for name, item in value.items() if not isinstance(name, str) or wanted(name)}
 
     return keep
 
@@ -65,7 +65,7 @@ def _conditions(value: object) -> object:
         return value
     kept = _fields(type=_whole, status=_whole)
     good = all(map(_is_condition, value))
-    return [kept(each) for each in value if not good or each["type"] == READY]
+    return [kept(item) for item in value if not good or item["type"] == READY]
 
 
 def _is_condition(value: object) -> bool:
@@ -149,10 +149,10 @@ _CORE: Final[Mapping[Kind, Keep]] = {
 def _policy(document: object) -> object:
     if not isinstance(document, dict):
         return document
-    kept = {name: each for name, each in document.items() if name != "status"}
+    kept = {name: item for name, item in document.items() if name != "status"}
     metadata = kept.get("metadata")
     if isinstance(metadata, dict):
-        slim = {name: each for name, each in metadata.items() if name not in _OTHERS}
+        slim = {name: item for name, item in metadata.items() if name not in _OTHERS}
         if "annotations" in slim:
             slim["annotations"] = _named(_LAST_APPLIED.__ne__)(slim["annotations"])
         kept["metadata"] = slim

@@ -57,7 +57,9 @@ def newest(kind: Kind, served: ServedResources) -> Resource | None:
     """Return the newest served version of a kind with a reader, or None."""
     reader = READ.get(kind)
     known = (
-        each for each in served.of(kind.group, kind.name) if reader is None or each.version in reader.versions
+        resource
+        for resource in served.of(kind.group, kind.name)
+        if reader is None or resource.version in reader.versions
     )
     return next(known, None)
 
@@ -88,7 +90,7 @@ def planned(before: Plan, served: ServedResources, now: Moment, hold: timedelta)
         if (best := newest(kind, served)) is not None:
             watched[kind] = best
         elif others := served.of(kind.group, kind.name):
-            unread[kind] = tuple(each.version for each in others)
+            unread[kind] = tuple(resource.version for resource in others)
         if kind in watched or had is None:
             continue
         since = before.missing.get(kind, now)

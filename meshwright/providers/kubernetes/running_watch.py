@@ -82,9 +82,9 @@ class RunningWatch:
         return self.figures.reason in REFUSED
 
 
-def objects(kind: Kind, found: Mapping[Key, Item[str] | None]) -> dict[ObjectKey, Item[str] | None]:
+def objects(kind: Kind, items: Mapping[Key, Item[str] | None]) -> dict[ObjectKey, Item[str] | None]:
     """Return a reflector's objects by object key."""
-    return {ObjectKey(kind, Namespace(namespace), name): item for (namespace, name), item in found.items()}
+    return {ObjectKey(kind, Namespace(namespace), name): item for (namespace, name), item in items.items()}
 
 
 def namespace_of(kind: Kind, key: Key) -> str:

@@ -46,8 +46,8 @@ class Requirement:
 
     def fits(self, labels: Labels) -> bool:
         """Return whether labels fulfil the requirement."""
-        found = labels.get(self.label)
-        is_so = found is not None and (self.values is None or found in self.values)
+        result = labels.get(self.label)
+        is_so = result is not None and (self.values is None or result in self.values)
         return is_so is not self.negated
 
     def expression(self) -> Mapping[str, object]:
@@ -63,7 +63,7 @@ Selector = tuple[Requirement, ...]
 
 def selector(text: str) -> Selector:
     """Parse a label selector in the syntax of kubectl; raises ScopeError."""
-    return tuple(_requirement(each.strip()) for each in _parts(text)) if text.strip() else ()
+    return tuple(_requirement(part.strip()) for part in _parts(text)) if text.strip() else ()
 
 
 def _parts(text: str) -> Iterable[str]:
@@ -72,11 +72,11 @@ def _parts(text: str) -> Iterable[str]:
 
 
 def _requirement(text: str) -> Requirement:
-    if found := _SET.fullmatch(text):
-        values = tuple(sorted({each.strip() for each in found["values"].split(",")}))
-        result = Requirement(found["label"], values, found["word"] == "notin")
-    elif found := _EQUAL.fullmatch(text):
-        result = Requirement(found["label"], (found["value"],), found["sign"] == "!=")
+    if match := _SET.fullmatch(text):
+        values = tuple(sorted({item.strip() for item in match["values"].split(",")}))
+        result = Requirement(match["label"], values, match["word"] == "notin")
+    elif match := _EQUAL.fullmatch(text):
+        result = Requirement(match["label"], (match["value"],), match["sign"] == "!=")
     else:
         label = text.removeprefix("!").strip()
         result = Requirement(label, None, text.startswith("!"))
@@ -125,12 +125,16 @@ class Scope:
             return False
         if labels is None:
             return not self.selector
-        return IGNORED not in labels and all(each.fits(labels) for each in self.selector)
+        return IGNORED not in labels and all(requirement.fits(labels) for requirement in self.selector)
 
     def expressions(self) -> tuple[Mapping[str, object], ...]:
         """Return the requirements for namespaces as a LabelSelector's `matchExpressions`."""
         named = [_expression(NAME_LABEL, "In", self.namespaces)] if self.namespaces else []
-        return (*named, _expression(IGNORED, "DoesNotExist"), *(each.expression() for each in self.selector))
+        return (
+            *named,
+            _expression(IGNORED, "DoesNotExist"),
+            *(requirement.expression() for requirement in self.selector),
+        )
 
 
 def _expression(label: str, operator: str, values: Iterable[str] | None = None) -> Mapping[str, object]:

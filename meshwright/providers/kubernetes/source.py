@@ -212,13 +212,13 @@ class KubernetesSource:
         before, changes = self._book, self._pending
         self._pending = {}
         if changes:
-            told = before.told(changes)
-            if moved := told.moved(before):
+            book = before.told(changes)
+            if moved := book.moved(before):
                 changes = {**self._watches.items_in(moved), **changes}
             if sum(len(item.body) for item in changes.values() if item is not None) > AT_ONCE:
-                self._book = await asyncio.to_thread(told.taken, changes)
+                self._book = await asyncio.to_thread(book.taken, changes)
             else:
-                self._book = told.taken(changes)
+                self._book = book.taken(changes)
             self._is_unkept = self._is_unkept or self._has_begun
         is_other = self._book.state is not before.state
         if is_other and self._has_begun:

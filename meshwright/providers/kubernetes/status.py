@@ -58,27 +58,27 @@ def _identity(refusal: str) -> Iterator[Problem]:
 
 
 def _failing(watches: Watches) -> Iterator[Problem]:
-    found: dict[tuple[str, object], list[Place]] = {}
+    result: dict[tuple[str, object], list[Place]] = {}
     for place, watching in watches.at.items():
         if watching.figures.error:
             # A refusal is specific to its kind; an unreachable server fails all kinds for the same reason.
             one = place if watching.is_refused else watching.figures.reason
             missing = without(watches.scope, place)
-            found.setdefault((missing, "" if missing else one), []).append(place)
-    for (missing, _), places in found.items():
+            result.setdefault((missing, "" if missing else one), []).append(place)
+    for (missing, _), places in result.items():
         # One problem for all places with the same cause: a server that is down would else report each kind.
         names = sorted(map(shown, places))
         error = watches.at[min(places, key=shown)].figures.error
         if len(names) > 1:
-            said = (
+            text = (
                 f"for each of these {len(names)}: {missing}"
                 if missing
                 else f"for all {len(names)} kinds, {_STAYS}"
             )
         else:
-            said = missing or _STAYS
+            text = missing or _STAYS
         severity = Severity.WARNING if missing else Severity.ERROR
-        yield _problem(Code.CLUSTER_UNREADABLE, severity, _listed(names), f"{error}; {said}")
+        yield _problem(Code.CLUSTER_UNREADABLE, severity, _listed(names), f"{error}; {text}")
 
 
 def without(scope: Scope, place: Place) -> str:

@@ -75,7 +75,9 @@ class Watches:
         self._known = tuple(known)
         self._began_with_some = bool(self._known)
         self._woken = asyncio.Event()
-        self.plan = Plan({**CORE, **{kind_of(each.resource): each.resource for each in self._known}})
+        self.plan = Plan(
+            {**CORE, **{kind_of(saved_watch.resource): saved_watch.resource for saved_watch in self._known}}
+        )
         self.at: dict[Place, RunningWatch] = {}
         self._has_asked = self._is_discovery_due = False
         self.undiscovered = ""
@@ -90,20 +92,20 @@ class Watches:
 
     def items_in(self, namespaces: Collection[str]) -> Changes:
         """Return the known objects of namespaces, including the Namespaces themselves."""
-        found: dict[ObjectKey, Item[str] | None] = {}
+        result: dict[ObjectKey, Item[str] | None] = {}
         for (resource, _), watching in self.at.items():
             kind, items = kind_of(resource), watching.reflector.items
-            found.update(
+            result.update(
                 objects(kind, {key: items[key] for key in items if namespace_of(kind, key) in namespaces})
             )
-        return found
+        return result
 
     def known(self) -> Changes:
         """Return the objects of the previous run."""
         return {
             key: item
-            for each in self._known
-            for key, item in objects(kind_of(each.resource), each.items).items()
+            for saved_watch in self._known
+            for key, item in objects(kind_of(saved_watch.resource), saved_watch.items).items()
         }
 
     def is_settled(self) -> bool:
@@ -113,15 +115,19 @@ class Watches:
         awaited either.
         """
         return self._has_asked and all(
-            each.reflector.listed.is_set()
-            or each.is_refused
-            or (self._began_with_some and bool(each.figures.error))
-            for each in self.at.values()
+            running_watch.reflector.listed.is_set()
+            or running_watch.is_refused
+            or (self._began_with_some and bool(running_watch.figures.error))
+            for running_watch in self.at.values()
         )
 
     def is_any_known(self) -> bool:
         """Return whether any objects are listed or saved; with a selector, Namespaces must be listed."""
-        listed = {kind_of(place[0]) for place, each in self.at.items() if each.reflector.listed.is_set()}
+        listed = {
+            kind_of(place[0])
+            for place, running_watch in self.at.items()
+            if running_watch.reflector.listed.is_set()
+        }
         return self._began_with_some or (NAMESPACE in listed if self.scope.selector else bool(listed))
 
     async def run(self) -> None:
@@ -143,23 +149,23 @@ class Watches:
 
     async def _discovered(self, group: asyncio.TaskGroup) -> None:
         """Discover the served kinds and update the watches; after a failure, keep the previous ones."""
-        self._is_discovery_due, said = False, ""
+        self._is_discovery_due, text = False, ""
         try:
-            found = await served(self._api, GROUPS)
+            served_resources = await served(self._api, GROUPS)
         except KubeError as error:
-            said, self._has_asked = str(error), self._began_with_some or error.reason in REFUSED
+            text, self._has_asked = str(error), self._began_with_some or error.reason in REFUSED
         else:
             self._has_asked = True
-            self.plan = planned(self.plan, found, self._monotonic(), self._hold)
+            self.plan = planned(self.plan, served_resources, self._monotonic(), self._hold)
             self._follow(group)
-        self.undiscovered = said
-        self.undiscovered_since = (self.undiscovered_since or self._clock()) if said else None
+        self.undiscovered = text
+        self.undiscovered_since = (self.undiscovered_since or self._clock()) if text else None
         self._heard({})
 
     def _due(self, discovery: Moment) -> Moment:
         """Return the moment of the next work without news."""
-        held = (each.emptied.held_since for each in self.at.values())
-        return min((discovery, *(each + self._hold for each in held if each is not None)))
+        held = (running_watch.emptied.held_since for running_watch in self.at.values())
+        return min((discovery, *(duration + self._hold for duration in held if duration is not None)))
 
     def _follow(self, group: asyncio.TaskGroup) -> None:
         """Start the watches added to the plan, and stop the removed ones."""
@@ -184,14 +190,19 @@ class Watches:
         They are from the watch of another version, or from a previous run.
         """
         kind, namespace = kind_of(place[0]), place[1]
-        watched = ((each, *before[each].known) for each in before)
-        kept = (((each.resource, each.namespace), each.items, each.heard) for each in self._known)
+        watched = ((item, *before[item].known) for item in before)
+        kept = (
+            ((saved_watch.resource, saved_watch.namespace), saved_watch.items, saved_watch.heard)
+            for saved_watch in self._known
+        )
         items, heard = dict[Key, Item[str]](), list[datetime]()
-        for (resource, _), found, when in (*kept, *watched):
+        for (resource, _), result, when in (*kept, *watched):
             if kind_of(resource) == kind and when is not None:
                 heard.append(when)
                 items.update(
-                    (key, each) for key, each in found.items() if namespace in (None, namespace_of(kind, key))
+                    (key, item)
+                    for key, item in result.items()
+                    if namespace in (None, namespace_of(kind, key))
                 )
         return items, min(heard, default=None)
 
@@ -231,18 +242,18 @@ class Watches:
         if figures.unread != watching.unread:
             watching.unread = figures.unread
             _log.warning("cluster object ignored", reason=figures.unread)
-        found = {**watching.emptied.in_force, **objects(kind_of(place[0]), changes)}
+        items = {**watching.emptied.in_force, **objects(kind_of(place[0]), changes)}
         if watching.was_list or watching.emptied.in_force:
-            had: GuardedValue[Collection[object]] = GuardedValue(found, watching.emptied.held_since)
+            had: GuardedValue[Collection[object]] = GuardedValue(items, watching.emptied.held_since)
             since = guard(had, watching.reflector.items, self._monotonic(), self._hold).held_since
             if since is not None:
                 if watching.emptied.held_since is None:  # a new hold begins: compute the next due time again
                     self._woken.set()
                     self._heard({})
-                watching.emptied = GuardedValue(found, since)
+                watching.emptied = GuardedValue(items, since)
                 return
         watching.emptied = GuardedValue({})
-        self._heard(found)
+        self._heard(items)
 
     def _believe(self) -> None:
         """Check again whether an empty list that is held back can be accepted."""

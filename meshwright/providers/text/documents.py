@@ -46,14 +46,14 @@ def documents(text: str, *, as_json: bool = False, as_text: bool = False) -> tup
     """
     if as_json or (not as_text and _is_json(text)):
         return _json_document(text)
-    found = []
+    result = []
     for number, (line, chunk) in enumerate(_chunks(text), start=1):
         value, faults = OTHER if as_text else plain_value(chunk), tuple[Fault, ...]()
         if value is OTHER:
             value, faults = yaml_value(chunk, line, as_written if as_text else resolve)
         if value is not None or faults:
-            found.append(Document(number, line, value, faults, chunk))
-    return tuple(found)
+            result.append(Document(number, line, value, faults, chunk))
+    return tuple(result)
 
 
 def _chunks(text: str) -> Iterator[tuple[int, str]]:
@@ -63,7 +63,7 @@ def _chunks(text: str) -> Iterator[tuple[int, str]]:
     first line of content.
     """
     begin, line, is_marked = 0, 1, False
-    for end in (*(each.start() for each in _MARKER.finditer("\n" + text)), len(text)):
+    for end in (*(match.start() for match in _MARKER.finditer("\n" + text)), len(text)):
         part = text[begin:end]
         chunk = _without_marker(part) if is_marked else part
         content = _LEAD.sub("", chunk, count=1)
@@ -102,13 +102,13 @@ def _json_document(text: str) -> tuple[Document, ...]:
     faults = Faults()
 
     def pairs(items: list[tuple[str, object]]) -> dict[str, object]:
-        found: dict[str, object] = {}
+        result: dict[str, object] = {}
         for key, value in items:
-            if key in found:
+            if key in result:
                 said = f"must have each key only once; {key[:60]!r} occurs twice"
                 faults.add(Code.DUPLICATE_KEY, said, line)
-            found.setdefault(key, value)
-        return found
+            result.setdefault(key, value)
+        return result
 
     try:
         value = json.loads(text, object_pairs_hook=pairs, parse_constant=_no_constant)
@@ -127,11 +127,11 @@ def _json_document(text: str) -> tuple[Document, ...]:
         )
         return (Document(1, line, None, (fault,), text),)
     if "\\ud" in text.lower() and not _is_encodable(value):
-        said = (
+        message = (
             "must be valid JSON: an escape such as \\ud800 is half of a character (a "
             "surrogate without its pair)"
         )
-        return (Document(1, line, None, (Fault(Code.BAD_SYNTAX, said, line),), text),)
+        return (Document(1, line, None, (Fault(Code.BAD_SYNTAX, message, line),), text),)
     return (Document(1, line, value, faults.said(), text),)
 
 

@@ -36,8 +36,8 @@ class Faults:
 
     def said(self) -> tuple[Fault, ...]:
         """Return all faults."""
-        last = {each.code: at for at, each in enumerate(self._found)}
+        last = {fault.code: at for at, fault in enumerate(self._found)}
         return tuple(
-            replace(each, more=max(self._counts[each.code] - MOST, 0)) if last[each.code] == at else each
-            for at, each in enumerate(self._found)
+            replace(fault, more=max(self._counts[fault.code] - MOST, 0)) if last[fault.code] == at else fault
+            for at, fault in enumerate(self._found)
         )

@@ -65,8 +65,8 @@ def plain_value(text: str) -> object:
     if len(text) > MAX_NODES:  # a value has at least one character
         return OTHER
     builder = _Builder()
-    for each in text.split("\n"):
-        line = _line(each)
+    for item in text.split("\n"):
+        line = _line(item)
         if line is None or (line is not _EMPTY and not builder.take(line)):
             return OTHER
     return builder.top
@@ -153,10 +153,10 @@ def _line(text: str) -> _Line | None:
         return None
     if _NO_CONTENT.fullmatch(text):
         return _EMPTY
-    found = _LINE.fullmatch(text)
-    if found is None:
+    match = _LINE.fullmatch(text)
+    if match is None:
         return None
-    indent, dash, key, plain, double, single, empty = found.groups()
+    indent, dash, key, plain, double, single, empty = match.groups()
     value: object = _NOTHING
     if plain is not None:
         value = plain_scalar(plain)

@@ -35,11 +35,11 @@ def yaml_value(
         return builder.root(), (Fault(Code.TOO_LARGE, str(error), builder.line),)
     except yaml.MarkedYAMLError as error:
         at = line + error.problem_mark.line if error.problem_mark else line
-        said = f"must be valid YAML: {error.problem or error.context or 'syntax error'}"
-        return builder.root(), (Fault(Code.BAD_SYNTAX, said, at),)
+        message = f"must be valid YAML: {error.problem or error.context or 'syntax error'}"
+        return builder.root(), (Fault(Code.BAD_SYNTAX, message, at),)
     except yaml.YAMLError:
-        said = "must be valid YAML: the text has control characters that YAML does not allow"
-        return builder.root(), (Fault(Code.BAD_SYNTAX, said, builder.line),)
+        message = "must be valid YAML: the text has control characters that YAML does not allow"
+        return builder.root(), (Fault(Code.BAD_SYNTAX, message, builder.line),)
     return builder.top, builder.faults.said()
 
 

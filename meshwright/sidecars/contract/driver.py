@@ -96,10 +96,10 @@ class Piece(CachedHash):
         A resource that could be made with less policy gets this piece as `recipe`.
         """
         made = self.make(*self.arguments, *self.destinations)
-        found = made if isinstance(made, tuple) else (made,)
+        result = made if isinstance(made, tuple) else (made,)
         if not self.admits and next(self._units(), None) is None:
-            return found
-        return tuple(replace(each, recipe=self) for each in found)
+            return result
+        return tuple(replace(resource, recipe=self) for resource in result)
 
     @property
     def admits(self) -> bool:
@@ -113,7 +113,7 @@ class Piece(CachedHash):
 
     def without(self, out: AbstractSet[Unit]) -> "Piece":
         """Return the piece with these units of policy left out."""
-        return replace(self, arguments=tuple(left_out.without(each, out) for each in self.arguments))
+        return replace(self, arguments=tuple(left_out.without(argument, out) for argument in self.arguments))
 
     def narrowed(self, to: "Piece | None") -> "Piece":
         """Return the piece restricted to callers that `to`, a newer form of the piece, admits too."""
@@ -123,7 +123,7 @@ class Piece(CachedHash):
         return replace(self, arguments=tuple(now))
 
     def _units(self) -> Iterator[Unit]:
-        return (unit for each in self.arguments for unit in units.units(each))
+        return (unit for argument in self.arguments for unit in units.units(argument))
 
 
 @hashed_once
@@ -145,13 +145,13 @@ class Pieces(CachedHash):
         return tuple(self.make(*self.arguments))
 
 
-def each_piece(found: "Iterable[Piece | Pieces]") -> Iterator[Piece]:
+def each_piece(result: "Iterable[Piece | Pieces]") -> Iterator[Piece]:
     """Yield every piece, including those inside of Pieces."""
-    for each in found:
-        if isinstance(each, Pieces):
-            yield from each_piece(each.pieces())
+    for item in result:
+        if isinstance(item, Pieces):
+            yield from each_piece(item.pieces())
         else:
-            yield each
+            yield item
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ def select(
 
 
 def _entry(config: SidecarSettings, name: str) -> SidecarDriverSettings:
-    found = [entry for entry in config.drivers if entry.name == name]
-    if len(found) > 1:
-        raise DuplicateDriverError(f"MeshConfig's sidecarDrivers name {name!r} {len(found)} times")
-    return found[0] if found else SidecarDriverSettings(name)
+    result = [entry for entry in config.drivers if entry.name == name]
+    if len(result) > 1:
+        raise DuplicateDriverError(f"MeshConfig's sidecarDrivers name {name!r} {len(result)} times")
+    return result[0] if result else SidecarDriverSettings(name)

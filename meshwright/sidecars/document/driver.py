@@ -53,7 +53,9 @@ class DocumentDriver:
 
     def pieces(self, policy: ProxyPolicy) -> tuple[Piece, ...]:
         """Return the document as one piece, with all endpoints."""
-        parts = (replace(each, destinations=SharedTuple()) for each in policy.reachable)
+        parts = (
+            replace(reachable_services, destinations=SharedTuple()) for reachable_services in policy.reachable
+        )
         rest = replace(policy, reachable=tuple(parts))
         return (Piece(document, (rest,), destinations=policy.service_destinations),)
 
@@ -79,8 +81,8 @@ class DocumentDriver:
 
     def patch(self, context: InjectorContext) -> Pod:
         """Return the pod with the user's own sidecar; variables name the document and the credentials."""
-        told = {
+        fields = {
             "MESHWRIGHT_DOCUMENT": f"https://{control_plane(context)}/v1/document",
             "MESHWRIGHT_CREDENTIALS": names.CREDENTIALS_DIRECTORY,
         }
-        return patching.patch(context, Sidecar(environment=told))
+        return patching.patch(context, Sidecar(environment=fields))

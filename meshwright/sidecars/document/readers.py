@@ -52,7 +52,7 @@ class Readers:
     def too_many(self, node: NodeKey, limits: Limits) -> bool:
         """Return whether one more concurrent request would exceed the limits, of this proxy or of all."""
         own = self._readers[node].asking if node in self._readers else 0
-        every = sum(each.asking for each in self._readers.values())
+        every = sum(reader.asking for reader in self._readers.values())
         return own >= (limits.streams_per_certificate or own + 1) or every >= (limits.streams or every + 1)
 
     def began(self, node: NodeKey, peer: Peer, now: float, moment: datetime) -> None:

@@ -183,8 +183,8 @@ async def start(context: ControllerContext) -> HealthProbes:
     async def close(grace: float) -> None:
         unsubscribe()
         # Stop listening first, because otherwise readers would poll this server again while it ends.
-        for each in tuple(running.sites):
-            await each.stop()
+        for base_site in tuple(running.sites):
+            await base_site.stop()
         server.wake()  # waiting requests are answered now
         if not grace and running.server is not None:
             await running.server.shutdown(_AT_ONCE)
@@ -213,7 +213,7 @@ def version(snapshot: Snapshot) -> str:
 
 def contents(snapshot: Snapshot) -> bytes:
     """Return the body to send, for example `{"credentials":{...},"document":{...}}`."""
-    bodies = [snapshot.resources(each)[NAME].body for each in (DOCUMENT, CREDENTIALS)]
+    bodies = [snapshot.resources(type_url)[NAME].body for type_url in (DOCUMENT, CREDENTIALS)]
     return b'{"credentials":' + bodies[1] + b',"document":' + bodies[0] + b"}"
 
 
@@ -222,8 +222,8 @@ def _tags(request: web.Request) -> frozenset[str]:
 
     For example, `W/"3-7"` gives `3-7`. A tag without quotes is accepted too.
     """
-    said = ", ".join(request.headers.getall("If-None-Match", ())).strip()
-    return frozenset(_TAG.findall(said)) - {ANY} or frozenset(filter(None, [said]))
+    text = ", ".join(request.headers.getall("If-None-Match", ())).strip()
+    return frozenset(_TAG.findall(text)) - {ANY} or frozenset(filter(None, [text]))
 
 
 def _peer(request: web.Request) -> Peer:

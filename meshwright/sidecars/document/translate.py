@@ -25,27 +25,29 @@ def document(policy: ProxyPolicy, *places: ServiceDestination) -> Resource:
     """Return the document of a policy, without secrets; `places` are the policy's destinations."""
     # A headless service may be both: called at one endpoint, and a backend that balances. Only the latter can
     # be part of the document.
-    balanced = (each for each in places if not each.as_called)
-    destinations = {(each.service, each.target_port): each for each in balanced}
-    outbound = (_outbound(each, destinations, policy.trust_domain) for each in policy.outbound)
-    said = {
+    balanced = (place for place in places if not place.as_called)
+    destinations = {(destination.service, destination.target_port): destination for destination in balanced}
+    outbound = (
+        _outbound(outbound_service, destinations, policy.trust_domain) for outbound_service in policy.outbound
+    )
+    answer = {
         "identity": policy.identity.spiffe_id(policy.trust_domain),
         "trustDomain": policy.trust_domain,
         "tls": {"minimum": policy.tls.minimum.value, "maximum": policy.tls.maximum.value},
-        "inbound": [_inbound(each, policy.trust_domain) for each in policy.inbound],
-        "outbound": [each for each in outbound if each is not None],
+        "inbound": [_inbound(port, policy.trust_domain) for port in policy.inbound],
+        "outbound": [item for item in outbound if item is not None],
     }
-    return _resource(DOCUMENT, said)
+    return _resource(DOCUMENT, answer)
 
 
 def credentials(held: Credentials) -> Resource:
     """Return the workload's certificate with the key, and the roots, as PEM."""
-    said = {
+    answer = {
         "certificateChain": held.certificate.chain_pem.decode("ascii"),
         "privateKey": held.certificate.key.reveal().decode("ascii"),
         "trustBundle": held.trust_bundle.decode("ascii"),
     }
-    return replace(_resource(CREDENTIALS, said), secret=True)
+    return replace(_resource(CREDENTIALS, answer), secret=True)
 
 
 def _resource(type_url: TypeUrl, said: dict[str, Any]) -> Resource:
@@ -60,7 +62,7 @@ def _inbound(port: InboundPort, trust_domain: TrustDomain) -> dict[str, Any]:
         "application": {"address": port.application.address, "port": port.application.port},
         "protocol": port.protocol.value,
         "everyone": isinstance(port.access, EveryoneInTheMesh) and port.asked is None,
-        "admitted": sorted(each.spiffe_id(trust_domain) for each in _admitted(port)),
+        "admitted": sorted(identity.spiffe_id(trust_domain) for identity in _admitted(port)),
     }
 
 
@@ -73,8 +75,10 @@ def _admitted(port: InboundPort) -> frozenset[ServiceIdentity]:
     """
     if port.asked is not None:
         return frozenset()
-    rules = (each for each in port.access.rules if each.matches is None)
-    return frozenset(each for rule in rules for each in rule.callers if isinstance(each, ServiceIdentity))
+    rules = (access_rule for access_rule in port.access.rules if access_rule.matches is None)
+    return frozenset(
+        caller for rule in rules for caller in rule.callers if isinstance(caller, ServiceIdentity)
+    )
 
 
 def _outbound(
@@ -89,17 +93,18 @@ def _outbound(
             backend = only.backends[0]
         case _:
             return None
-    found = destinations.get((backend.upstream, backend.target_port))
-    if found is None or backend.as_called:
+    destination = destinations.get((backend.upstream, backend.target_port))
+    if destination is None or backend.as_called:
         return None
     return {
         "service": str(service.upstream),
         "port": service.port,
         "protocol": service.protocol.value,
-        "listen": [{"address": each.address, "port": each.port} for each in service.listen],
-        "serverName": found.server_name,
-        "peers": sorted(each.spiffe_id(trust_domain) for each in found.identities),
+        "listen": [{"address": address.address, "port": address.port} for address in service.listen],
+        "serverName": destination.server_name,
+        "peers": sorted(identity.spiffe_id(trust_domain) for identity in destination.identities),
         "endpoints": [
-            {"address": each.address, "port": each.port, "weight": each.weight} for each in found.endpoints
+            {"address": endpoint.address, "port": endpoint.port, "weight": endpoint.weight}
+            for endpoint in destination.endpoints
         ],
     }

@@ -108,8 +108,8 @@ def counted_route(port: Port, by: Iterable[PolicyKey | None], matches: tuple[HTT
     `by` are the objects behind the route (TrafficSplit and RoutePolicy), joined by `+`; matches are joined by
     commas. A colon is avoided, because Envoy turns it into an underscore in names of statistics.
     """
-    words = "+".join(str(each) for each in by if each is not None and each.name) or "rest"
-    return f"{port}|{'/'.join(filter(None, (words, ','.join(each.name for each in matches))))}"
+    words = "+".join(str(key) for key in by if key is not None and key.name) or "rest"
+    return f"{port}|{'/'.join(filter(None, (words, ','.join(match.name for match in matches))))}"
 
 
 def outside_routes(port: Port, to: OutsideRange) -> str:

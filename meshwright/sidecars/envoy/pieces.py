@@ -89,11 +89,11 @@ def _parts(policy: ProxyPolicy) -> Iterator[Piece | Pieces]:
     if len(policy.reachable) == 1 and policy.reachable[0].common:
         yield Pieces(_outbound, (calling,))
         return
-    for each in policy.reachable:
-        if each.common:
-            yield Pieces(_batches, (policy.terms.of_destinations, each))
+    for reachable_services in policy.reachable:
+        if reachable_services.common:
+            yield Pieces(_batches, (policy.terms.of_destinations, reachable_services))
         else:
-            yield from each_piece(_reached(policy.terms.of_destinations, each))
+            yield from each_piece(_reached(policy.terms.of_destinations, reachable_services))
     yield from _own_listeners(calling)
 
 
@@ -133,17 +133,19 @@ def _asked(policy: ProxyPolicy) -> Iterator[Piece]:
     """Yield the pieces for clusters of external services: authorizers, rate limiting, logs and tracing."""
     served = any(port.protocol.is_http and inbound_listeners.is_open(port) for port in policy.inbound)
     asking = (port.asked for port in policy.inbound if inbound_listeners.is_open(port))
-    for each in sorted({(names.authorizer_cluster(it), it.authorizer.server) for it in asking if it}):
-        yield _Judged(clusters.authorizer, each, AllInbound())
-    counting = {each.server for port in policy.inbound for each in _counting(port)}
+    for item in sorted({(names.authorizer_cluster(it), it.authorizer.server) for it in asking if it}):
+        yield _Judged(clusters.authorizer, item, AllInbound())
+    counting = {
+        rate_limit_service.server for port in policy.inbound for rate_limit_service in _counting(port)
+    }
     for server in sorted(counting):
         yield _Judged(clusters.rate_limits, (server,), AllInbound())
     if policy.logs.collector is not None:
         yield _Judged(clusters.extension, (policy.logs.collector,), AllInbound())
-    calls = (each for part in policy.reachable for each in part.services)
-    if policy.tracing is not None and (served or any(each.protocol.is_http for each in calls)):
-        told = policy.tracing
-        yield _Judged(clusters.collector, (told.protocol, told.collector), MeshWide())
+    calls = (service for part in policy.reachable for service in part.services)
+    if policy.tracing is not None and (served or any(call.protocol.is_http for call in calls)):
+        tracing = policy.tracing
+        yield _Judged(clusters.collector, (tracing.protocol, tracing.collector), MeshWide())
 
 
 def _counting(port: InboundPort) -> tuple[RateLimitService, ...]:
@@ -152,8 +154,8 @@ def _counting(port: InboundPort) -> tuple[RateLimitService, ...]:
 
 def _outbound(calling: OutboundInputs) -> Iterator[Piece | Pieces]:
     """Yield the pieces for a proxy's own calls, independent of the proxy's identity."""
-    for each in calling.reachable:
-        yield from _batches(calling.terms.of_destinations, each)
+    for reachable_services in calling.reachable:
+        yield from _batches(calling.terms.of_destinations, reachable_services)
     yield from _own_listeners(calling)
 
 
@@ -168,7 +170,9 @@ def _own_listeners(calling: OutboundInputs) -> Iterator[Piece]:
     )
     if calling.interception is not InterceptionKind.TRANSPARENT:
         return
-    if calling.passthrough or any(_goes_on(each) for port in calling.outside for each in port.ranges):
+    if calling.passthrough or any(
+        _goes_on(outside_range) for port in calling.outside for outside_range in port.ranges
+    ):
         yield _Judged(clusters.passthrough, about=MeshWide())
     if calling.leaves:
         yield _Judged(clusters.blackhole, about=MeshWide())
@@ -178,11 +182,13 @@ def _outside(policy: ProxyPolicy) -> Iterator[Piece]:
     """Yield the pieces for routes and clusters of requests to hosts outside of the mesh."""
     ways: set[tuple[Port, ExternalHost | None, ConnectionLimits]] = set()
     for port in _ports_out(policy):
-        for each in port.ranges:
-            if each.hosts:
-                yield _Judged(routes.outside, (port.port, replace(each, server_names=())), OutsideAccess())
-                found = (route for host in each.hosts for route in host.routes)
-                ways.update((port.port, route.host, route.limits) for route in found)
+        for outside_range in port.ranges:
+            if outside_range.hosts:
+                yield _Judged(
+                    routes.outside, (port.port, replace(outside_range, server_names=())), OutsideAccess()
+                )
+                result = (route for host in outside_range.hosts for route in host.routes)
+                ways.update((port.port, route.host, route.limits) for route in result)
     for number, to, limits in sorted(ways, key=str):
         if to is not None:
             place = ExternalDestination(to, number, is_http=True, limits=limits)
@@ -195,7 +201,7 @@ def _outside(policy: ProxyPolicy) -> Iterator[Piece]:
 
 def _ports_out(policy: ProxyPolicy) -> tuple[OutsidePort, ...]:
     """Return the egress ports without the outbound listener's own, on which a call would loop."""
-    return tuple(each for each in policy.outside if each.port != names.OUTBOUND_PORT)
+    return tuple(outside_port for outside_port in policy.outside if outside_port.port != names.OUTBOUND_PORT)
 
 
 def _goes_on(what: OutsideRange) -> bool:
@@ -211,8 +217,8 @@ def _batches(terms: MeshTerms, part: ReachableServices) -> Iterator[Pieces]:
     for destination in part.destinations:
         place = destination.service if isinstance(destination, ServiceDestination) else destination.host
         batches.setdefault(_batch(place), ([], []))[1].append(destination)
-    for _, found in sorted(batches.items()):
-        yield Pieces(_reached, (terms, ReachableServices.of(*found)))
+    for _, batch in sorted(batches.items()):
+        yield Pieces(_reached, (terms, ReachableServices.of(*batch)))
 
 
 def _batch(upstream: Upstream) -> int:
@@ -274,7 +280,7 @@ def _calling(policy: ProxyPolicy) -> OutboundInputs:
         policy.reachable,
         policy.passthrough,
         policy.closed,
-        tuple(each.without_routes for each in _ports_out(policy)),
+        tuple(outside_port.without_routes for outside_port in _ports_out(policy)),
     )
 
 
@@ -287,7 +293,7 @@ def _port_of_listener(port: InboundPort) -> InboundPort:
     """
     access, rates = port.access, port.rates
     if port.protocol.is_http:
-        access = OnlyRules(tuple(each for each in access.rules if each.from_outside))
+        access = OnlyRules(tuple(rule for rule in access.rules if rule.from_outside))
         counted = rates.counted_requests
         rates = replace(
             rates,
@@ -308,5 +314,5 @@ def _service_of_listener(service: OutboundService) -> OutboundService:
     """Return a service without the parts for the route configuration."""
     if not service.protocol.is_http:
         return service
-    faults = any(each.actions.faulty for each in service.rules)
+    faults = any(rule.actions.faulty for rule in service.rules)
     return replace(service, routes=(), retries=None, rules=_FAULTY if faults else ())

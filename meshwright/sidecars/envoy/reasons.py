@@ -33,4 +33,4 @@ def reason(said: str) -> Reason:
     """Return the kind of reason in Envoy's rejection message."""
     if _SOCKET.search(said) is None:
         return Reason.CONTENT
-    return next((found for words, found in _SYSTEM.items() if words in said), Reason.CONTENT)
+    return next((result for words, result in _SYSTEM.items() if words in said), Reason.CONTENT)

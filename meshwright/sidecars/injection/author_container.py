@@ -53,13 +53,13 @@ class OwnContainer:
         through JSON, as they do in the annotations, so that the result is the same when the pod is patched
         again.
         """
-        said = cast("Mapping[str, object]", _without_nulls(json.loads(json.dumps(self.container))))
-        injected = said.get("image") == AUTO
+        answer = cast("Mapping[str, object]", _without_nulls(json.loads(json.dumps(self.container))))
+        injected = answer.get("image") == AUTO
         of_image = {"image": AUTO, "imagePullPolicy": _PULL_POLICY_OF_AUTO} if injected else {}
         left_out: dict[str, object] = {**_CONTAINER_DEFAULTS, **of_image}
         return {
             key: _without(value, _PROBE_DEFAULTS) if key in _PROBES else value
-            for key, value in said.items()
+            for key, value in answer.items()
             if value != left_out.get(key, _NO_DEFAULT)
         }
 
@@ -69,46 +69,54 @@ def taken(pod: Pod) -> tuple[OwnContainer, ...]:
 
     Raises CannotPatchError if one occurs twice.
     """
-    found: list[OwnContainer] = []
+    own_containers: list[OwnContainer] = []
     spec = pod.get("spec")
     if spec is None:
         return ()
     for field in FIELDS:
         there = spec.get(field) or []
-        found += [OwnContainer(field, at, each) for at, each in enumerate(there) if _is_own(each)]
+        own_containers += [OwnContainer(field, at, item) for at, item in enumerate(there) if _is_own(item)]
         if field in spec:
-            spec[field] = [each for each in there if not _is_own(each)]
+            spec[field] = [item for item in there if not _is_own(item)]
     for name in _NAMES:
-        if len([each for each in found if each.name == name]) > 1:
+        if len([own_container for own_container in own_containers if own_container.name == name]) > 1:
             raise CannotPatchError(f"two containers are named {name}: only one sidecar can be customised")
-    return tuple(found)
+    return tuple(own_containers)
 
 
 def put_back(pod: Pod, own: Iterable[OwnContainer]) -> None:
     """Insert the containers at their earlier positions, in the order in which they were taken (in place)."""
-    for each in own:
-        there = pod["spec"].setdefault(each.field, [])
-        there.insert(each.index, each.container)
+    for own_container in own:
+        there = pod["spec"].setdefault(own_container.field, [])
+        there.insert(own_container.index, own_container.container)
 
 
 def written(own: Iterable[OwnContainer]) -> str:
     """Return the containers as JSON, with their fields in the author's order."""
-    found = [{"field": each.field, "index": each.index, "container": each.container} for each in own]
-    return json.dumps(found)
+    result = [
+        {"field": own_container.field, "index": own_container.index, "container": own_container.container}
+        for own_container in own
+    ]
+    return json.dumps(result)
 
 
 def read(text: str) -> tuple[OwnContainer, ...]:
     """Parse the result of `written`; raise ValueError, TypeError or KeyError for any other text."""
-    found = [OwnContainer(each["field"], int(each["index"]), each["container"]) for each in json.loads(text)]
-    if any(each.field not in FIELDS or not isinstance(each.container, dict) for each in found):
+    own_containers = [
+        OwnContainer(load["field"], int(load["index"]), load["container"]) for load in json.loads(text)
+    ]
+    if any(
+        own_container.field not in FIELDS or not isinstance(own_container.container, dict)
+        for own_container in own_containers
+    ):
         raise ValueError("no containers")
-    return tuple(found)
+    return tuple(own_containers)
 
 
 def _without_nulls(value: object) -> object:
     """Return a value without nulls, as an API server stores it."""
     if isinstance(value, Mapping):
-        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
     return list(map(_without_nulls, value)) if isinstance(value, list) else value
 
 
@@ -116,7 +124,7 @@ def _without(value: object, defaults: Mapping[str, object]) -> object:
     """Return a mapping without fields that have their default; any other value unchanged."""
     if not isinstance(value, Mapping):
         return value
-    return {key: each for key, each in value.items() if each != defaults.get(key, _NO_DEFAULT)}
+    return {key: item for key, item in value.items() if item != defaults.get(key, _NO_DEFAULT)}
 
 
 def _is_own(container: Container) -> bool:

@@ -43,11 +43,11 @@ def _reasons(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> Iterator[s
         yield "spec.containers is empty"
     noted = set(pod.get("metadata", {}).get("annotations") or ()) & INJECTED
     yield from (f"annotation {name} is reserved for the injector: remove it" for name in sorted(noted))
-    known = Counter(each.get("name") for each in all_containers(pod))
+    known = Counter(container.get("name") for container in all_containers(pod))
     yield from (f"two containers are named {name}" for name, count in known.items() if count > 1)
     yield from _nobody(context, sidecar, pod)
-    laid = {str(volume.get("name")) for each in context.overlays for volume in each.volumes}
-    if twice := {each.get("name", "") for each in spec.get("volumes") or ()} & {*names.VOLUMES, *laid}:
+    laid = {str(volume.get("name")) for overlay in context.overlays for volume in overlay.volumes}
+    if twice := {item.get("name", "") for item in spec.get("volumes") or ()} & {*names.VOLUMES, *laid}:
         yield f"spec.volumes has a volume of one of the sidecar's names: {min(twice)}"
     if not sidecar.intercepts:
         # Refused instead of ignored, because the author relies on the interception.
@@ -74,20 +74,22 @@ def _nobody(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> Iterator[st
         return
     if certificate is not None and certificate.name != proxy:
         yield f"the certificate is for {certificate.name}, but the proxy is {proxy}"
-    said = (pod.get("metadata", {}).get("labels") or {}).get(names.PROXY_UUID_LABEL, proxy.uuid)
-    if said != proxy.uuid:
-        yield f"label {names.PROXY_UUID_LABEL} is {said!r}, but the proxy is {proxy}"
+    text = (pod.get("metadata", {}).get("labels") or {}).get(names.PROXY_UUID_LABEL, proxy.uuid)
+    if text != proxy.uuid:
+        yield f"label {names.PROXY_UUID_LABEL} is {text!r}, but the proxy is {proxy}"
     if proxy.namespace != context.namespace:
         yield f"the proxy {proxy} does not belong to namespace {context.namespace}"
 
 
 def _too_early(spec: PodSpec) -> Iterator[str]:
     """Yield the init containers with network probes, which run before and after the sidecar starts."""
-    for each in spec.get("initContainers") or ():
-        found = [kind for kind in ProbeKind if not set(BY_NETWORK).isdisjoint(probe_of(each, kind) or ())]
-        if found:
+    for item in spec.get("initContainers") or ():
+        probe_kinds = [
+            kind for kind in ProbeKind if not set(BY_NETWORK).isdisjoint(probe_of(item, kind) or ())
+        ]
+        if probe_kinds:
             yield (
-                f"init container {each.get('name')} has a {found[0]} over the network, but the "
+                f"init container {item.get('name')} has a {probe_kinds[0]} over the network, but the "
                 "kubelet calls it before the sidecar runs, and after that only the sidecar can "
                 "answer: use a probe or hook of kind exec"
             )

@@ -147,17 +147,17 @@ def read_annotations(pod: Pod) -> Mapping[str, str]:
     """
     annotations = pod.get("metadata", {}).get("annotations") or {}
     for name in sorted(annotations):
-        if name in _READ and any(unicodedata.category(each) == "Cc" for each in str(annotations[name])):
+        if name in _READ and any(unicodedata.category(item) == "Cc" for item in str(annotations[name])):
             raise CannotPatchError(f"annotation {name} has a control character: must be one line of text")
     return annotations
 
 
 def own_uuid(pod: Pod) -> ProxyUuid | None:
     """Return the proxy UUID in a pod's label; None if it has none or the label means the pod's UID."""
-    said = (pod.get("metadata", {}).get("labels") or {}).get(PROXY_UUID_LABEL, our_own.OWN_UID)
-    if said != our_own.OWN_UID and not is_dns_label(said):
-        raise CannotPatchError(f"label {PROXY_UUID_LABEL} is {said!r}: must be a DNS label")
-    return None if said == our_own.OWN_UID else ProxyUuid(said)
+    text = (pod.get("metadata", {}).get("labels") or {}).get(PROXY_UUID_LABEL, our_own.OWN_UID)
+    if text != our_own.OWN_UID and not is_dns_label(text):
+        raise CannotPatchError(f"label {PROXY_UUID_LABEL} is {text!r}: must be a DNS label")
+    return None if text == our_own.OWN_UID else ProxyUuid(text)
 
 
 def _placement(injector: Injector, annotations: Mapping[str, str]) -> Placement:
@@ -165,13 +165,13 @@ def _placement(injector: Injector, annotations: Mapping[str, str]) -> Placement:
 
     The pod's annotation, else the setting for all pods, else by the cluster's version.
     """
-    said = annotations.get(our_own.PLACEMENT)
-    if said is not None and said not in tuple(Placement):
+    text = annotations.get(our_own.PLACEMENT)
+    if text is not None and text not in tuple(Placement):
         raise CannotPatchError(
-            f"annotation {our_own.PLACEMENT} is {said!r}: must be one of {', '.join(sorted(Placement))}"
+            f"annotation {our_own.PLACEMENT} is {text!r}: must be one of {', '.join(sorted(Placement))}"
         )
-    if said is not None:
-        return Placement(said)
+    if text is not None:
+        return Placement(text)
     if injector.placement is not None:
         return injector.placement
     is_old = injector.version is not None and injector.version < NATIVE_SINCE
@@ -181,10 +181,10 @@ def _placement(injector: Injector, annotations: Mapping[str, str]) -> Placement:
 def interception(annotations: Mapping[str, str]) -> Transparent:
     """Return the capture settings of a pod, parsed as the control plane parses them for its Workload."""
     notes = Notes(InFile("pod"))
-    found = our_own.interception(Fields(annotations, "metadata.annotations", notes))
+    transparent = our_own.interception(Fields(annotations, "metadata.annotations", notes))
     for problem in notes.problems:
         raise CannotPatchError(f"{problem.field} is {problem.value}: {problem.expected}")
-    return found
+    return transparent
 
 
 def _of_captured(mesh_wide: Exclusions, annotations: Mapping[str, str]) -> Exclusions:
@@ -192,7 +192,7 @@ def _of_captured(mesh_wide: Exclusions, annotations: Mapping[str, str]) -> Exclu
     if interception(annotations).ipv6 or our_own.IPV6 not in annotations:
         return mesh_wide
     return replace(
-        mesh_wide, ranges_excluded=tuple(each for each in mesh_wide.ranges_excluded if ":" not in each)
+        mesh_wide, ranges_excluded=tuple(item for item in mesh_wide.ranges_excluded if ":" not in item)
     )
 
 
@@ -209,12 +209,12 @@ def exclusions(mesh_wide: Exclusions, annotations: Mapping[str, str]) -> Exclusi
 
 
 def _ports(mesh_wide: tuple[Port, ...], annotations: Mapping[str, str], name: str) -> tuple[Port, ...]:
-    found = set(mesh_wide)
+    ports = set(mesh_wide)
     for text in _entries(annotations, name):
         if not (text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= 65535):
             raise CannotPatchError(f"annotation {name}: {text!r} is not a port number from 1 to 65535")
-        found.add(Port(int(text)))
-    return tuple(sorted(found))
+        ports.add(Port(int(text)))
+    return tuple(sorted(ports))
 
 
 def _united(mesh_wide: tuple[str, ...], annotations: Mapping[str, str], name: str) -> tuple[str, ...]:
@@ -225,7 +225,7 @@ def _united(mesh_wide: tuple[str, ...], annotations: Mapping[str, str], name: st
 def _entries(annotations: Mapping[str, str], name: str) -> tuple[str, ...]:
     """Return the entries of a list; an empty annotation has none. For example, `6379, 27017` has two."""
     text = annotations.get(name, "").strip()
-    return tuple(each.strip() for each in text.split(",")) if text else ()
+    return tuple(item.strip() for item in text.split(",")) if text else ()
 
 
 def _service(pod: Pod, annotations: Mapping[str, str]) -> ServiceName:

@@ -26,8 +26,8 @@ def is_copy(pod: Pod) -> bool:
 
     The injected containers may be missing, because a copy may be made without init containers.
     """
-    own = [each for each in _containers(pod) if each.get("name") in _COMMANDS]
-    has_identity = any(each.get("name") in _IDENTITIES for each in _own_volumes(pod))
+    own = [container for container in _containers(pod) if container.get("name") in _COMMANDS]
+    has_identity = any(volume.get("name") in _IDENTITIES for volume in _own_volumes(pod))
     return has_identity and all(map(_is_ours, own))
 
 
@@ -38,16 +38,16 @@ def volumes(pod: Pod) -> tuple[str, ...]:
 
     The latter come from an overlay. An author's volume without a mount is removed too, because it has no use.
     """
-    others = (each for each in _containers(pod) if each.get("name") not in _COMMANDS)
+    others = (container for container in _containers(pod) if container.get("name") not in _COMMANDS)
     used = {
         mount.get("name")
-        for each in others
+        for item in others
         for field in ("volumeMounts", "volumeDevices")
-        for mount in each.get(field) or ()
+        for mount in item.get(field) or ()
     }
-    own = {str(each["name"]) for each in _own_volumes(pod)}
-    there = (str(each.get("name")) for each in _volumes(pod))
-    return tuple(each for each in there if each in own or (each not in used and each not in names.VOLUMES))
+    own = {str(volume["name"]) for volume in _own_volumes(pod)}
+    there = (str(volume.get("name")) for volume in _volumes(pod))
+    return tuple(item for item in there if item in own or (item not in used and item not in names.VOLUMES))
 
 
 def _is_ours(container: Mapping[str, Any]) -> bool:
@@ -59,13 +59,16 @@ def _is_ours(container: Mapping[str, Any]) -> bool:
     # mounts must decide.
     if name == names.INIT_CONTAINER:
         return bool(command)
-    mounts = {each.get("name"): each.get("mountPath") for each in container.get("volumeMounts") or ()}
+    mounts = {
+        volume_mount.get("name"): volume_mount.get("mountPath")
+        for volume_mount in container.get("volumeMounts") or ()
+    }
     own = {volume: path for volume, path in mounts.items() if volume in _MOUNTED}
     return names.RUN_VOLUME in own and all(_MOUNTED[volume] == path for volume, path in own.items())
 
 
 def _own_volumes(pod: Pod) -> Iterator[Mapping[str, Any]]:
-    return (each for each in _volumes(pod) if each.get("name") in names.VOLUMES and _has_shape(each))
+    return (volume for volume in _volumes(pod) if volume.get("name") in names.VOLUMES and _has_shape(volume))
 
 
 def _has_shape(volume: Mapping[str, Any]) -> bool:
@@ -97,5 +100,5 @@ def _volumes(pod: Pod) -> list[Mapping[str, Any]]:
 
 def _containers(pod: Pod) -> Iterator[Mapping[str, Any]]:
     spec = spec_of(pod)
-    for each in (spec.get("initContainers"), spec.get("containers")):
-        yield from cast("list[Mapping[str, Any]]", each or [])
+    for item in (spec.get("initContainers"), spec.get("containers")):
+        yield from cast("list[Mapping[str, Any]]", item or [])

@@ -56,14 +56,14 @@ def originals(pod: Pod) -> tuple[OriginalHook, ...]:
     )
 
 
-def rewrite(containers: Iterable[Container], found: Iterable[OriginalHook]) -> None:
+def rewrite(containers: Iterable[Container], original_hooks: Iterable[OriginalHook]) -> None:
     """Point the hooks of containers at the agent; the containers are changed.
 
     The hooks are grouped by container first, so that the work is linear in the size of the Pod.
     """
     by_container: dict[str, list[OriginalHook]] = {}
-    for each in found:
-        by_container.setdefault(each.container, []).append(each)
+    for original_hook in original_hooks:
+        by_container.setdefault(original_hook.container, []).append(original_hook)
     for container in containers:
         if hooks := by_container.get(container.get("name", "")):
             container["lifecycle"] = _rewritten(container["lifecycle"], hooks)
@@ -71,20 +71,23 @@ def rewrite(containers: Iterable[Container], found: Iterable[OriginalHook]) -> N
 
 def _rewritten(lifecycle: Lifecycle, hooks: Iterable[OriginalHook]) -> Lifecycle:
     """Return a copy of a container's hooks in which `hooks` call the agent."""
-    found = copy.deepcopy(lifecycle)
-    for each in hooks:
-        hook: Hook = {"httpGet": {"path": each.path, "port": STATUS_PORT, "scheme": "HTTP"}}
-        if each.kind is HookKind.POST_START:
-            found["postStart"] = hook
+    result = copy.deepcopy(lifecycle)
+    for original_hook in hooks:
+        hook: Hook = {"httpGet": {"path": original_hook.path, "port": STATUS_PORT, "scheme": "HTTP"}}
+        if original_hook.kind is HookKind.POST_START:
+            result["postStart"] = hook
         else:
-            found["preStop"] = hook
-    return found
+            result["preStop"] = hook
+    return result
 
 
-def for_agent(pod: Pod, found: Iterable[OriginalHook]) -> Mapping[str, Probe]:
+def for_agent(pod: Pod, original_hooks: Iterable[OriginalHook]) -> Mapping[str, Probe]:
     """Return the original calls by the agent's path; raise CannotPatchError for an unknown port name."""
-    ports = {each.get("name", ""): ports_of(each) for each in running(pod)}
-    return {each.path: _asked(each, ports.get(each.container, {})) for each in found}
+    ports = {item.get("name", ""): ports_of(item) for item in running(pod)}
+    return {
+        original_hook.path: _asked(original_hook, ports.get(original_hook.container, {}))
+        for original_hook in original_hooks
+    }
 
 
 def _asked(original: OriginalHook, ports: Mapping[str, int]) -> Probe:

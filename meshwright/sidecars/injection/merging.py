@@ -41,20 +41,20 @@ def merged(base: Mapping[str, object], patch: Mapping[str, object], of: str = ""
     if patch.get(DIRECTIVE) == "replace":
         base = {}
     alone = _alone(of, base, patch)
-    found = {name: copy.deepcopy(value) for name, value in base.items() if name not in alone}
+    result = {name: copy.deepcopy(value) for name, value in base.items() if name not in alone}
     for name, value in patch.items():
         if name == DIRECTIVE:
             continue
-        there = found.get(name)
+        there = result.get(name)
         if value is None:
-            found.pop(name, None)
+            result.pop(name, None)
         elif isinstance(value, Mapping):
-            found[name] = merged(there if isinstance(there, Mapping) else {}, value, name)
+            result[name] = merged(there if isinstance(there, Mapping) else {}, value, name)
         elif isinstance(value, list) and name in MERGE_KEYS:
-            found[name] = merged_list(there if isinstance(there, list) else [], value, name)
+            result[name] = merged_list(there if isinstance(there, list) else [], value, name)
         else:
-            found[name] = copy.deepcopy(value)
-    return found
+            result[name] = copy.deepcopy(value)
+    return result
 
 
 def merged_list(
@@ -65,21 +65,21 @@ def merged_list(
     For example, `{"name": "x", "$patch": "delete"}` in a patch of `env` removes the variable `x`.
     """
     key = MERGE_KEYS[of]
-    found = {each.get(key): dict(each) for each in base}
-    for each in patch:
-        name = each.get(key)
-        if each.get(DIRECTIVE) == "delete":
-            found.pop(name, None)
+    result = {item.get(key): dict(item) for item in base}
+    for item in patch:
+        name = item.get(key)
+        if item.get(DIRECTIVE) == "delete":
+            result.pop(name, None)
         else:
-            found[name] = merged(found.get(name, {}), each, of)
-    return list(found.values())
+            result[name] = merged(result.get(name, {}), item, of)
+    return list(result.values())
 
 
 def _alone(of: str, base: Mapping[str, object], patch: Mapping[str, object]) -> frozenset[str]:
     """Return the fields of the base that an exclusive field of the patch replaces."""
     # Every field of a volume except its name is a source, so the many kinds of sources need no list here.
     kinds = frozenset(base) - {"name"} if of == "volumes" else _ONE_OF.get(of, frozenset())
-    said = {name for name in patch if patch[name] is not None and name not in ("name", DIRECTIVE)}
-    if not (said if of == "volumes" else said & kinds):
+    answer = {name for name in patch if patch[name] is not None and name not in ("name", DIRECTIVE)}
+    if not (answer if of == "volumes" else answer & kinds):
         return frozenset()
-    return kinds - said
+    return kinds - answer

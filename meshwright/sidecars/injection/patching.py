@@ -44,27 +44,31 @@ def patch(context: InjectorContext, sidecar: Sidecar) -> Pod:
     require_whole(made, sidecar, context.placement)
     # Given probes take precedence, because they are from before any change of the pod.
     asked = context.original_probes or probes.originals(pod)
-    kept = tuple(each for each in asked if sidecar.carries_out_probes and probes.is_rewritten(each))
+    kept = tuple(
+        original_probe
+        for original_probe in asked
+        if sidecar.carries_out_probes and probes.is_rewritten(original_probe)
+    )
     called = hooks.originals(pod) if sidecar.carries_out_probes else ()
-    told = {**probes.for_agent(pod, kept), **hooks.for_agent(pod, called)}
-    said = _said(context, pod, theirs) | _led(context, sidecar, pod)
-    said |= resources.widen(pod, made.containers)
+    fields = {**probes.for_agent(pod, kept), **hooks.for_agent(pod, called)}
+    answer = _said(context, pod, theirs) | _led(context, sidecar, pod)
+    answer |= resources.widen(pod, made.containers)
     if sidecar.carries_out_probes:
-        said |= _noted(pod, kept, called, told)
+        answer |= _noted(pod, kept, called, fields)
     probes.rewrite(all_containers(pod), kept)
     hooks.rewrite(all_containers(pod), called)
     added = replace(_placed(pod, made, context), empty=nothing)
-    _mark(pod, context, said, added)
-    _require_room(pod, said)
+    _mark(pod, context, answer, added)
+    _require_room(pod, answer)
     return pod
 
 
 def _require_room(pod: Pod, said: Mapping[str, str]) -> None:
     """Raise CannotPatchError if an API server would refuse the pod for the size of its annotations."""
     annotations = pod["metadata"]["annotations"]
-    sizes = {name: len(name.encode()) + len(each.encode()) for name, each in annotations.items()}
+    sizes = {name: len(name.encode()) + len(annotation.encode()) for name, annotation in annotations.items()}
     if (total := sum(sizes.values())) > MOST_ANNOTATED:
-        largest = max(said, key=lambda each: sizes[each])
+        largest = max(said, key=lambda item: sizes[item])
         raise CannotPatchError(
             f"the annotations of the pod would have {total} bytes, but at most {MOST_ANNOTATED} "
             f"are allowed; the largest annotation of the injector is {largest}, with "
@@ -88,25 +92,25 @@ def _placed(pod: Pod, made: Parts, context: InjectorContext) -> AddedParts:
         spec["initContainers"] = first
     spec["volumes"] = [*(spec.get("volumes") or ()), *made.volumes]
     there = spec.get("imagePullSecrets") or []
-    known = {each.get("name") for each in there}
+    known = {item.get("name") for item in there}
     # Only new secrets are recorded as added, so that restoration keeps the ones of the author.
-    new = tuple(each for each in dict.fromkeys(context.pull_secrets) if each not in known)
+    new = tuple(item for item in dict.fromkeys(context.pull_secrets) if item not in known)
     if new:
-        spec["imagePullSecrets"] = [*there, *({"name": each} for each in new)]
-    return AddedParts(volumes=tuple(each["name"] for each in made.volumes), pull_secrets=new)
+        spec["imagePullSecrets"] = [*there, *({"name": item} for item in new)]
+    return AddedParts(volumes=tuple(volume["name"] for volume in made.volumes), pull_secrets=new)
 
 
 def _said(context: InjectorContext, pod: Pod, theirs: tuple[OwnContainer, ...]) -> dict[str, str]:
     """Return the annotations of every patched pod; `pod` is the pod before the change."""
-    said = {names.MESH_ANNOTATION: context.mesh_name, names.DRIVER_ANNOTATION: context.selection.driver}
+    answer = {names.MESH_ANNOTATION: context.mesh_name, names.DRIVER_ANNOTATION: context.selection.driver}
     if context.reason:
-        said[names.REASON_ANNOTATION] = context.reason
+        answer[names.REASON_ANNOTATION] = context.reason
     if theirs:
-        said[names.OWN_ANNOTATION] = own.written(theirs)
+        answer[names.OWN_ANNOTATION] = own.written(theirs)
     if context.placement is Placement.CLASSIC:
         # kubectl uses the first container by default, and the first one will be the sidecar.
-        said[names.DEFAULT_CONTAINER] = pod["spec"]["containers"][0].get("name", "")
-    return said
+        answer[names.DEFAULT_CONTAINER] = pod["spec"]["containers"][0].get("name", "")
+    return answer
 
 
 def _led(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> dict[str, str]:
@@ -114,19 +118,19 @@ def _led(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> dict[str, str]
 
     The author's replaced annotations are removed from the pod, and are part of the result, for restoration.
     """
-    said: dict[str, str] = {}
+    answer: dict[str, str] = {}
     if sidecar.joins and context.joining is not None and context.joining.roots:
-        said[names.ROOTS_ANNOTATION] = context.joining.roots.decode("ascii")
+        answer[names.ROOTS_ANNOTATION] = context.joining.roots.decode("ascii")
     if sidecar.intercepts and context.rules_by is RulesOwner.CNI:
-        said[names.INTERCEPTION_ANNOTATION] = " ".join(arguments(context))
+        answer[names.INTERCEPTION_ANNOTATION] = " ".join(arguments(context))
     if sidecar.ready_port is not None:
         ours, theirs = scraping.annotations(context, pod)
-        said |= ours
-        for each in theirs:
-            del pod["metadata"]["annotations"][each]
+        answer |= ours
+        for item in theirs:
+            del pod["metadata"]["annotations"][item]
         if theirs:
-            said[names.SCRAPED_ANNOTATION] = scraping.written(theirs)
-    return said
+            answer[names.SCRAPED_ANNOTATION] = scraping.written(theirs)
+    return answer
 
 
 def _noted(
@@ -137,9 +141,9 @@ def _noted(
 ) -> dict[str, str]:
     """Return the annotations with the agent's calls, and with the probes and hooks that these replaced."""
     originals: dict[str, dict[str, object]] = {}
-    for each in kept:
-        originals.setdefault(each.container, {})[each.kind.value] = each.probe
-    lifecycles = {each.get("name", ""): each.get("lifecycle") for each in all_containers(pod)}
+    for original_probe in kept:
+        originals.setdefault(original_probe.container, {})[original_probe.kind.value] = original_probe.probe
+    lifecycles = {container.get("name", ""): container.get("lifecycle") for container in all_containers(pod)}
     for hook in called:
         originals.setdefault(hook.container, {})["lifecycle"] = lifecycles[hook.container]
     return {
@@ -160,5 +164,5 @@ def _mark(pod: Pod, context: InjectorContext, said: dict[str, str], added: Added
         annotations=tuple(sorted(set(more) - set(annotations))),
         labels=tuple(sorted(set(uuid) - set(labels))),
     )
-    metadata["labels"] = {**labels, **{key: each for key, each in uuid.items() if key not in labels}}
+    metadata["labels"] = {**labels, **{key: item for key, item in uuid.items() if key not in labels}}
     metadata["annotations"] = {**annotations, **more, names.ADDED_ANNOTATION: new.written()}

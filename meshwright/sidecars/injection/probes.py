@@ -46,11 +46,11 @@ def rewrite(containers: Iterable[Container], kept: Iterable[OriginalProbe]) -> N
     The probes are grouped by container first, so that the work is linear in the size of the Pod.
     """
     by_container: dict[str, list[OriginalProbe]] = {}
-    for each in kept:
-        by_container.setdefault(each.container, []).append(each)
+    for original_probe in kept:
+        by_container.setdefault(original_probe.container, []).append(original_probe)
     for container in containers:
-        for each in by_container.get(container.get("name", ""), ()):
-            put_probe(container, each.kind, rewritten(each))
+        for original_probe in by_container.get(container.get("name", ""), ()):
+            put_probe(container, original_probe.kind, rewritten(original_probe))
 
 
 def is_rewritten(original: OriginalProbe) -> bool:
@@ -64,22 +64,24 @@ def is_rewritten(original: OriginalProbe) -> bool:
 def rewritten(original: OriginalProbe) -> Probe:
     """Return the probe that calls the agent; thresholds and times are kept."""
     probe = original.probe.copy()
-    for each in BY_NETWORK:
-        probe.pop(each, None)
+    for item in BY_NETWORK:
+        probe.pop(item, None)
     path = probe_path(original.container, original.kind)
     return {"httpGet": {"path": path, "port": STATUS_PORT, "scheme": "HTTP"}, **probe}
 
 
-def for_agent(pod: Pod, found: Sequence[OriginalProbe]) -> dict[str, Probe]:
+def for_agent(pod: Pod, original_probes: Sequence[OriginalProbe]) -> dict[str, Probe]:
     """Return the original calls by the agent's path, with numeric ports.
 
     Raise CannotPatchError for an unknown name.
     """
-    ports = {each.get("name", ""): ports_of(each) for each in running(pod)}
+    ports = {item.get("name", ""): ports_of(item) for item in running(pod)}
     return {
-        probe_path(each.container, each.kind): _numbered(each, *call, ports.get(each.container, {}))
-        for each in found
-        if (call := _call(each.probe)) is not None
+        probe_path(original_probe.container, original_probe.kind): _numbered(
+            original_probe, *call, ports.get(original_probe.container, {})
+        )
+        for original_probe in original_probes
+        if (call := _call(original_probe.probe)) is not None
     }
 
 
@@ -115,7 +117,7 @@ def numbered(call: HttpGet, ports: Mapping[str, int], what: str) -> HttpGet:
 def ports_of(container: Container) -> dict[str, int]:
     """Return a container's ports by name."""
     return {
-        each["name"]: each["containerPort"]
-        for each in container.get("ports") or ()
-        if "name" in each and "containerPort" in each
+        port["name"]: port["containerPort"]
+        for port in container.get("ports") or ()
+        if "name" in port and "containerPort" in port
     }

@@ -39,10 +39,10 @@ def widen(pod: Pod, own: Sequence[Container]) -> dict[str, str]:
         wider = _wider(pod, there, own)
     if not wider:
         return {}
-    was = {field: _only(there.get(field) or {}, each) for field, each in wider.items()}
+    was = {field: _only(there.get(field) or {}, item) for field, item in wider.items()}
     pod["spec"]["resources"] = {
         **there,
-        **{field: {**(there.get(field) or {}), **each} for field, each in wider.items()},
+        **{field: {**(there.get(field) or {}), **item} for field, item in wider.items()},
     }
     return {names.RESOURCES_ANNOTATION: json.dumps({"is": wider, "was": was}, sort_keys=True)}
 
@@ -52,24 +52,24 @@ def read(text: str) -> tuple[Amounts, Amounts]:
 
     Raises ValueError or KeyError otherwise.
     """
-    said = json.loads(text)
-    found = said["is"], said["was"]
-    if not all(isinstance(each, dict) for one in found for each in (one, *one.values())):
+    answer = json.loads(text)
+    result = answer["is"], answer["was"]
+    if not all(isinstance(item, dict) for one in result for item in (one, *one.values())):
         raise ValueError("no resources")
-    return found
+    return result
 
 
 def put_back(pod: Pod, noted: tuple[Amounts, Amounts]) -> None:
     """Restore a pod's earlier amounts (in place), except for amounts that someone has changed since."""
     made, was = noted
     there: dict[str, Any] = dict(spec_of(pod).get("resources") or {})
-    for field, each in made.items():
+    for field, item in made.items():
         before = was.get(field, {})
         # Compared as numbers, because API servers rewrite quantities, for example 1000m as 1.
-        same = {name for name, said in each.items() if amount(there.get(field, {}).get(name)) == amount(said)}
+        same = {name for name, text in item.items() if amount(there.get(field, {}).get(name)) == amount(text)}
         kept = {
-            name: before[name] if name in same else said
-            for name, said in there.get(field, {}).items()
+            name: before[name] if name in same else answer
+            for name, answer in there.get(field, {}).items()
             if name not in same or name in before
         }
         there[field] = kept
@@ -87,12 +87,12 @@ def narrow(pod: Pod, own: Sequence[Container]) -> None:
     there: dict[str, Any] = dict(spec_of(pod).get("resources") or {})
     for field, share in (("requests", _asked), ("limits", _limit)):
         left: dict[str, str] = {}
-        for name, said in (there.get(field) or {}).items():
+        for name, answer in (there.get(field) or {}).items():
             with _exactly():
-                less = max((share(each, name) for each in own), default=Decimal(0))
-                rest = _number(said, f"spec.resources.{field}.{name}") - less
+                less = max((share(item, name) for item in own), default=Decimal(0))
+                rest = _number(answer, f"spec.resources.{field}.{name}") - less
                 if not less or rest > 0:
-                    left[name] = written(rest, said) if less else said
+                    left[name] = written(rest, answer) if less else answer
         if left or field in there:
             there[field] = left
     if there:
@@ -117,24 +117,24 @@ def _wider(pod: Pod, there: Amounts, own: Sequence[Container]) -> dict[str, dict
     them.
     """
     limits, requests = there.get("limits") or {}, there.get("requests") or {}
-    totals = _totals(pod, {name for each in own for name in _named(each) if requests.get(name) is None})
-    found: dict[str, dict[str, str]] = {}
+    totals = _totals(pod, {name for item in own for name in _named(item) if requests.get(name) is None})
+    result: dict[str, dict[str, str]] = {}
     for name in sorted({*requests, *limits, *_shared(own)}):
-        if more := max(_asked(each, name) for each in own):
+        if more := max(_asked(item, name) for item in own):
             base, like = _base(totals, there, name)
-            found.setdefault("requests", {})[name] = written(base + more, like)
-        if name in limits and (more := max(_limit(each, name) for each in own)):
+            result.setdefault("requests", {})[name] = written(base + more, like)
+        if name in limits and (more := max(_limit(item, name) for item in own)):
             number = _number(limits[name], f"spec.resources.limits.{name}")
-            found.setdefault("limits", {})[name] = written(number + more, limits[name])
-    return found
+            result.setdefault("limits", {})[name] = written(number + more, limits[name])
+    return result
 
 
 def _shared(own: Iterable[Container]) -> Iterator[str]:
     """Yield the sidecar's resources that a pod can request as a whole; API servers fill these in."""
-    for each in own:
+    for item in own:
         for field in ("limits", "requests"):
             yield from (
-                name for name in _amounts(each, field) if name in _SHARED or name.startswith("hugepages-")
+                name for name in _amounts(item, field) if name in _SHARED or name.startswith("hugepages-")
             )
 
 
@@ -144,9 +144,9 @@ def _base(totals: Mapping[str, Decimal], there: Amounts, name: str) -> tuple[Dec
     For a missing request an API server uses the sum of the containers' requests, or else the pod's limit.
     """
     for field in ("requests", "limits"):
-        if (said := (there.get(field) or {}).get(name)) is not None:
+        if (text := (there.get(field) or {}).get(name)) is not None:
             total = totals.get(name, Decimal(0)) if field == "limits" else Decimal(0)
-            return total or _number(said, f"spec.resources.{field}.{name}"), said
+            return total or _number(text, f"spec.resources.{field}.{name}"), text
     return totals.get(name, Decimal(0)), "1" if name == "cpu" else "1Mi"
 
 
@@ -156,15 +156,15 @@ def _totals(pod: Pod, names: AbstractSet[str]) -> Mapping[str, Decimal]:
     Each container is visited once for all names, so the work is linear in the size of the Pod.
     """
     beside, most = defaultdict[str, Decimal](Decimal), defaultdict[str, Decimal](Decimal)
-    for each in spec_of(pod).get("initContainers") or ():
-        for name in sorted(_named(each) & names):
-            asked = _asked(each, name)
+    for init_container in spec_of(pod).get("initContainers") or ():
+        for name in sorted(_named(init_container) & names):
+            asked = _asked(init_container, name)
             # Kubernetes' rule: init containers run one at a time, except for native sidecars, which stay.
             most[name] = max(most[name], beside[name] + asked)
-            beside[name] += asked if stays(each) else 0
-    for each in spec_of(pod).get("containers") or ():
-        for name in sorted(_named(each) & names):
-            beside[name] += _asked(each, name)
+            beside[name] += asked if stays(init_container) else 0
+    for container in spec_of(pod).get("containers") or ():
+        for name in sorted(_named(container) & names):
+            beside[name] += _asked(container, name)
     return {name: max(most[name], beside[name]) for name in {*most, *beside}}
 
 
@@ -185,22 +185,22 @@ def _limit(container: Container, name: str) -> Decimal:
 
 def _of(container: Container, name: str, *fields: str) -> Decimal:
     for field in fields:
-        if (said := _amounts(container, field).get(name)) is not None:
-            return _number(said, f"container {container.get('name')}: resources.{field}.{name}")
+        if (answer := _amounts(container, field).get(name)) is not None:
+            return _number(answer, f"container {container.get('name')}: resources.{field}.{name}")
     return Decimal(0)
 
 
 def _amounts(container: Container, field: str) -> Mapping[str, object]:
     """Return a container's amounts. Overlays are not validated, so any type must be expected."""
-    said = container.get("resources")
-    found = said.get(field) if isinstance(said, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    answer = container.get("resources")
+    result = answer.get(field) if isinstance(answer, Mapping) else None
+    return result if isinstance(result, Mapping) else {}
 
 
 def _number(value: object, where: str) -> Decimal:
     plain = int(value) if isinstance(value, int) else value  # a number from YAML may have another notation
-    if (found := read_quantity(str(plain))) is not None:
-        return found
+    if (number := read_quantity(str(plain))) is not None:
+        return number
     raise CannotPatchError(f"{where} is {value!r}: must be a quantity, such as 100m or 64Mi")
 
 

@@ -39,32 +39,32 @@ class AddedParts:
 
     def written(self) -> str:
         """Return the names as text for an annotation, for example `{"volumes": ["meshwright-run"]}`."""
-        found = {
+        result = {
             "annotations": self.annotations,
             "empty": self.empty,
             "imagePullSecrets": self.pull_secrets,
             "labels": self.labels,
             "volumes": self.volumes,
         }
-        return json.dumps({name: list(each) for name, each in found.items() if each}, sort_keys=True)
+        return json.dumps({name: list(item) for name, item in result.items() if item}, sort_keys=True)
 
     @classmethod
     def read(cls, text: str) -> "AddedParts":
         """Parse the annotation; raise ValueError for any other text."""
-        said = json.loads(text)
-        if not isinstance(said, dict) or any(not isinstance(each, list) for each in said.values()):
+        answer = json.loads(text)
+        if not isinstance(answer, dict) or any(not isinstance(item, list) for item in answer.values()):
             raise ValueError("no lists")
         keys = ("volumes", "imagePullSecrets", "annotations", "labels", "empty")
-        return cls(*(tuple(map(str, said.get(key, ()))) for key in keys))
+        return cls(*(tuple(map(str, answer.get(key, ()))) for key in keys))
 
 
 def empty(pod: Pod) -> tuple[str, ...]:
     """Return the fields that the patch adds to and that are present but empty in a pod."""
     metadata, spec = pod.get("metadata"), pod.get("spec", {})
-    found: dict[str, object] = {name: spec[name] for name in _LISTS if name in spec}
+    result: dict[str, object] = {name: spec[name] for name in _LISTS if name in spec}
     if metadata is not None:
-        found |= {name: metadata[name] for name in _WORDS if name in metadata} | {"metadata": metadata}
-    return tuple(sorted(name for name, each in found.items() if not each))
+        result |= {name: metadata[name] for name in _WORDS if name in metadata} | {"metadata": metadata}
+    return tuple(sorted(name for name, item in result.items() if not item))
 
 
 def is_patched(pod: Pod) -> bool:
@@ -87,7 +87,9 @@ def restored(pod: Pod) -> Pod:
     if not _is_noted(pod):
         if copies.is_copy(plain):
             plain.setdefault("metadata", {})
-            resources.narrow(plain, [each for each in _containers(plain) if each.get("name") in _NAMES])
+            resources.narrow(
+                plain, [container for container in _containers(plain) if container.get("name") in _NAMES]
+            )
             _take_out(plain, AddedParts(volumes=copies.volumes(plain)))
             _require_no_others(plain, _COPIED)
         return plain
@@ -108,8 +110,8 @@ def restored(pod: Pod) -> Pod:
         resources.put_back(plain, asked)
         scraping.put_back(plain, scraped)
         name = names.ORIGINALS_ANNOTATION
-        for each in _containers(plain):
-            _put_back(cast("dict[str, Any]", each), originals.get(each.get("name"), {}))
+        for container in _containers(plain):
+            _put_back(cast("dict[str, Any]", container), originals.get(container.get("name"), {}))
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise CannotPatchError(
             f"annotation {name} was changed, so the sidecar cannot be removed: "
@@ -123,22 +125,22 @@ def restored(pod: Pod) -> Pod:
 
 def _put_back(container: dict[str, Any], originals: Mapping[str, Any]) -> None:
     """Restore a container's calls that go to the agent; calls changed since then stay."""
-    for field, said in originals.items():
+    for field, original in originals.items():
         there: Any = container.get(field)
         if field == "lifecycle":
-            for kind in [each for each in there or () if _asks_agent(there[each])]:
-                there[kind] = said[kind]
+            for kind in [item for item in there or () if _asks_agent(there[item])]:
+                there[kind] = original[kind]
         elif _asks_agent(there):
-            container[field] = _called(there, said)
+            container[field] = _called(there, original)
 
 
 def _called(there: Mapping[str, Any], said: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a probe with the author's call and its current times."""
     times = {name: value for name, value in there.items() if name != "httpGet"}
     call = {name: value for name, value in said.items() if name in BY_NETWORK}
-    found = call | times
+    result = call | times
     # In the author's order. The notation of numbers comes from the pod, because the records do not have it.
-    return {name: found[name] for name in said} if found == said else found
+    return {name: result[name] for name in said} if result == said else result
 
 
 def _asks_agent(asked: object) -> bool:
@@ -151,13 +153,13 @@ def _asks_agent(asked: object) -> bool:
 
 def _require_no_others(pod: Pod, why: str) -> None:
     """Raise CannotPatchError for a call to the agent without a record, because nothing would answer it."""
-    for each in _containers(pod):
-        fields = cast("Mapping[str, Any]", each)
+    for container in _containers(pod):
+        fields = cast("Mapping[str, Any]", container)
         asked = {name: value for name, value in fields.items() if name.endswith("Probe")}
         for name, value in {**asked, **(fields.get("lifecycle") or {})}.items():
             if _asks_agent(value):
                 raise CannotPatchError(
-                    f"{name} of container {each.get('name')} calls the sidecar, but annotation "
+                    f"{name} of container {container.get('name')} calls the sidecar, but annotation "
                     f"{names.ORIGINALS_ANNOTATION} does not contain the original: {why}"
                 )
 
@@ -170,11 +172,11 @@ def _take_out(pod: Pod, added: AddedParts) -> None:
     )  # sets, because an annotation may have many names
     for field in FIELDS:
         if field in spec:
-            spec[field] = [each for each in spec[field] if each.get("name") not in _NAMES]
+            spec[field] = [item for item in spec[field] if item.get("name") not in _NAMES]
     if "volumes" in spec:
-        spec["volumes"] = [each for each in spec["volumes"] if each.get("name") not in volumes]
+        spec["volumes"] = [volume for volume in spec["volumes"] if volume.get("name") not in volumes]
     if "imagePullSecrets" in spec:
-        theirs = [each for each in spec["imagePullSecrets"] if each.get("name") not in secrets]
+        theirs = [secret for secret in spec["imagePullSecrets"] if secret.get("name") not in secrets]
         spec["imagePullSecrets"] = theirs
     for name in _LISTS:
         if not spec.get(name) and name not in added.empty:
@@ -189,4 +191,4 @@ def _take_out(pod: Pod, added: AddedParts) -> None:
 
 
 def _containers(pod: Pod) -> Iterable[Container]:
-    return (each for field in FIELDS for each in pod["spec"].get(field) or ())
+    return (item for field in FIELDS for item in pod["spec"].get(field) or ())

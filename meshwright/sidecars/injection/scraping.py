@@ -27,23 +27,25 @@ APPLICATION: Final = "127.0.0.1"
 def said(pod: Pod) -> dict[str, str]:
     """Return the author's annotations for scraping."""
     annotations = pod.get("metadata", {}).get("annotations") or {}
-    return {name: str(each) for name, each in annotations.items() if name.startswith(names.SCRAPING)}
+    return {
+        name: str(annotation) for name, annotation in annotations.items() if name.startswith(names.SCRAPING)
+    }
 
 
-def page(found: Mapping[str, str]) -> str:
+def page(result: Mapping[str, str]) -> str:
     """Return the URL from which the agent reads the application's metrics; raise ValueError with the reason.
 
     For example, `http://127.0.0.1:9090/metrics`. The URL is empty if the author does not want scraping, or
     names the agent's own port.
     """
-    if found.get(_SCRAPE) != "true" or found.get(_PORT) == str(STATUS_PORT):
+    if result.get(_SCRAPE) != "true" or result.get(_PORT) == str(STATUS_PORT):
         return ""
     # Prometheus would apply any other setting, such as a parameter of the query, to the agent's page.
-    if others := sorted(found.keys() - _MERGED):
+    if others := sorted(result.keys() - _MERGED):
         raise ValueError(f"{others[0]} applies to the application only")
-    if (scheme := found.get(_SCHEME, "http")) != "http":
+    if (scheme := result.get(_SCHEME, "http")) != "http":
         raise ValueError(f"{_SCHEME} is {scheme!r}: must be http")
-    port, path = found.get(_PORT, ""), found.get(_PATH, METRICS_PATH)
+    port, path = result.get(_PORT, ""), result.get(_PATH, METRICS_PATH)
     if (number := _number(port)) is None:
         raise ValueError(f"{_PORT} is {port!r}: must be a number from 1 to 65535")
     if not _IS_PATH.fullmatch(path) or _NOT_IN_PATH & {*path}:
@@ -52,8 +54,8 @@ def page(found: Mapping[str, str]) -> str:
 
 
 def _number(port: str) -> int | None:
-    found = int(port) if port.isascii() and port.isdigit() and len(port) <= 5 else 0
-    return found if 1 <= found <= 65535 else None
+    number = int(port) if port.isascii() and port.isdigit() and len(port) <= 5 else 0
+    return number if 1 <= number <= 65535 else None
 
 
 def merged(context: InjectorContext, pod: Pod) -> str:
@@ -108,12 +110,12 @@ def written(theirs: Mapping[str, str]) -> str:
 
 def read(text: str) -> dict[str, str]:
     """Parse the annotation; raise ValueError for any other text."""
-    found = json.loads(text)
-    if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
+    result = json.loads(text)
+    if not isinstance(result, dict) or not all(isinstance(item, str) for item in result.values()):
         raise ValueError("no annotations")
-    if not all(each.startswith(names.SCRAPING) for each in found):
+    if not all(item.startswith(names.SCRAPING) for item in result):
         raise ValueError("other annotations")
-    return found
+    return result
 
 
 def put_back(pod: Pod, theirs: Mapping[str, str]) -> None:

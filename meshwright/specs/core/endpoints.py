@@ -75,7 +75,7 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
             "0-9 and inner hyphens",
         )
     own, others = address(status, "podIP") or IpAddress(""), _other_addresses(status)
-    found = Workload(
+    workload = Workload(
         key=WorkloadKey(manifest.namespace, manifest.key.name),
         identity=ServiceIdentity(manifest.namespace, ServiceAccountName(account)),
         service=ServiceName(primary),
@@ -96,7 +96,7 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
     )
     spec.skim("serviceAccount")
     status.skim()
-    return found
+    return workload
 
 
 def _uuid(manifest: Manifest, labels: tuple[tuple[str, str], ...]) -> str | None:
@@ -105,16 +105,16 @@ def _uuid(manifest: Manifest, labels: tuple[tuple[str, str], ...]) -> str | None
     label = next((name for name in UUID_LABELS for key, _ in labels if key == name), None)
     if label is None:
         return None
-    said = dict(labels)[label]
-    found = uid if said == OWN_UID else said
-    if not is_dns_label(found):
+    text = dict(labels)[label]
+    result = uid if text == OWN_UID else text
+    if not is_dns_label(result):
         rule = (
             "can be used only if the Pod has a metadata.uid; write a UUID here instead"
-            if said == OWN_UID
+            if text == OWN_UID
             else f"{LABEL_RULE}, or {OWN_UID}"
         )
-        manifest.notes.refuse(Code.WRONG_VALUE, f"metadata.labels[{label}]", rule, said)
-    return found
+        manifest.notes.refuse(Code.WRONG_VALUE, f"metadata.labels[{label}]", rule, text)
+    return result
 
 
 def _health(manifest: Manifest, status: Fields) -> Health:
@@ -122,9 +122,9 @@ def _health(manifest: Manifest, status: Fields) -> Health:
 
     A Pod without the condition is not ready yet, as in Kubernetes' EndpointSlice controller.
     """
-    said = {each.text("type"): each.text("status") for each in status.sections("conditions")}
+    answer = {section.text("type"): section.text("status") for section in status.sections("conditions")}
     is_ending = manifest.metadata.raw("deletionTimestamp") is not None
-    if said.get(READY) != "True":
+    if answer.get(READY) != "True":
         return Health.UNREADY
     return Health.DRAINING if is_ending else Health.READY
 
@@ -132,8 +132,12 @@ def _health(manifest: Manifest, status: Fields) -> Health:
 def _other_addresses(status: Fields) -> tuple[IpAddress, ...]:
     """Return the addresses of a dual-stack Pod after the first one, which `podIP` has too."""
     first = parse_address(status.text("podIP") or "")
-    found = (each for ip in status.sections("podIPs") for each in _addresses(ip, (ip.text("ip") or "",)))
-    return tuple(dict.fromkeys(each for each in found if each != first))
+    result = (
+        ip_address
+        for ip in status.sections("podIPs")
+        for ip_address in _addresses(ip, (ip.text("ip") or "",))
+    )
+    return tuple(dict.fromkeys(ip_address for ip_address in result if ip_address != first))
 
 
 def of_pods(manifest: Manifest, kind: Kind, key: WorkloadKey) -> PodTemplate:
@@ -143,7 +147,7 @@ def of_pods(manifest: Manifest, kind: Kind, key: WorkloadKey) -> PodTemplate:
     egress_services(annotations)
     sidecar_driver(manifest)
     spec = manifest.body.section("spec")
-    found = PodTemplate(
+    pod_template = PodTemplate(
         kind=kind,
         key=key,
         identity=ServiceIdentity(key.namespace, ServiceAccountName(_account(spec))),
@@ -151,7 +155,7 @@ def of_pods(manifest: Manifest, kind: Kind, key: WorkloadKey) -> PodTemplate:
         ports=_container_ports(spec),
     )
     spec.skim("serviceAccount")
-    return found
+    return pod_template
 
 
 def _account(spec: Fields) -> str:
@@ -160,25 +164,25 @@ def _account(spec: Fields) -> str:
     The name is checked, because it becomes part of a SPIFFE ID.
     """
     name = "serviceAccountName" if spec.text("serviceAccountName") else "serviceAccount"
-    found = spec.text(name) or "default"
-    if not is_dns_subdomain(found):
+    result = spec.text(name) or "default"
+    if not is_dns_subdomain(result):
         spec.wrong(name, NAME_RULE)
-    return found
+    return result
 
 
 def _container_ports(spec: Fields) -> tuple[WorkloadPort, ...]:
     """Return the ports of containers, and of sidecars among the init containers."""
-    found = set()
+    workload_ports = set()
     begun = spec.sections("initContainers")
-    stay = [each for each in begun if each.text("restartPolicy") == "Always"]
+    stay = [fields for fields in begun if fields.text("restartPolicy") == "Always"]
     for container in (*spec.sections("containers"), *stay):
         for port in container.sections("ports"):
             number = port.required_port("containerPort")
             if is_tcp(port):
-                found.add(WorkloadPort(number, port.text("name") or ""))
+                workload_ports.add(WorkloadPort(number, port.text("name") or ""))
             port.skim()
         container.skim("restartPolicyRules")
-    return tuple(sorted(found))
+    return tuple(sorted(workload_ports))
 
 
 def endpoint_slice(manifest: Manifest) -> EndpointSlice | None:
@@ -196,21 +200,21 @@ def endpoint_slice(manifest: Manifest) -> EndpointSlice | None:
             "the mesh does not use EndpointSlices of host names, only of IP addresses",
         )
         return None
-    found: dict[Health, set[IpAddress]] = {health: set() for health in Health}
+    result: dict[Health, set[IpAddress]] = {health: set() for health in Health}
     zones: dict[Health, dict[IpAddress, str]] = {health: {} for health in Health}
     for endpoint in body.sections("endpoints"):
         conditions = endpoint.section("conditions")
         there = _addresses(endpoint, endpoint.texts("addresses", ADDRESS_RULE))
         health = _sliced_health(conditions)
-        found[health].update(there)
+        result[health].update(there)
         if zone := endpoint.text("zone"):
             zones[health].update(dict.fromkeys(there, zone))
-        for each in (conditions, endpoint):
-            each.skim()
+        for fields in (conditions, endpoint):
+            fields.skim()
     ports = _slice_ports(body)
     body.skim()
     # Each address is in one set only: the set of its best health.
-    ready, draining = found[Health.READY], found[Health.DRAINING] - found[Health.READY]
+    ready, draining = result[Health.READY], result[Health.DRAINING] - result[Health.READY]
     return EndpointSlice(
         service=service,
         namespace=manifest.namespace,
@@ -218,7 +222,7 @@ def endpoint_slice(manifest: Manifest) -> EndpointSlice | None:
         addresses=tuple(sorted(ready)),
         ports=ports,
         draining=tuple(sorted(draining)),
-        unready=tuple(sorted(found[Health.UNREADY] - ready - draining)),
+        unready=tuple(sorted(result[Health.UNREADY] - ready - draining)),
         # A former Pod with the same address may still be listed: the zone of the healthiest entry counts.
         zones=tuple(sorted((zones[Health.UNREADY] | zones[Health.DRAINING] | zones[Health.READY]).items())),
     )
@@ -241,8 +245,8 @@ def endpoints(manifest: Manifest) -> EndpointSlice:
         expected = "must have the same ports in every subset; write one EndpointSlice for each subset instead"
         manifest.body.wrong("subsets", expected)
     addresses, unready = (_of_subsets(subsets, name) for name in ("addresses", "notReadyAddresses"))
-    for each in (manifest.body, *subsets):
-        each.skim()
+    for fields in (manifest.body, *subsets):
+        fields.skim()
     return EndpointSlice(
         service=manifest.key.name,
         namespace=manifest.namespace,
@@ -255,29 +259,29 @@ def endpoints(manifest: Manifest) -> EndpointSlice:
 
 def _of_subsets(subsets: Iterable[Fields], name: str) -> set[IpAddress]:
     return {
-        found
+        ip_address
         for subset in subsets
         for entry in subset.sections(name)
-        for found in _addresses(entry, (entry.required_text("ip", ADDRESS_RULE, never),))
+        for ip_address in _addresses(entry, (entry.required_text("ip", ADDRESS_RULE, never),))
     }
 
 
 def _addresses(fields: Fields, texts: tuple[str, ...]) -> tuple[IpAddress, ...]:
-    found = []
+    addresses = []
     for text in texts:
         parsed = parse_address(text)
         if parsed is not None:
-            found.append(parsed)
+            addresses.append(parsed)
         elif text:
             fields.notes.refuse(Code.WRONG_VALUE, fields.path, ADDRESS_RULE, text)
-    return tuple(found)
+    return tuple(addresses)
 
 
 def _slice_ports(fields: Fields) -> tuple[tuple[str, int], ...]:
-    found: set[tuple[str, int]] = set()
+    result: set[tuple[str, int]] = set()
     for section in fields.sections("ports"):
         number: Port | None = section.port("port")
         if number is not None and is_tcp(section):
-            found.add((section.text("name") or "", int(number)))
+            result.add((section.text("name") or "", int(number)))
         section.skim("appProtocol")
-    return tuple(sorted(found))
+    return tuple(sorted(result))

@@ -75,7 +75,7 @@ def service(manifest: Manifest) -> Service | None:
             spec.at("ports"),
             "is empty, so clients cannot call this Service; add at least one port",
         )
-    found = Service(
+    result = Service(
         key=ServiceKey(manifest.namespace, ServiceName(manifest.key.name)),
         ports=ports,
         selector=spec.pairs("selector"),
@@ -89,7 +89,7 @@ def service(manifest: Manifest) -> Service | None:
         without_effect=(*_without_effect(spec), *_nearness(annotations)),
     )
     spec.skim("externalTrafficPolicy", "sessionAffinityConfig")
-    return found
+    return result
 
 
 def _without_effect(spec: Fields) -> Iterator[tuple[str, str]]:
@@ -118,14 +118,14 @@ def _nearness(annotations: Fields) -> Iterator[tuple[str, str]]:
 def _given_addresses(spec: Fields, said: str | None) -> tuple[IpAddress, ...]:
     """Return the addresses of a Service, each once in canonical form; `said` is the value of `clusterIP`."""
     first = None if said in (None, "", "None") else address(spec, "clusterIP")
-    texts = tuple(each for each in spec.texts("clusterIPs", ADDRESS_RULE) if each not in ("", "None"))
+    texts = tuple(text for text in spec.texts("clusterIPs", ADDRESS_RULE) if text not in ("", "None"))
     every = addresses(spec, "clusterIPs", texts)
     return tuple(dict.fromkeys(every if first is None else (first, *every)))
 
 
 def _ports(spec: Fields) -> tuple[ServicePort, ...]:
     """Return the ports, sorted by number; of two with the same number the first counts."""
-    found: dict[Port, ServicePort] = {}
+    service_ports: dict[Port, ServicePort] = {}
     for section in spec.sections("ports"):
         number = section.required_port("port")
         if not is_tcp(section):
@@ -136,7 +136,7 @@ def _ports(spec: Fields) -> tuple[ServicePort, ...]:
                 "Traffic to this port bypasses the sidecars",
                 section.raw("protocol"),
             )
-        elif number in found and not section.notes.refused:
+        elif number in service_ports and not section.notes.refused:
             section.notes.drop(
                 Code.DUPLICATE,
                 section.at("port"),
@@ -145,8 +145,8 @@ def _ports(spec: Fields) -> tuple[ServicePort, ...]:
                 number,
             )
         else:
-            found[number] = _port(section, number)
-    return tuple(found[number] for number in sorted(found))
+            service_ports[number] = _port(section, number)
+    return tuple(service_ports[number] for number in sorted(service_ports))
 
 
 def _port(fields: Fields, number: Port) -> ServicePort:
@@ -161,9 +161,9 @@ def _port(fields: Fields, number: Port) -> ServicePort:
             app_protocol,
         )
     protocol, source = decide(app_protocol, name, number)
-    found = ServicePort(number, _target_port(fields, number), protocol, name, source)
+    service_port = ServicePort(number, _target_port(fields, number), protocol, name, source)
     fields.skim()
-    return found
+    return service_port
 
 
 def _target_port(fields: Fields, default: Port) -> Port | str:

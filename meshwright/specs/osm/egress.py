@@ -34,7 +34,7 @@ Every proxy of its sources gets all of them.
 """
 
 _PROTOCOLS: Final = tuple(EgressProtocol)
-MATCHES: Final = {each.name: each for each in (HTTP_ROUTE_GROUP, UPSTREAM_TRAFFIC_SETTING)}
+MATCHES: Final = {item.name: item for item in (HTTP_ROUTE_GROUP, UPSTREAM_TRAFFIC_SETTING)}
 
 
 def egress(manifest: Manifest) -> Egress:
@@ -43,11 +43,11 @@ def egress(manifest: Manifest) -> Egress:
     Sources may be of any namespace, as in OSM; other references are within the namespace of the object.
     """
     spec = manifest.spec()
-    sources = {account(each, manifest.namespace) for each in spec.sections("sources")}
+    sources = {account(section, manifest.namespace) for section in spec.sections("sources")}
     networks = _networks(spec)
-    ports = {_port(each) for each in spec.sections("ports")}
+    ports = {_port(section) for section in spec.sections("ports")}
     groups, limits = _matches(spec)
-    found = Egress(
+    result = Egress(
         key=PolicyKey(manifest.namespace, manifest.key.name),
         sources=tuple(sorted(sources)),
         ports=tuple(sorted(ports)),
@@ -57,16 +57,16 @@ def egress(manifest: Manifest) -> Egress:
         limits=limits,
     )
     spec.close()
-    _bound(spec, found)
+    _bound(spec, result)
     if not manifest.notes.refused:
-        _warn_of_nothing(spec, found)
-    return found
+        _warn_of_nothing(spec, result)
+    return result
 
 
-def _bound(spec: Fields, found: Egress) -> None:
+def _bound(spec: Fields, result: Egress) -> None:
     """Refuse an Egress with too many destinations for a proxy (ports times hosts and ranges)."""
     # Every proxy of the sources receives every destination, so the product is bounded.
-    places = len(found.ports) * (len(found.hosts) + len(found.networks))
+    places = len(result.ports) * (len(result.hosts) + len(result.networks))
     if places > MOST_PLACES:
         expected = (
             f"one Egress may have at most {MOST_PLACES} destinations (ports times hosts and "
@@ -75,25 +75,25 @@ def _bound(spec: Fields, found: Egress) -> None:
         spec.notes.refuse(Code.WRONG_VALUE, spec.at("ports"), expected)
 
 
-def _warn_of_nothing(spec: Fields, found: Egress) -> None:
+def _warn_of_nothing(spec: Fields, result: Egress) -> None:
     """Warn of parts that allow nothing, because another part is missing."""
-    for name, given in (("sources", found.sources), ("ports", found.ports)):
+    for name, given in (("sources", result.sources), ("ports", result.ports)):
         if not given:
             spec.notes.warn(
                 Code.EMPTY,
                 spec.at(name),
                 "is empty, so this Egress allows no traffic; add at least one entry",
             )
-    over_http = any(each.protocol is EgressProtocol.HTTP for each in found.ports)
-    if found.route_groups and found.ports and not over_http:
+    over_http = any(port.protocol is EgressProtocol.HTTP for port in result.ports)
+    if result.route_groups and result.ports and not over_http:
         expected = (
             "matches apply only to HTTP requests, and this Egress has only ports of other "
             "protocols; add a port with protocol http, or remove matches"
         )
         spec.notes.warn(Code.NOT_ENFORCED, spec.at("matches"), expected)
-    if found.networks or not over_http:
+    if result.networks or not over_http:
         return
-    if not found.hosts:
+    if not result.hosts:
         expected = (
             "hosts and ipAddresses are both empty, so this Egress allows no HTTP "
             "requests; add a host or an IP range"
@@ -109,36 +109,36 @@ def _warn_of_nothing(spec: Fields, found: Egress) -> None:
 
 
 def _hosts(spec: Fields) -> list[str]:
-    found = []
-    for path, each in spec.items("hosts"):
-        host = each.lower() if isinstance(each, str) else ""
+    result = []
+    for path, item in spec.items("hosts"):
+        host = item.lower() if isinstance(item, str) else ""
         address = parse_address(host) if ":" in host else None
         if address is not None or is_dns_subdomain(host.removeprefix("*.")):
-            found.append(address or host)
+            result.append(address or host)
         else:
-            spec.notes.refuse(Code.WRONG_VALUE, path, HOST_RULE, each)
-    return found
+            spec.notes.refuse(Code.WRONG_VALUE, path, HOST_RULE, item)
+    return result
 
 
 def _networks(spec: Fields) -> tuple[str, ...]:
-    found = set()
-    for path, each in spec.items("ipAddresses"):
-        network = parse_network(each)
+    result = set()
+    for path, item in spec.items("ipAddresses"):
+        network = parse_network(item)
         if network is None:
-            spec.notes.refuse(Code.WRONG_VALUE, path, NETWORK_RULE, each)
+            spec.notes.refuse(Code.WRONG_VALUE, path, NETWORK_RULE, item)
         else:
-            found.add(network)
-    ordered = sorted(found, key=lambda each: (each.version, int(each.network_address), each.prefixlen))
+            result.add(network)
+    ordered = sorted(result, key=lambda item: (item.version, int(item.network_address), item.prefixlen))
     return tuple(map(str, ordered))
 
 
 def _port(fields: Fields) -> EgressPort:
     number = fields.required_port("number")
-    said = fields.required_text("protocol", one_of(_PROTOCOLS), never).lower()
+    text = fields.required_text("protocol", one_of(_PROTOCOLS), never).lower()
     fields.close()
-    if said and said not in _PROTOCOLS:
+    if text and text not in _PROTOCOLS:
         fields.wrong("protocol", one_of(_PROTOCOLS))
-    return EgressPort(number, EgressProtocol(said) if said in _PROTOCOLS else EgressProtocol.HTTP)
+    return EgressPort(number, EgressProtocol(text) if text in _PROTOCOLS else EgressProtocol.HTTP)
 
 
 def _matches(spec: Fields) -> tuple[tuple[str, ...], str | None]:

@@ -27,10 +27,10 @@ def gateway_certificate(fields: Fields, secret: Fields, home: Namespace) -> Gate
 
 
 def _dns_names(fields: Fields) -> tuple[str, ...]:
-    found = fields.texts(_NAMES, _NAME_RULE, is_dns_subdomain)
-    for index, each in enumerate(found):
-        if not is_dns_subdomain(each):
-            fields.notes.refuse(Code.WRONG_VALUE, f"{fields.at(_NAMES)}[{index}]", _NAME_RULE, each)
+    result = fields.texts(_NAMES, _NAME_RULE, is_dns_subdomain)
+    for index, item in enumerate(result):
+        if not is_dns_subdomain(item):
+            fields.notes.refuse(Code.WRONG_VALUE, f"{fields.at(_NAMES)}[{index}]", _NAME_RULE, item)
     if not fields.raw(_NAMES):
         fields.wrong(_NAMES, f"must have at least one name of the gateway; each {_NAME_RULE}", Code.EMPTY)
-    return tuple(sorted(set(found)))
+    return tuple(sorted(set(result)))

@@ -60,42 +60,42 @@ _TEXTS: Final[Mapping[str, type[Exact | Prefix | Suffix | Substring | Regex]]] =
 
 def status(fields: Fields) -> int:
     """Return the status for requests over a limit, 429 by default."""
-    found = fields.whole("responseStatusCode", 400, 599, default=429) or 429
-    if found not in STATUSES:
+    number = fields.whole("responseStatusCode", 400, 599, default=429) or 429
+    if number not in STATUSES:
         fields.wrong("responseStatusCode", STATUS_RULE)
-    return found
+    return number
 
 
 def counted_connections(fields: Fields) -> CountedConnections:
     """Read `rateLimit.global.tcp`."""
     asked = _service(fields)
-    found = []
-    for each in _some(fields, "descriptors"):
-        entries = _some(each, "entries")
-        found.append(tuple((_text(entry, "key"), _text(entry, "value")) for entry in entries))
+    result = []
+    for item in _some(fields, "descriptors"):
+        entries = _some(item, "entries")
+        result.append(tuple((_text(entry, "key"), _text(entry, "value")) for entry in entries))
         for entry in entries:
             entry.close()
-        each.close()
+        item.close()
     fields.close()
-    return CountedConnections(asked, tuple(found))
+    return CountedConnections(asked, tuple(result))
 
 
 def counted_requests(fields: Fields) -> CountedRequests:
     """Read `rateLimit.global.http`."""
-    found = CountedRequests(
+    result = CountedRequests(
         _service(fields), descriptors(fields), status(fields), fields.flag("enableXRateLimitHeaders")
     )
     fields.close()
-    return found
+    return result
 
 
 def descriptors(fields: Fields) -> tuple[Descriptor, ...]:
     """Read the descriptors of requests."""
-    found = []
-    for each in _some(fields, "descriptors"):
-        found.append(tuple(map(_entry, _some(each, "entries"))))
-        each.close()
-    return tuple(found)
+    result = []
+    for item in _some(fields, "descriptors"):
+        result.append(tuple(map(_entry, _some(item, "entries"))))
+        item.close()
+    return tuple(result)
 
 
 def _service(fields: Fields) -> RateLimitService:
@@ -110,73 +110,73 @@ def _service(fields: Fields) -> RateLimitService:
 
 
 def _some(fields: Fields, name: str) -> tuple[Fields, ...]:
-    found = fields.sections(name, required=True)
-    if fields.has(name) and not found:
+    result = fields.sections(name, required=True)
+    if fields.has(name) and not result:
         fields.wrong(name, "must have at least one entry")
-    return found
+    return result
 
 
 def _text(fields: Fields, name: str, default: str | None = None) -> str:
     if default is None:
-        found = fields.required_text(name, TEXT_RULE)
+        result = fields.required_text(name, TEXT_RULE)
     else:
-        found = fields.text(name, default) or default
-    if found and not (found.isprintable() and len(found) <= _LONGEST):
+        result = fields.text(name, default) or default
+    if result and not (result.isprintable() and len(result) <= _LONGEST):
         fields.wrong(name, TEXT_RULE)
-    return found
+    return result
 
 
 def _entry(fields: Fields) -> Entry:
     fields.accept(*_ENTRIES)
-    there = [each for each in _ENTRIES if fields.has(each)]
+    there = [entry for entry in _ENTRIES if fields.has(entry)]
     if len(there) != 1:
         fields.notes.refuse(Code.WRONG_VALUE, fields.path, ENTRY_RULE, ", ".join(there))
-    found: Entry = RemoteAddress()
-    for each in there:
+    result: Entry = RemoteAddress()
+    for item in there:
         # Several are an error already; all of them are read, so that errors within them are reported too.
-        found = _read(each, fields.section(each))
+        result = _read(item, fields.section(item))
     fields.close()
-    return found
+    return result
 
 
 def _read(kind: str, fields: Fields) -> Entry:
-    found: Entry
+    result: Entry
     match kind:
         case "genericKey":
-            found = GenericKey(_text(fields, "key", "generic_key"), _text(fields, "value"))
+            result = GenericKey(_text(fields, "key", "generic_key"), _text(fields, "value"))
         case "requestHeader":
-            found = RequestHeader(_text(fields, "key"), _header(fields))
+            result = RequestHeader(_text(fields, "key"), _header(fields))
         case "headerValueMatch":
-            found = HeaderValueMatch(
+            result = HeaderValueMatch(
                 _text(fields, "key", "header_match"),
                 _text(fields, "value"),
                 tuple(map(_criterion, _some(fields, "headers"))),
                 expected=fields.flag("expectMatch", default=True),
             )
         case _:
-            found = RemoteAddress()
+            result = RemoteAddress()
     fields.close()
-    return found
+    return result
 
 
 def _header(fields: Fields) -> str:
-    found = fields.required_text("name", HEADER_RULE)
-    if found and found.lower() not in _PSEUDO and not is_name(found):
+    result = fields.required_text("name", HEADER_RULE)
+    if result and result.lower() not in _PSEUDO and not is_name(result):
         fields.wrong("name", HEADER_RULE)
-    return found.lower()
+    return result.lower()
 
 
 def _criterion(fields: Fields) -> HeaderCriterion:
     fields.accept(*_TEXTS, "present")
-    there = [each for each in (*_TEXTS, "present") if fields.has(each)]
+    there = [item for item in (*_TEXTS, "present") if fields.has(item)]
     if len(there) != 1:
         fields.notes.refuse(Code.WRONG_VALUE, fields.path, VALUE_RULE, ", ".join(there))
     value: HeaderValue = HeaderPresence(fields.flag_if_said("present") or False)
-    for each in there:
-        if each != "present":
-            value = _TEXTS[each](_text(fields, each))
+    for item in there:
+        if item != "present":
+            value = _TEXTS[item](_text(fields, item))
     if isinstance(value, Regex) and value.text and (fault := fields.notes.expressions.fault(value.text)):
         fields.wrong("regex", fault, Code.BAD_REGEX)
-    found = HeaderCriterion(_header(fields), value)
+    header_criterion = HeaderCriterion(_header(fields), value)
     fields.close()
-    return found
+    return header_criterion

@@ -44,13 +44,13 @@ def ingress_backend(manifest: Manifest) -> IngressBackend:
     """Read an IngressBackend; its backends must be services of its namespace."""
     fields = manifest.spec()
     sections = fields.sections("backends", required=True)
-    backends = tuple(_backend(each, manifest.namespace) for each in sections)
+    backends = tuple(_backend(item, manifest.namespace) for item in sections)
     sources = _Sources()
     for section in fields.sections("sources", required=True):
         sources.read(section)
-    matches = tuple(sorted({_match(each) for each in fields.sections("matches")}))
+    matches = tuple(sorted({_match(item) for item in fields.sections("matches")}))
     fields.close()
-    for index in duplicates([(each.service, each.port) for each in backends]):
+    for index in duplicates([(backend.service, backend.port) for backend in backends]):
         sections[index].wrong(
             "port",
             "must differ from the ports of the other backends with the same service",
@@ -106,11 +106,11 @@ def _judge(fields: Fields, backends: Sequence[IngressPort], sources: _Sources) -
     """Report backends that a client cannot be admitted to, because its kind of source is missing."""
     if fields.notes.refused:
         return
-    if not sources.principals and any(each.proof is Proof.CERTIFICATE for each in backends):
+    if not sources.principals and any(backend.proof is Proof.CERTIFICATE for backend in backends):
         fields.notes.refuse(Code.EMPTY, fields.at("sources"), NO_PRINCIPAL)
-    closed = [each for each in backends if each.proof is not Proof.CERTIFICATE]
+    closed = [backend for backend in backends if backend.proof is not Proof.CERTIFICATE]
     if closed and not sources.have_places:
-        named = ", ".join(f"{each.service.name}:{each.port}" for each in closed)
+        named = ", ".join(f"{ingress_port.service.name}:{ingress_port.port}" for ingress_port in closed)
         expected = (
             f"has no {SERVICE.name} and no {IP_RANGE}, so all requests to {named} are denied: "
             "clients without a certificate are known only by their address. Add a source (the "
@@ -147,14 +147,14 @@ def _protocol(fields: Fields) -> str:
 
 def _server_names(fields: Fields) -> tuple[str, ...]:
     """Read TLS server names in lower case, because clients may send them in any case."""
-    found = set()
+    result = set()
     for path, item in fields.items("sniHosts"):
         text = item.lower() if isinstance(item, str) else ""
         if is_dns_subdomain(text.removeprefix("*.")):
-            found.add(text)
+            result.add(text)
         else:
             fields.notes.refuse(Code.WRONG_VALUE, path, SERVER_NAME_RULE, item)
-    return tuple(sorted(found))
+    return tuple(sorted(result))
 
 
 def _match(fields: Fields) -> str:

@@ -102,23 +102,23 @@ def fault(text: str) -> str | None:
     """Return the first operator of a format that a proxy would reject, or None."""
     end = 0
     while end < len(text):
-        found = _PIECE.match(text, end)
-        if found is None:
+        match = _PIECE.match(text, end)
+        if match is None:
             bad = _BAD.match(text, end)
             return bad.group()[:80] if bad else text[end : end + 80]
-        end = found.end()
+        end = match.end()
     return None
 
 
 def log_format(fields: Fields, name: str) -> LogFormat | None:
     """Return an access log format: JSON if the text is a JSON object, else text; None if absent."""
-    said = fields.text(name)
-    if said is None:
+    message = fields.text(name)
+    if message is None:
         return None
     # Replaced instead of refused, so that OSM's formats work unchanged.
-    text = _WITHOUT_QUERY.sub("%PATH(NQ:ORIG_OR_PATH)%", said)
-    found = _json(text)
-    bad = [each for part in _texts(found if found is not None else text) if (each := fault(part))]
+    text = _WITHOUT_QUERY.sub("%PATH(NQ:ORIG_OR_PATH)%", message)
+    result = _json(text)
+    bad = [item for part in _texts(result if result is not None else text) if (item := fault(part))]
     if not text or len(text) > LONGEST:
         fields.wrong(name, f"{FORMAT_RULE}; at most {LONGEST} characters")
     elif bad:
@@ -127,26 +127,26 @@ def log_format(fields: Fields, name: str) -> LogFormat | None:
             f"format {FORMAT_RULE}"
         )
         fields.notes.refuse(Code.WRONG_VALUE, fields.at(name), expected, bad[0])
-    if found is None:
+    if result is None:
         return TextFormat(text)
-    return JsonFormat(json.dumps(found, sort_keys=True, ensure_ascii=False))
+    return JsonFormat(json.dumps(result, sort_keys=True, ensure_ascii=False))
 
 
 def _json(text: str) -> dict[str, object] | None:
     try:
-        found = json.loads(text)
+        result = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return result if isinstance(result, dict) else None
 
 
-def _texts(found: object) -> list[str]:
-    match found:
+def _texts(result: object) -> list[str]:
+    match result:
         case str():
-            return [found]
+            return [result]
         case dict():
-            return [text for each in found.values() for text in _texts(each)]
+            return [text for item in result.values() for text in _texts(item)]
         case list():
-            return [text for each in found for text in _texts(each)]
+            return [text for item in result for text in _texts(item)]
         case _:
             return []

@@ -108,14 +108,14 @@ def mesh_config(manifest: Manifest) -> MeshConfig:
     drivers = sidecar.sections("sidecarDrivers")
     gateway = certificate.section("ingressGateway")
     secret = gateway.section("secret")
-    asked, told = traffic.section("inboundExternalAuthorization"), observability.section("tracing")
-    found = MeshConfig(
+    asked, fields = traffic.section("inboundExternalAuthorization"), observability.section("tracing")
+    result = MeshConfig(
         permissive=traffic.flag("enablePermissiveTrafficPolicyMode"),
         egress=traffic.flag("enableEgress"),
         service_certificate_validity=life(certificate, "serviceCertValidityDuration") or VALIDITY,
         sidecar=_sidecar(sidecar, drivers),
         authorization=external_authorization(asked),
-        tracing=tracing(told, manifest.namespace),
+        tracing=tracing(fields, manifest.namespace),
         exclusions=_exclusions(traffic),
         ingress_gateway=gateway_certificate(gateway, secret, manifest.namespace)
         if certificate.has("ingressGateway")
@@ -124,8 +124,8 @@ def mesh_config(manifest: Manifest) -> MeshConfig:
     )
     sections = (spec, sidecar, traffic, certificate, observability, flags)
     _report_unused(manifest, sections, unenforced=_report_unenforced(sidecar))
-    _report_pruned(manifest, (manifest.body, *sections, *drivers, asked, told, gateway, secret))
-    return found
+    _report_pruned(manifest, (manifest.body, *sections, *drivers, asked, fields, gateway, secret))
+    return result
 
 
 def _report_unenforced(sidecar: Fields) -> tuple[str, ...]:
@@ -150,14 +150,14 @@ def _report_unused(manifest: Manifest, sections: tuple[Fields, ...], unenforced:
 
 def _report_pruned(manifest: Manifest, sections: Sequence[Fields]) -> None:
     """Report fields unknown in a MeshConfig."""
-    pruned = [said for section in sections for said in _pruned(section, sections)]
+    pruned = [message for section in sections for message in _pruned(section, sections)]
     if pruned:
         more = f" and {len(pruned) - _NAMED} more" if len(pruned) > _NAMED else ""
-        said = (
+        text = (
             "a MeshConfig does not have these fields, so they have no effect: "
             f"{', '.join(pruned[:_NAMED])}{more}"
         )
-        manifest.notes.warn(Code.PRUNED, "", said)
+        manifest.notes.warn(Code.PRUNED, "", text)
 
 
 def _pruned(section: Fields, sections: Sequence[Fields]) -> Iterator[str]:
@@ -166,7 +166,7 @@ def _pruned(section: Fields, sections: Sequence[Fields]) -> Iterator[str]:
         path = section.at(name if len(name) <= 60 else name[:57] + "...")
         # A field in the wrong section has its right name, so the sections are searched before similar
         # names.
-        home = next((each.path for each in sections if each.path and name in each.asked()), "")
+        home = next((fields.path for fields in sections if fields.path and name in fields.asked()), "")
         near = nearest(name, section.asked())
         meant = f" (it belongs into {home})" if home else f" (did you mean {near}?)" if near else ""
         yield f"{path}{meant}"
@@ -185,13 +185,13 @@ def _exclusions(traffic: Fields) -> Exclusions:
 
 def _interfaces(traffic: Fields, name: str) -> tuple[InterfaceName, ...]:
     """Return a list of network interfaces, sorted, each once."""
-    found = set()
+    interface_names = set()
     for path, item in traffic.items(name):
         if isinstance(item, str) and is_interface(item):
-            found.add(InterfaceName(item))
+            interface_names.add(InterfaceName(item))
         else:
             traffic.notes.refuse(Code.WRONG_VALUE, path, INTERFACE_RULE, item)
-    return tuple(sorted(found))
+    return tuple(sorted(interface_names))
 
 
 def _sidecar(fields: Fields, drivers: Sequence[Fields]) -> SidecarSettings:

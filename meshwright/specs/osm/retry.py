@@ -34,7 +34,7 @@ def retry(manifest: Manifest) -> Retry:
     fields = manifest.spec()
     source = _source(manifest, fields.section("source", required=True))
     sections = fields.sections("destinations", required=True)
-    destinations = [_destination(manifest, each) for each in sections]
+    destinations = [_destination(manifest, section) for section in sections]
     for index in duplicates(destinations):
         sections[index].wrong("name", "must differ from the other destinations", Code.DUPLICATE)
     if fields.has("destinations") and not sections:
@@ -63,9 +63,9 @@ def _source(manifest: Manifest, fields: Fields) -> ServiceIdentity:
 def _destination(manifest: Manifest, fields: Fields) -> ServiceKey:
     _kind(fields, SERVICE.name)
     name = object_name(fields, "name")
-    found = ServiceKey(namespace_name(fields, "namespace", manifest.namespace), ServiceName(name))
+    service_key = ServiceKey(namespace_name(fields, "namespace", manifest.namespace), ServiceName(name))
     fields.close()
-    return found
+    return service_key
 
 
 def _kind(fields: Fields, name: str) -> None:
@@ -77,26 +77,26 @@ def _kind(fields: Fields, name: str) -> None:
 def _retries(fields: Fields) -> Retries:
     on = _on(fields)
     attempts = fields.whole("numRetries", 0, MOST, default=_DEFAULT.attempts)
-    found = Retries(
+    retries = Retries(
         on=on,
         attempts=_DEFAULT.attempts if attempts is None else attempts,
         per_try=wait(fields, "perTryTimeout"),
         base=wait(fields, "retryBackoffBaseInterval") or _DEFAULT.base,
     )
     fields.close()
-    return found
+    return retries
 
 
 def _on(fields: Fields) -> tuple[RetryCondition, ...]:
     # Envoy takes a comma-separated list in one text, as OSM does.
     text = fields.required_text("retryOn", ON_RULE, never)
-    words = [each.strip() for each in text.split(",")] if text else []
-    if any(each not in _WORDS and each not in WITHOUT_EFFECT for each in words):
+    words = [item.strip() for item in text.split(",")] if text else []
+    if any(word not in _WORDS and word not in WITHOUT_EFFECT for word in words):
         fields.wrong("retryOn", ON_RULE)
-    if idle := [each for each in words if each in WITHOUT_EFFECT]:
-        said = not_enforced(
+    if idle := [word for word in words if word in WITHOUT_EFFECT]:
+        message = not_enforced(
             f"requests are not retried for {', '.join(idle)}, because a Retry has "
             "no field for the status codes or headers of these conditions"
         )
-        fields.notes.warn(Code.NOT_ENFORCED, fields.at("retryOn"), said)
-    return tuple(each for each in RetryCondition if each in words)
+        fields.notes.warn(Code.NOT_ENFORCED, fields.at("retryOn"), message)
+    return tuple(retry_condition for retry_condition in RetryCondition if retry_condition in words)

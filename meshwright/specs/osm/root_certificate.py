@@ -62,8 +62,8 @@ def _secret(manifest: Manifest, provider: Fields) -> SecretName:
     else:
         name = object_name(way[-1], "name")
         namespace = namespace_name(way[-1], "namespace", manifest.namespace)
-        for each in way:
-            each.close()
+        for fields in way:
+            fields.close()
         return SecretName(namespace, name)
     if not elsewhere:
         way[-1].section(_WAY[len(way) - 1], required=True)

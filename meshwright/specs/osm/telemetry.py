@@ -30,16 +30,16 @@ def telemetry(manifest: Manifest) -> Telemetry:
     """Read a Telemetry; without a selector, for the whole namespace."""
     spec = manifest.spec()
     log, tracing = spec.section("accessLog"), spec.section("tracing")
-    found = Telemetry(
+    result = Telemetry(
         key=PolicyKey(manifest.namespace, manifest.key.name),
         selector=spec.pairs("selector"),
         access_log=_access_log(manifest, log) if spec.has("accessLog") else None,
         sampling=tracing.percent("sampling") if spec.has("tracing") else None,
         created=manifest.metadata.text("creationTimestamp") or "",
     )
-    for each in (tracing, spec):
-        each.close()
-    return found
+    for fields in (tracing, spec):
+        fields.close()
+    return result
 
 
 def extension_service(manifest: Manifest) -> ExtensionService:
@@ -47,23 +47,23 @@ def extension_service(manifest: Manifest) -> ExtensionService:
     spec = manifest.spec()
     spec.required_text("host")
     server = HostPort(host(spec, "host"), spec.required_port("port"))
-    said = (spec.text("protocol") or PROTOCOLS[0]).lower()
-    if said not in PROTOCOLS:
+    text = (spec.text("protocol") or PROTOCOLS[0]).lower()
+    if text not in PROTOCOLS:
         spec.wrong(
             "protocol",
             f"must be one of {', '.join(PROTOCOLS)}, because sidecars call the "
             "service over gRPC in plain text",
         )
-    found = ExtensionService(
+    result = ExtensionService(
         PolicyKey(manifest.namespace, manifest.key.name), server, wait(spec, "connectTimeout")
     )
     spec.close()
-    return found
+    return result
 
 
 def _access_log(manifest: Manifest, fields: Fields) -> AccessLog:
     export = fields.section("openTelemetry")
-    found = AccessLog(
+    access_log = AccessLog(
         format=log_format(fields, "format"),
         stdout=fields.flag("stdout", default=True),
         file=_file(fields),
@@ -71,14 +71,14 @@ def _access_log(manifest: Manifest, fields: Fields) -> AccessLog:
         filter=_filter(fields.section("filter"), fields),
     )
     fields.close()
-    return found
+    return access_log
 
 
 def _file(fields: Fields) -> str:
-    found = fields.text("file", expected=FILE_RULE) or ""
-    if found and (not _FILE.fullmatch(found) or len(found) > _LONGEST_PATH):
+    result = fields.text("file", expected=FILE_RULE) or ""
+    if result and (not _FILE.fullmatch(result) or len(result) > _LONGEST_PATH):
         fields.wrong("file", FILE_RULE)
-    return found
+    return result
 
 
 def _export(manifest: Manifest, fields: Fields) -> LogExport:
@@ -94,10 +94,10 @@ def _export(manifest: Manifest, fields: Fields) -> LogExport:
 
 
 def _filter(fields: Fields, log: Fields) -> LogFilter:
-    found = LogFilter(
+    log_filter = LogFilter(
         min_status=fields.whole("minStatus", 100, 599),
         min_duration=wait(fields, "minDuration"),
         percent=log.percent("sampling", 100.0),
     )
     fields.close()
-    return found
+    return log_filter

@@ -43,14 +43,14 @@ def cipher_suites(fields: Fields, name: str) -> tuple[str, ...]:
 
 def curves(fields: Fields, name: str) -> tuple[str, ...]:
     """Return elliptic curves in order of preference, each once, by Envoy's names."""
-    found = _known(fields, name, one_of(CURVES), lambda text: _curve(text) in CURVES)
-    return tuple(dict.fromkeys(map(_curve, found)))
+    result = _known(fields, name, one_of(CURVES), lambda text: _curve(text) in CURVES)
+    return tuple(dict.fromkeys(map(_curve, result)))
 
 
 def _known(fields: Fields, name: str, expected: str, is_known: Callable[[str], bool]) -> tuple[str, ...]:
-    for path, each in fields.items(name):
-        if isinstance(each, str) and each and not is_known(each):
-            fields.notes.refuse(Code.WRONG_VALUE, path, expected, each)
+    for path, field in fields.items(name):
+        if isinstance(field, str) and field and not is_known(field):
+            fields.notes.refuse(Code.WRONG_VALUE, path, expected, field)
     return fields.texts(name, expected, is_known)
 
 

@@ -77,7 +77,7 @@ def _is_address(host: str) -> bool:
 
 def _connections(fields: Fields) -> ConnectionLimits:
     tcp, http = fields.section("tcp"), fields.section("http")
-    found = ConnectionLimits(
+    connection_limits = ConnectionLimits(
         connections=tcp.whole("maxConnections", 0, MOST),
         pending_requests=http.whole("maxPendingRequests", 0, MOST),
         requests=http.whole("maxRequests", 0, MOST),
@@ -85,9 +85,9 @@ def _connections(fields: Fields) -> ConnectionLimits:
         retries=http.whole("maxRetries", 0, MOST),
         connect_timeout=wait(tcp, "connectTimeout"),
     )
-    for each in (tcp, http, fields):
-        each.close()
-    return found
+    for item in (tcp, http, fields):
+        item.close()
+    return connection_limits
 
 
 def _rates(fields: Fields) -> RateLimits:
@@ -95,26 +95,26 @@ def _rates(fields: Fields) -> RateLimits:
     local, asking = limits.section("local"), limits.section("global")
     tcp, http = local.section("tcp"), local.section("http")
     all_tcp, all_http = asking.section("tcp"), asking.section("http")
-    found = RateLimits(
+    rate_limits = RateLimits(
         connections=_rate(tcp, "connections") if local.has("tcp") else None,
         requests=_request_rate(http) if local.has("http") else None,
         routes=tuple(_routes(fields, asked=asking.has("http"))),
         counted_connections=global_rates.counted_connections(all_tcp) if asking.has("tcp") else None,
         counted_requests=global_rates.counted_requests(all_http) if asking.has("http") else None,
     )
-    for each in (local, asking, limits):
-        each.close()
-    return found
+    for item in (local, asking, limits):
+        item.close()
+    return rate_limits
 
 
 def _routes(fields: Fields, *, asked: bool) -> Iterator[RouteRate]:
     """Yield the routes with a limit; `asked` is True if the object has a rate limit service for requests."""
     sections = fields.sections("httpRoutes")
     paths = [
-        each.required_text(
+        item.required_text(
             "path", "must be a regular expression (RE2) for the path of requests, such as /api/.*"
         )
-        for each in sections
+        for item in sections
     ]
     for index in duplicates(paths):
         sections[index].wrong("path", "must differ from the paths of the other routes", Code.DUPLICATE)
@@ -124,11 +124,11 @@ def _routes(fields: Fields, *, asked: bool) -> Iterator[RouteRate]:
         limits = section.section("rateLimit")
         local, asking = limits.section("local"), limits.section("global")
         limit = _request_rate(local) if limits.has("local") else None
-        told = global_rates.descriptors(asking) if limits.has("global") else ()
-        if told and not asked:
+        messages = global_rates.descriptors(asking) if limits.has("global") else ()
+        if messages and not asked:
             limits.warn("global", _NOBODY_ASKED, Code.NOT_ENFORCED)
-        if limit is not None or (told and asked):
-            yield RouteRate(path, limit, told if asked else ())
+        if limit is not None or (messages and asked):
+            yield RouteRate(path, limit, messages if asked else ())
         asking.close()
         limits.close()
         section.close()
@@ -158,18 +158,18 @@ def _rate(
 
 def _headers(fields: Fields) -> tuple[tuple[str, str], ...]:
     sections = fields.sections("responseHeadersToAdd")
-    found = [
-        (each.required_text("name", HEADER_RULE), each.required_text("value", VALUE_RULE))
-        for each in sections
+    result = [
+        (item.required_text("name", HEADER_RULE), item.required_text("value", VALUE_RULE))
+        for item in sections
     ]
-    for section, (name, value) in zip(sections, found, strict=True):
+    for section, (name, value) in zip(sections, result, strict=True):
         if name and (not is_name(name) or name.lower() == "host"):
             section.wrong("name", HEADER_RULE)
         if value and not is_value(value):
             section.wrong("value", VALUE_RULE)
         section.close()
-    for index in duplicates([name.lower() for name, _ in found]):
+    for index in duplicates([name.lower() for name, _ in result]):
         sections[index].wrong("name", "must differ from the names of the other headers", Code.DUPLICATE)
-    if len(found) > MOST_HEADERS:
+    if len(result) > MOST_HEADERS:
         fields.wrong("responseHeadersToAdd", f"must have at most {MOST_HEADERS} headers")
-    return tuple(found)
+    return tuple(result)

@@ -19,17 +19,17 @@ SRV_ANNOTATION: Final = "meshwright.dev/dns-srv"
 
 def dns_names(annotations: Fields, ports: Sequence[ServicePort]) -> tuple[DnsName, ...]:
     """Return the names in a Service's annotations, sorted; an invalid one is reported and left out."""
-    found = set()
+    result = set()
     for annotation, read in ((DNS_ANNOTATION, _addressed), (SRV_ANNOTATION, _served)):
         for word in re.split(r"[\s,]+", annotations.text(annotation) or ""):
             name = read(word, ports) if word else None
             if isinstance(name, DnsName):
-                found.add(name)
+                result.add(name)
             elif name is not None:
                 path = f"{annotations.path}[{annotation}]"
                 # Only this entry is left out, so that the other names of the Service keep their endpoints.
                 annotations.notes.drop(Code.WRONG_VALUE, path, f"{name}; this entry is left out", word)
-    return tuple(sorted(found, key=lambda name: (name.name, name.srv, name.port or 0)))
+    return tuple(sorted(result, key=lambda name: (name.name, name.srv, name.port or 0)))
 
 
 def _addressed(text: str, ports: Sequence[ServicePort]) -> DnsName | str:

@@ -56,7 +56,7 @@ def workload(manifest: Manifest) -> Workload:
         spec.required_text("address", ADDRESS_RULE)
     own = address(spec, "address") or IpAddress("")
     ports = _ports(spec)
-    found = Workload(
+    result = Workload(
         key=WorkloadKey(manifest.namespace, manifest.key.name),
         identity=ServiceIdentity(manifest.namespace, ServiceAccountName(account)),
         service=_service(spec, account),
@@ -73,7 +73,7 @@ def workload(manifest: Manifest) -> Workload:
         created=manifest.metadata.text("creationTimestamp") or "",
     )
     spec.close()
-    return found
+    return result
 
 
 def _other_addresses(spec: Fields, own: IpAddress) -> tuple[IpAddress, ...]:
@@ -81,14 +81,14 @@ def _other_addresses(spec: Fields, own: IpAddress) -> tuple[IpAddress, ...]:
 
     They are refused with explicit interception, because the sidecar then listens only on `spec.address`.
     """
-    found = addresses(spec, "otherAddresses", spec.texts("otherAddresses", ADDRESS_RULE))
-    if found and (spec.has("applicationAddress") or spec.has("upstreams")):
+    result = addresses(spec, "otherAddresses", spec.texts("otherAddresses", ADDRESS_RULE))
+    if result and (spec.has("applicationAddress") or spec.has("upstreams")):
         spec.wrong(
             "otherAddresses",
             "is only for transparent interception; remove otherAddresses, or remove "
             "upstreams and applicationAddress, which select explicit interception",
         )
-    return tuple(dict.fromkeys(each for each in found if each != own))
+    return tuple(dict.fromkeys(ip_address for ip_address in result if ip_address != own))
 
 
 def _service(spec: Fields, account: str) -> ServiceName:
@@ -136,9 +136,9 @@ def _port(fields: Fields) -> WorkloadPort:
     # `close` must not report the second name again.
     fields.accept(other)
     protocol = "" if fields.raw("protocol") is None else fields.choice("protocol", tuple(Protocol), "")
-    found = WorkloadPort(number, fields.text("name") or "", Protocol(protocol) if protocol else None)
+    workload_port = WorkloadPort(number, fields.text("name") or "", Protocol(protocol) if protocol else None)
     fields.close()
-    return found
+    return workload_port
 
 
 def _interception(
@@ -170,18 +170,18 @@ def _interception(
 
 def _transparent(fields: Fields) -> Transparent:
     capture = Capture(fields.choice("capture", tuple(Capture), Capture.REDIRECT))
-    found = Transparent(capture, fields.flag("ipv6"))
+    transparent = Transparent(capture, fields.flag("ipv6"))
     fields.close()
-    return found
+    return transparent
 
 
 def _upstream(fields: Fields, namespace: Namespace) -> Upstream:
     called = _called(fields, namespace)
     port = fields.required_port("port")
     local = address(fields, "address", LOOPBACK) or LOOPBACK
-    found = Upstream(called, port, local, fields.port("localPort") or port)
+    upstream = Upstream(called, port, local, fields.port("localPort") or port)
     fields.close()
-    return found
+    return upstream
 
 
 def _called(fields: Fields, namespace: Namespace) -> ServiceKey:
@@ -189,9 +189,9 @@ def _called(fields: Fields, namespace: Namespace) -> ServiceKey:
         return service(fields, "service", namespace)
     section = fields.section("service")
     name = object_name(section, "name")
-    found = ServiceKey(namespace_name(section, "namespace", namespace), ServiceName(name))
+    service_key = ServiceKey(namespace_name(section, "namespace", namespace), ServiceName(name))
     section.close()
-    return found
+    return service_key
 
 
 def _refuse_conflicts(

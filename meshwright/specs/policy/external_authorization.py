@@ -43,9 +43,9 @@ def external_authorization(manifest: Manifest) -> ExternalAuthorization:
 
 
 def _service(manifest: Manifest, fields: Fields) -> PolicyKey:
-    found = PolicyKey(namespace_name(fields, "namespace", manifest.namespace), object_name(fields, "name"))
+    key = PolicyKey(namespace_name(fields, "namespace", manifest.namespace), object_name(fields, "name"))
     fields.close()
-    return found
+    return key
 
 
 def _authorizer(fields: Fields, service: PolicyKey | None) -> Authorizer:

@@ -48,8 +48,8 @@ def health_check(spec: Fields) -> HealthCheck | None:
     service = _service(ways["grpc"]) if fields.has("grpc") else None
     if sum(map(fields.has, ways)) != 1:
         fields.notes.refuse(Code.WRONG_VALUE, fields.path, CHECK_RULE)
-    for each in (*ways.values(), fields):
-        each.close()
+    for item in (*ways.values(), fields):
+        item.close()
     return HealthCheck(
         path,
         interval or _DEFAULT.interval,
@@ -62,23 +62,23 @@ def health_check(spec: Fields) -> HealthCheck | None:
 
 
 def _statuses(fields: Fields) -> tuple[tuple[int, int], ...]:
-    found = []
+    result = []
     for path, text in fields.items("expectedStatuses"):
         first, _, last = text.partition("-") if isinstance(text, str) else ("", "", "")
         if not isinstance(text, str) or not _STATUS.fullmatch(text) or int(first) > int(last or first):
             fields.notes.refuse(Code.WRONG_VALUE, path, STATUS_RULE, text)
         else:
-            found.append((int(first), int(last or first)))
-    if len(found) > MOST_STATUSES:
+            result.append((int(first), int(last or first)))
+    if len(result) > MOST_STATUSES:
         fields.wrong("expectedStatuses", f"must have at most {MOST_STATUSES} entries")
-    return tuple(sorted(set(found)))
+    return tuple(sorted(set(result)))
 
 
 def _service(fields: Fields) -> str:
-    found = fields.text("service") or ""
-    if not (_SERVICE.fullmatch(found) and len(found) <= LONGEST_SERVICE):
+    result = fields.text("service") or ""
+    if not (_SERVICE.fullmatch(result) and len(result) <= LONGEST_SERVICE):
         fields.wrong("service", SERVICE_RULE)
-    return found
+    return result
 
 
 def _path(fields: Fields) -> str:

@@ -12,7 +12,7 @@ from meshwright.specs.policy.workloads import filled, subjects
 from meshwright.specs.values.places import IP_RANGE, Places
 from meshwright.specs.values.references import route_group
 
-MODES: Final = tuple(each.value for each in TlsMode)
+MODES: Final = tuple(tls_mode.value for tls_mode in TlsMode)
 SOURCES: Final = (IP_RANGE, SERVICE.name)
 STRICT_PLAIN: Final = (
     "has no effect with mode: Strict, which refuses plain text; remove plaintext, or set mode: Permissive"
@@ -46,7 +46,7 @@ def _plaintext(fields: Fields) -> PlainText:
     places = Places()
     for section in fields.sections("sources"):
         _source(section, places)
-    matches = tuple(sorted({_match(each) for each in fields.sections("matches")}))
+    matches = tuple(sorted({_match(item) for item in fields.sections("matches")}))
     fields.close()
     return PlainText(tuple(sorted(places.services)), tuple(sorted(places.ranges)), matches)
 

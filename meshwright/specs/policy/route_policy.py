@@ -27,12 +27,12 @@ def route_policy(manifest: Manifest) -> RoutePolicy:
     rules = fields.sections("rules", required=True)
     if fields.has("rules") and not rules:
         fields.wrong("rules", "must have at least one rule", Code.EMPTY)
-    found = tuple(_rule(each, manifest.namespace) for each in rules)
+    route_rules = tuple(_rule(rule, manifest.namespace) for rule in rules)
     fields.close()
     return RoutePolicy(
         key=PolicyKey(manifest.namespace, manifest.key.name),
         service=service,
-        rules=found,
+        rules=route_rules,
         created=manifest.metadata.text("creationTimestamp") or "",
     )
 
@@ -45,7 +45,7 @@ def _rule(fields: Fields, namespace: Namespace) -> RouteRule:
             "must not be empty; name an HTTPRouteGroup, or leave matches out if the rule is for all requests",
             Code.EMPTY,
         )
-    matches = tuple(_match(each) for each in sections)
+    matches = tuple(_match(section) for section in sections)
     actions = _actions(fields, namespace)
     fields.close()
     if actions == RouteActions() and not fields.notes.refused:
@@ -62,9 +62,9 @@ def _match(fields: Fields) -> Rule:
 
 
 def _actions(fields: Fields, namespace: Namespace) -> RouteActions:
-    timeout, headers, fault = (fields.section(each) for each in ("timeout", "headers", "fault"))
+    timeout, headers, fault = (fields.section(item) for item in ("timeout", "headers", "fault"))
     delay, abort, mirror = fault.section("delay"), fault.section("abort"), fields.section("mirror")
-    found = RouteActions(
+    route_actions = RouteActions(
         timeout=wait(timeout, "request"),
         request_headers=changes(headers.section("request")),
         response_headers=changes(headers.section("response")),
@@ -72,29 +72,29 @@ def _actions(fields: Fields, namespace: Namespace) -> RouteActions:
         abort=_abort(abort) if fault.has("abort") else None,
         mirror=_mirror(namespace, mirror) if fields.has("mirror") else None,
     )
-    for each in (timeout, headers, fault):
-        each.close()
-    return found
+    for item in (timeout, headers, fault):
+        item.close()
+    return route_actions
 
 
 def _mirror(namespace: Namespace, fields: Fields) -> Mirror:
-    found = Mirror(own_service(fields, "service", namespace).name, fields.percent("percent"))
+    mirror = Mirror(own_service(fields, "service", namespace).name, fields.percent("percent"))
     fields.close()
-    return found
+    return mirror
 
 
 def _delay(fields: Fields) -> Delay:
     if not fields.has("duration"):
         fields.required_text("duration", WAIT_RULE)
-    found = Delay(fields.percent("percent"), wait(fields, "duration") or timedelta(seconds=1))
+    delay = Delay(fields.percent("percent"), wait(fields, "duration") or timedelta(seconds=1))
     fields.close()
-    return found
+    return delay
 
 
 def _abort(fields: Fields) -> Abort:
     if not fields.has("status"):
         fields.notes.refuse(Code.MISSING, fields.at("status"), f"is missing; {STATUS_RULE}")
     status = fields.whole("status", 200, 599, default=503) or 503
-    found = Abort(fields.percent("percent"), status)
+    abort = Abort(fields.percent("percent"), status)
     fields.close()
-    return found
+    return abort

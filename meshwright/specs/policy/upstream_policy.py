@@ -59,8 +59,8 @@ def upstream_policy(manifest: Manifest) -> UpstreamPolicy:
     checking = health_check(fields)
     locality = fields.section("locality")
     nearest = _nearest(locality) if fields.has("locality") else None
-    said = any(map(fields.has, ("outlierDetection", "loadBalancing", "healthCheck", "locality")))
-    if not said and not manifest.notes.refused:
+    answer = any(map(fields.has, ("outlierDetection", "loadBalancing", "healthCheck", "locality")))
+    if not answer and not manifest.notes.refused:
         manifest.notes.warn(
             Code.EMPTY,
             fields.path,
@@ -81,20 +81,22 @@ def upstream_policy(manifest: Manifest) -> UpstreamPolicy:
 
 def _nearest(fields: Fields) -> LocalityPreference:
     within = fields.choice("prefer", tuple(LocalityScope), LocalityScope.ZONE)
-    found = LocalityPreference(LocalityScope(within), fails_over=fields.flag("failover", default=True))
+    locality_preference = LocalityPreference(
+        LocalityScope(within), fails_over=fields.flag("failover", default=True)
+    )
     fields.close()
-    return found
+    return locality_preference
 
 
 def _ejecting(fields: Fields) -> OutlierDetectionOverride:
-    found = OutlierDetectionOverride(
+    outlier_detection_override = OutlierDetectionOverride(
         failures=fields.whole("consecutiveFailures", 0, MOST_FAILURES),
         server_errors=fields.whole("consecutiveServerErrors", 0, MOST_FAILURES),
         ejected_for=bounded(fields, "baseEjectionTime", _SHORTEST, _LONGEST, EJECTED_RULE),
         most_percent=fields.whole("maxEjectionPercent", 1, 100),
     )
     fields.close()
-    return found
+    return outlier_detection_override
 
 
 def _load(fields: Fields) -> LoadBalancing:
@@ -115,7 +117,7 @@ def _load(fields: Fields) -> LoadBalancing:
 def _key(fields: Fields, *, given: bool) -> HashKey | None:
     header, query = fields.text("header"), fields.text("query")
     cookie = fields.section("cookie")
-    found = [
+    hash_keys = [
         HashKey(KeyKind.HEADER, header.lower()) if header is not None else None,
         _cookie(cookie) if fields.has("cookie") else None,
         HashKey(KeyKind.QUERY, query) if query is not None else None,
@@ -126,7 +128,7 @@ def _key(fields: Fields, *, given: bool) -> HashKey | None:
     if query is not None and not (_PARAMETER.fullmatch(query) and len(query) <= LONGEST_NAME):
         fields.wrong("query", QUERY_RULE)
     fields.close()
-    keys = [each for each in found if each is not None]
+    keys = [hash_key for hash_key in hash_keys if hash_key is not None]
     if given and len(keys) != 1:
         fields.notes.refuse(Code.WRONG_VALUE, fields.path, HASH_RULE)
     return keys[0] if keys else None

@@ -20,11 +20,11 @@ def subjects(fields: Fields) -> tuple[tuple[ServiceAccountName, ...], tuple[Port
 
 
 def _accounts(fields: Fields) -> tuple[ServiceAccountName, ...]:
-    found = set()
+    service_account_names = set()
     for index, name in enumerate(fields.texts("serviceAccounts", NAME_RULE, is_dns_subdomain)):
         if is_dns_subdomain(name):
-            found.add(ServiceAccountName(name))
+            service_account_names.add(ServiceAccountName(name))
         else:
             path = f"{fields.at('serviceAccounts')}[{index}]"
             fields.notes.refuse(Code.WRONG_VALUE, path, NAME_RULE, name)
-    return tuple(sorted(found))
+    return tuple(sorted(service_account_names))

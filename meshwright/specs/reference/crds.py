@@ -93,7 +93,7 @@ def crd(described: DescribedKind) -> Structural:
 
 def crds(described: Sequence[DescribedKind]) -> tuple[Structural, ...]:
     """Return all CustomResourceDefinitions, in the order of kinds."""
-    return tuple(crd(each) for each in described if each.kind in INSTALLED)
+    return tuple(crd(described_kind) for described_kind in described if described_kind.kind in INSTALLED)
 
 
 def plural_of(kind: Kind) -> str:
@@ -107,13 +107,13 @@ def plural_of(kind: Kind) -> str:
 def _versions(described: DescribedKind, installed: DefinitionFacts) -> Iterator[Structural]:
     """Yield the versions, newest first, as kubectl prefers them."""
     bodies = {
-        split_api_version(each)[1]: _body(structural(of_shape(shape)))
+        split_api_version(api_version)[1]: _body(structural(of_shape(shape)))
         for shape in described.shapes
-        for each in shape.api_versions
+        for api_version in shape.api_versions
     }
     newest, *_ = names = tuple(reversed(READ[described.kind].versions))
     for name in names:
-        body = _whole(name, {each: bodies[each] for each in names})
+        body = _whole(name, {item: bodies[item] for item in names})
         _ask_more(body, installed)
         status = _status(installed)
         properties = {**copy.deepcopy(_HEAD), **body["properties"], **status}
@@ -140,7 +140,7 @@ def _status(installed: DefinitionFacts) -> Structural:
 
 def _body(schema: Structural) -> Structural:
     """Return the schema of a document without the fields common to all kinds."""
-    fields = {name: each for name, each in schema["properties"].items() if name not in _NOT_ITS_OWN}
+    fields = {name: item for name, item in schema["properties"].items() if name not in _NOT_ITS_OWN}
     required = [name for name in schema["required"] if name in fields]
     return {**schema, "properties": fields, "required": required}
 
@@ -155,36 +155,36 @@ def _whole(version: str, bodies: Mapping[str, Structural]) -> Structural:
         if other != version:
             own = merged(own, body, f"In {other}:")
     needs = [body["required"] for body in (bodies[version], *bodies.values())]
-    unlike = [each for index, each in enumerate(needs) if each not in needs[:index]]
-    whole = {name: copy.deepcopy(each) for name, each in own.items() if name != "required"}
+    unlike = [need for index, need in enumerate(needs) if need not in needs[:index]]
+    whole = {name: copy.deepcopy(item) for name, item in own.items() if name != "required"}
     if len(unlike) == 1 and unlike[0]:
         whole["required"] = unlike[0]
     # If one version requires nothing, an object of that version may lack all fields, so nothing is
     # required.
     elif all(unlike):
-        whole["oneOf"] = [{"required": each} for each in unlike]
+        whole["oneOf"] = [{"required": item} for item in unlike]
     return whole
 
 
 def _ask_more(body: Structural, installed: DefinitionFacts) -> None:
     """Add unique keys of lists, and rules between fields."""
     for place, key in installed.keys.items():
-        if (found := _at(body, place)) is not None:
-            found |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
+        if (result := _at(body, place)) is not None:
+            result |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
     for rule in installed.rules:
-        if (found := _at(body, rule.place)) is not None:
-            said = {"rule": rule.holds, "message": rule.message}
-            found.setdefault("x-kubernetes-validations", []).append(said)
+        if (result := _at(body, rule.place)) is not None:
+            answer = {"rule": rule.holds, "message": rule.message}
+            result.setdefault("x-kubernetes-validations", []).append(answer)
 
 
 def _at(body: Structural, place: str) -> Structural | None:
     """Return the schema at a place such as `spec.rules[]`, or None."""
-    found: Structural | None = body
+    result: Structural | None = body
     for name in place.replace("[]", ".[]").split("."):
-        if found is None:
+        if result is None:
             return None
-        found = found.get("items") if name == "[]" else found.get("properties", {}).get(name)
-    return found
+        result = result.get("items") if name == "[]" else result.get("properties", {}).get(name)
+    return result
 
 
 def _columns(installed: DefinitionFacts, own: Structural) -> Iterator[Structural]:

@@ -64,13 +64,13 @@ def _pattern(words: str, pattern: str, **more: object) -> Form:
 
 
 def _enum(*allowed: str) -> Form:
-    return Form(" or ".join(f"`{each}`" for each in allowed), {"enum": [str(each) for each in allowed]})
+    return Form(" or ".join(f"`{item}`" for item in allowed), {"enum": [str(item) for item in allowed]})
 
 
 def _in_any_case(*allowed: str) -> Form:
     # JSON Schema has no flag for case-insensitive patterns.
-    pattern = "|".join("".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in each) for each in allowed)
-    return _pattern(" or ".join(f"`{each}`" for each in allowed), pattern)
+    pattern = "|".join("".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in item) for item in allowed)
+    return _pattern(" or ".join(f"`{item}`" for item in allowed), pattern)
 
 
 _SERVICE: Final = rf"{DNS_LABEL}(\.{DNS_LABEL}(\.svc(\.{DNS_SUBDOMAIN})?)?)?"
@@ -142,7 +142,7 @@ EGRESS_PROTOCOL: Final = _in_any_case(*EgressProtocol)
 EGRESS_MATCH: Final = _enum(*sorted(MATCHES))
 EGRESS_GROUP: Final = _pattern(
     "API group of the kind, with or without a version",
-    "({})(/.*)?".format("|".join(each.group.replace(".", "[.]") for each in MATCHES.values())),
+    "({})(/.*)?".format("|".join(match.group.replace(".", "[.]") for match in MATCHES.values())),
 )
 TRACING: Final = _enum(*TracingProtocol)
 TLS_VERSION: Final = _enum(*TlsVersion, "TLS_AUTO")

@@ -86,16 +86,16 @@ def page(described: Sequence[DescribedKind], text_of: Callable[[Kind], str]) -> 
 
 def rows(described: DescribedKind) -> tuple[Row, ...]:
     """Return all fields of a kind, beginning with the newest version."""
-    found: dict[Row, list[str]] = {}
+    result: dict[Row, list[str]] = {}
     for shape in reversed(described.shapes):
         for field in walked(shape.body):
             row = Row(field.place, _what(field), _default(field), field.meaning.text, _example(field), ())
-            same = next((each for each in found if _without_example(each) == _without_example(row)), row)
-            found.setdefault(same, []).extend(shape.api_versions)
+            same = next((item for item in result if _without_example(item) == _without_example(row)), row)
+            result.setdefault(same, []).extend(shape.api_versions)
     every = set(described.api_versions)
     return tuple(
         Row(row.field, row.what, row.default, row.meaning, row.example, _versions(described, have, every))
-        for row, have in found.items()
+        for row, have in result.items()
     )
 
 
@@ -103,9 +103,9 @@ def as_records(described: Sequence[DescribedKind]) -> list[dict[str, object]]:
     """Return all kinds and fields as JSON values, for programs."""
     return [
         {
-            "kind": each.kind.name,
-            "api_versions": list(each.api_versions),
-            "purpose": each.purpose,
+            "kind": described_kind.kind.name,
+            "api_versions": list(described_kind.api_versions),
+            "purpose": described_kind.purpose,
             "fields": [
                 {
                     "field": row.field,
@@ -113,12 +113,12 @@ def as_records(described: Sequence[DescribedKind]) -> list[dict[str, object]]:
                     "default": row.default,
                     "meaning": row.meaning,
                     "example": row.example,
-                    "versions": list(row.versions or each.api_versions),
+                    "versions": list(row.versions or described_kind.api_versions),
                 }
-                for row in rows(each)
+                for row in rows(described_kind)
             ],
         }
-        for each in described
+        for described_kind in described
     ]
 
 
@@ -127,14 +127,18 @@ def _without_example(row: Row) -> tuple[str, ...]:
 
 
 def _versions(described: DescribedKind, have: Sequence[str], every: set[str]) -> tuple[str, ...]:
-    return () if set(have) == every else tuple(each for each in described.api_versions if each in have)
+    return (
+        ()
+        if set(have) == every
+        else tuple(api_version for api_version in described.api_versions if api_version in have)
+    )
 
 
 def _alike(described: Sequence[DescribedKind]) -> Iterator[list[DescribedKind]]:
     """Yield groups of adjacent kinds with the same purpose and fields."""
 
-    def alike(each: DescribedKind) -> object:
-        return each.purpose, tuple(_without_example(row) for row in rows(each))
+    def alike(described_kind: DescribedKind) -> object:
+        return described_kind.purpose, tuple(_without_example(row) for row in rows(described_kind))
 
     for _, same in itertools.groupby(described, alike):
         yield list(same)
@@ -143,10 +147,10 @@ def _alike(described: Sequence[DescribedKind]) -> Iterator[list[DescribedKind]]:
 def _section(same: Sequence[DescribedKind], examples: str) -> str:
     first = same[0]
     versions = [
-        f"`{each.kind.name}`: {', '.join(f'`{name}`' for name in each.api_versions)}" for each in same
+        f"`{item.kind.name}`: {', '.join(f'`{name}`' for name in item.api_versions)}" for item in same
     ]
     lines = [
-        f"## {', '.join(each.kind.name for each in same)}",
+        f"## {', '.join(described_kind.kind.name for described_kind in same)}",
         "",
         first.purpose,
         "",
@@ -159,7 +163,7 @@ def _section(same: Sequence[DescribedKind], examples: str) -> str:
         "",
     ]
     if unused := _unused(first):
-        lines += [f"Allowed fields without effect: {', '.join(f'`{each}`' for each in unused)}.", ""]
+        lines += [f"Allowed fields without effect: {', '.join(f'`{item}`' for item in unused)}.", ""]
     return "\n".join((*lines, "```yaml", examples.rstrip("\n"), "```", ""))
 
 
@@ -168,11 +172,11 @@ def _closed(described: DescribedKind) -> bool:
 
 
 def _unused(described: DescribedKind) -> tuple[str, ...]:
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     for shape in described.shapes:
         for prefix, mapped in _mappings(shape):
-            found |= dict.fromkeys(f"{prefix}{name}" for name in mapped.untouched)
-    return tuple(found)
+            result |= dict.fromkeys(f"{prefix}{name}" for name in mapped.untouched)
+    return tuple(result)
 
 
 def _mappings(shape: Shape) -> Iterator[tuple[str, MappingShape]]:
@@ -187,20 +191,20 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
     versions = {row.field: row.versions for row in rows}
     for row in rows:
         held = row.field.removesuffix(row.field.rpartition(".")[2]).removesuffix(".").removesuffix("[]")
-        said = versions.get(held) == row.versions
-        only = ", ".join(each.rpartition("/")[2] for each in (() if said else row.versions))
+        answer = versions.get(held) == row.versions
+        only = ", ".join(item.rpartition("/")[2] for item in (() if answer else row.versions))
         meaning = f"{row.meaning} Only in {only}." if only else row.meaning
         example = f"`{row.example}`" if row.example else ""
         cells = (f"`{row.field}`", row.what, row.default, meaning, example)
-        yield "| " + " | ".join(each.replace("|", "\\|") for each in cells) + " |"
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def _example(field: Field) -> str:
     """Return the example on one line; empty for a mapping or a list of mappings."""
     value = field.example
-    if isinstance(value, Mapping) and not any(isinstance(each, Pairs) for each in field.asked):
+    if isinstance(value, Mapping) and not any(isinstance(item, Pairs) for item in field.asked):
         return ""
-    if value is None or (isinstance(value, list) and any(isinstance(each, Mapping) for each in value)):
+    if value is None or (isinstance(value, list) and any(isinstance(item, Mapping) for item in value)):
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
@@ -217,9 +221,9 @@ def _what(field: Field) -> str:
     form, raw = field.meaning.form, field.meaning.raw
     if not field.asked:
         return (raw or form or Form("any value", {})).words
-    said = [_words(each, field) for each in field.asked]
-    text = any(isinstance(each, Text | Choice | Items | Texts) for each in field.asked)
-    return " or ".join(said if text or form is None else (*said, form.words))
+    lines = [_words(item, field) for item in field.asked]
+    text = any(isinstance(item, Text | Choice | Items | Texts) for item in field.asked)
+    return " or ".join(lines if text or form is None else (*lines, form.words))
 
 
 _PLAIN: Final[Mapping[type[Asked], str]] = {
@@ -236,7 +240,7 @@ def _words(asked: Asked, field: Field) -> str:
         case Text():
             return form.words if form else "text"
         case Choice(allowed=allowed):
-            return " or ".join(f"`{each}`" for each in allowed)
+            return " or ".join(f"`{item}`" for item in allowed)
         case WholeNumber(low=low, high=high):
             return f"{low} to {high}"
         case Flag() | Percent() | Section() | Pairs():

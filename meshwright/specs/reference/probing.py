@@ -50,17 +50,17 @@ def described(kind: Kind, examples: Sequence[Document]) -> DescribedKind:
     """
     purpose, meanings = KINDS[kind]
     reader = READ[kind]
-    mine = tuple(each for each in examples if _kind(each) == kind)
-    found = [
+    mine = tuple(example for example in examples if _kind(example) == kind)
+    result = [
         (api_version, _body(kind, _asked(kind, version, mine), meanings))
         for version, api_version in zip(reader.versions, reader.api_versions, strict=True)
     ]
-    read = {field.place for _, body in found for field in walked(body)}
+    read = {field.place for _, body in result for field in walked(body)}
     if unread := sorted(meanings.keys() - read):
         raise LookupError(f"{unread[0]} of {kind} is said to mean something, and is not read in any example")
     shapes = tuple(
         Shape(tuple(api_version for api_version, _ in same), body)
-        for body, same in itertools.groupby(found, lambda pair: pair[1])
+        for body, same in itertools.groupby(result, lambda pair: pair[1])
     )
     return DescribedKind(kind, purpose, shapes, mine)
 
@@ -109,21 +109,21 @@ class _Answers:
             missing = _refusals(kind, version, document, without)
             # Without this field the reader may read another one instead, for example an older name.
             self.record.add(without)
-            gone = [_INDEX.sub("[]", each.field) for each in missing if each.code == Code.MISSING]
-            if any(f"{each}.".startswith(f"{where}.") for each in gone):
+            gone = [_INDEX.sub("[]", problem.field) for problem in missing if problem.code == Code.MISSING]
+            if any(f"{item}.".startswith(f"{where}.") for item in gone):
                 self.required.add(where)
             empty = _empty(record.asked(parent, name))
             if empty is not None:
                 mapping[name] = empty
-                found = _refusals(kind, version, document)
-                if any(_INDEX.sub("[]", each.field) == where for each in found):
+                problems = _refusals(kind, version, document)
+                if any(_INDEX.sub("[]", problem.field) == where for problem in problems):
                     self.not_empty.add(where)
         mapping[name] = value
 
 
 def _empty(asked: Collection[Asked]) -> object:
-    for each in asked:
-        match each:
+    for item in asked:
+        match item:
             case Text():
                 return ""
             case Items() | Texts() | Ports():
@@ -153,7 +153,7 @@ def _refusals(
     manifest = Manifest(key, version, body, body.section("metadata"), notes)
     READ[kind].read(manifest)
     check_own_names(manifest)
-    return tuple(each for each in notes.problems if each.severity is Severity.ERROR)
+    return tuple(problem for problem in notes.problems if problem.severity is Severity.ERROR)
 
 
 def _body(kind: Kind, answers: _Answers, meanings: Meanings) -> MappingShape:
@@ -172,11 +172,11 @@ def _mapped(parent: str, answers: _Answers, meanings: Meanings) -> MappingShape:
     order = {where: index for index, where in enumerate(meanings)}
     names = sorted(record.fields.get(parent, {}), key=lambda name: order.get(place(parent, name), len(order)))
     asked = {name: record.asked(parent, name) for name in names}
-    untouched = tuple(sorted(name for name, each in asked.items() if each == (AnyContent(),)))
+    untouched = tuple(sorted(name for name, item in asked.items() if item == (AnyContent(),)))
     return MappingShape(
         tuple(
-            _field(parent, name, each, answers, meanings)
-            for name, each in asked.items()
+            _field(parent, name, item, answers, meanings)
+            for name, item in asked.items()
             if name not in untouched
         ),
         tuple(name for name in untouched if parent or name not in _NO_FIELDS),

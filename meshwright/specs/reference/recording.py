@@ -113,11 +113,11 @@ class Record:
 
     def asked(self, parent: str, name: str) -> tuple[Asked, ...]:
         """Return the types of a field, without redundant ones."""
-        found = set(self.fields[parent][name])
+        result = set(self.fields[parent][name])
         if place(parent, name) in self.pairs:
-            found.add(Pairs())
-        kinds = {type(each) for each in found}
-        kept = (each for each in found if kinds.isdisjoint(_SAID_BETTER.get(type(each), ())))
+            result.add(Pairs())
+        kinds = {type(item) for item in result}
+        kept = (item for item in result if kinds.isdisjoint(_SAID_BETTER.get(type(item), ())))
         return tuple(sorted(kept, key=repr))
 
 
@@ -143,9 +143,9 @@ class Recorder(Fields):
         return Recorder(mapping, path, self.notes, self._record)
 
     def _note(self, name: str, asked: Asked | None) -> None:
-        found = self._record.fields.setdefault(self._place, {}).setdefault(name, set())
+        result = self._record.fields.setdefault(self._place, {}).setdefault(name, set())
         if asked is not None:
-            found.add(asked)
+            result.add(asked)
 
     def raw(self, name: str) -> object:
         """Record the field without a type."""

@@ -57,14 +57,14 @@ def of_all(described: Sequence[DescribedKind]) -> Schema:
         "type": "object",
         "required": ["apiVersion", "kind"],
         "allOf": [
-            *(_if_kind(each.kind) for each in described),
+            *(_if_kind(described_kind.kind) for described_kind in described),
             *map(_of_group, KNOWN_GROUPS),
             {
                 "if": {"properties": {"kind": {"const": "List"}}, "required": ["kind"]},
                 "then": {"properties": {"items": {"type": "array", "items": {"$ref": "#"}}}},
             },
         ],
-        "$defs": {each.kind.name: _of_kind(each) for each in described},
+        "$defs": {described_kind.kind.name: _of_kind(described_kind) for described_kind in described},
     }
 
 
@@ -112,7 +112,7 @@ def _of_kind(described: DescribedKind) -> Schema:
             "required": ["apiVersion", "kind", *_required(shape.body)],
             "properties": properties,
         }
-    return {**head, "properties": named, "allOf": [_if_version(each) for each in described.shapes]}
+    return {**head, "properties": named, "allOf": [_if_version(item) for item in described.shapes]}
 
 
 def _if_version(shape: Shape) -> Schema:
@@ -125,19 +125,21 @@ def _if_version(shape: Shape) -> Schema:
 
 
 def _properties(schema: Schema) -> Mapping[str, object]:
-    found = schema.get("properties", {})
-    return found if isinstance(found, Mapping) else {}
+    result = schema.get("properties", {})
+    return result if isinstance(result, Mapping) else {}
 
 
 def _mapping(mapped: MappingShape) -> Schema:
     """Return the schema of a mapping; of two alternative fields exactly one must be present."""
     choices = [
-        {"oneOf": [_given(each.name), _given(each.meaning.instead)]}
-        for each in mapped.fields
-        if each.meaning.instead
+        {"oneOf": [_given(field.name), _given(field.meaning.instead)]}
+        for field in mapped.fields
+        if field.meaning.instead
     ]
     required = _required(mapped)
-    properties = dict.fromkeys(mapped.untouched, True) | {each.name: _field(each) for each in mapped.fields}
+    properties = dict.fromkeys(mapped.untouched, True) | {
+        field.name: _field(field) for field in mapped.fields
+    }
     return {
         "type": "object",
         **({"required": required} if required else {}),
@@ -154,20 +156,20 @@ def _given(name: str) -> Schema:
 
 
 def _required(mapped: MappingShape) -> list[str]:
-    return [each.name for each in mapped.fields if each.required and not each.meaning.instead]
+    return [field.name for field in mapped.fields if field.required and not field.meaning.instead]
 
 
 def _field(field: Field) -> Schema:
-    said: Schema = {"description": field.meaning.text}
+    answer: Schema = {"description": field.meaning.text}
     if field.default is not None:
-        said["default"] = field.default
+        answer["default"] = field.default
     if isinstance(field.example, str | int):
-        said["examples"] = [field.example]
+        answer["examples"] = [field.example]
     alternatives = _alternatives(field)
     needed = field.required and not field.meaning.instead
     if not needed and all(alternatives):
         alternatives = _or_null(alternatives)
-    return {**said, **(alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives})}
+    return {**answer, **(alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives})}
 
 
 def _or_null(alternatives: list[Schema]) -> list[Schema]:
@@ -184,9 +186,9 @@ def _alternatives(field: Field) -> list[Schema]:
     form, raw = field.meaning.form, field.meaning.raw
     if not field.asked:
         return [_formed(raw or form)]
-    found = [_schema(each, field) for each in field.asked]
-    text = any(isinstance(each, Text | Choice | Items | Texts) for each in field.asked)
-    return found if text or form is None else [*found, _formed(form)]
+    result = [_schema(item, field) for item in field.asked]
+    text = any(isinstance(item, Text | Choice | Items | Texts) for item in field.asked)
+    return result if text or form is None else [*result, _formed(form)]
 
 
 def _schema(asked: Asked, field: Field) -> Schema:

@@ -45,9 +45,9 @@ class Field:
     @property
     def default(self) -> object:
         """The reader's value for an absent field; None if it has none."""
-        for each in self.asked:
-            if isinstance(each, Choice | Flag | WholeNumber) and each.default not in (None, ""):
-                return None if self.required else each.default
+        for item in self.asked:
+            if isinstance(item, Choice | Flag | WholeNumber) and item.default not in (None, ""):
+                return None if self.required else item.default
         return None
 
 

@@ -44,7 +44,7 @@ def _typed(schema: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, obj
     """Yield the types of a value other than null, each with its checks."""
     kind = schema.get("type")
     if isinstance(kind, list):
-        (kind,) = (each for each in kind if each != _NULL)
+        (kind,) = (item for item in kind if item != _NULL)
     # All enums and constants of our schemas are texts.
     if "enum" in schema or "const" in schema:
         kind = "string"
@@ -53,8 +53,8 @@ def _typed(schema: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, obj
     if isinstance(kind, str):
         yield kind, schema
     elif isinstance(choice := schema.get("anyOf"), list):
-        for each in choice:
-            yield from _typed(each)
+        for item in choice:
+            yield from _typed(item)
     else:
         yield "", schema
 
@@ -62,12 +62,12 @@ def _typed(schema: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, obj
 def _value(typed: Sequence[tuple[str, Mapping[str, object]]]) -> Structural:
     kinds = {kind for kind, _ in typed}
     if kinds <= {"string", *_NUMBERS} and "string" in kinds and len(kinds) > 1:
-        asked = [_checks(each) for _, each in typed]
-        return {_INT_OR_TEXT: True, **{name: value for each in asked for name, value in each.items()}}
+        asked = [_checks(item) for _, item in typed]
+        return {_INT_OR_TEXT: True, **{name: value for item in asked for name, value in item.items()}}
     if len(kinds) != 1 or "" in kinds:
         return {WHATEVER: True}
     (kind,) = kinds
-    forms = [_form(kind, each) for _, each in typed]
+    forms = [_form(kind, item) for _, item in typed]
     return {"type": kind, **(forms[0] if len(forms) == 1 else {"anyOf": forms})}
 
 
@@ -83,28 +83,28 @@ def _form(kind: str, schema: Mapping[str, object]) -> Structural:
 
 
 def _checks(schema: Mapping[str, object]) -> Structural:
-    found = {name: schema[name] for name in _CHECKS if name in schema}
+    result = {name: schema[name] for name in _CHECKS if name in schema}
     if "const" in schema:
-        found["enum"] = [schema["const"]]
-    if isinstance(allowed := found.get("enum"), list):
-        found["enum"] = [each for each in allowed if each is not None]
-    return found
+        result["enum"] = [schema["const"]]
+    if isinstance(allowed := result.get("enum"), list):
+        result["enum"] = [item for item in allowed if item is not None]
+    return result
 
 
 def _mapping(schema: Mapping[str, object]) -> Structural:
     """Return a mapping with named fields, or from text to text; an open mapping keeps unknown fields."""
     fields, others = schema.get("properties"), schema.get("additionalProperties")
-    named = {name: structural(each) for name, each in fields.items()} if isinstance(fields, Mapping) else {}
+    named = {name: structural(field) for name, field in fields.items()} if isinstance(fields, Mapping) else {}
     if isinstance(others, Mapping) and not named:
         return {"additionalProperties": structural(others)}
-    found: Structural = {"properties": named} if named else {}
+    result: Structural = {"properties": named} if named else {}
     if others is None:
-        found[WHATEVER] = True
+        result[WHATEVER] = True
     if required := schema.get("required"):
-        found["required"] = required
+        result["required"] = required
     if isinstance(choice := schema.get("oneOf"), list):
-        found["oneOf"] = [{"required": each["required"]} for each in choice]
-    return found
+        result["oneOf"] = [{"required": item["required"]} for item in choice]
+    return result
 
 
 def merged(own: Structural, other: Structural, said: str) -> Structural:
@@ -112,17 +112,17 @@ def merged(own: Structural, other: Structural, said: str) -> Structural:
 
     The descriptions of these fields begin with `said`. A field in both has the schema of `own`.
     """
-    found = dict(own)
+    result = dict(own)
     if own.get("type") == "object" and isinstance(more := other.get("properties"), Mapping):
         named = own.get("properties")
         mine = named if isinstance(named, Mapping) else {}
-        both = {name: merged(each, more[name], said) if name in more else each for name, each in mine.items()}
-        found["properties"] = both | {
-            name: _of_others(each, said) for name, each in more.items() if name not in mine
+        both = {name: merged(item, more[name], said) if name in more else item for name, item in mine.items()}
+        result["properties"] = both | {
+            name: _of_others(item, said) for name, item in more.items() if name not in mine
         }
     elif isinstance(items := own.get("items"), Mapping) and isinstance(there := other.get("items"), Mapping):
-        found["items"] = merged(dict(items), dict(there), said)
-    return found
+        result["items"] = merged(dict(items), dict(there), said)
+    return result
 
 
 def _of_others(schema: Structural, said: str) -> Structural:

@@ -33,8 +33,8 @@ def traffic_target(manifest: Manifest) -> TrafficTarget:
     rules = tuple(_rule(item) for item in fields.sections(rules_name))
     sources = tuple(account(item, manifest.namespace) for item in fields.sections("sources"))
     fields.close()
-    for name, found in ((rules_name, rules), ("sources", sources)):
-        if not found and not manifest.notes.refused:
+    for name, result in ((rules_name, rules), ("sources", sources)):
+        if not result and not manifest.notes.refused:
             manifest.notes.warn(
                 Code.EMPTY,
                 fields.at(name),
@@ -51,10 +51,10 @@ def traffic_target(manifest: Manifest) -> TrafficTarget:
 
 def _destination(manifest: Manifest, fields: Fields) -> tuple[ServiceIdentity, Port | None]:
     port = port_or_digits(fields, "port") if manifest.version in ("v1alpha1", "v1alpha2") else None
-    found = account(fields, manifest.namespace)
-    if found.namespace != manifest.namespace:
+    identity = account(fields, manifest.namespace)
+    if identity.namespace != manifest.namespace:
         fields.wrong("namespace", f"must be the object's own namespace {manifest.namespace}", Code.NAMESPACE)
-    return found, port
+    return identity, port
 
 
 def _rule(fields: Fields) -> Rule:

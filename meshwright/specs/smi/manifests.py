@@ -32,7 +32,7 @@ def written(value: MeshObject) -> Written | None:
         case TrafficTarget():
             return _target(value)
         case HTTPRouteGroup():
-            matches = [_match(each) for each in value.matches]
+            matches = [_match(match) for match in value.matches]
             return _manifest("v1alpha4", HTTP_ROUTE_GROUP, value.key, {"matches": matches})
         case TCPRoute():
             ports: Written = {"matches": {"ports": list(map(int, value.ports))}} if value.ports else {}
@@ -49,8 +49,8 @@ def _target(value: TrafficTarget) -> Written:
     port = {} if value.port is None else {"port": int(value.port)}
     spec: Written = {
         "destination": _account(value.destination) | port,
-        "sources": [_account(each) for each in value.sources],
-        "rules": [_rule(each) for each in value.rules],
+        "sources": [_account(source) for source in value.sources],
+        "rules": [_rule(rule) for rule in value.rules],
     }
     return _manifest(version, TRAFFIC_TARGET, value.key, spec)
 
@@ -61,23 +61,25 @@ def _rule(rule: Rule) -> Written:
 
 
 def _match(match: HTTPMatch) -> Written:
-    found: Written = {"name": match.name}
+    result: Written = {"name": match.name}
     if match.path_regex is not None:
-        found["pathRegex"] = match.path_regex
+        result["pathRegex"] = match.path_regex
     if match.methods:
-        found["methods"] = list(match.methods)
+        result["methods"] = list(match.methods)
     if match.headers:
-        found["headers"] = [{each.name: each.regex} for each in match.headers]
-    return found
+        result["headers"] = [{header.name: header.regex} for header in match.headers]
+    return result
 
 
 def _split(value: TrafficSplit) -> Written:
     spec: Written = {
         "service": str(value.apex.name),
-        "backends": [{"service": str(each.service), "weight": each.weight} for each in value.backends],
+        "backends": [
+            {"service": str(backend.service), "weight": backend.weight} for backend in value.backends
+        ],
     }
     if value.matches:
-        spec["matches"] = [{"kind": HTTP_ROUTE_GROUP.name, "name": each} for each in value.matches]
+        spec["matches"] = [{"kind": HTTP_ROUTE_GROUP.name, "name": match} for match in value.matches]
     return _manifest("v1alpha4", TRAFFIC_SPLIT, value.key, spec, value.created)
 
 

@@ -89,13 +89,13 @@ def _path(fields: Fields) -> str | None:
 
 
 def _methods(fields: Fields) -> tuple[str, ...]:
-    found = set()
+    result = set()
     for path, item in fields.items("methods"):
         if isinstance(item, str) and (item in METHODS or item == "*"):
-            found.add(item)
+            result.add(item)
         else:
             fields.notes.refuse(Code.WRONG_VALUE, path, one_of((*METHODS, "*")), item)
-    return () if "*" in found else tuple(sorted(found))
+    return () if "*" in result else tuple(sorted(result))
 
 
 def _headers(fields: Fields) -> tuple[HeaderMatch, ...]:
@@ -106,8 +106,10 @@ def _headers(fields: Fields) -> tuple[HeaderMatch, ...]:
         sections = (fields.section("headers"),)
     for section in sections:
         _refuse_nulls(section)
-    found = {_header(section, name, regex) for section in sections for name, regex in section.all_pairs()}
-    return tuple(sorted(found, key=lambda header: (header.name, header.regex)))
+    header_matches = {
+        _header(section, name, regex) for section in sections for name, regex in section.all_pairs()
+    }
+    return tuple(sorted(header_matches, key=lambda header: (header.name, header.regex)))
 
 
 def _refuse_nulls(fields: Fields) -> None:

@@ -76,12 +76,12 @@ def _quantity(fields: Fields) -> Decimal:
     """Return a quantity, such as 1, "1", "500m", "1Ki", "1e3" or 0.5."""
     value = fields.raw("weight")
     text = str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
-    found = read_quantity(text) if len(text) <= 32 and _QUANTITY.fullmatch(text) else None
-    if found is None:
+    number = read_quantity(text) if len(text) <= 32 and _QUANTITY.fullmatch(text) else None
+    if number is None:
         code = Code.MISSING if value is None else Code.WRONG_VALUE
         fields.wrong("weight", 'must be a quantity of at least 0, such as 1 or "500m"', code)
         return Decimal(0)
-    return found
+    return number
 
 
 def _scaled(quantities: Sequence[Decimal]) -> list[int]:

@@ -18,8 +18,8 @@ def patience(fields: Fields) -> timedelta:
     text = fields.text("timeout", expected=_RULE)
     if not text:
         return _TIMEOUT
-    found = parse_duration(text)
-    if found is None or not timedelta(milliseconds=1) <= found <= _LONGEST:
+    duration = parse_duration(text)
+    if duration is None or not timedelta(milliseconds=1) <= duration <= _LONGEST:
         fields.wrong("timeout", _RULE)
         return _TIMEOUT
-    return found
+    return duration

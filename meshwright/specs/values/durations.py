@@ -56,8 +56,8 @@ def bounded(fields: Fields, name: str, low: timedelta, high: timedelta, rule: st
     text = fields.text(name, expected=rule)
     if text is None:
         return None
-    found = parse_duration(text)
-    if found is None or not low <= found <= high:
+    duration = parse_duration(text)
+    if duration is None or not low <= duration <= high:
         fields.wrong(name, rule)
         return None
-    return found
+    return duration

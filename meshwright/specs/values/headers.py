@@ -59,7 +59,7 @@ def changes(fields: Fields) -> HeaderChanges:
     """Read `set`, `add` and `remove` of a section, and close it; each header may have only one change."""
     put, add = _headers(fields, "set"), _headers(fields, "add")
     remove = tuple(
-        each.lower() for each in fields.texts("remove", CHANGE_RULE, lambda text: _may_change(text.lower()))
+        item.lower() for item in fields.texts("remove", CHANGE_RULE, lambda text: _may_change(text.lower()))
     )
     for index, name in enumerate(remove):
         if not _may_change(name):
@@ -77,18 +77,18 @@ def changes(fields: Fields) -> HeaderChanges:
 
 
 def _headers(fields: Fields, name: str) -> Headers:
-    sections, found = fields.sections(name), []
-    for each in sections:
-        header, value = each.required_text("name", CHANGE_RULE), each.required_text("value", VALUE_RULE)
+    sections, result = fields.sections(name), []
+    for section in sections:
+        header, value = section.required_text("name", CHANGE_RULE), section.required_text("value", VALUE_RULE)
         if header and not _may_change(header.lower()):
-            each.wrong("name", CHANGE_RULE)
+            section.wrong("name", CHANGE_RULE)
         if value and not (is_value(value) and len(value) <= LONGEST):
-            each.wrong("value", f"{VALUE_RULE}, at most {LONGEST}")
-        each.close()
-        found.append((header.lower(), value))
-    if len(found) > MOST:
+            section.wrong("value", f"{VALUE_RULE}, at most {LONGEST}")
+        section.close()
+        result.append((header.lower(), value))
+    if len(result) > MOST:
         fields.wrong(name, f"must have at most {MOST} headers")
-    return tuple(found)
+    return tuple(result)
 
 
 def _may_change(name: str) -> bool:

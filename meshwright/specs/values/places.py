@@ -40,7 +40,7 @@ class Places:
         text = fields.required_text("name", NETWORK_RULE, never)
         if not text:
             return
-        if (found := parse_network(text)) is None:
+        if (result := parse_network(text)) is None:
             fields.wrong("name", NETWORK_RULE)
         else:
-            self.ranges.add(IpRange(str(found)))
+            self.ranges.add(IpRange(str(result)))

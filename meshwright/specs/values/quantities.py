@@ -7,23 +7,23 @@ from typing import Final
 _AMOUNT: Final = re.compile(
     r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:[eE]([+-]?[0-9]{1,3})|([numkMGTPE]|[KMGTPE]i))?"
 )
-_DECIMAL: Final = {each: Decimal(1000) ** (at - 3) for at, each in enumerate(("n", "u", "m", "", *"kMGTPE"))}
-_BINARY: Final = {f"{each}i": Decimal(1024) ** (at + 1) for at, each in enumerate("KMGTPE")}
+_DECIMAL: Final = {item: Decimal(1000) ** (at - 3) for at, item in enumerate(("n", "u", "m", "", *"kMGTPE"))}
+_BINARY: Final = {f"{item}i": Decimal(1024) ** (at + 1) for at, item in enumerate("KMGTPE")}
 _SUFFIXES: Final = {**_DECIMAL, **_BINARY}
 
 
 def read_quantity(text: str) -> Decimal | None:
     """Return a quantity as a number (1 for "1000m"); None if invalid."""
-    if (found := _AMOUNT.fullmatch(text)) is None:
+    if (match := _AMOUNT.fullmatch(text)) is None:
         return None
-    plain = Decimal(found[1])
-    return plain.scaleb(int(found[2])) if found[2] else plain * _SUFFIXES[found[3] or ""]
+    plain = Decimal(match[1])
+    return plain.scaleb(int(match[2])) if match[2] else plain * _SUFFIXES[match[3] or ""]
 
 
 def amount(value: object) -> object:
     """Return a quantity as a number, for comparisons; an invalid one is returned unchanged."""
-    found = read_quantity(str(value))
-    return value if found is None else found
+    number = read_quantity(str(value))
+    return value if number is None else number
 
 
 def written(amount: Decimal, like: object) -> str:

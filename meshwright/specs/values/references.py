@@ -66,9 +66,9 @@ def account(fields: Fields, namespace: Namespace) -> ServiceIdentity:
     if not fields.has("kind"):
         fields.required_text("kind", "must be ServiceAccount")
     name = object_name(fields, "name")
-    found = ServiceIdentity(namespace_name(fields, "namespace", namespace), ServiceAccountName(name))
+    identity = ServiceIdentity(namespace_name(fields, "namespace", namespace), ServiceAccountName(name))
     fields.close()
-    return found
+    return identity
 
 
 def route_group(fields: Fields) -> str:
@@ -97,18 +97,18 @@ def parse_service(text: str, namespace: Namespace) -> ServiceKey | None:
 def service(fields: Fields, name: str, namespace: Namespace) -> ServiceKey:
     """Return a required service, in any syntax of `parse_service`."""
     value = fields.required_text(name, SERVICE_RULE, is_dns_subdomain)
-    found = parse_service(value, namespace) if value else None
-    if value and found is None:
+    service_key = parse_service(value, namespace) if value else None
+    if value and service_key is None:
         fields.wrong(name, SERVICE_RULE)
-    return found or ServiceKey(namespace, ServiceName(value))
+    return service_key or ServiceKey(namespace, ServiceName(value))
 
 
 def own_service(fields: Fields, name: str, namespace: Namespace) -> ServiceKey:
     """Return a required service, which must be in the object's own namespace."""
-    found = service(fields, name, namespace)
-    if found.namespace != namespace:
+    service_key = service(fields, name, namespace)
+    if service_key.namespace != namespace:
         fields.wrong(name, f"must be a service of the object's own namespace {namespace}", Code.NAMESPACE)
-    return found
+    return service_key
 
 
 @functools.lru_cache(_REMEMBERED)
@@ -134,19 +134,19 @@ def address(fields: Fields, name: str, default: IpAddress | None = None) -> IpAd
     value = fields.text(name, expected=ADDRESS_RULE)
     if value is None:
         return default
-    found = parse_address(value)
-    if found is None:
+    ip_address = parse_address(value)
+    if ip_address is None:
         fields.wrong(name, ADDRESS_RULE)
-    return found or default
+    return ip_address or default
 
 
 def host(fields: Fields, name: str, default: str = "") -> str:
     """Return a DNS name or an IP address, `default` if absent."""
     value = fields.text(name, expected=HOST_RULE) or default
-    found = parse_address(value) or parse_dns_name(value)
-    if found is None and value:
+    result = parse_address(value) or parse_dns_name(value)
+    if result is None and value:
         fields.wrong(name, HOST_RULE)
-    return found or value
+    return result or value
 
 
 @functools.lru_cache(_REMEMBERED)
@@ -162,14 +162,14 @@ def parse_dns_name(text: str) -> str | None:
 
 def addresses(fields: Fields, name: str, texts: Iterable[str]) -> tuple[IpAddress, ...]:
     """Return the IP addresses of texts at a key; an invalid one refuses the object."""
-    found = []
+    result = []
     for text in texts:
         parsed = parse_address(text)
         if parsed is None:
             fields.notes.refuse(Code.WRONG_VALUE, fields.at(name), ADDRESS_RULE, text)
         else:
-            found.append(parsed)
-    return tuple(found)
+            result.append(parsed)
+    return tuple(result)
 
 
 def parse_network(text: object) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
@@ -181,26 +181,26 @@ def parse_network(text: object) -> ipaddress.IPv4Network | ipaddress.IPv6Network
     if not (prefix.isascii() and prefix.isdigit()) or "%" in address:
         return None
     try:
-        found = ipaddress.ip_network(f"{address}/{prefix}", strict=False)
+        result = ipaddress.ip_network(f"{address}/{prefix}", strict=False)
     except ValueError:
         return None
-    mapped = found.network_address.ipv4_mapped if isinstance(found, ipaddress.IPv6Network) else None
-    if mapped is not None and found.prefixlen >= _MAPPED:
-        return ipaddress.IPv4Network(f"{mapped}/{found.prefixlen - _MAPPED}")
-    return found
+    mapped = result.network_address.ipv4_mapped if isinstance(result, ipaddress.IPv6Network) else None
+    if mapped is not None and result.prefixlen >= _MAPPED:
+        return ipaddress.IPv4Network(f"{mapped}/{result.prefixlen - _MAPPED}")
+    return result
 
 
 def ranges(fields: Fields, name: str) -> tuple[str, ...]:
     """Return a list of IP ranges, sorted, each once; a range with host bits refuses the object."""
-    found = set()
+    result = set()
     for path, item in fields.items(name):
         try:
             network = ipaddress.ip_network(item if isinstance(item, str) and "%" not in item else "")
             # parse_network turns an IPv4-mapped range into an IPv4 range.
-            found.add(parse_network(str(network)) or network)
+            result.add(parse_network(str(network)) or network)
         except ValueError:
             fields.notes.refuse(Code.WRONG_VALUE, path, RANGE_RULE, item)
-    return tuple(str(each) for each in sorted(found, key=lambda each: (each.version, each)))
+    return tuple(str(element) for element in sorted(result, key=lambda element: (element.version, element)))
 
 
 def port_or_digits(fields: Fields, name: str) -> Port | None:

@@ -68,18 +68,18 @@ class Image:
         """
         with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
             own = Layers(Path(folder))
-            found = [*map((layers or own).of, self.below), own.of({**ETC, **self.files})]
-            config = json.dumps(self._config([each.digest for each in found])).encode()
-            described = [each.descriptor for each in found]
+            result = [*map((layers or own).of, self.below), own.of({**ETC, **self.files})]
+            config = json.dumps(self._config([item.digest for item in result])).encode()
+            described = [item.descriptor for item in result]
             manifest = {"schemaVersion": 2, "mediaType": _MANIFEST, "config": _described(_CONFIG, config)}
-            said = json.dumps({**manifest, "layers": described}).encode()
-            named = {**_described(_MANIFEST, said), "annotations": {"io.containerd.image.name": self.name}}
+            answer = json.dumps({**manifest, "layers": described}).encode()
+            named = {**_described(_MANIFEST, answer), "annotations": {"io.containerd.image.name": self.name}}
             with tarfile.open(archive, "w") as made:
                 add(made, "oci-layout", json.dumps({"imageLayoutVersion": "1.0.0"}).encode())
                 add(made, "index.json", json.dumps({"schemaVersion": 2, "manifests": [named]}).encode())
-                for content in (config, said):
+                for content in (config, answer):
                     add(made, f"{_BLOBS}/{hashlib.sha256(content).hexdigest()}", content)
-                for layer in found:
+                for layer in result:
                     layer.add(made, f"{_BLOBS}/{layer.digest}")
 
     def _config(self, digests: Sequence[str]) -> Mapping[str, object]:
@@ -91,7 +91,7 @@ class Image:
             "architecture": _ARCHITECTURES.get(machine, machine),
             "os": "linux",
             "config": {**about, **started},
-            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{each}" for each in digests]},
+            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}" for digest in digests]},
         }
 
 
@@ -103,8 +103,8 @@ def _described(media_type: str, content: bytes) -> Mapping[str, object]:
 
 def program(path: Path, at: str = "") -> Files:
     """Return a program and shared libraries, at the path of this machine or at `at`."""
-    found = path.resolve()
-    return {**libraries([found]), at or str(path): found}
+    result = path.resolve()
+    return {**libraries([result]), at or str(path): result}
 
 
 def found_program(name: str, at: str = "") -> Files:
@@ -122,25 +122,25 @@ def busybox(*names: str) -> Files:
 def iptables() -> Files:
     """Return programs for rules: iptables for IPv4 and IPv6, with matches and targets, and ip."""
     many = "/usr/sbin/xtables-multi"
-    found = {**found_program("iptables-restore", many), **found_program("ip", "/usr/sbin/ip")}
+    result = {**found_program("iptables-restore", many), **found_program("ip", "/usr/sbin/ip")}
     names = (f"{name}{end}" for name in ("iptables", "ip6tables") for end in ("", "-restore", "-save"))
     (modules,) = list(Path("/usr/lib").glob("*/xtables"))
-    return {**found, **{f"/usr/sbin/{each}": Link(many) for each in names}, **tree(modules, str(modules))}
+    return {**result, **{f"/usr/sbin/{each}": Link(many) for each in names}, **tree(modules, str(modules))}
 
 
 def tree(folder: Path, at: str, skipped: Iterable[str] = ()) -> Files:
     """Return the files in a folder, except names in `skipped` (for example `test`), with shared libraries."""
     patterns = ("__pycache__", *skipped)
-    found: dict[str, Entry] = {}
+    result: dict[str, Entry] = {}
     for parent, folders, names in os.walk(folder):
-        folders[:] = [each for each in folders if not _is_one(each, patterns)]
-        for name in [*names, *(each for each in folders if (Path(parent) / each).is_symlink())]:
+        folders[:] = [item for item in folders if not _is_one(item, patterns)]
+        for name in [*names, *(item for item in folders if (Path(parent) / item).is_symlink())]:
             if not _is_one(name, patterns):
                 path = Path(parent) / name
                 within = PurePosixPath(at) / path.relative_to(folder)
-                found[str(within)] = Link(str(path.readlink())) if path.is_symlink() else path
-    shared = [each for each in found.values() if isinstance(each, Path) and ".so" in each.suffixes]
-    return {**libraries(shared), **found}
+                result[str(within)] = Link(str(path.readlink())) if path.is_symlink() else path
+    shared = [item for item in result.values() if isinstance(item, Path) and ".so" in item.suffixes]
+    return {**libraries(shared), **result}
 
 
 def libraries(linked: Iterable[Path]) -> Files:
@@ -148,10 +148,10 @@ def libraries(linked: Iterable[Path]) -> Files:
     wanted = sorted(map(str, linked))
     if not wanted:
         return {}
-    said = subprocess.run(
+    stdout = subprocess.run(
         ["ldd", *wanted], capture_output=True, text=True, check=False
     ).stdout  # fails for static programs, which need no libraries
-    return {each: Path(each).resolve() for each in set(_LIBRARY.findall(said))}
+    return {item: Path(item).resolve() for item in set(_LIBRARY.findall(stdout))}
 
 
 def _is_one(name: str, patterns: Iterable[str]) -> bool:

@@ -47,40 +47,40 @@ def environment() -> Files:
 @functools.cache
 def compiled_environment() -> Files:
     """Return the environment with the bytecode of all modules, as a layer of several images."""
-    found = environment()
-    return {**found, **compiled(found)}
+    result = environment()
+    return {**result, **compiled(result)}
 
 
 def ours(site: str) -> Files:
     """Return the packages of the wheel from this clone; a test compares them with the wheel."""
-    told = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))
-    found: dict[str, Entry] = {}
-    wheel = told["tool"]["hatch"]["build"]["targets"]["wheel"]
+    fields = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))
+    result: dict[str, Entry] = {}
+    wheel = fields["tool"]["hatch"]["build"]["targets"]["wheel"]
     for source, target in (*((name, name) for name in wheel["packages"]), *wheel["force-include"].items()):
-        found.update(tree(_ROOT / source, f"{site}/{target}"))
-    return found
+        result.update(tree(_ROOT / source, f"{site}/{target}"))
+    return result
 
 
 def _installed(site: str) -> Files:
     """Return the files of required distributions, and of the project's own metadata."""
-    found: dict[str, Entry] = {}
-    for each in _needed("meshwright", {}).values():
-        for file in each.files or ():
+    result: dict[str, Entry] = {}
+    for item in _needed("meshwright", {}).values():
+        for file in item.files or ():
             path = Path(str(file.locate()))
             inside = ".." not in file.parts and not file.is_absolute() and file.suffix not in (".pyc", ".pth")
             if inside and path.is_file():
-                found[f"{site}/{file}"] = path
-    shared = (path for path in found.values() if isinstance(path, Path) and ".so" in path.suffixes)
-    return {**libraries(shared), **found}
+                result[f"{site}/{file}"] = path
+    shared = (path for path in result.values() if isinstance(path, Path) and ".so" in path.suffixes)
+    return {**libraries(shared), **result}
 
 
-def _needed(name: str, found: dict[str, Distribution]) -> dict[str, Distribution]:
+def _needed(name: str, distributions: dict[str, Distribution]) -> dict[str, Distribution]:
     """Return a distribution with all installed requirements, by name."""
-    if (key := canonicalize_name(name)) not in found:
-        found[key] = distribution(name)
-        for required in _required(found[key]):
-            _needed(required, found)
-    return found
+    if (key := canonicalize_name(name)) not in distributions:
+        distributions[key] = distribution(name)
+        for required in _required(distributions[key]):
+            _needed(required, distributions)
+    return distributions
 
 
 def _required(of: Distribution) -> Iterator[str]:

@@ -77,8 +77,8 @@ class Layers:
             _write_layer(path, files)
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-            found = Layer(path, path.stat().st_size, digest)
-            self._written[id(files)] = (files, found)  # keeps the object alive, so that its id stays unique
+            layer = Layer(path, path.stat().st_size, digest)
+            self._written[id(files)] = (files, layer)  # keeps the object alive, so that its id stays unique
         return self._written[id(files)][1]
 
     def imported(self) -> None:

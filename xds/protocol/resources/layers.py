@@ -50,14 +50,14 @@ class Layers(Mapping[K, V]):
     def get(self, key: K, /, default: object = None) -> object:
         """Return the value of a key, or the default."""
         if self.over and key in self.over:
-            found = self.over[key]
-            return default if found is None else found
+            result = self.over[key]
+            return default if result is None else result
         return self.base.get(key, default)
 
     def __getitem__(self, key: K) -> V:
-        if (found := self.get(key)) is None:
+        if (result := self.get(key)) is None:
             raise KeyError(key)
-        return found
+        return result
 
     def __contains__(self, key: object) -> bool:
         if self.over and key in self.over:

@@ -21,8 +21,8 @@ def needs_of(tables: Tables) -> tuple[References, Counts]:
     """Return the references without a target in the tables, and the count of each reference."""
     counts: dict[Reference, int] = {}
     for table in tables.values():
-        for each in table.values():
-            for reference in each.references:
+        for resource in table.values():
+            for reference in resource.references:
                 counts[reference] = counts.get(reference, 0) + 1
     return _unanswered(counts, tables), Layers(dict(sorted(counts.items())))
 
@@ -38,21 +38,23 @@ def needs_after(
 
     Only changed resources and their references are examined.
     """
-    found: dict[Reference, int] = {}
+    result: dict[Reference, int] = {}
     for type_url, named in changes.items():
         for name, now in named.items():
             was = before.get(type_url, NO_RESOURCES).get(name)
             for resource, by in ((was, -1), (now, 1)):
                 for reference in resource.references if resource is not None else ():
-                    found[reference] = found.get(reference, counts.get(reference, 0)) + by
-    known = counts.changed({reference: number or None for reference, number in found.items()})
-    looked = {*found, *((type_url, name) for type_url, named in changes.items() for name in named)}
-    still = _unanswered((each for each in looked if each in known), after)
+                    result[reference] = result.get(reference, counts.get(reference, 0)) + by
+    known = counts.changed({reference: number or None for reference, number in result.items()})
+    looked = {*result, *((type_url, name) for type_url, named in changes.items() for name in named)}
+    still = _unanswered((item for item in looked if item in known), after)
     return (needs if still == looked & needs else (needs - looked | still) or NO_REFERENCES), known
 
 
 def _unanswered(references: Iterable[Reference], tables: Tables) -> References:
-    return frozenset(each for each in references if not _is_there(each, tables)) or NO_REFERENCES
+    return (
+        frozenset(reference for reference in references if not _is_there(reference, tables)) or NO_REFERENCES
+    )
 
 
 def _is_there(reference: Reference, tables: Tables) -> bool:

@@ -44,20 +44,20 @@ def references(message: Message) -> frozenset[Reference]:
 def _walk(message: Message) -> Iterator[Reference]:
     # Every field is visited, not only known paths. TLS contexts and route actions occur in many places, and
     # with one of them missed an inconsistent snapshot would count as consistent.
-    if (found := _FOUND.get(message.DESCRIPTOR.full_name)) is not None:
-        yield from found(message)
+    if (result := _FOUND.get(message.DESCRIPTOR.full_name)) is not None:
+        yield from result(message)
     for field, value in message.ListFields():
         if field.type != FieldDescriptor.TYPE_MESSAGE:
             continue
         if not field.is_repeated:
             yield from _enter(value)
         elif isinstance(value, Mapping):
-            for each in value.values():
-                if isinstance(each, Message):
-                    yield from _enter(each)
+            for item in value.values():
+                if isinstance(item, Message):
+                    yield from _enter(item)
         else:
-            for each in value:
-                yield from _enter(each)
+            for item in value:
+                yield from _enter(item)
 
 
 def _enter(value: Message) -> Iterator[Reference]:

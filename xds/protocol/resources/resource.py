@@ -125,7 +125,9 @@ def encode(
     # Interned, as in requests (xds.protocol.wire), so that each name is in memory once.
     name = ResourceName(sys.intern(name))
     # A tuple, because a set of one takes four times as much; the names are interned like those of resources.
-    needed = tuple(sorted((kind, ResourceName(sys.intern(each))) for kind, each in refers_to))
+    needed = tuple(
+        sorted((kind, ResourceName(sys.intern(resource_name))) for kind, resource_name in refers_to)
+    )
     kept = body if secret else packed(body, type_url)
     return Resource(type_url, name, version, kept, needed, on_demand, ttl_seconds, secret, renewal=renewal)
 

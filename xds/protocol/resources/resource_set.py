@@ -77,9 +77,9 @@ class ResourceSet:
         if not changes:
             return self
         made = weakref.ref(self), self.difference_to(changes)
-        tables = {**self.tables, **{t: self.resources(t).changed(each) for t, each in changes.items()}}
+        tables = {**self.tables, **{t: self.resources(t).changed(change) for t, change in changes.items()}}
         tables = {type_url: table for type_url, table in tables.items() if table}
-        if self._needs is not None and all(self.refers_alike(t, each) for t, each in changes.items()):
+        if self._needs is not None and all(self.refers_alike(t, change) for t, change in changes.items()):
             return ResourceSet(tables, made, self._needs, self._counts)
         if self._needs is None or self._counts is None:
             return ResourceSet(tables, made)
@@ -104,7 +104,7 @@ class ResourceSet:
         for type_url, named in changes.items():
             there = self.resources(type_url)
             pairs = ((name, there.get(name), now) for name, now in named.items())
-            others = [each for each in pairs if each[1] != each[2]]
+            others = [pair for pair in pairs if pair[1] != pair[2]]
             visible = [name for name, was, now in others if is_seen_otherwise(was, now)]
             if others:
                 every[type_url] = Names(name for name, _, _ in others)
@@ -128,12 +128,12 @@ class ResourceSet:
         if self is old:
             return NO_DIFFERENCE
         if self._step is None or self._step[0]() is not old:
-            found: dict[TypeUrl, dict[ResourceName, Resource | None]] = {}
+            result: dict[TypeUrl, dict[ResourceName, Resource | None]] = {}
             for type_url in {*self.tables, *old.tables}:
                 mine, theirs = self.resources(type_url), old.resources(type_url)
                 if mine is not theirs:
-                    found[type_url] = {name: mine.get(name) for name in mine.differing(theirs, ne)}
-            self._step = (weakref.ref(old), old.difference_to(found))
+                    result[type_url] = {name: mine.get(name) for name in mine.differing(theirs, ne)}
+            self._step = (weakref.ref(old), old.difference_to(result))
         return self._step[1]
 
     def exchange_for(self, old: "ResourceSet") -> Difference | None:
@@ -142,12 +142,12 @@ class ResourceSet:
         Both sets have the same names, and changed resources have equal references, as with moved endpoints.
         The last result is cached for all snapshots with the set.
         """
-        found = self.difference(old)
-        if self._exchange is None or self._exchange[0] is not found:
-            every = found.every.items()
+        difference = self.difference(old)
+        if self._exchange is None or self._exchange[0] is not difference:
+            every = difference.every.items()
             named = {t: {name: self.resources(t).get(name) for name in names} for t, names in every}
-            self._exchange = found, all(old.refers_alike(t, each) for t, each in named.items())
-        return found if self._exchange[1] else None
+            self._exchange = difference, all(old.refers_alike(t, resources) for t, resources in named.items())
+        return difference if self._exchange[1] else None
 
     def needs(self) -> References:
         """Return the references of the set's resources without a target in the set."""
@@ -159,5 +159,5 @@ class ResourceSet:
 
     def referring(self, reference: Reference) -> tuple[Resource, ...]:
         """Return the resources with this reference; linear in the size of the set."""
-        every = (each for table in self.tables.values() for each in table.values())
-        return tuple(each for each in every if reference in each.references)
+        every = (resource for table in self.tables.values() for resource in table.values())
+        return tuple(resource for resource in every if reference in resource.references)

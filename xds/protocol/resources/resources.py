@@ -28,7 +28,10 @@ def identity(held: "Resources | tuple[Resource, ...]") -> Hashable:
 
 def digest(resources: Iterable[Resource | None]) -> int:
     """Return the digest of resources: a sum, so the order of resources does not matter."""
-    return sum(digest_of(each.name, each.version) for each in resources if each is not None) % SUM
+    return (
+        sum(digest_of(resource.name, resource.version) for resource in resources if resource is not None)
+        % SUM
+    )
 
 
 def _is_special(resource: Resource | None) -> bool:
@@ -36,7 +39,10 @@ def _is_special(resource: Resource | None) -> bool:
 
 
 def _special(resources: Iterable[Resource | None]) -> Names:
-    return Names(each.name for each in resources if each is not None and _is_special(each)) or NO_NAMES
+    return (
+        Names(resource.name for resource in resources if resource is not None and _is_special(resource))
+        or NO_NAMES
+    )
 
 
 class Resources(Layers[ResourceName, Resource]):
@@ -113,12 +119,12 @@ class Resources(Layers[ResourceName, Resource]):
     def _merged(self) -> tuple[Resource, ...]:
         """Return the resources in order. Changed names are few, so each is found by binary search."""
         base = self.base
-        found = list(base.ordered if isinstance(base, Resources) else base.values())
+        resources = list(base.ordered if isinstance(base, Resources) else base.values())
         for name, resource in self.over.items():
-            at = bisect_left(found, name, key=_name)
-            there = at < len(found) and found[at].name == name
-            found[at : at + there] = () if resource is None else (resource,)
-        return tuple(found)
+            at = bisect_left(resources, name, key=_name)
+            there = at < len(resources) and resources[at].name == name
+            resources[at : at + there] = () if resource is None else (resource,)
+        return tuple(resources)
 
     def changed(self, changes: Mapping[ResourceName, Resource | None]) -> Self:
         """Return a table with changed resources (None removes one).
@@ -131,9 +137,11 @@ class Resources(Layers[ResourceName, Resource]):
         if known is not None:
             known = (known - digest(map(self.get, changes)) + digest(changes.values())) % SUM
         if versions is not None:
-            others = {n: each for n, each in changes.items() if is_another_version(self.get(n), each)}
+            others = {n: change for n, change in changes.items() if is_another_version(self.get(n), change)}
             if others:
-                versions = versions.changed({n: each.version if each else None for n, each in others.items()})
+                versions = versions.changed(
+                    {n: resource.version if resource else None for n, resource in others.items()}
+                )
         return type(self)(*self.laid_over(changes), special, known, versions)
 
     def beside(self, other: "Resources") -> "Resources":
@@ -150,20 +158,22 @@ def together(tables: Iterable[Resources]) -> Resources:
     The largest table is shared, and small ones are merged, so a lookup costs the same for any number of
     tables.
     """
-    found, *others = sorted(tables, key=len, reverse=True)
+    resources, *others = sorted(tables, key=len, reverse=True)
     small: dict[ResourceName, Resource] = {}
     for table in others:
-        doubled = {name: there for name in table if (there := found.get(name, small.get(name))) is not None}
+        doubled = {
+            name: there for name in table if (there := resources.get(name, small.get(name))) is not None
+        }
         for name, there in doubled.items():
             if is_another_version(table[name], there):
                 raise SnapshotError(f"two resources of {there.type_url} are named {name!r}")
         new = table.changed(dict.fromkeys(doubled)) if doubled else table
         if len(new) > FLAT:
-            found = found.beside(new)
+            resources = resources.beside(new)
         else:
             small.update(new)
     if not small:
-        return found
-    if len(found) + len(small) <= FLAT:
-        return Resources(dict(sorted({**found, **small}.items())))
-    return found.beside(Resources(dict(sorted(small.items()))))
+        return resources
+    if len(resources) + len(small) <= FLAT:
+        return Resources(dict(sorted({**resources, **small}.items())))
+    return resources.beside(Resources(dict(sorted(small.items()))))

@@ -57,13 +57,13 @@ class Snapshot:
         self._shortest_ttl: tuple[float | None] | None = None  # a tuple once computed, for all streams
         exchanged = None if before is None or self._before is None else _exchanged(parts, before)
         if before is not None and exchanged is not None:
-            part, found = exchanged
+            part, difference = exchanged
             self._tables = (
                 part.tables
                 if len(parts) == 1
-                else before.with_tables({each: part.tables[each] for each in found.every})
+                else before.with_tables({type_url: part.tables[type_url] for type_url in difference.every})
             )
-            self._step, self._missing, self._before = (self._before, found.seen), (), None
+            self._step, self._missing, self._before = (self._before, difference.seen), (), None
         else:
             self._tables = parts[0].tables if len(parts) == 1 else _joined(parts, before)
 
@@ -90,10 +90,15 @@ class Snapshot:
         last part.
         """
         put, gone = tuple(put), tuple(removed)
-        new = [each for each in put if each.name not in self.resources(each.type_url)]
-        own = [[each for each in put if each.name in part.resources(each.type_url)] for part in self.parts]
+        new = [resource for resource in put if resource.name not in self.resources(resource.type_url)]
+        own = [
+            [resource for resource in put if resource.name in part.resources(resource.type_url)]
+            for part in self.parts
+        ]
         own[-1] += new
-        return type(self)(tuple(p.changed(each, gone) for p, each in zip(self.parts, own, strict=True)), self)
+        return type(self)(
+            tuple(p.changed(resources, gone) for p, resources in zip(self.parts, own, strict=True)), self
+        )
 
     def with_tables(self, others: Mapping[TypeUrl, Resources]) -> Mapping[TypeUrl, Resources]:
         """Return the tables by type, with some replaced."""
@@ -135,7 +140,9 @@ class Snapshot:
                 old is not None or reference is None
             ):
                 return changed
-        changed = {t: Names(each) for t, each in self._tables.items()} if old is None else _changed(old, self)
+        changed = (
+            {t: Names(table) for t, table in self._tables.items()} if old is None else _changed(old, self)
+        )
         self._step = (weakref.ref(old) if old is not None else None, changed)
         return changed
 
@@ -167,7 +174,7 @@ class Snapshot:
         """Return the shortest time to live of any resource, in seconds; None without any."""
         if self._shortest_ttl is None:
             lives = (t[name].ttl_seconds for t in self._tables.values() if t.special for name in t.special)
-            self._shortest_ttl = (min((each for each in lives if each is not None), default=None),)
+            self._shortest_ttl = (min((life for life in lives if life is not None), default=None),)
         return self._shortest_ttl[0]
 
     def missing(self) -> tuple[tuple[Resource, TypeUrl, ResourceName], ...]:
@@ -181,14 +188,14 @@ class Snapshot:
             before = None if self._before is None else self._before()
             few = sum(len(part.needs()) for part in self.parts) <= FLAT
             suspects = self._needs() if few or before is None else self._lost_since(before)
-            found = {
+            result = {
                 (source.type_url, source.name, reference): (source, *reference)
                 for reference in suspects
                 if reference[1] not in self.resources(reference[0])
                 for part in self.parts
                 for source in part.referring(reference)
             }
-            self._missing, self._before = tuple(found[key] for key in sorted(found)), None
+            self._missing, self._before = tuple(result[key] for key in sorted(result)), None
         return self._missing
 
     @property
@@ -208,10 +215,10 @@ class Snapshot:
         needs = [part.needs() for part in self.parts]
         known = [part.needs() for part in before.parts]
         for type_url, names in self.changed_since(before).items():
-            yield from ((type_url, name) for name in names if any((type_url, name) in each for each in needs))
-        for each in needs:
-            if not any(each is other for other in known):
-                yield from each.difference(*known)
+            yield from ((type_url, name) for name in names if any((type_url, name) in need for need in needs))
+        for need in needs:
+            if not any(need is other for other in known):
+                yield from need.difference(*known)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Snapshot):
@@ -219,7 +226,7 @@ class Snapshot:
         return self is other or (not self.changed_since(other) and self._tables == other._tables)
 
     def __hash__(self) -> int:
-        return hash(tuple((each, self.version(each)) for each in self.types()))
+        return hash(tuple((type_url, self.version(type_url)) for type_url in self.types()))
 
 
 def _exchanged(parts: tuple[ResourceSet, ...], before: Snapshot) -> tuple[ResourceSet, Difference] | None:
@@ -234,24 +241,26 @@ def _exchanged(parts: tuple[ResourceSet, ...], before: Snapshot) -> tuple[Resour
     if len(others) != 1:
         return None
     ((old, new),) = others
-    found = new.exchange_for(old)
-    if found is None or any(each in part.tables for part in parts if part is not new for each in found.every):
+    difference = new.exchange_for(old)
+    if difference is None or any(
+        type_url in part.tables for part in parts if part is not new for type_url in difference.every
+    ):
         return None
-    return new, found
+    return new, difference
 
 
 def _joined(parts: tuple[ResourceSet, ...], before: Snapshot | None) -> Mapping[TypeUrl, Resources]:
     if before is not None and len(before.parts) == len(parts):
         return _rejoined(parts, before)
     earlier = {} if before is None else _by_type(before.parts)
-    found: dict[TypeUrl, Resources] = {}
+    result: dict[TypeUrl, Resources] = {}
     for type_url, tables in _by_type(parts).items():
         known = earlier.get(type_url, [])
         if before is not None and len(known) == len(tables) and all(map(is_, known, tables)):
-            found[type_url] = before.resources(type_url)
+            result[type_url] = before.resources(type_url)
         else:
-            found[type_url] = together(tables) if len(tables) > 1 else tables[0]
-    return found
+            result[type_url] = together(tables) if len(tables) > 1 else tables[0]
+    return result
 
 
 def _rejoined(parts: tuple[ResourceSet, ...], before: Snapshot) -> Mapping[TypeUrl, Resources]:
@@ -263,20 +272,20 @@ def _rejoined(parts: tuple[ResourceSet, ...], before: Snapshot) -> Mapping[TypeU
         for type_url in (*old.tables, *new.tables)
         if old.tables.get(type_url) is not new.tables.get(type_url)
     }
-    found = {type_url: before.resources(type_url) for type_url in before.types() if type_url not in other}
+    result = {type_url: before.resources(type_url) for type_url in before.types() if type_url not in other}
     for type_url in other:
         tables = [part.tables[type_url] for part in parts if type_url in part.tables]
         if tables:
-            found[type_url] = together(tables) if len(tables) > 1 else tables[0]
-    return found
+            result[type_url] = together(tables) if len(tables) > 1 else tables[0]
+    return result
 
 
 def _by_type(parts: tuple[ResourceSet, ...]) -> dict[TypeUrl, list[Resources]]:
-    found: dict[TypeUrl, list[Resources]] = {}
+    result: dict[TypeUrl, list[Resources]] = {}
     for part in parts:
         for type_url, table in part.tables.items():
-            found.setdefault(type_url, []).append(table)
-    return found
+            result.setdefault(type_url, []).append(table)
+    return result
 
 
 def _changed(old: Snapshot, new: Snapshot) -> Step:
@@ -287,15 +296,15 @@ def _changed(old: Snapshot, new: Snapshot) -> Step:
     steps: list[Step] = [mine.changed_since(theirs) for theirs, mine in zip(before, after, strict=False)]
     alone = (*before[len(after) :], *after[len(before) :])
     steps += [{t: Names(table) for t, table in part.tables.items()} for part in alone]
-    found: dict[TypeUrl, Names] = {}
+    result: dict[TypeUrl, Names] = {}
     several: set[TypeUrl] = set()  # types in which a name may have moved between parts
     for step in steps:
         for type_url, names in step.items():
-            if type_url in found or _is_divided(old, type_url) or _is_divided(new, type_url):
+            if type_url in result or _is_divided(old, type_url) or _is_divided(new, type_url):
                 several.add(type_url)
-            found[type_url] = found[type_url] | names if type_url in found else names
-    unlike = {t: _unlike(found[t], old.resources(t), new.resources(t)) for t in several}
-    return {t: unlike.get(t, names) for t, names in found.items() if unlike.get(t, names)}
+            result[type_url] = result[type_url] | names if type_url in result else names
+    unlike = {t: _unlike(result[t], old.resources(t), new.resources(t)) for t in several}
+    return {t: unlike.get(t, names) for t, names in result.items() if unlike.get(t, names)}
 
 
 def _is_divided(snapshot: Snapshot, type_url: TypeUrl) -> bool:

@@ -45,7 +45,7 @@ class Versions(Layers[ResourceName, Version]):
     def digest(self) -> int:
         """Return the sum of `digest_of` over all entries."""
         if self._digest is None:
-            self._digest = sum(digest_of(*each) for each in self.items()) % SUM
+            self._digest = sum(digest_of(*item) for item in self.items()) % SUM
         return self._digest
 
     def changed(self, changes: Mapping[ResourceName, Version | None]) -> "Versions":
@@ -65,13 +65,13 @@ class Versions(Layers[ResourceName, Version]):
         return likely if same else self.changed(changes)
 
     def _after(self, changes: Mapping[ResourceName, Version | None]) -> int:
-        found = self.digest
+        digest = self.digest
         for name, now in changes.items():
             if (before := self.get(name)) is not None:
-                found -= digest_of(name, before)
+                digest -= digest_of(name, before)
             if now is not None:
-                found += digest_of(name, now)
-        return found % SUM
+                digest += digest_of(name, now)
+        return digest % SUM
 
 
 NO_VERSIONS: Final = Versions()

@@ -186,14 +186,14 @@ class Conversation:
         bill.charge(bytes, Cost(bytes=IN_HAND * len(message)))
         async with self._call.long:
             await self._call.rest()
-            found: list[AnyRequest] = []
+            result: list[AnyRequest] = []
             began = time.thread_time()
             for piece in pieces(message, self._variant, self._limits):
-                found.append(self._decoder.piece(self._variant, piece))
+                result.append(self._decoder.piece(self._variant, piece))
                 self._call.spent(began)
                 await self._call.pause()
                 began = time.thread_time()
-            request = joined(found)
+            request = joined(result)
             bill.release(bytes)
             self._answer(request, began)
 

@@ -35,14 +35,14 @@ class Decoder:
 
     def known(self, variant: Variant, data: bytes) -> AnyRequest | None:
         """Return the cached request for these bytes, or None."""
-        found = self._known[variant].get(data)
-        return None if found is None else found[0]
+        result = self._known[variant].get(data)
+        return None if result is None else result[0]
 
     def read(self, variant: Variant, data: bytes) -> AnyRequest:
         """Return the request, the same object for equal bytes; raise WireError if it is malformed."""
         known = self._known[variant]
-        if (found := known.get(data)) is not None:
-            return found[0]
+        if (result := known.get(data)) is not None:
+            return result[0]
         request = self._lists.read(variant, data)
         if request.node is None and (size := len(data) + _text(request)) * 8 <= BYTES:
             known[data] = request, size
@@ -61,4 +61,4 @@ def _text(request: AnyRequest) -> int:
         case DeltaRequest():
             held = request.initial_versions
             texts = [request.subscribe, request.unsubscribe, held.keys(), held.values()]
-    return sum(text_bytes(each) + _SLOT * len(each) for each in texts)
+    return sum(text_bytes(text) + _SLOT * len(text) for text in texts)

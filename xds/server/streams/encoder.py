@@ -67,14 +67,14 @@ class _Fields:
         if (known := self._unused.pop(id(resource), None)) is not None:
             self._known[id(resource)] = known
             return known[1]
-        found = self._make(resource)
-        if self._size + len(found) > FIELDS:
+        result = self._make(resource)
+        if self._size + len(result) > FIELDS:
             self._known.clear()
             self._unused.clear()
             self._size = 0
-        self._size += len(found)
-        self._known[id(resource)] = (resource, found)
-        return found
+        self._size += len(result)
+        self._known[id(resource)] = (resource, result)
+        return result
 
 
 @dataclass(slots=True, eq=False)
@@ -140,8 +140,8 @@ class Encoder:
             return self._last.message
         if self._is_dear(response.made_of):
             return None
-        found = self._bodies.get(self._key(variant, response))
-        return None if found is None else self._numbered(found, response)
+        body = self._bodies.get(self._key(variant, response))
+        return None if body is None else self._numbered(body, response)
 
     def encode(self, variant: Variant, response: Response, owner: Hashable = None) -> bytes:
         """Return the response's bytes, from the cache or encoded and cached.
@@ -210,7 +210,7 @@ class Encoder:
         while len(self._bodies) > 1 and (len(self._bodies) > ENTRIES or self._size > BYTES):
             self._forget(next(iter(self._bodies)))
         if body.owner is not None and self._owned[body.owner] > OWN_BYTES:
-            for other in [known for known, each in self._bodies.items() if each.owner is body.owner][:-1]:
+            for other in [known for known, item in self._bodies.items() if item.owner is body.owner][:-1]:
                 if self._owned[body.owner] > OWN_BYTES:
                     self._forget(other)
 

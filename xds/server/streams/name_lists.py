@@ -63,17 +63,17 @@ class NameLists:
         """Return the request, with shared names for an equal list; raise WireError if it is malformed."""
         if len(data) < LONG or (begin := _first_name(data)) is None:
             return READ[variant](data)
-        found = max((each for each in self._known if data.startswith(each, begin)), key=len, default=None)
-        if found is None:
+        result = max((item for item in self._known if data.startswith(item, begin)), key=len, default=None)
+        if result is None:
             request = READ[variant](data)
             if not self._was_met(data, begin):
                 return request
             names = self._learn(data, begin, _names(request))
             return request if names is None else _with_names(request, names)
-        self._known.move_to_end(found)
+        self._known.move_to_end(result)
         # A message is a sequence of fields, so it stays valid when some of them are cut out.
-        rest = READ[variant](data[:begin] + data[begin + len(found) :])
-        names, more = self._known[found], _names(rest)
+        rest = READ[variant](data[:begin] + data[begin + len(result) :])
+        names, more = self._known[result], _names(rest)
         return _with_names(rest, names + more if more else names)
 
     def _was_met(self, data: bytes, begin: int) -> bool:
@@ -95,14 +95,18 @@ class NameLists:
         Return it, else None.
         """
         encoded = b"".join(length_delimited(_NAMES, name.encode()) for name in names)
-        found = NameList(names)
-        if len(encoded) < LONG // 2 or _memory(encoded, found) > BYTES or not data.startswith(encoded, begin):
+        name_list = NameList(names)
+        if (
+            len(encoded) < LONG // 2
+            or _memory(encoded, name_list) > BYTES
+            or not data.startswith(encoded, begin)
+        ):
             return None
-        self._known[encoded] = found
-        self._size += _memory(encoded, found)
+        self._known[encoded] = name_list
+        self._size += _memory(encoded, name_list)
         while len(self._known) > LISTS or self._size > BYTES:
             self._size -= _memory(*self._known.popitem(last=False))
-        return found
+        return name_list
 
 
 def _first_name(data: bytes) -> int | None:

@@ -72,21 +72,25 @@ def joined(requests: Sequence[AnyRequest]) -> AnyRequest:
     last = requests[::-1]
     whole = replace(
         requests[0],
-        type_url=next((each.type_url for each in last if each.type_url), requests[0].type_url),
-        nonce=next((each.nonce for each in last if each.nonce), NO_NONCE),
-        rejection=next((each.rejection for each in last if each.rejection), None),
-        node=next((each.node for each in last if each.node), None),
+        type_url=next((item.type_url for item in last if item.type_url), requests[0].type_url),
+        nonce=next((item.nonce for item in last if item.nonce), NO_NONCE),
+        rejection=next((item.rejection for item in last if item.rejection), None),
+        node=next((item.node for item in last if item.node), None),
     )
     if isinstance(whole, Request):
-        sotw = [each for each in requests if isinstance(each, Request)]
-        version = next((each.version for each in reversed(sotw) if each.version), NO_VERSION)
-        return replace(whole, names=tuple(name for each in sotw for name in each.names), version=version)
-    delta = [each for each in requests if isinstance(each, DeltaRequest)]
+        sotw = [request for request in requests if isinstance(request, Request)]
+        version = next((request.version for request in reversed(sotw) if request.version), NO_VERSION)
+        return replace(
+            whole, names=tuple(name for request in sotw for name in request.names), version=version
+        )
+    delta = [request for request in requests if isinstance(request, DeltaRequest)]
     return replace(
         whole,
-        subscribe=tuple(name for each in delta for name in each.subscribe),
-        unsubscribe=tuple(name for each in delta for name in each.unsubscribe),
-        initial_versions={n: version for each in delta for n, version in each.initial_versions.items()},
+        subscribe=tuple(name for delta_request in delta for name in delta_request.subscribe),
+        unsubscribe=tuple(name for delta_request in delta for name in delta_request.unsubscribe),
+        initial_versions={
+            n: version for delta_request in delta for n, version in delta_request.initial_versions.items()
+        },
     )
 
 

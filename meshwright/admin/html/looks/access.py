@@ -15,10 +15,10 @@ from meshwright.admin.html.values import NONE
 from meshwright.admin.jsonable import Document
 
 
-def of_access(found: Document) -> Verdict:
+def of_access(result: Document) -> Verdict:
     """Return the number of pairs whose requests are allowed."""
-    records_ = records(found, "access")
-    may = sum(each.get("allowed") is True for each in records_)
+    records_ = records(result, "access")
+    may = sum(record.get("allowed") is True for record in records_)
     return Verdict(
         Tone.PLAIN, f"{may} of {counted(len(records_), 'pair')} of identity and service port may call."
     )
@@ -35,11 +35,11 @@ def _to(record: Document) -> Markup:
 
 
 def _requests(record: Document) -> Markup:
-    return listed(code(each) for each in words(record, "requests")) if words(record, "requests") else NONE
+    return listed(code(word) for word in words(record, "requests")) if words(record, "requests") else NONE
 
 
 def _by(record: Document) -> Markup:
-    return listed(links.in_sentence(each) for each in words(record, "by")) if words(record, "by") else NONE
+    return listed(links.in_sentence(word) for word in words(record, "by")) if words(record, "by") else NONE
 
 
 def _why(record: Document) -> Markup:
@@ -48,19 +48,19 @@ def _why(record: Document) -> Markup:
 
 
 _ACCESS: Final = (
-    Column("From", lambda each: links.identity(said(each, "source")), ("source",)),
+    Column("From", lambda item: links.identity(said(item, "source")), ("source",)),
     Column("To", _to, ("destination_service", "port")),
     Column("May call", _may, ("allowed",)),
-    Column("Protocol", lambda each: text(said(each, "protocol")), ("protocol",)),
+    Column("Protocol", lambda item: text(said(item, "protocol")), ("protocol",)),
     Column("Requests", _requests, ("requests",)),
     Column("By", _by, ("by",)),
     Column("Explain", _why, ()),
 )
 
 
-def _access(found: Document, _asked: PageRequest) -> Iterable[Markup]:
+def _access(result: Document, _asked: PageRequest) -> Iterable[Markup]:
     empty = "Nobody calls anybody. It fills when a Service and a Workload with a serviceAccount are read."
-    yield table(records(found, "access"), _ACCESS, empty)
+    yield table(records(result, "access"), _ACCESS, empty)
 
 
 ACCESS: Final = PageLook(

@@ -16,13 +16,15 @@ from meshwright.admin.html.values import NONE, moment
 from meshwright.admin.jsonable import Document
 
 
-def of_certificates(found: Document) -> Verdict:
+def of_certificates(result: Document) -> Verdict:
     """Return the number of certificates, and a failure if one in use has expired."""
-    services, proxies = records(found, "service_certificates"), records(found, "proxy_certificates")
+    services, proxies = records(result, "service_certificates"), records(result, "proxy_certificates")
     # Only the newest certificate of a proxy is in use: older ones may expire.
-    newest = {said(each, "cn"): each for each in sorted(proxies, key=lambda each: said(each, "issued_at"))}
-    expired = sum(_left(each) <= 0 for each in services)
-    expired += sum(_standing(each) == "expired" for each in newest.values())
+    newest = {
+        said(proxy, "cn"): proxy for proxy in sorted(proxies, key=lambda proxy: said(proxy, "issued_at"))
+    }
+    expired = sum(_left(service) <= 0 for service in services)
+    expired += sum(_standing(item) == "expired" for item in newest.values())
     many = f"{counted(len(services), 'service certificate')}, {counted(len(proxies), 'proxy certificate')}"
     if expired:
         return Verdict(Tone.BAD, f"{counted(expired, 'certificate')} in use expired, of {many}.")
@@ -66,7 +68,7 @@ def _serial(proxy: Document) -> Markup:
 
 
 def _lacks(proxy: Document) -> Markup:
-    return joined((badge(each.replace("-", " "), Tone.WARNING) for each in words(proxy, "lacks")), " ")
+    return joined((badge(word.replace("-", " "), Tone.WARNING) for word in words(proxy, "lacks")), " ")
 
 
 def _held_certificate(proxy: Document) -> Markup:
@@ -77,30 +79,30 @@ def _held_certificate(proxy: Document) -> Markup:
 
 
 _SERVICE: Final = (
-    Column("Identity", lambda each: links.identity(said(each, "identity")), ("identity",)),
+    Column("Identity", lambda item: links.identity(said(item, "identity")), ("identity",)),
     Column("State", _valid, ("seconds_left",)),
     Column(
-        "Serial", lambda each: tag("code", text(said(each, "serial")), id=said(each, "serial")), ("serial",)
+        "Serial", lambda item: tag("code", text(said(item, "serial")), id=said(item, "serial")), ("serial",)
     ),
-    Column("Valid until", lambda each: moment(said(each, "not_after")), ("not_after",)),
+    Column("Valid until", lambda item: moment(said(item, "not_after")), ("not_after",)),
 )
 _PROXY: Final = (
-    Column("Proxy", lambda each: links.proxy(said(each, "cn")), ("cn",)),
-    Column("State", lambda each: badge(_standing(each)), ("state", "expired")),
+    Column("Proxy", lambda item: links.proxy(said(item, "cn")), ("cn",)),
+    Column("State", lambda item: badge(_standing(item)), ("state", "expired")),
     Column(
-        "Serial", lambda each: tag("code", text(said(each, "serial")), id=said(each, "serial")), ("serial",)
+        "Serial", lambda item: tag("code", text(said(item, "serial")), id=said(item, "serial")), ("serial",)
     ),
-    Column("Valid until", lambda each: moment(said(each, "not_after")), ("not_after",)),
+    Column("Valid until", lambda item: moment(said(item, "not_after")), ("not_after",)),
     Column("Claimed", _claimed, ("claimed_at", "claimed_from", "claim_by")),
-    Column("First ready", lambda each: moment(said(each, "first_ready_at")), ("first_ready_at",)),
-    Column("Last seen", lambda each: moment(said(each, "last_seen")), ("last_seen",)),
+    Column("First ready", lambda item: moment(said(item, "first_ready_at")), ("first_ready_at",)),
+    Column("Last seen", lambda item: moment(said(item, "last_seen")), ("last_seen",)),
     Column("Revoked", _revoked, ("revoked_at", "revoked_why")),
 )
 _PARTICIPANT: Final = (
-    Column("Proxy", lambda each: links.proxy(said(each, "cn")), ("cn",)),
+    Column("Proxy", lambda item: links.proxy(said(item, "cn")), ("cn",)),
     Column("Lacks", _lacks, ("takes_part", "lacks")),
     Column(
-        "Certificate", lambda each: code(said(each, "serial")) if said(each, "serial") else NONE, ("serial",)
+        "Certificate", lambda item: code(said(item, "serial")) if said(item, "serial") else NONE, ("serial",)
     ),
     Column("Shows to others", _held_certificate, ("service_certificate",)),
 )
@@ -110,16 +112,16 @@ MOST_SPANS: Final = 24
 """Maximum number of certificates in the timeline, the first to expire; the tables list all."""
 
 
-def _spans(found: Document) -> Iterator[Span]:
+def _spans(result: Document) -> Iterator[Span]:
     """Yield the lifetimes of service certificates, and of older ones still in use by proxies."""
     current = set[str]()
-    for each in records(found, "service_certificates"):
-        current.add(said(each, "serial"))
-        if (end := _moment(each, "not_after")) is not None:
-            title = f"{said(each, 'identity')}: until {said(each, 'not_after')}"
-            tone = Tone.BAD if _left(each) <= 0 else Tone.GOOD
-            yield Span(said(each, "identity"), _moment(each, "not_before"), end, tone, title)
-    for each in records(found, "participants"):
+    for record in records(result, "service_certificates"):
+        current.add(said(record, "serial"))
+        if (end := _moment(record, "not_after")) is not None:
+            title = f"{said(record, 'identity')}: until {said(record, 'not_after')}"
+            tone = Tone.BAD if _left(record) <= 0 else Tone.GOOD
+            yield Span(said(record, "identity"), _moment(record, "not_before"), end, tone, title)
+    for each in records(result, "participants"):
         held = part(each, "service_certificate")
         end = _moment(held, "not_after")
         if end is not None and said(held, "serial") not in current:
@@ -127,8 +129,8 @@ def _spans(found: Document) -> Iterator[Span]:
             yield Span(f"shown by {said(each, 'cn')}", None, end, Tone.WARNING, title)
 
 
-def _moment(found: Document, field: str) -> datetime | None:
-    return _read(said(found, field))
+def _moment(result: Document, field: str) -> datetime | None:
+    return _read(said(result, field))
 
 
 def _read(said_: str) -> datetime | None:
@@ -138,9 +140,9 @@ def _read(said_: str) -> datetime | None:
         return None
 
 
-def _timeline(found: Document, now: datetime | None) -> Iterable[Markup]:
-    spans = sorted(_spans(found), key=lambda each: (each.end, each.name))
-    authority = part(found, "authority")
+def _timeline(result: Document, now: datetime | None) -> Iterable[Markup]:
+    spans = sorted(_spans(result), key=lambda span: (span.end, span.name))
+    authority = part(result, "authority")
     ends = _moment(authority, "not_after")
     if not spans or ends is None or now is None:
         return
@@ -154,20 +156,22 @@ def _timeline(found: Document, now: datetime | None) -> Iterable[Markup]:
         yield tag("p", text(words_), class_="empty")
 
 
-def _certificates(found: Document, asked: PageRequest) -> Iterable[Markup]:
-    yield from _timeline(found, _read(asked.at))
+def _certificates(result: Document, asked: PageRequest) -> Iterable[Markup]:
+    yield from _timeline(result, _read(asked.at))
     yield tag("h2", text("Of services"))
     empty = "None yet: one is made for each serviceAccount of a Workload."
-    yield table(records(found, "service_certificates"), _SERVICE, empty, lambda each: said(each, "identity"))
+    yield table(
+        records(result, "service_certificates"), _SERVICE, empty, lambda record: said(record, "identity")
+    )
     yield tag("h2", text("Of proxies"))
     empty = "None yet: `meshwright certs issue-proxy` issues one."
-    issued = records(found, "proxy_certificates")
-    yield table(issued, _PROXY, empty, lambda each: said(each, "cn"))
+    issued = records(result, "proxy_certificates")
+    yield table(issued, _PROXY, empty, lambda item: said(item, "cn"))
     yield tag("h2", text("Who takes no part in the mesh"))
-    away = [each for each in records(found, "participants") if each.get("takes_part") is not True]
-    listed = {said(each, "cn") for each in issued}
+    away = [record for record in records(result, "participants") if record.get("takes_part") is not True]
+    listed = {said(item, "cn") for item in issued}
     yield table(
-        away, _PARTICIPANT, "Every proxy does.", lambda each: "" if (cn := said(each, "cn")) in listed else cn
+        away, _PARTICIPANT, "Every proxy does.", lambda item: "" if (cn := said(item, "cn")) in listed else cn
     )
 
 

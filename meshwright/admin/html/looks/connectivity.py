@@ -19,14 +19,14 @@ from meshwright.mesh.kinds import SERVICE, WORKLOAD
 IN_STEP: Final = "in step"
 
 
-def of_connectivity(found: Document) -> Verdict:
+def of_connectivity(result: Document) -> Verdict:
     """Return policy's verdict, with the numbers of sidecars not in step and of endpoints without traffic."""
-    explained = found.get("explained")
+    explained = result.get("explained")
     if not isinstance(explained, dict):
         return Verdict(Tone.PLAIN, "Ask about a call.")
     by_policy = of_explained(explained)
-    ill = sum(_is_ill(each) for each in (*records(found, "callers"), *records(found, "called")))
-    held = sum(bool(said(each, "withheld")) for each in records(found, "endpoints"))
+    ill = sum(_is_ill(item) for item in (*records(result, "callers"), *records(result, "called")))
+    held = sum(bool(said(record, "withheld")) for record in records(result, "endpoints"))
     wrong = [counted(ill, "sidecar") + " not in step"] if ill else []
     wrong += [counted(held, "endpoint") + " without traffic"] if held else []
     if not wrong:
@@ -39,38 +39,40 @@ def _is_ill(sidecar: Document) -> bool:
     return said(sidecar, "stands") != IN_STEP or bool(items(sidecar, "lacks"))
 
 
-def _sentences(found: Document) -> Markup:
-    told = [each for each in (said(found, "said"), *words(found, "lacks"), *words(found, "rejected")) if each]
-    return listed(map(links.in_sentence, told)) if told else NONE
+def _sentences(result: Document) -> Markup:
+    messages = [
+        item for item in (said(result, "said"), *words(result, "lacks"), *words(result, "rejected")) if item
+    ]
+    return listed(map(links.in_sentence, messages)) if messages else NONE
 
 
-def _state(found: Document) -> Markup:
-    return badge(said(found, "stands"), Tone.BAD if _is_ill(found) else Tone.GOOD)
+def _state(result: Document) -> Markup:
+    return badge(said(result, "stands"), Tone.BAD if _is_ill(result) else Tone.GOOD)
 
 
 _SIDECAR: Final = (
-    Column("Proxy", lambda each: links.proxy(said(each, "proxy")), ("proxy",)),
-    Column(WORKLOAD.name, lambda each: name(said(each, "workload")), ("workload",)),
+    Column("Proxy", lambda item: links.proxy(said(item, "proxy")), ("proxy",)),
+    Column(WORKLOAD.name, lambda item: name(said(item, "workload")), ("workload",)),
     Column("Stands", _state, ("stands",)),
     Column("Why", _sentences, ("said", "lacks", "rejected")),
 )
 _ENDPOINT: Final = (
-    Column("Address", lambda each: name(said(each, "address")), ("address",)),
-    Column(SERVICE.name, lambda each: links.service(said(each, "service")), ("service",)),
-    Column("Told to the caller", lambda each: text("yes" if each.get("given") is True else "no"), ("given",)),
-    Column("Without traffic because", lambda each: text(said(each, "withheld")), ("withheld",)),
+    Column("Address", lambda item: name(said(item, "address")), ("address",)),
+    Column(SERVICE.name, lambda item: links.service(said(item, "service")), ("service",)),
+    Column("Told to the caller", lambda item: text("yes" if item.get("given") is True else "no"), ("given",)),
+    Column("Without traffic because", lambda item: text(said(item, "withheld")), ("withheld",)),
 )
 
 
-def _connectivity(found: Document, _asked: PageRequest) -> Iterable[Markup]:
-    if "usage" in found:
+def _connectivity(result: Document, _asked: PageRequest) -> Iterable[Markup]:
+    if "usage" in result:
         return
     yield tag("h2", text("The caller's sidecars"))
-    yield table(records(found, "callers"), _SIDECAR, "No sidecar of the caller is known.")
+    yield table(records(result, "callers"), _SIDECAR, "No sidecar of the caller is known.")
     yield tag("h2", text("Its endpoints"))
-    yield table(records(found, "endpoints"), _ENDPOINT, "Nobody stands behind what is called.")
+    yield table(records(result, "endpoints"), _ENDPOINT, "Nobody stands behind what is called.")
     yield tag("h2", text("The called sidecars"))
-    yield table(records(found, "called"), _SIDECAR, "No sidecar there gets traffic.")
+    yield table(records(result, "called"), _SIDECAR, "No sidecar there gets traffic.")
 
 
 CONNECTIVITY: Final = PageLook(

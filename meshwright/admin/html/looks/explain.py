@@ -17,43 +17,43 @@ from meshwright.mesh.kinds import SERVICE
 from meshwright.providers.text.yaml_documents import printed
 
 
-def of_explained(found: Document) -> Verdict:
+def of_explained(result: Document) -> Verdict:
     """Return the answer of policy, and whether the answer is in force."""
-    if "usage" in found:
+    if "usage" in result:
         return Verdict(Tone.PLAIN, "Ask whether a call may pass.")
-    how = " ".join(filter(None, (said(found, "method"), said(found, "path"))))
-    sentence = f"{said(found, 'from')} to {said(found, 'to')} {how}".rstrip()
-    tones = [tone_of(said(found, "answer")), _IN_FORCE.get(said(found, "in_force"), Tone.PLAIN)]
-    return Verdict(worst(tones), f"{sentence}: {said(found, 'headline')}.", said(found, "answer"))
+    how = " ".join(filter(None, (said(result, "method"), said(result, "path"))))
+    sentence = f"{said(result, 'from')} to {said(result, 'to')} {how}".rstrip()
+    tones = [tone_of(said(result, "answer")), _IN_FORCE.get(said(result, "in_force"), Tone.PLAIN)]
+    return Verdict(worst(tones), f"{sentence}: {said(result, 'headline')}.", said(result, "answer"))
 
 
 _IN_FORCE: Final = {"yes": Tone.GOOD, "no": Tone.BAD, "unknown": Tone.WARNING}
 
 
-def _explained(found: Document, _asked: PageRequest) -> Iterable[Markup]:
-    if "usage" in found:
+def _explained(result: Document, _asked: PageRequest) -> Iterable[Markup]:
+    if "usage" in result:
         return
     yield pairs(
         {
-            "policy says": badge(said(found, "policy")),
-            "in force": badge(said(found, "in_force"), _IN_FORCE.get(said(found, "in_force"))),
-            **({"because": _sentences(found, "in_force_because")} if found.get("in_force_because") else {}),
-            **({"decided by": _sentences(found, "because")} if found.get("because") else {}),
-            **({"logged": shown(found.get("logged"))} if found.get("logged") else {}),
+            "policy says": badge(said(result, "policy")),
+            "in force": badge(said(result, "in_force"), _IN_FORCE.get(said(result, "in_force"))),
+            **({"because": _sentences(result, "in_force_because")} if result.get("in_force_because") else {}),
+            **({"decided by": _sentences(result, "because")} if result.get("because") else {}),
+            **({"logged": shown(result.get("logged"))} if result.get("logged") else {}),
         }
     )
-    steps = (tag("h2", text("Step by step")), tag("ol", *map(_step, records(found, "steps"))))
-    besides = (tag("h2", text("Besides")), _sentences(found, "besides")) if found.get("besides") else ()
-    manifests = (*_missing(found), *_objects(found))
+    steps = (tag("h2", text("Step by step")), tag("ol", *map(_step, records(result, "steps"))))
+    besides = (tag("h2", text("Besides")), _sentences(result, "besides")) if result.get("besides") else ()
+    manifests = (*_missing(result), *_objects(result))
     yield tag("div", tag("div", *steps, *besides), tag("div", *manifests), class_="beside")
-    if backends := records(found, "backends"):
+    if backends := records(result, "backends"):
         yield tag("h2", text("Who may answer"))
         yield table(backends, _BACKEND, "")
 
 
-def _missing(found: Document) -> Iterable[Markup]:
+def _missing(result: Document) -> Iterable[Markup]:
     """Yield the missing manifests, for copying with one click or for a trial."""
-    missing = records(found, "missing")
+    missing = records(result, "missing")
     if not missing:
         return
     manifests = printed(missing)
@@ -66,44 +66,44 @@ def _missing(found: Document) -> Iterable[Markup]:
     yield tag("form", area, button, words_, action="/debug/try", method="post")
 
 
-def _objects(found: Document) -> Iterable[Markup]:
+def _objects(result: Document) -> Iterable[Markup]:
     """Yield the involved objects in force, as YAML."""
-    objects = records(found, "objects")
+    objects = records(result, "objects")
     if objects:
         yield tag("h2", text("What is in force"))
-    for each in objects:
-        decides = [badge("decides", Tone.PLAIN)] if each.get("decides") is True else []
-        stale = [badge("stale")] if each.get("stale") is True else []
-        name = links.mesh_object(said(each, "object"))
-        where = joined((text("("), links.origin(said(each, "origin")), text(")")))
+    for item in objects:
+        decides = [badge("decides", Tone.PLAIN)] if item.get("decides") is True else []
+        stale = [badge("stale")] if item.get("stale") is True else []
+        name = links.mesh_object(said(item, "object"))
+        where = joined((text("("), links.origin(said(item, "origin")), text(")")))
         yield tag("p", joined((name, where, *decides, *stale), " "))
-        yield block(printed([_record(each.get("manifest") or each.get("value"))]).removeprefix("---\n"))
+        yield block(printed([_record(item.get("manifest") or item.get("value"))]).removeprefix("---\n"))
 
 
 def _record(value: Json) -> Document:
     return value if isinstance(value, dict) else {}
 
 
-def _sentences(found: Document, field: str) -> Markup:
-    return listed(links.in_sentence(each) for each in words(found, field))
+def _sentences(result: Document, field: str) -> Markup:
+    return listed(links.in_sentence(word) for word in words(result, field))
 
 
-def _identities(found: Document, field: str) -> Markup:
-    return listed(map(links.identity, words(found, field))) if words(found, field) else NONE
+def _identities(result: Document, field: str) -> Markup:
+    return listed(map(links.identity, words(result, field))) if words(result, field) else NONE
 
 
 _BACKEND: Final = (
-    Column(SERVICE.name, lambda each: links.service(said(each, "service")), ("service",)),
-    Column("Weight", lambda each: text(said(each, "weight")), ("weight",)),
-    Column("Admitted by", lambda each: _identities(each, "admitted"), ("admitted",)),
-    Column("Refused by", lambda each: _identities(each, "refused"), ("refused",)),
+    Column(SERVICE.name, lambda item: links.service(said(item, "service")), ("service",)),
+    Column("Weight", lambda item: text(said(item, "weight")), ("weight",)),
+    Column("Admitted by", lambda item: _identities(item, "admitted"), ("admitted",)),
+    Column("Refused by", lambda item: _identities(item, "refused"), ("refused",)),
 )
 
 
 def _step(step: Document) -> Markup:
     objects = [
-        joined((links.mesh_object(said(each, "object")), text(f" ({said(each, 'origin')})")))
-        for each in records(step, "objects")
+        joined((links.mesh_object(said(record, "object")), text(f" ({said(record, 'origin')})")))
+        for record in records(step, "objects")
     ]
     depth = min(int(number(step, "depth")), 5)
     return tag(

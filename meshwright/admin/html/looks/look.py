@@ -11,13 +11,13 @@ from meshwright.admin.html.values import shown
 from meshwright.admin.jsonable import Document
 
 
-def _counts(found: Document) -> Verdict:
-    counts = [f"{len(each)} {name}" for name, each in found.items() if isinstance(each, list | dict)]
+def _counts(result: Document) -> Verdict:
+    counts = [f"{len(item)} {name}" for name, item in result.items() if isinstance(item, list | dict)]
     return Verdict(Tone.PLAIN, f"{', '.join(counts) or 'As it is now'}.")
 
 
-def _as_it_is(found: Document, _asked: PageRequest) -> Iterable[Markup]:
-    return (shown(found),)
+def _as_it_is(result: Document, _asked: PageRequest) -> Iterable[Markup]:
+    return (shown(result),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,19 +18,19 @@ SLOW: Final = 1.0
 """Seconds of a blocked event loop from which clients notice the delay."""
 
 
-def of_sources(found: Document) -> Verdict:
+def of_sources(result: Document) -> Verdict:
     """Return the state of the sources, with the numbers of stale, refused and held objects."""
-    sources = records(found, "sources")
+    sources = records(result, "sources")
     if not sources:
         return Verdict(Tone.WARNING, "There is no source: the mesh is empty.")
-    failing = [said(each, "name") for each in sources if said(each, "error")]
+    failing = [said(source, "name") for source in sources if said(source, "error")]
     if failing:
         said_last = "cannot be read whole; the objects read before stay in force"
         return Verdict(Tone.BAD, f"Degraded: {', '.join(failing)} {said_last}.")
     totals = [
-        sum(int(number(part(each, "objects"), kind)) for each in sources) for kind in ("stale", "refused")
+        sum(int(number(part(source, "objects"), kind)) for source in sources) for kind in ("stale", "refused")
     ]
-    held = sum(len(words(each, "held")) for each in sources)
+    held = sum(len(words(source, "held")) for source in sources)
     wrong = [
         f"{n} {word}" for n, word in zip((*totals, held), ("stale", "refused", "held"), strict=True) if n
     ]
@@ -41,12 +41,13 @@ def of_sources(found: Document) -> Verdict:
 
 
 def _objects(source: Document) -> Markup:
-    found = part(source, "objects")
-    counts = {each: int(number(found, each)) for each in ("good", "stale", "refused")}
+    result = part(source, "objects")
+    counts = {item: int(number(result, item)) for item in ("good", "stale", "refused")}
     tones = {"good": Tone.GOOD, "stale": Tone.WARNING, "refused": Tone.BAD}
-    drawn = {each: badge(f"{n} {each}", tones[each]) for each, n in counts.items() if n}
+    drawn = {item: badge(f"{n} {item}", tones[item]) for item, n in counts.items() if n}
     wrong = (
-        tag("a", each, href="/debug/policies") if kind != "good" else each for kind, each in drawn.items()
+        tag("a", markup, href="/debug/policies") if kind != "good" else markup
+        for kind, markup in drawn.items()
     )
     return joined(wrong, " ") or NONE
 
@@ -74,7 +75,7 @@ def _held(source: Document) -> Markup:
 
 
 _SOURCE: Final = (
-    Column("Source", lambda each: name(said(each, "name")), ("name", "watches")),
+    Column("Source", lambda item: name(said(item, "name")), ("name", "watches")),
     Column("State", _error, ("error", "error_since")),
     Column("Objects", _objects, ("objects",)),
     _when("Read whole", "age", "last_full_read"),
@@ -99,40 +100,40 @@ _WATCH: Final = (
     _when("Heard of", "heard_age", "heard"),
     _when("Last event", "event_age", "last_event"),
     _when("Listed", "list_age", "last_list"),
-    Column("Events", lambda each: text(str(int(number(each, "events")))), ("events",)),
-    Column("Listed again", lambda each: text(str(int(number(each, "relists")))), ("relists",)),
+    Column("Events", lambda item: text(str(int(number(item, "events")))), ("events",)),
+    Column("Listed again", lambda item: text(str(int(number(item, "relists")))), ("relists",)),
     Column("Errors", _errors, ("errors",)),
 )
 
 
-def _sources(found: Document, _asked: PageRequest) -> Iterable[Markup]:
+def _sources(result: Document, _asked: PageRequest) -> Iterable[Markup]:
     empty = "No source is configured: `meshwright serve --mesh DIRECTORY` reads manifests of a directory."
-    sources = records(found, "sources")
-    yield table(sources, _SOURCE, empty, lambda each: said(each, "name"))
-    for each in sources:
-        if watches := records(each, "watches"):
-            yield tag("h2", joined((text("Watched by "), name(said(each, "name")))))
+    sources = records(result, "sources")
+    yield table(sources, _SOURCE, empty, lambda source: said(source, "name"))
+    for source in sources:
+        if watches := records(source, "watches"):
+            yield tag("h2", joined((text("Watched by "), name(said(source, "name")))))
             yield table(watches, _WATCH, "", lambda watch: said(watch, "name"))
 
 
-def of_config(found: Document) -> Verdict:
+def of_config(result: Document) -> Verdict:
     """Return a warning before the first configuration is read."""
-    if found.get("mesh_config") is None:
+    if result.get("mesh_config") is None:
         return Verdict(Tone.WARNING, "Nothing has been read yet; the settings are those of this server.")
     return Verdict(
-        Tone.PLAIN, f"The MeshConfig in force, and {counted(len(part(found, 'settings')), 'setting')}."
+        Tone.PLAIN, f"The MeshConfig in force, and {counted(len(part(result, 'settings')), 'setting')}."
     )
 
 
-def _config(found: Document, _asked: PageRequest) -> Iterable[Markup]:
+def _config(result: Document, _asked: PageRequest) -> Iterable[Markup]:
     for title, field in ((MESH_CONFIG.name, "mesh_config"), ("Settings", "settings")):
         yield tag("h2", text(title))
-        yield shown(found.get(field))
+        yield shown(result.get(field))
 
 
-def of_loop(found: Document) -> Verdict:
+def of_loop(result: Document) -> Verdict:
     """Return a warning if the event loop was blocked for at least SLOW seconds."""
-    late = [number(each, "seconds") for each in records(found, "late")]
+    late = [number(record, "seconds") for record in records(result, "late")]
     if not late:
         return Verdict(Tone.GOOD, "The event loop was never held.")
     tone = Tone.WARNING if max(late) >= SLOW else Tone.GOOD
@@ -140,14 +141,14 @@ def of_loop(found: Document) -> Verdict:
 
 
 _LATE: Final = (
-    Column("When", lambda each: moment(said(each, "at"), exact=True), ("at",)),
-    Column("Held for", lambda each: text(f"{number(each, 'seconds'):.3f} s"), ("seconds",)),
-    Column("By", lambda each: name(said(each, "doing")) if said(each, "doing") else NONE, ("doing",)),
+    Column("When", lambda item: moment(said(item, "at"), exact=True), ("at",)),
+    Column("Held for", lambda item: text(f"{number(item, 'seconds'):.3f} s"), ("seconds",)),
+    Column("By", lambda item: name(said(item, "doing")) if said(item, "doing") else NONE, ("doing",)),
 )
 
 
-def _loop(found: Document, _asked: PageRequest) -> Iterable[Markup]:
-    yield table(records(found, "late"), _LATE, "It fills when the loop turns late.")
+def _loop(result: Document, _asked: PageRequest) -> Iterable[Markup]:
+    yield table(records(result, "late"), _LATE, "It fills when the loop turns late.")
 
 
 SOURCES: Final = PageLook(

@@ -15,16 +15,16 @@ from meshwright.admin.html.values import NONE, pairs, raw
 from meshwright.admin.jsonable import Document, Json
 
 
-def of_policies(found: Document) -> Verdict:
+def of_policies(result: Document) -> Verdict:
     """Return the number of objects in force, or the numbers of problems."""
-    severities = [said(each, "severity") for each in records(found, "problems")]
-    failures = len(records(found, "failures"))
-    wrong = [counted(severities.count(each), each) for each in ("error", "warning") if severities.count(each)]
+    severities = [said(record, "severity") for record in records(result, "problems")]
+    failures = len(records(result, "failures"))
+    wrong = [counted(severities.count(item), item) for item in ("error", "warning") if severities.count(item)]
     wrong += [counted(failures, "group that failed", "groups that failed")] if failures else []
     if wrong:
         tone = Tone.BAD if failures or "error" in severities else Tone.WARNING
         return Verdict(tone, f"In what was read: {', '.join(wrong)}.")
-    objects = len(items(found, "objects"))
+    objects = len(items(result, "objects"))
     if not objects:
         return Verdict(Tone.WARNING, "No object is in force.")
     return Verdict(
@@ -46,12 +46,12 @@ def _object(problem: Document) -> Markup:
 
 
 _PROBLEM: Final = (
-    Column("Severity", lambda each: badge(said(each, "severity")), ("severity", "line")),
-    Column("Code", lambda each: text(said(each, "code")), ("code",)),
+    Column("Severity", lambda item: badge(said(item, "severity")), ("severity", "line")),
+    Column("Code", lambda item: text(said(item, "code")), ("code",)),
     Column("Object", _object, ("object",)),
-    Column("Where", lambda each: links.origin(said(each, "origin")), ("origin",)),
+    Column("Where", lambda item: links.origin(said(item, "origin")), ("origin",)),
     Column("Field", _field, ("field", "value")),
-    Column("What would be right", lambda each: links.in_sentence(said(each, "expected")), ("expected",)),
+    Column("What would be right", lambda item: links.in_sentence(said(item, "expected")), ("expected",)),
 )
 
 
@@ -64,13 +64,13 @@ def _meanwhile(failure: Document) -> str:
 _FAILURE: Final = (
     plain("Group", "group"),
     plain("Error", "error"),
-    Column("Meanwhile", lambda each: text(_meanwhile(each)), ("kept",)),
+    Column("Meanwhile", lambda item: text(_meanwhile(item)), ("kept",)),
 )
 
 
-def _in_force(found: Document) -> Markup:
-    state = badge("stale" if found.get("stale") is True else "in force")
-    return joined((state, *(badge(f"with {each}", tone_of(each)) for each in words(found, "wrong"))), " ")
+def _in_force(result: Document) -> Markup:
+    state = badge("stale" if result.get("stale") is True else "in force")
+    return joined((state, *(badge(f"with {word}", tone_of(word)) for word in words(result, "wrong"))), " ")
 
 
 def _key(found: Document) -> str:
@@ -78,29 +78,29 @@ def _key(found: Document) -> str:
 
 
 _OBJECT: Final = (
-    Column("Object", lambda each: links.mesh_object(_key(each)), ("kind", "namespace", "name")),
+    Column("Object", lambda item: links.mesh_object(_key(item)), ("kind", "namespace", "name")),
     Column("State", _in_force, ("stale", "wrong")),
-    Column("Where", lambda each: links.origin(said(each, "origin")), ("origin",)),
-    Column("Value", lambda each: detail(text("value"), raw(each.get("value"))), ("value",)),
+    Column("Where", lambda item: links.origin(said(item, "origin")), ("origin",)),
+    Column("Value", lambda item: detail(text("value"), raw(item.get("value"))), ("value",)),
 )
 
 
-def _policies(found: Document, asked: PageRequest) -> Iterable[Markup]:
-    one = any(each == "object" for each, _ in asked.query)
+def _policies(result: Document, asked: PageRequest) -> Iterable[Markup]:
+    one = any(item == "object" for item, _ in asked.query)
     yield tag("h2", text("Problems"))
     order = list(Tone)
     problems = sorted(
-        records(found, "problems"), key=lambda each: order.index(tone_of(said(each, "severity")))
+        records(result, "problems"), key=lambda record: order.index(tone_of(said(record, "severity")))
     )
     yield table(problems, _PROBLEM, "Nothing is wrong with what was read.")
-    if failures := records(found, "failures"):
+    if failures := records(result, "failures"):
         yield tag("h2", text("Groups that failed"))
         yield table(failures, _FAILURE, "")
     yield tag("h2", text("In force"))
     worst = _worst(problems)
-    objects = [each | {"wrong": worst.get(_key(each), [])} for each in records(found, "objects")]
+    objects = [record | {"wrong": worst.get(_key(record), [])} for record in records(result, "objects")]
     if one and objects:
-        yield joined(_one(each) for each in objects)
+        yield joined(_one(item) for item in objects)
         return
     empty = "No such object is in force: mend it where it stands." if one else _EMPTY
     yield table(objects, _OBJECT, empty)
@@ -109,19 +109,19 @@ def _policies(found: Document, asked: PageRequest) -> Iterable[Markup]:
 def _worst(problems: Sequence[Document]) -> dict[str, list[Json]]:
     """Return the worst severity of each object; `problems` is sorted with the worst first."""
     # Reversed, so that the worst problem of an object is the last to be stored.
-    return {said(each, "object"): [said(each, "severity")] for each in reversed(problems)}
+    return {said(problem, "object"): [said(problem, "severity")] for problem in reversed(problems)}
 
 
 _EMPTY: Final = "No object is in force. Put manifests where a source reads them: see Sources."
 
 
-def _one(found: Document) -> Markup:
+def _one(result: Document) -> Markup:
     head = {
-        "object": name(_key(found)),
-        "state": _in_force(found),
-        "where": links.origin(said(found, "origin")),
+        "object": name(_key(result)),
+        "state": _in_force(result),
+        "where": links.origin(said(result, "origin")),
     }
-    return joined((pairs(head), raw(found.get("value"))))
+    return joined((pairs(head), raw(result.get("value"))))
 
 
 POLICIES: Final = PageLook(

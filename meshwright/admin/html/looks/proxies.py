@@ -28,10 +28,10 @@ def tone(proxy: Document) -> Tone:
     return worst(states)
 
 
-def of_all(found: Document) -> Verdict:
+def of_all(result: Document) -> Verdict:
     """Return the number of proxies in step, and the worst tone of the others."""
-    proxies = records(found, "proxies")
-    tones = [tone(each) for each in proxies]
+    proxies = records(result, "proxies")
+    tones = [tone(proxy) for proxy in proxies]
     well = tones.count(Tone.GOOD)
     if not proxies:
         return Verdict(Tone.PLAIN, "No proxy is known.")
@@ -42,20 +42,20 @@ def of_all(found: Document) -> Verdict:
     return Verdict(worst(tones), f"{well} of {counted(len(proxies), 'proxy', 'proxies')} in step{failing}.")
 
 
-def of_one(found: Document) -> Verdict:
+def of_one(result: Document) -> Verdict:
     """Return the state of one proxy, with the reason for an outdated configuration."""
-    if "usage" in found:
+    if "usage" in result:
         return Verdict(Tone.PLAIN, "Say which proxy.")
-    if "proxies" in found:
-        return of_all(found)
-    state, since = said(found, "state"), said(found, "age")
-    why = said(found, "why") or ("in step" if state == "connected" else "")
-    return Verdict(tone(found), f"{state.capitalize()} for {since}{': ' + why if why else ''}.")
+    if "proxies" in result:
+        return of_all(result)
+    state, since = said(result, "state"), said(result, "age")
+    why = said(result, "why") or ("in step" if state == "connected" else "")
+    return Verdict(tone(result), f"{state.capitalize()} for {since}{': ' + why if why else ''}.")
 
 
 def state(proxy: Document) -> Markup:
     """Return the state of a proxy as a word, and the duration."""
-    also = [joined((text(" "), badge(each))) for each in ("held", "dead") if proxy.get(each) is True]
+    also = [joined((text(" "), badge(item))) for item in ("held", "dead") if proxy.get(item) is True]
     return joined(
         (badge(said(proxy, "state")), *also, tag("span", text(f" for {said(proxy, 'age')}"), class_="whole"))
     )
@@ -70,7 +70,7 @@ def _named(proxy: Document) -> Markup:
 
 def _sync(proxy: Document) -> Markup:
     states = part(proxy, "sync")
-    return badges((each, str(word)) for each, word in states.items()) if states else NONE
+    return badges((item, str(word)) for item, word in states.items()) if states else NONE
 
 
 def _why(proxy: Document) -> Markup:
@@ -90,10 +90,10 @@ _COLUMNS: Final = (
 )
 
 
-def _all(found: Document) -> Iterable[Markup]:
+def _all(result: Document) -> Iterable[Markup]:
     order = list(Tone)
     # sorted is stable: within a tone, proxies stay in the order of their names.
-    proxies = sorted(records(found, "proxies"), key=lambda each: order.index(tone(each)))
+    proxies = sorted(records(result, "proxies"), key=lambda record: order.index(tone(record)))
     empty = "No proxy is known yet. One is as soon as a Workload with a uuid is read, or a sidecar connects."
     yield table(proxies, _COLUMNS, empty)
 
@@ -108,8 +108,8 @@ def facts(proxy: Document) -> Markup:
     certificates = NONE if none_issued else links.certificates(cn, cn)
     drawn |= {"identity": _identity(proxy), "certificates": certificates}
     known = ("uuid", "service", "namespace", "address", "since", "admitted", "streams", "protocol")
-    drawn |= {each: shown(proxy.get(each)) for each in known if each in proxy}
-    drawn |= {each: shown(proxy[each]) for each in ("pod", "node") if said(proxy, each)}
+    drawn |= {item: shown(proxy.get(item)) for item in known if item in proxy}
+    drawn |= {item: shown(proxy[item]) for item in ("pod", "node") if said(proxy, item)}
     return pairs(drawn)
 
 
@@ -127,13 +127,13 @@ def tabs(cn: str, here: str) -> Markup:
     return tag("p", *drawn, class_="tabs")
 
 
-def _configured(found: Document, asked: PageRequest) -> Iterable[Markup]:
-    if "proxies" in found:
-        yield from _all(found)
+def _configured(result: Document, asked: PageRequest) -> Iterable[Markup]:
+    if "proxies" in result:
+        yield from _all(result)
         return
-    cn, types, comparable = said(found, "cn"), part(found, "configuration"), words(found, "comparable")
+    cn, types, comparable = said(result, "cn"), part(result, "configuration"), words(result, "comparable")
     yield tabs(cn, asked.path)
-    yield facts(found)
+    yield facts(result)
     if not types:
         yield tag("p", text("Nothing is published for it: its workload must be known first."), class_="empty")
     for word in types:
@@ -141,9 +141,9 @@ def _configured(found: Document, asked: PageRequest) -> Iterable[Markup]:
         resources = part(types, word)
         if not resources:
             yield tag("p", text("It is served none."), class_="empty")
-        for each in resources:
-            changed = f"{word}/{each}" in comparable
-            yield _resource(cn, word, each, part(resources, each), changed=changed)
+        for resource in resources:
+            changed = f"{word}/{resource}" in comparable
+            yield _resource(cn, word, resource, part(resources, resource), changed=changed)
 
 
 def _resource(cn: str, word: str, named: str, content: Document, *, changed: bool) -> Markup:
@@ -158,18 +158,18 @@ def _resource(cn: str, word: str, named: str, content: Document, *, changed: boo
     return detail(name(named), tag("p", *ways, class_="tabs"), raw(content.get("resource")))
 
 
-def _told(found: Document, asked: PageRequest) -> Iterable[Markup]:
-    if "usage" in found:
+def _told(result: Document, asked: PageRequest) -> Iterable[Markup]:
+    if "usage" in result:
         return
-    yield tabs(said(found, "cn"), asked.path)
-    yield facts(found)
+    yield tabs(said(result, "cn"), asked.path)
+    yield facts(result)
     for title, lines in (("Not served", "left_out"), ("Rejected", "rejected")):
-        if lacking := words(found, lines):
+        if lacking := words(result, lines):
             yield tag("h2", text(title), text(" "), badge(counted(len(lacking), "part"), Tone.BAD))
-            yield listed(links.in_sentence(each) for each in lacking)
-    for section in (each for each in SECTIONS if each in found):
+            yield listed(links.in_sentence(item) for item in lacking)
+    for section in (item for item in SECTIONS if item in result):
         yield tag("h2", text(section.capitalize()), id=section)
-        yield from _section(said(found, "cn"), section, records(found, section))
+        yield from _section(said(result, "cn"), section, records(result, section))
 
 
 def _section(cn: str, section: str, lines: list[Document]) -> Iterable[Markup]:
@@ -178,7 +178,7 @@ def _section(cn: str, section: str, lines: list[Document]) -> Iterable[Markup]:
     elif not lines:
         yield tag("p", text(_EMPTY[section]), class_="empty")
     else:
-        yield listed(_line(section, each) for each in lines)
+        yield listed(_line(section, line) for line in lines)
 
 
 _EMPTY: Final = {
@@ -191,8 +191,8 @@ _EMPTY: Final = {
 
 
 def _line(section: str, line: Document) -> Markup:
-    known = {each: links.object_address(f"ServiceAccount {each}") for each in _accounts(line)}
-    known |= {each: links.object_address(f"Service {each}") for each in _services(line)}
+    known = {account: links.object_address(f"ServiceAccount {account}") for account in _accounts(line)}
+    known |= {service: links.object_address(f"Service {service}") for service in _services(line)}
     target = said(line, "target")
     if target and " " not in target:
         known[target] = links.object_address(f"TrafficTarget {target}")
@@ -208,13 +208,13 @@ def _line(section: str, line: Document) -> Markup:
 
 
 def _accounts(line: Document) -> Iterable[str]:
-    yield from (each for name in ("callers", "identities") for each in words(line, name) if "/" in each)
+    yield from (word for name in ("callers", "identities") for word in words(line, name) if "/" in word)
 
 
 def _services(line: Document) -> Iterable[str]:
     yield said(line, "service")
     yield from words(line, "services")
-    yield from (said(each, "service") for each in records(line, "backends"))
+    yield from (said(record, "service") for record in records(line, "backends"))
 
 
 PROXIES: Final = PageLook(

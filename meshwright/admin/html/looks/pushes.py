@@ -17,74 +17,74 @@ from meshwright.admin.jsonable import Document
 PROXY: Final = Field("proxy", "Proxy: UUID, common name or workload", "shop/store-1", required=True)
 
 
-def of_streams(found: Document) -> Verdict:
+def of_streams(result: Document) -> Verdict:
     """Return the number of streams, and whether all types are in sync."""
-    streams = records(found, "streams")
-    states = [said(each, "state") for stream in streams for each in _types(stream).values()]
+    streams = records(result, "streams")
+    states = [said(item, "state") for stream in streams for item in _types(stream).values()]
     if not streams:
         return Verdict(Tone.PLAIN, "No stream is open.")
     many = counted(len(streams), "stream is open", "streams are open")
-    apart = sorted({each for each in states if each != "synced"})
+    apart = sorted({state for state in states if state != "synced"})
     if not apart:
         return Verdict(Tone.GOOD, f"{many}, and all that was sent is acknowledged.")
-    said_of = ", ".join(f"{states.count(each)} {each}" for each in apart)
+    said_of = ", ".join(f"{states.count(item)} {item}" for item in apart)
     return Verdict(worst(map(tone_of, apart)), f"{many}; types that are not in step: {said_of}.")
 
 
 def _types(stream: Document) -> dict[str, Document]:
     types = part(stream, "types")
-    return {each: part(types, each) for each in types}
+    return {item: part(types, item) for item in types}
 
 
-def _streams(found: Document) -> Markup:
+def _streams(result: Document) -> Markup:
     empty = "No stream is open. One is as soon as a sidecar connects with a certificate of this mesh."
-    return table(records(found, "streams"), _STREAM, empty)
+    return table(records(result, "streams"), _STREAM, empty)
 
 
 def _states(stream: Document) -> Markup:
-    found = [(each, said(inner, "state")) for each, inner in _types(stream).items()]
-    return badges(found) if found else NONE
+    result = [(item, said(inner, "state")) for item, inner in _types(stream).items()]
+    return badges(result) if result else NONE
 
 
 _STREAM: Final = (
-    Column("Stream", lambda each: text(said(each, "stream")), ("stream",)),
-    Column("Proxy", lambda each: links.proxy(said(each, "proxy")), ("proxy",)),
+    Column("Stream", lambda item: text(said(item, "stream")), ("stream",)),
+    Column("Proxy", lambda item: links.proxy(said(item, "proxy")), ("proxy",)),
     Column("Types", _states, ()),
-    Column("From", lambda each: text(said(each, "peer")), ("peer",)),
-    Column("Protocol", lambda each: text(said(each, "protocol")), ("protocol",)),
-    Column("Since", lambda each: moment(said(each, "since")), ("since",)),
+    Column("From", lambda item: text(said(item, "peer")), ("peer",)),
+    Column("Protocol", lambda item: text(said(item, "protocol")), ("protocol",)),
+    Column("Since", lambda item: moment(said(item, "since")), ("since",)),
 )
 
 
-def pushes(cn: str, found: list[Document]) -> Markup:
+def pushes(cn: str, result: list[Document]) -> Markup:
     """Return the table of one proxy's pushes, in the given order."""
     columns = (
-        Column("When", lambda each: moment(said(each, "at"), exact=True), ("at",)),
-        Column("Type", lambda each: text(said(each, "type")), ("type",)),
-        Column("What", lambda each: _what(cn, each), ("added", "changed", "removed", "again", "bytes")),
+        Column("When", lambda item: moment(said(item, "at"), exact=True), ("at",)),
+        Column("Type", lambda item: text(said(item, "type")), ("type",)),
+        Column("What", lambda item: _what(cn, item), ("added", "changed", "removed", "again", "bytes")),
         Column("Due to", _due, ("trigger",)),
         Column("Answer", _answer, ("answer", "error", "seconds")),
     )
-    return table(found, columns, "Nothing was pushed yet: the first push follows the first subscription.")
+    return table(result, columns, "Nothing was pushed yet: the first push follows the first subscription.")
 
 
 def _what(cn: str, push: Document) -> Markup:
     word, again = said(push, "type"), int(number(push, "again"))
-    added = [links.resource(cn, word, each) for each in words(push, "added")]
-    changed = [_change(cn, word, each) for each in records(push, "changed")]
-    removed = [name(each) for each in words(push, "removed")]
+    added = [links.resource(cn, word, item) for item in words(push, "added")]
+    changed = [_change(cn, word, record) for record in records(push, "changed")]
+    removed = [name(item) for item in words(push, "removed")]
     lines = [
         joined((text(f"{verb} "), joined(names, ", ")))
         for verb, names in (("added", added), ("changed", changed), ("removed", removed))
         if names
     ]
     lines += [text(f"{again} as they were held")] if again else []
-    return joined(tag("div", each) for each in (*lines, text(f"{said(push, 'bytes')} bytes")))
+    return joined(tag("div", markup) for markup in (*lines, text(f"{said(push, 'bytes')} bytes")))
 
 
 def _change(cn: str, word: str, changed: Document) -> Markup:
     named = said(changed, "name")
-    versions = {each: said(changed, each) for each in ("from", "to")}
+    versions = {item: said(changed, item) for item in ("from", "to")}
     how = links.href("/debug/xds/diff", {"proxy": cn, "type": word, "name": named} | versions)
     # Old versions are stored for a while only, and versions of secrets never.
     further = (
@@ -117,20 +117,20 @@ def _answer(push: Document) -> Markup:
     return joined((badge(said(push, "answer")), took, said_so))
 
 
-def _xds(found: Document, _asked: PageRequest) -> Iterable[Markup]:
-    if cn := said(found, "proxy"):
+def _xds(result: Document, _asked: PageRequest) -> Iterable[Markup]:
+    if cn := said(result, "proxy"):
         yield tag("p", links.proxy(cn, "What this proxy was told"), class_="tabs")
-    if "objects" in found:
-        yield tag("h2", text(f"What {said(found, 'resource')} is made from"))
-        yield made_from(found)
-        if found.get("comparable"):
-            yield _compare(cn, said(found, "resource"))
+    if "objects" in result:
+        yield tag("h2", text(f"What {said(result, 'resource')} is made from"))
+        yield made_from(result)
+        if result.get("comparable"):
+            yield _compare(cn, said(result, "resource"))
     if cn:
         yield tag("h2", text("Streams"))
-    yield _streams(found)
-    if "pushes" in found:
+    yield _streams(result)
+    if "pushes" in result:
         yield tag("h2", text("Pushes, newest first"))
-        yield pushes(cn, records(found, "pushes"))
+        yield pushes(cn, records(result, "pushes"))
 
 
 def _compare(cn: str, resource: str) -> Markup:
@@ -139,14 +139,14 @@ def _compare(cn: str, resource: str) -> Markup:
     return tag("p", tag("a", text("What changed in it last"), href=to))
 
 
-def made_from(found: Document) -> Markup:
+def made_from(result: Document) -> Markup:
     """Return the inputs of a resource with their origins."""
-    objects = records(found, "objects")
+    objects = records(result, "objects")
     if not objects:
         return tag("p", text("Nothing: the proxy is served no such resource."), class_="empty")
     return listed(
-        joined((links.mesh_object(said(each, "object")), text(f", {said(each, 'origin')}")))
-        for each in objects
+        joined((links.mesh_object(said(item, "object")), text(f", {said(item, 'origin')}")))
+        for item in objects
     )
 
 

@@ -22,16 +22,16 @@ PATH: Final = "/debug/topology"
 _TONES: Final = {tone.value: tone for tone in Tone}
 
 
-def of_topology(found: Document) -> Verdict:
+def of_topology(result: Document) -> Verdict:
     """Return the number of observed edges, and the one with the lowest success rate."""
-    edges = records(found, "edges")
-    seen = [each for each in edges if part(each, "seen")]
-    failing = [each for each in seen if _tone(each) in (Tone.WARNING, Tone.BAD)]
-    many = f"{counted(len(records(found, 'nodes')), said(found, 'by') or 'service')}, {len(seen)} of"
+    edges = records(result, "edges")
+    seen = [edge for edge in edges if part(edge, "seen")]
+    failing = [item for item in seen if _tone(item) in (Tone.WARNING, Tone.BAD)]
+    many = f"{counted(len(records(result, 'nodes')), said(result, 'by') or 'service')}, {len(seen)} of"
     first = f"{many} {counted(len(edges), 'way')} to call seen lately"
     if not failing:
         return Verdict(Tone.GOOD if seen else Tone.PLAIN, f"{first}.")
-    one = min(failing, key=lambda each: number(part(each, "seen"), "success"))
+    one = min(failing, key=lambda item: number(part(item, "seen"), "success"))
     rate = f"{number(part(one, 'seen'), 'success'):.2%}"
     sentence = f"{first}; {said(one, 'source')} to {said(one, 'destination')} succeeds in {rate}."
     return Verdict(worst(map(_tone, failing)), sentence)
@@ -43,25 +43,25 @@ def _tone(edge: Document) -> Tone:
     For traffic without a policy, the only evidence is the report of one proxy, which may be wrong. Such an
     edge is a warning at most.
     """
-    found = tone_of_calls(part(edge, "seen"))
+    tone = tone_of_calls(part(edge, "seen"))
     is_claimed = edge.get("allowed") is False and edge.get("verified") is False
-    return Tone.WARNING if is_claimed and found is Tone.BAD else found
+    return Tone.WARNING if is_claimed and tone is Tone.BAD else tone
 
 
-def _topology(found: Document, asked: PageRequest) -> Iterable[Markup]:
-    nodes, edges, query = records(found, "nodes"), records(found, "edges"), dict(asked.query)
-    leads = {said(each, "id"): _href(each, query.get("window", "")) for each in nodes}
+def _topology(result: Document, asked: PageRequest) -> Iterable[Markup]:
+    nodes, edges, query = records(result, "nodes"), records(result, "edges"), dict(asked.query)
+    leads = {said(node, "id"): _href(node, query.get("window", "")) for node in nodes}
     if 0 < len(nodes) <= MOST_DRAWN:
-        yield _drawn(found, leads, query.get("service", ""))
+        yield _drawn(result, leads, query.get("service", ""))
         yield tag("p", text(_LEGEND), class_="shows")
     elif nodes:
         many = f"These are {len(nodes)}, too many for a picture: ask for a service or a namespace."
         yield tag("p", text(many), class_="empty")
     yield tag("h2", text("Calls"))
-    ordered = sorted(edges, key=lambda each: list(Tone).index(_tone(each)))
+    ordered = sorted(edges, key=lambda edge: list(Tone).index(_tone(edge)))
     ends = {key: links.link(key, to) for key, to in leads.items()}
     yield table(ordered, _calls(ends), "Nobody may call anybody, and nobody has.")
-    yield tag("h2", text("Namespaces" if said(found, "by") == "namespace" else "Services"))
+    yield tag("h2", text("Namespaces" if said(result, "by") == "namespace" else "Services"))
     yield table(nodes, _nodes(ends), "There is no Service, and no Workload.")
 
 
@@ -72,10 +72,13 @@ _LEGEND: Final = (
 )
 
 
-def _drawn(found: Document, leads: Mapping[str, str], about: str) -> Markup:
-    nodes = {said(each, "id"): _node(each, leads[said(each, "id")]) for each in records(found, "nodes")}
+def _drawn(result: Document, leads: Mapping[str, str], about: str) -> Markup:
+    nodes = {
+        said(record, "id"): _node(record, leads[said(record, "id")]) for record in records(result, "nodes")
+    }
     arrows = {
-        (said(each, "source"), said(each, "destination")): _arrow(each) for each in records(found, "edges")
+        (said(record, "source"), said(record, "destination")): _arrow(record)
+        for record in records(result, "edges")
     }
     return picture(nodes, arrows, "Who calls whom", about)
 
@@ -123,10 +126,10 @@ def _fares(seen: Document) -> str:
 
 
 def _weights(edge: Document) -> str:
-    found = records(edge, "weights")
-    if not found:
+    result = records(edge, "weights")
+    if not result:
         return ""
-    wanted = ", ".join(f"{number(each, 'part'):.0%}" for each in found)
+    wanted = ", ".join(f"{number(item, 'part'):.0%}" for item in result)
     share = edge.get("share")
     return f"{wanted}, had {share:.0%}" if isinstance(share, int | float) else f"{wanted} wanted"
 
@@ -134,10 +137,10 @@ def _weights(edge: Document) -> str:
 def _allowed(edge: Document) -> Markup:
     by = words(edge, "by")
     if by:
-        return listed(links.in_sentence(each) for each in by)
+        return listed(links.in_sentence(item) for item in by)
     if records(edge, "weights"):
         return listed(
-            links.mesh_object(f"TrafficSplit {said(each, 'split')}") for each in records(edge, "weights")
+            links.mesh_object(f"TrafficSplit {said(record, 'split')}") for record in records(edge, "weights")
         )
     return badge("not allowed by policy", Tone.WARNING) if edge.get("allowed") is False else NONE
 
@@ -160,15 +163,15 @@ def _mtls(edge: Document) -> Markup:
 
 
 def _p95(edge: Document) -> Markup:
-    found = part(edge, "seen").get("p95_ms")
-    return text(f"{found:g} ms") if isinstance(found, int | float) else NONE
+    result = part(edge, "seen").get("p95_ms")
+    return text(f"{result:g} ms") if isinstance(result, int | float) else NONE
 
 
 def _calls(ends: Mapping[str, Markup]) -> tuple[Column, ...]:
     """Return the columns of edges, with links to both ends."""
     return (
-        Column("From", lambda each: ends.get(said(each, "source"), NONE), ("source",)),
-        Column("To", lambda each: ends.get(said(each, "destination"), NONE), ("destination",)),
+        Column("From", lambda item: ends.get(said(item, "source"), NONE), ("source",)),
+        Column("To", lambda item: ends.get(said(item, "destination"), NONE), ("destination",)),
         *_OF_CALLS,
     )
 
@@ -177,29 +180,29 @@ _OF_CALLS: Final = (
     Column("Seen", _seen, ("seen",)),
     Column("95 %", _p95, ()),
     Column("mTLS", _mtls, ("mtls",)),
-    Column("Split", lambda each: text(_weights(each)) if _weights(each) else NONE, ("weights", "share")),
+    Column("Split", lambda item: text(_weights(item)) if _weights(item) else NONE, ("weights", "share")),
     Column("Allowed by", _allowed, ("by", "allowed")),
 )
 
 
 def _sidecars(node: Document) -> Markup:
     proxies = part(node, "proxies")
-    counts = (number(proxies, each) for each in ("in_step", "connected", "known"))
-    return text(" / ".join(f"{each:g}" for each in counts))
+    counts = (number(proxies, item) for item in ("in_step", "connected", "known"))
+    return text(" / ".join(f"{count:g}" for count in counts))
 
 
 def _nodes(ends: Mapping[str, Markup]) -> tuple[Column, ...]:
     """Return the columns of services or namespaces, with links."""
     return (
-        Column("Name", lambda each: ends.get(said(each, "id"), NONE), ("id", "name", "namespace")),
+        Column("Name", lambda item: ends.get(said(item, "id"), NONE), ("id", "name", "namespace")),
         *_OF_NODES,
     )
 
 
 _OF_NODES: Final = (
-    Column("Kind", lambda each: name(said(each, "kind")), ("kind",)),
+    Column("Kind", lambda item: name(said(item, "kind")), ("kind",)),
     Column("Sidecars in step / here / known", _sidecars, ("proxies",)),
-    Column("Verdict", lambda each: badge(said(each, "verdict"), _TONES[said(each, "verdict")]), ("verdict",)),
+    Column("Verdict", lambda item: badge(said(item, "verdict"), _TONES[said(item, "verdict")]), ("verdict",)),
 )
 
 TOPOLOGY: Final = PageLook(

@@ -28,29 +28,29 @@ def tone(row: Document) -> Tone:
     return Tone.GOOD if success >= WELL else Tone.WARNING if success >= BADLY else Tone.BAD
 
 
-def of_traffic(found: Document) -> Verdict:
+def of_traffic(result: Document) -> Verdict:
     """Return the number of good rows, the name of the worst row, and the number of reporting proxies."""
-    rows, told = records(found, "rows"), _told(found)
-    asked = [each for each in rows if tone(each) is not Tone.PLAIN]
-    failing = [each for each in asked if tone(each) is not Tone.GOOD]
-    over = f"over {counted(round(_number(found.get('window_seconds'))), 'second')}"
+    rows, message = records(result, "rows"), _told(result)
+    asked = [row for row in rows if tone(row) is not Tone.PLAIN]
+    failing = [item for item in asked if tone(item) is not Tone.GOOD]
+    over = f"over {counted(round(_number(result.get('window_seconds'))), 'second')}"
     if not asked:
-        return Verdict(Tone.PLAIN, f"No request was counted {over}{told}.")
+        return Verdict(Tone.PLAIN, f"No request was counted {over}{message}.")
     if not failing:
-        return Verdict(Tone.GOOD, f"{counted(len(asked), 'row')} of requests, all well {over}{told}.")
-    first = min(failing, key=lambda each: _number(each.get("success")))
+        return Verdict(Tone.GOOD, f"{counted(len(asked), 'row')} of requests, all well {over}{message}.")
+    first = min(failing, key=lambda item: _number(item.get("success")))
     words = f"{_whole_name(first)} succeeds in {_number(first.get('success')):.2%}"
     among = f"{len(failing)} of {counted(len(asked), 'row')} of requests not well {over}"
-    return Verdict(worst(map(tone, failing)), f"{among}: {words}{told}.")
+    return Verdict(worst(map(tone, failing)), f"{among}: {words}{message}.")
 
 
-def _told(found: Document) -> str:
-    reporting = part(found, "reporting")
+def _told(result: Document) -> str:
+    reporting = part(result, "reporting")
     # Low counts may only mean that some proxies have not reported yet.
-    told, connected = reporting.get("proxies"), reporting.get("connected")
-    if not isinstance(told, int) or not isinstance(connected, int) or told >= connected:
+    answer, connected = reporting.get("proxies"), reporting.get("connected")
+    if not isinstance(answer, int) or not isinstance(connected, int) or answer >= connected:
         return ""
-    return f"; {told} of {counted(connected, 'connected proxy', 'connected proxies')} have told"
+    return f"; {answer} of {counted(connected, 'connected proxy', 'connected proxies')} have told"
 
 
 def _number(value: object) -> float:
@@ -84,10 +84,10 @@ def _success(row: Document) -> Markup:
 
 
 def _times(row: Document) -> Markup:
-    found = [row.get(f"p{part_}_ms") for part_ in (50, 95, 99)]
-    if not all(isinstance(each, int | float) for each in found):
+    result = [row.get(f"p{part_}_ms") for part_ in (50, 95, 99)]
+    if not all(isinstance(item, int | float) for item in result):
         return NONE
-    return joined([text(f"{each:g}") for each in found], " / ")
+    return joined([text(f"{item:g}") for item in result], " / ")
 
 
 def _proxy(row: Document) -> Markup:
@@ -111,14 +111,14 @@ _NAMES: Final = {
 _PROTOCOL: Final = Column("Protocol", lambda row: text(said(row, "protocol")), ("protocol",))
 
 
-def _traffic(found: Document, _asked: PageRequest) -> Iterable[Markup]:
-    rows = sorted(records(found, "rows"), key=lambda row: list(Tone).index(tone(row)))
+def _traffic(result: Document, _asked: PageRequest) -> Iterable[Markup]:
+    rows = sorted(records(result, "rows"), key=lambda row: list(Tone).index(tone(row)))
     first = [column for field, column in _NAMES.items() if any(row.get(field) for row in rows)]
     empty = (
         "Nobody has told of a call. Agents tell that renew here (`--renewal`), of what has been called since."
     )
     shown = [
-        {each: value for each, value in row.items() if value not in (None, 0) or each in _SAID}
+        {item: value for item, value in row.items() if value not in (None, 0) or item in _SAID}
         for row in rows
     ]
     yield table(shown, (*first, _PROTOCOL, *_FIGURES), empty)

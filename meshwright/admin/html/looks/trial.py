@@ -24,7 +24,7 @@ def of_trial(found: Document) -> Verdict:
         return Verdict(Tone.BAD, error, "error")
     if "objects" not in found:
         return Verdict(Tone.PLAIN, "Nothing is applied: a second copy of the mesh is asked.")
-    proxies = sum(len(words(each, "proxies")) for each in records(found, "changed"))
+    proxies = sum(len(words(record, "proxies")) for record in records(found, "changed"))
     more = f", and more in {counted(int(number(found, 'more')), 'further way')}" if found.get("more") else ""
     read = f"{counted(int(number(found, 'objects')), 'object')} read"
     concerns = f"{counted(proxies, 'proxy', 'proxies')} would be served something else{more}"
@@ -34,25 +34,25 @@ def of_trial(found: Document) -> Verdict:
     return Verdict(Tone.BAD, f"{read}; {counted(len(wrong), 'problem')}; {concerns}. Nothing was applied.")
 
 
-def _trial(found: Document, asked: PageRequest) -> Iterable[Markup]:
-    yield _form(said(found, "manifests"), asked.path)
-    if "objects" not in found:
+def _trial(result: Document, asked: PageRequest) -> Iterable[Markup]:
+    yield _form(said(result, "manifests"), asked.path)
+    if "objects" not in result:
         return
-    if problems := records(found, "problems"):
+    if problems := records(result, "problems"):
         yield tag("h2", text("What would be wrong"))
         yield table(problems, _PROBLEMS, "")
-    if failed := records(found, "failed"):
+    if failed := records(result, "failed"):
         yield tag("h2", text("Proxies for which nothing could be made"))
         yield table(failed, _FAILED, "")
     yield tag("h2", text("What would be served"))
-    changed = records(found, "changed")
+    changed = records(result, "changed")
     yield from map(_changed, changed)
     if not changed:
         yield tag("p", text("Every proxy would be served what it is."), class_="empty")
     for field, words_ in (("new", "would be known"), ("gone", "would be known no more")):
-        if names := words(found, field):
+        if names := words(result, field):
             yield tag("p", text(f"{counted(len(names), 'proxy', 'proxies')} {words_}: "), _names(names))
-    same = counted(int(number(found, "unchanged")), "proxy", "proxies")
+    same = counted(int(number(result, "unchanged")), "proxy", "proxies")
     yield tag("p", text(f"{same} would be served what they are."), class_="shows")
 
 
@@ -64,34 +64,34 @@ def _form(given: str, path: str) -> Markup:
     return tag("form", label, button, action=path, method="post", class_="wide")
 
 
-def _changed(found: Document) -> Markup:
-    names, resources = words(found, "proxies"), records(found, "resources")
+def _changed(result: Document) -> Markup:
+    names, resources = words(result, "proxies"), records(result, "resources")
     head = tag("h3", text(f"{counted(len(names), 'proxy', 'proxies')}: "), _names(names))
     return joined((head, *map(_resource, resources)))
 
 
-def _resource(found: Document) -> Markup:
-    change = badge(said(found, "change"), Tone.PLAIN)
-    name = joined((change, text(f" {said(found, 'type')} {said(found, 'name')}")))
-    lines = words(found, "diff")
+def _resource(result: Document) -> Markup:
+    change = badge(said(result, "change"), Tone.PLAIN)
+    name = joined((change, text(f" {said(result, 'type')} {said(result, 'name')}")))
+    lines = words(result, "diff")
     return detail(name, difference(lines)) if lines else tag("p", name)
 
 
 def _names(names: list[str]) -> Markup:
-    shown = [text(each) for each in names[:MOST_NAMED]]
+    shown = [text(name) for name in names[:MOST_NAMED]]
     more = [text(f"and {len(names) - MOST_NAMED} more")] if len(names) > MOST_NAMED else []
     return joined((*shown, *more), ", ")
 
 
 _PROBLEMS: Final = (
-    Column("Severity", lambda each: badge(said(each, "severity")), ("severity",)),
+    Column("Severity", lambda item: badge(said(item, "severity")), ("severity",)),
     plain("Code", "code"),
     plain("Object", "object"),
-    Column("What", lambda each: links.in_sentence(said(each, "line")), ("line", *_PARTS)),
+    Column("What", lambda item: links.in_sentence(said(item, "line")), ("line", *_PARTS)),
 )
 _FAILED: Final = (
     plain("Why", "error"),
-    Column("Proxies", lambda each: _names(words(each, "proxies")), ("proxies",)),
+    Column("Proxies", lambda item: _names(words(item, "proxies")), ("proxies",)),
 )
 
 TRIAL: Final = PageLook(

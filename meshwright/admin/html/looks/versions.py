@@ -20,24 +20,24 @@ CONFIGURATIONS: Final = 50
 TYPES: Final = ("cluster", "endpoint", "listener", "route")
 
 
-def of_difference(found: Document) -> Verdict:
+def of_difference(result: Document) -> Verdict:
     """Return the number of added and removed lines."""
-    if "usage" in found:
+    if "usage" in result:
         return Verdict(Tone.PLAIN, "Say which resource of which proxy.")
-    lines = [each for each in words(found, "diff") if not each.startswith(("+++", "---"))]
-    more, less = (sum(each.startswith(sign) for each in lines) for sign in "+-")
-    named = f"{said(found, 'type')} {said(found, 'name')}"
+    lines = [word for word in words(result, "diff") if not word.startswith(("+++", "---"))]
+    more, less = (sum(line.startswith(sign) for line in lines) for sign in "+-")
+    named = f"{said(result, 'type')} {said(result, 'name')}"
     return Verdict(Tone.PLAIN, f"{named}: {counted(more, 'line')} more, {less} less.")
 
 
-def _difference(found: Document, _asked: PageRequest) -> Iterable[Markup]:
-    if "usage" in found:
+def _difference(result: Document, _asked: PageRequest) -> Iterable[Markup]:
+    if "usage" in result:
         return
-    versions = {each: code(said(found, each)) for each in ("from", "to")}
-    yield pairs({"proxy": links.proxy(said(found, "proxy"))} | versions)
-    yield difference(words(found, "diff"))
+    versions = {item: code(said(result, item)) for item in ("from", "to")}
+    yield pairs({"proxy": links.proxy(said(result, "proxy"))} | versions)
+    yield difference(words(result, "diff"))
     yield tag("h2", text("Made from"))
-    yield made_from(found)
+    yield made_from(result)
 
 
 def difference(lines: Iterable[str]) -> Markup:
@@ -50,25 +50,25 @@ def _changed(line: str) -> Markup:
     return tag("span", text(line), class_=kind) if kind else text(line)
 
 
-def of_published(found: Document) -> Verdict:
+def of_published(result: Document) -> Verdict:
     """Return the number of proxies and of their configurations."""
-    snapshots = records(found, "snapshots")
-    proxies = sum(len(words(each, "proxies")) for each in snapshots)
+    snapshots = records(result, "snapshots")
+    proxies = sum(len(words(snapshot, "proxies")) for snapshot in snapshots)
     if not snapshots:
         return Verdict(Tone.PLAIN, "Nothing is published.")
     many = counted(proxies, "proxy is", "proxies are")
     return Verdict(Tone.GOOD, f"{many} served {counted(len(snapshots), 'configuration')}.")
 
 
-def _published(found: Document, _asked: PageRequest) -> Iterable[Markup]:
-    snapshots = records(found, "snapshots")
+def _published(result: Document, _asked: PageRequest) -> Iterable[Markup]:
+    snapshots = records(result, "snapshots")
     if not snapshots:
         yield tag("p", text("It fills as soon as a Workload with a uuid is read."), class_="empty")
-    for each in snapshots[:CONFIGURATIONS]:
-        proxies = words(each, "proxies")
+    for snapshot in snapshots[:CONFIGURATIONS]:
+        proxies = words(snapshot, "proxies")
         yield tag("h2", text(counted(len(proxies), "proxy", "proxies")))
         yield listed(links.proxy(cn) for cn in proxies)
-        resources = part(each, "resources")
+        resources = part(snapshot, "resources")
         rows: list[Document] = [
             {"type": word, "name": named, "version": version}
             for word in resources
@@ -78,20 +78,20 @@ def _published(found: Document, _asked: PageRequest) -> Iterable[Markup]:
     if (more := len(snapshots) - CONFIGURATIONS) > 0:
         yield tag("p", text(f"{counted(more, 'more configuration')}: ask for one proxy."), class_="empty")
     yield tag("h2", text("Whose workloads get traffic"))
-    whose = (Column("Proxy", lambda each: links.proxy(said(each, "cn")), ("cn",)),)
-    yield table([{"cn": each} for each in words(found, "admitted")], whose, "All do.")
-    if withdrawn := words(found, "withdrawn"):
+    whose = (Column("Proxy", lambda item: links.proxy(said(item, "cn")), ("cn",)),)
+    yield table([{"cn": item} for item in words(result, "admitted")], whose, "All do.")
+    if withdrawn := words(result, "withdrawn"):
         yield tag("h2", text("Whose certificates were revoked: their workloads get none"))
-        yield table([{"cn": each} for each in withdrawn], whose, "")
+        yield table([{"cn": item} for item in withdrawn], whose, "")
 
 
 def _versions(cn: str) -> tuple[Column, ...]:
     return (
-        Column("Type", lambda each: text(said(each, "type")), ("type",)),
+        Column("Type", lambda item: text(said(item, "type")), ("type",)),
         Column(
-            "Resource", lambda each: links.resource(cn, said(each, "type"), said(each, "name")), ("name",)
+            "Resource", lambda item: links.resource(cn, said(item, "type"), said(item, "name")), ("name",)
         ),
-        Column("Version", lambda each: code(said(each, "version")), ("version",)),
+        Column("Version", lambda item: code(said(item, "version")), ("version",)),
     )
 
 

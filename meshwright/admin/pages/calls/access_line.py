@@ -51,14 +51,14 @@ class LineError(QueryError):
 def read_line(text: str) -> dict[str, str]:
     """Return the known fields of a line, without empty ones. Raises LineError."""
     try:
-        found = json.loads(text)
+        result = json.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict) or not {"start_time", "local_address"} <= found.keys():
+        result = None
+    if not isinstance(result, dict) or not {"start_time", "local_address"} <= result.keys():
         raise LineError(
             "the line must be one of a sidecar's access log: a JSON object with start_time and local_address"
         )
-    return {name: str(found[name]) for name in FIELDS if found.get(name) is not None}
+    return {name: str(result[name]) for name in FIELDS if result.get(name) is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +79,19 @@ def question(view: View, query: Mapping[str, str], headers: Iterable[str]) -> Qu
         return Question(query, tuple(headers))
     line = read_line(text)
     given = tuple(headers)
-    named = {each.partition(":")[0].strip().lower() for each in given}
-    known = tuple(each for each in _headers(line) if each.partition(":")[0] not in named)
-    said = {name: line[name] for name in OUTCOME if name in line}
-    return Question(_completed(view, line, query), (*known, *given), said)
+    named = {item.partition(":")[0].strip().lower() for item in given}
+    known = tuple(header for header in _headers(line) if header.partition(":")[0] not in named)
+    answer = {name: line[name] for name in OUTCOME if name in line}
+    return Question(_completed(view, line, query), (*known, *given), answer)
 
 
 def _completed(view: View, line: Mapping[str, str], query: Mapping[str, str]) -> dict[str, str]:
-    found = {name: line[name] for name in ("method", "path") if name in line}
+    result = {name: line[name] for name in ("method", "path") if name in line}
     if not query.get("from"):
-        found["from"] = _caller(line)
+        result["from"] = _caller(line)
     if not query.get("to"):
-        found["to"] = _called(view, line)
-    return found | {name: value for name, value in query.items() if value and name != "line"}
+        result["to"] = _called(view, line)
+    return result | {name: value for name, value in query.items() if value and name != "line"}
 
 
 def _headers(line: Mapping[str, str]) -> Iterator[str]:
@@ -123,15 +123,15 @@ def _called(view: View, line: Mapping[str, str]) -> str:
     host = line.get("authority", "")
     cluster = line.get("upstream_cluster", "")
     inbound = "caller" in line or cluster.endswith(_LOCAL)
-    found = sorted(_served_at(view, line) if inbound else _led_to(view, line, cluster))
-    if not found:
+    result = sorted(_served_at(view, line) if inbound else _led_to(view, line, cluster))
+    if not result:
         where = line.get("local_address", "") if inbound else line.get("route_name", "") or cluster
         raise LineError(
             f"no Service of the mesh is found at {where[:200]!r}: it may have been deleted since; give --to"
         )
     # Several services can share a workload and a port: the Host header selects one.
     name = host.partition(":")[0].partition(".")[0]
-    key, port = next((each for each in found if each[0].name == name), found[0])
+    key, port = next((item for item in result if item[0].name == name), result[0])
     return f"{key}:{port}"
 
 
@@ -164,8 +164,8 @@ def _led_to(view: View, line: Mapping[str, str], cluster: str) -> Iterator[tuple
         key = split.apex
     service = view.services.get(key)
     ports = service.ports if service is not None else ()
-    fitting = [each for each in ports if str(each.target_port) == target.partition("|")[0]]
-    yield from ((key, each.port) for each in fitting or ports)
+    fitting = [port for port in ports if str(port.target_port) == target.partition("|")[0]]
+    yield from ((key, service_port.port) for service_port in fitting or ports)
 
 
 def _key(text: str) -> ServiceKey | None:

@@ -53,35 +53,42 @@ async def connectivity(
     if view is None:
         raise NothingToShow("the server has not read its sources yet: try again in a few seconds")
     asked, service, port = _asked(view, query, headers)
-    found, concerned = await asyncio.to_thread(explaining.explained, view, asked)
+    explanation, concerned = await asyncio.to_thread(explaining.explained, view, asked)
     issued = newest(await asyncio.to_thread(reading.ledger), now)
     there = on_the_way.behind(view, asked, port)
     callers = _callers(view, asked)
     called = tuple(
         dict.fromkeys(
-            name for each in there if each.identity and not why_withheld(view, each) for name in each.proxies
+            name
+            for endpoint in there
+            if endpoint.identity and not why_withheld(view, endpoint)
+            for name in endpoint.proxies
         )
     )
     stood = stands(reading, dict.fromkeys((*concerned, *callers, *called)))
-    sidecars = {name: each.sidecar for name, each in stood.items()}
-    lacks = await asyncio.to_thread(_lacks, view, found, sidecars)
+    sidecars = {name: sidecar_status.sidecar for name, sidecar_status in stood.items()}
+    lacks = await asyncio.to_thread(_lacks, view, explanation, sidecars)
     shown = {
-        name: _sidecar(reading, name, each, issued, now)
-        | {"lacks": list(lacks[name]), "brought": _brought(reading, name, found)}
-        for name, each in stood.items()
+        name: _sidecar(reading, name, sidecar_status, issued, now)
+        | {"lacks": list(lacks[name]), "brought": _brought(reading, name, explanation)}
+        for name, sidecar_status in stood.items()
     }
-    statuses = [each.status for name, each in stood.items() if name in callers and each.status is not None]
-    policies = [made for each in statuses if (made := policy_of(reading, each)) is not None]
-    turned_down = found.decision.turned_down
+    statuses = [
+        sidecar_status.status
+        for name, sidecar_status in stood.items()
+        if name in callers and sidecar_status.status is not None
+    ]
+    policies = [made for status in statuses if (made := policy_of(reading, status)) is not None]
+    turned_down = explanation.decision.turned_down
     return {
-        "explained": explaining.held(view, found, {name: sidecars[name] for name in concerned}),
+        "explained": explaining.held(view, explanation, {name: sidecars[name] for name in concerned}),
         "protocol": spoken(port, backing(view, service.key)).value,
         "turned_down": None if turned_down is None else turned_down.status,
         "callers": [
-            shown[name] | on_the_way.dialled(view, each, asked, service, there)
-            for name, each in callers.items()
+            shown[name] | on_the_way.dialled(view, caller, asked, service, there)
+            for name, caller in callers.items()
         ],
-        "endpoints": [on_the_way.endpoint(view, each, policies) for each in there],
+        "endpoints": [on_the_way.endpoint(view, endpoint, policies) for endpoint in there],
         "called": [shown[name] for name in called],
     }
 
@@ -89,7 +96,7 @@ async def connectivity(
 def _callers(view: View, asked: Request) -> dict[ProxyName, Workload]:
     """Return the caller's workloads by the names of their sidecars."""
     running = () if asked.identity is None else by_identity(view).found(asked.identity)
-    return {each.proxy_name: each for each in running if each.proxy_name is not None}
+    return {workload.proxy_name: workload for workload in running if workload.proxy_name is not None}
 
 
 def _asked(
@@ -120,29 +127,29 @@ def _with_port(view: View, query: Mapping[str, str]) -> Mapping[str, str]:
     if not slash or ":" in name or service is None:
         return query
     if len(service.ports) != 1:
-        has = ", ".join(str(each.port) for each in service.ports) or "none"
+        has = ", ".join(str(port.port) for port in service.ports) or "none"
         raise QueryError(f"to is {called!r}: must end with :PORT; the Service has the ports {has}")
     return {**query, "to": f"{called}:{service.ports[0].port}"}
 
 
 def _lacks(
-    view: View, found: Explanation, sidecars: Mapping[ProxyName, Sidecar]
+    view: View, explanation: Explanation, sidecars: Mapping[ProxyName, Sidecar]
 ) -> dict[ProxyName, tuple[str, ...]]:
     """Return the excluded policy of each sidecar that changes the outcome of this request."""
     whole = dict.fromkeys(sidecars, Sidecar())
 
     def because(known: Mapping[ProxyName, Sidecar]) -> tuple[str, ...]:
-        return standing(view, found.request, found.decision, known).because
+        return standing(view, explanation.request, explanation.decision, known).because
 
     # Reasons that hold even if all sidecars have everything are not the fault of one sidecar.
     besides = because(whole)
     return {
         name: tuple(
-            said
-            for said in (because(whole | {name: Sidecar(without=each.without)}) if each.without else ())
-            if said not in besides
+            text
+            for text in (because(whole | {name: Sidecar(without=sidecar.without)}) if sidecar.without else ())
+            if text not in besides
         )
-        for name, each in sidecars.items()
+        for name, sidecar in sidecars.items()
     }
 
 
@@ -162,12 +169,12 @@ def _sidecar(
     view = reading.view()
     holder = holder_of(view, name) if view is not None else None
     types: dict[str, Json] = {}
-    for each in stood.streams:
-        types |= _types(stream(each)["types"])
+    for stream_status in stood.streams:
+        types |= _types(stream(stream_status)["types"])
     refused = [
-        f"{short_type(kind)} {resource}: {said or 'the text of the error is unknown'}"
+        f"{short_type(kind)} {resource}: {text or 'the text of the error is unknown'}"
         for kind, resource in reading.rejected(name)
-        for said in (reading.refusal(name, kind, resource),)
+        for text in (reading.refusal(name, kind, resource),)
     ]
     return {
         "proxy": str(name),
@@ -182,16 +189,16 @@ def _sidecar(
 def _types(shown: Json) -> dict[str, Json]:
     """Return the sent and the acknowledged version of each type."""
     wanted = ("state", "version", "acknowledged_version")
-    found = shown if isinstance(shown, dict) else {}
+    result = shown if isinstance(shown, dict) else {}
     return {
-        kind: {name: each[name] for name in wanted} for kind, each in found.items() if isinstance(each, dict)
+        kind: {name: item[name] for name in wanted} for kind, item in result.items() if isinstance(item, dict)
     }
 
 
-def _brought(reading: ProxyPage, name: ProxyName, found: Explanation) -> Document | None:
+def _brought(reading: ProxyPage, name: ProxyName, explanation: Explanation) -> Document | None:
     """Return the last push to a sidecar that was caused by a deciding object, or None if unknown."""
-    decisive = {str(key) for key in found.decision.because}
-    for each in reading.pushes(name):
-        if any(f"{cause.kind} {cause.name}" in decisive for wave in each.waves for cause in wave.causes):
-            return push(each, kept(reading, name))
+    decisive = {str(key) for key in explanation.decision.because}
+    for item in reading.pushes(name):
+        if any(f"{cause.kind} {cause.name}" in decisive for wave in item.waves for cause in wave.causes):
+            return push(item, kept(reading, name))
     return None

@@ -73,8 +73,8 @@ def read_request(query: Mapping[str, str], headers: Iterable[str]) -> Request:
     path = query.get("path") or "/"
     if not path.startswith("/") and "://" not in path and path != "*":
         raise QueryError(f"path is {path[:200]!r}: must begin with /, or be a URL")
-    given = [_header(each) for each in headers]
-    if not any(each.lower() in ("host", ":authority") for each, _ in given):
+    given = [_header(header) for header in headers]
+    if not any(item.lower() in ("host", ":authority") for item, _ in given):
         given.append(("host", f"{name}.{namespace}" + ("" if number == "80" else f":{number}")))
     return Request(
         client=client,
@@ -88,15 +88,15 @@ def read_request(query: Mapping[str, str], headers: Iterable[str]) -> Request:
 
 def _client(text: str) -> Client:
     """Return the caller. Raises QueryError."""
-    address, *said = text.split(",")
-    found = parse_address(address)
-    if found is None:
-        namespace, account = _pair("from", text, _CALLER if said else _CLIENT)
+    address, *lines = text.split(",")
+    socket_address = parse_address(address)
+    if socket_address is None:
+        namespace, account = _pair("from", text, _CALLER if lines else _CLIENT)
         return ServiceIdentity(Namespace(namespace), ServiceAccountName(account))
-    words = dict(each.partition("=")[::2] for each in said)
+    words = dict(item.partition("=")[::2] for item in lines)
     if unknown := words.keys() - {"tls", "name", "server"}:
         raise QueryError(f"from is {text[:200]!r}: {min(unknown)[:50]!r} is unknown; must be {_CALLER}")
-    return Outsider(found, words.get("name", ""), bool(words), words.get("server", "").lower())
+    return Outsider(socket_address, words.get("name", ""), bool(words), words.get("server", "").lower())
 
 
 def read_outside(view: View, query: Mapping[str, str], headers: Iterable[str]) -> OutsideExplanation | None:
@@ -107,8 +107,8 @@ def read_outside(view: View, query: Mapping[str, str], headers: Iterable[str]) -
     names its owner.
     """
     called = query.get("to", "")
-    if (found := _service_outside(view, query, tuple(headers))) is not None:
-        return found
+    if (outside_explanation := _service_outside(view, query, tuple(headers))) is not None:
+        return outside_explanation
     try:
         where = HostPort.parse(called)
         where = HostPort(_as_sent(where.host), where.port)
@@ -158,35 +158,35 @@ def _as_sent(host: str) -> str:
     return str(mapped or address)
 
 
-def outside(view: View, found: OutsideExplanation) -> dict[str, Json]:
+def outside(view: View, outside_explanation: OutsideExplanation) -> dict[str, Json]:
     """Return the explanation of a request to an address outside the mesh, with the same fields as others.
 
     The state of sidecars is not evaluated; `/debug/proxy` shows whether they are in step.
     """
     return {
-        "from": str(found.client),
-        "to": str(found.where),
+        "from": str(outside_explanation.client),
+        "to": str(outside_explanation.where),
         "method": "",
         "path": "",
         "headers": [],
-        "answer": found.answer.value,
-        "policy": found.answer.value,
+        "answer": outside_explanation.answer.value,
+        "policy": outside_explanation.answer.value,
         "in_force": EnforcementState.NOT_ASKED.value,
         "in_force_because": ["only policy was evaluated"],
-        "headline": found.answer.value,
-        "because": [str(key) for key in found.because],
+        "headline": outside_explanation.answer.value,
+        "because": [str(key) for key in outside_explanation.because],
         "backends": [],
-        "steps": _steps(found.steps),
-        "objects": deciding(view, found.steps, found.because),
-        "missing": jsonable(found.missing),
+        "steps": _steps(outside_explanation.steps),
+        "objects": deciding(view, outside_explanation.steps, outside_explanation.because),
+        "missing": jsonable(outside_explanation.missing),
         "besides": [],
     }
 
 
 def answer(view: View, query: Mapping[str, str], headers: Iterable[str]) -> dict[str, Json]:
     """Return the explanation of one request as JSON, by policy alone. Raises QueryError."""
-    if (found := read_outside(view, query, headers)) is not None:
-        return outside(view, found)
+    if (outside_explanation := read_outside(view, query, headers)) is not None:
+        return outside(view, outside_explanation)
     explained = explain(view, read_request(query, headers))
     return document(view, explained, not_asked(explained.decision))
 
@@ -204,48 +204,48 @@ def _steps(steps: Iterable[Step]) -> list[Json]:
 
 def explained(view: View, request: Request) -> tuple[Explanation, tuple[ProxyName, ...]]:
     """Return the explanation of a request by policy, and the sidecars on its path."""
-    found = explain(view, request)
-    return found, concerned(view, request, found.decision)
+    explanation = explain(view, request)
+    return explanation, concerned(view, request, explanation.decision)
 
 
-def held(view: View, found: Explanation, sidecars: Mapping[ProxyName, Sidecar]) -> dict[str, Json]:
+def held(view: View, explanation: Explanation, sidecars: Mapping[ProxyName, Sidecar]) -> dict[str, Json]:
     """Return an explanation as JSON, compared with the state of the sidecars on the path of the request."""
-    return document(view, found, standing(view, found.request, found.decision, sidecars))
+    return document(view, explanation, standing(view, explanation.request, explanation.decision, sidecars))
 
 
-def document(view: View, found: Explanation, stands: Enforcement) -> dict[str, Json]:
+def document(view: View, explanation: Explanation, stands: Enforcement) -> dict[str, Json]:
     """Return an explanation as JSON.
 
     `policy` is the answer of policy. `answer` is the answer in force, or the answer of policy if the former
     is unknown. `objects` are the involved objects in force (see `deciding`). `missing` are manifests that
     would allow the request, once the conditions in `besides` are met.
     """
-    asked = found.request
+    asked = explanation.request
     return {
         "from": str(asked.client),
         "to": f"{asked.service}:{asked.port}",
         "method": asked.method,
         "path": asked.path,
-        "headers": [list[Json](each) for each in asked.headers],
+        "headers": [list[Json](header) for header in asked.headers],
         "answer": stands.decision.answer.value,
-        "policy": found.decision.answer.value,
+        "policy": explanation.decision.answer.value,
         "in_force": stands.in_force.value,
         "in_force_because": list[Json](stands.because),
-        "headline": headline(stands, found.decision.answer),
-        "because": [str(key) for key in found.decision.because],
+        "headline": headline(stands, explanation.decision.answer),
+        "because": [str(key) for key in explanation.decision.because],
         "backends": [
             {
                 "service": str(share.service),
                 "weight": share.weight,
-                "admitted": [str(each) for each in share.admitted],
-                "refused": [str(each) for each in share.refused],
+                "admitted": [str(identity) for identity in share.admitted],
+                "refused": [str(identity) for identity in share.refused],
             }
             for share in stands.decision.shares
         ],
-        "steps": _steps(found.steps),
-        "objects": deciding(view, found.steps, found.decision.because),
-        "missing": jsonable(found.missing),
-        "besides": list[Json](found.besides),
+        "steps": _steps(explanation.steps),
+        "objects": deciding(view, explanation.steps, explanation.decision.because),
+        "missing": jsonable(explanation.missing),
+        "besides": list[Json](explanation.besides),
     }
 
 

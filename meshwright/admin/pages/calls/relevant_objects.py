@@ -32,19 +32,19 @@ def deciding(view: View, steps: Iterable[Step], because: Collection[ObjectKey]) 
     `manifest` is null, and `value` is the value in force as on `/debug/policies`.
     """
     asked = (key for step in steps if not step.aside for key, _ in step.objects)
-    found = dict.fromkeys((*because, *(key for key in asked if key.kind not in _PLACES)))
-    held = [key for key in found if key in view.sourced]
+    result = dict.fromkeys((*because, *(key for key in asked if key.kind not in _PLACES)))
+    held = [key for key in result if key in view.sourced]
     return [_told(view, key, decides=key in because) for key in held[:MOST]]
 
 
 def _told(view: View, key: ObjectKey, *, decides: bool) -> Document:
-    found = view.sourced[key]
-    manifest = written(found.value)
+    sourced_object = view.sourced[key]
+    manifest = written(sourced_object.value)
     return {
         "object": str(key),
-        "origin": str(found.origin),
-        "stale": found.stale,
+        "origin": str(sourced_object.origin),
+        "stale": sourced_object.stale,
         "decides": decides,
         "manifest": jsonable(manifest),
-        "value": jsonable(found.value) if manifest is None else None,
+        "value": jsonable(sourced_object.value) if manifest is None else None,
     }

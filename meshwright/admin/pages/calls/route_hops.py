@@ -25,26 +25,28 @@ def behind(view: View, asked: Request, port: ServicePort) -> tuple[Endpoint, ...
     split = oracle.split_for(view, arrived, port)
     shares = oracle.backends(view, arrived, port, split)
     return tuple(
-        each for key, theirs, weight in shares if weight > 0 for each in endpoints(view, key, theirs)
+        item for key, theirs, weight in shares if weight > 0 for item in endpoints(view, key, theirs)
     )
 
 
-def endpoint(view: View, found: Endpoint, policies: Iterable[ProxyPolicy]) -> Document:
+def endpoint(view: View, result: Endpoint, policies: Iterable[ProxyPolicy]) -> Document:
     """Return an endpoint, with the reason if it gets no traffic.
 
     `given` is true if all sidecars of the callers have the endpoint.
     """
-    holders = [holder for name in found.proxies if (holder := holder_of(view, name)) is not None]
-    given = [_is_given(each, found) for each in policies]
+    holders = [holder for name in result.proxies if (holder := holder_of(view, name)) is not None]
+    given = [_is_given(policy, result) for policy in policies]
     return {
-        "service": str(found.service),
-        "address": str(HostPort(found.address, found.port)),
-        "identity": None if found.identity is None else str(found.identity),
-        "workloads": [str(each.key) for each in holders],
-        "proxies": [str(each) for each in found.proxies],
+        "service": str(result.service),
+        "address": str(HostPort(result.address, result.port)),
+        "identity": None if result.identity is None else str(result.identity),
+        "workloads": [str(workload.key) for workload in holders],
+        "proxies": [str(proxy) for proxy in result.proxies],
         "given": bool(given) and all(given),
-        "withheld": _withheld(view, found),
-        "application": next((where for each in holders if (where := _application(each, found))), None),
+        "withheld": _withheld(view, result),
+        "application": next(
+            (where for workload in holders if (where := _application(workload, result))), None
+        ),
     }
 
 
@@ -58,49 +60,52 @@ def dialled(
     """
     if isinstance(kind := caller.interception, Explicit):
         at: list[Json] = [
-            str(HostPort(each.local_address, each.local_port))
-            for each in kind.upstreams
-            if (each.service, each.service_port) == (asked.service, asked.port)
+            str(HostPort(upstream.local_address, upstream.local_port))
+            for upstream in kind.upstreams
+            if (upstream.service, upstream.service_port) == (asked.service, asked.port)
         ]
         return {"interception": "explicit", "called_at": at}
     places = _places(view, asked, service, there)
-    led: list[Json] = [str(each) for each in places if kind.ipv6 or ":" not in each.host]
+    led: list[Json] = [str(place) for place in places if kind.ipv6 or ":" not in place.host]
     return {"interception": "transparent", "called_at": led}
 
 
 def _places(view: View, asked: Request, service: Service, there: Iterable[Endpoint]) -> Iterator[HostPort]:
     if service.headless:
-        for each in there:
-            if not why_withheld(view, each):
-                yield from (HostPort(address, each.port) for address in each.addresses)
+        for item in there:
+            if not why_withheld(view, item):
+                yield from (HostPort(address, item.port) for address in item.addresses)
         return
     with contextlib.suppress(ValueError):  # the address range is exhausted, which is a problem of its own
-        yield from (HostPort(each, asked.port) for each in called_addresses(view, service))
+        yield from (
+            HostPort(called_address, asked.port) for called_address in called_addresses(view, service)
+        )
 
 
-def _withheld(view: View, found: Endpoint) -> str:
-    if found.identity is None:
+def _withheld(view: View, result: Endpoint) -> str:
+    if result.identity is None:
         return "no workload with a sidecar has this address"
-    return why_withheld(view, found)
+    return why_withheld(view, result)
 
 
-def _is_given(policy: ProxyPolicy, found: Endpoint) -> bool:
+def _is_given(policy: ProxyPolicy, result: Endpoint) -> bool:
     """Return whether a sidecar has an endpoint.
 
     With `as_called`, the sidecar connects to the called address, and needs no list of endpoints.
     """
     return any(
-        each.as_called or any((at.address, at.port) == (found.address, found.port) for at in each.endpoints)
-        for each in policy.service_destinations
-        if each.service == found.service
+        service_destination.as_called
+        or any((at.address, at.port) == (result.address, result.port) for at in service_destination.endpoints)
+        for service_destination in policy.service_destinations
+        if service_destination.service == result.service
     )
 
 
-def _application(holder: Workload, found: Endpoint) -> str:
+def _application(holder: Workload, result: Endpoint) -> str:
     match holder.interception:
         case Explicit(application_address=None):
             return ""
         case Explicit(application_address=address) if address is not None:
-            return str(HostPort(address, found.port))
+            return str(HostPort(address, result.port))
         case _:
-            return str(HostPort("127.0.0.1", found.port))
+            return str(HostPort("127.0.0.1", result.port))

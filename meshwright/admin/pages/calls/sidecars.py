@@ -56,13 +56,13 @@ class SidecarStatus:
 
 def stands(reading: SidecarReading, names: Iterable[ProxyName]) -> Mapping[ProxyName, SidecarStatus]:
     """Return the state of each sidecar; data of all proxies is read once for all of them."""
-    statuses = {each.name: each for each in reading.proxies()}
+    statuses = {proxy.name: proxy for proxy in reading.proxies()}
     streams, left_out = by_proxy(reading.streams()), reading.left_out()
 
     def stood(name: ProxyName) -> SidecarStatus:
         status, theirs = statuses.get(name), tuple(streams.get(str(name), ()))
         missed = tuple(
-            ExcludedPolicy(each.object, each.match, each.said) for each in left_out if name in each.proxies
+            ExcludedPolicy(item.object, item.match, item.said) for item in left_out if name in item.proxies
         )
         return SidecarStatus(*_stand(reading, name, status, theirs, missed), missed, status, theirs)
 
@@ -76,7 +76,7 @@ def _stand(
     streams: Iterable[StreamStatus],
     without: Iterable[ExcludedPolicy],
 ) -> tuple[SidecarState, str]:
-    served = [each for each in streams if each.served]
+    served = [stream_status for stream_status in streams if stream_status.served]
     if status is None or status.state is not ProxyState.CONNECTED:
         return SidecarState.NOT_CONNECTED, "is not connected"
     if not served:
@@ -87,17 +87,17 @@ def _stand(
             f"keeps its previous configuration, because the new one cannot be computed: {failure}",
         )
     waiting = {
-        short_type(each.type_url)
+        short_type(type_status.type_url)
         for stream in served
-        for each in stream.types
-        if type_state(stream, each) in (SyncState.PENDING, SyncState.ASKED)
+        for type_status in stream.types
+        if type_state(stream, type_status) in (SyncState.PENDING, SyncState.ASKED)
     }
     if waiting:
         sent = ", ".join(sorted(waiting))
         return SidecarState.BEHIND, f"has not acknowledged the last response yet ({sent})"
-    parts = {each.object for each in without}
+    parts = {excluded_policy.object for excluded_policy in without}
     for type_url, resource in reading.rejected(name):
-        behind = {each.key for each in reading.objects_behind(name, type_url, resource)}
+        behind = {input_object.key for input_object in reading.objects_behind(name, type_url, resource)}
         # A rejection that is already in `without` is known exactly, so it leaves no doubt.
         if not parts & behind:
             return (

@@ -29,14 +29,14 @@ async def certificates(reading: CertificatePage, now: datetime) -> Document:
 
     def made() -> Document:
         services: list[Json] = [
-            service_certificate(each, each.identity.spiffe_id(view.settings.trust_domain), now)
-            for each in served
+            service_certificate(item, item.identity.spiffe_id(view.settings.trust_domain), now)
+            for item in served
             if view is not None
         ]
         entries = reading.ledger()
         proxies: list[Json] = [
-            participation(each, reading.held_certificate(each.name))
-            for each in of_statuses(entries, statuses, now)
+            participation(status, reading.held_certificate(status.name))
+            for status in of_statuses(entries, statuses, now)
         ]
         return offline_certificates(entries, now, reading.authority()) | {
             "service_certificates": services,
@@ -63,15 +63,16 @@ def offline_certificates(
     }
 
 
-def authority_document(found: AuthorityStatus) -> Document:
+def authority_document(authority_status: AuthorityStatus) -> Document:
     """Return the CA that signs proxy certificates, its place, and former CAs that are still trusted."""
     return {
-        "kind": found.kind.value,
-        "place": found.place,
-        "signer": found.signer,
-        "not_after": jsonable(found.not_after),
+        "kind": authority_status.kind.value,
+        "place": authority_status.place,
+        "signer": authority_status.signer,
+        "not_after": jsonable(authority_status.not_after),
         "formers": [
-            {"roots": list(each.roots.fingerprints), "until": jsonable(each.until)} for each in found.formers
+            {"roots": list(former_issuer.roots.fingerprints), "until": jsonable(former_issuer.until)}
+            for former_issuer in authority_status.formers
         ],
     }
 
@@ -89,13 +90,13 @@ def service_certificate(certificate: ServiceCertificate, uri: str, now: datetime
     }
 
 
-def participation(found: Participation, held: HeldCertificate | None) -> Document:
+def participation(result: Participation, held: HeldCertificate | None) -> Document:
     """Return whether a proxy takes part in the mesh, missing requirements, and its service certificate."""
     return {
-        "cn": str(found.name),
-        "takes_part": found.takes_part,
-        "lacks": [each.value for each in found.lacks],
-        "serial": None if found.entry is None else found.entry.serial,
+        "cn": str(result.name),
+        "takes_part": result.takes_part,
+        "lacks": [lack.value for lack in result.lacks],
+        "serial": None if result.entry is None else result.entry.serial,
         "service_certificate": None
         if held is None
         else {"serial": held.serial, "not_after": jsonable(held.not_after)},

@@ -54,7 +54,7 @@ def _names(view: View | None, admission: Admission) -> list[Json]:
 def versions(snapshot: Snapshot) -> dict[str, Json]:
     """Return the version of every resource of a snapshot except secrets, by type and name."""
     return {
-        type_word(type_url): {each.name: each.version for each in plain}
+        type_word(type_url): {resource.name: resource.version for resource in plain}
         for type_url in snapshot.types()
-        if (plain := [each for each in snapshot.ordered(type_url) if not each.secret])
+        if (plain := [resource for resource in snapshot.ordered(type_url) if not resource.secret])
     }

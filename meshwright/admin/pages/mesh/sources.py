@@ -13,8 +13,8 @@ def sources(reading: SourceReading, now: datetime) -> Document:
     counts = reading.counts()
     return {
         "sources": [
-            source(name, each, counts.get(name, Counts()), now)
-            for name, each in sorted(reading.freshness().items())
+            source(name, freshness, counts.get(name, Counts()), now)
+            for name, freshness in sorted(reading.freshness().items())
         ]
     }
 
@@ -37,7 +37,7 @@ def source(name: str, freshness: Freshness, counts: Counts, now: datetime) -> Do
         "held": list(freshness.held),
         "error": freshness.error or None,
         "error_since": jsonable(freshness.error_since),
-        "watches": [_watch(each, now) for each in freshness.watches],
+        "watches": [_watch(watch, now) for watch in freshness.watches],
     }
 
 

@@ -64,10 +64,10 @@ async def topology(reading: TopologyReading, query: Mapping[str, str], now: date
 
 def _sidecars(reading: TopologyReading) -> Iterable[Sidecar]:
     streams = by_proxy(reading.streams())
-    for each in reading.proxies():
-        states = sync(streams.get(str(each.name), ())).values()
-        here = each.state is ProxyState.CONNECTED
-        yield Sidecar(each.name, here, here and bool(states) and {*states} == {"synced"})
+    for proxy in reading.proxies():
+        states = sync(streams.get(str(proxy.name), ())).values()
+        here = proxy.state is ProxyState.CONNECTED
+        yield Sidecar(proxy.name, here, here and bool(states) and {*states} == {"synced"})
 
 
 def _asked(whole: Graph, query: Mapping[str, str]) -> tuple[Graph, str]:
@@ -75,13 +75,13 @@ def _asked(whole: Graph, query: Mapping[str, str]) -> tuple[Graph, str]:
     if by not in ("", "service", "namespace"):
         raise web.HTTPBadRequest(reason=f"by is {by[:40]!r}: must be service or namespace")
     if by == "namespace" and (query.get("service") or query.get("namespace")):
-        said = (
+        text = (
             "by=namespace shows the whole mesh, so it cannot be combined with the parameter service "
             "or namespace"
         )
-        raise web.HTTPBadRequest(reason=said)
+        raise web.HTTPBadRequest(reason=text)
     if service := query.get("service", ""):
-        named = next((each for each in whole.nodes if identifier(each) == service), None)
+        named = next((item for item in whole.nodes if identifier(item) == service), None)
         if named is None:
             raise NothingToShow(
                 f"service {service[:200]!r} does not exist: must be namespace/service, such as 'shop/cart'"
@@ -110,7 +110,7 @@ def _nodes(part: Graph, by: str) -> list[Json]:
         counted = calls.figures if called[0] == OUTSIDE else calls.verified
         if counted is not None and counted.success is not None:
             successes[called].append(counted.success)
-    return [_node(name, each, successes.get(name, []), by) for name, each in part.nodes.items()]
+    return [_node(name, node, successes.get(name, []), by) for name, node in part.nodes.items()]
 
 
 def _node(name: Name, proxies: Proxies, successes: Sequence[float], by: str) -> Document:
@@ -151,6 +151,6 @@ def _edge(source: Name, destination: Name, calls: Calls, in_step: int, seconds: 
         "seen": seen,
         "verified": seen is None or calls.verified == figures,
         "mtls": calls.mtls if figures is not None or calls.share else None,
-        "weights": [{"split": each.split, "part": round(each.part, 4)} for each in calls.weights],
+        "weights": [{"split": weight.split, "part": round(weight.part, 4)} for weight in calls.weights],
         "share": None if calls.share is None else round(calls.share, 4),
     }

@@ -43,12 +43,12 @@ async def stat(reading: MeshTrafficReading, of: RowKind, query: Mapping[str, str
     # In a thread, because a large mesh has many entries to add up.
     if of is RowKind.PROXIES:
         by_proxy = traffic.by_proxy(window, at)
-        found, seconds = of_proxies(await asyncio.to_thread(by_proxy.summed)), by_proxy.seconds
+        result, seconds = of_proxies(await asyncio.to_thread(by_proxy.summed)), by_proxy.seconds
     else:
         by_source = traffic.by_source(window, at)
-        found, seconds = await asyncio.to_thread(_rows, of, by_source, reading.view()), by_source.seconds
-    found = wanted.of(found)
-    connected = sum(each.state is ProxyState.CONNECTED for each in reading.proxies())
+        result, seconds = await asyncio.to_thread(_rows, of, by_source, reading.view()), by_source.seconds
+    result = wanted.of(result)
+    connected = sum(proxy.state is ProxyState.CONNECTED for proxy in reading.proxies())
     return {
         "at": jsonable(now),
         "window_seconds": round(seconds, 3),
@@ -57,8 +57,8 @@ async def stat(reading: MeshTrafficReading, of: RowKind, query: Mapping[str, str
             "connected": connected,
             "every_seconds": traffic.every_seconds,
         },
-        "rows_in_all": len(found),
-        "rows": [row_document(each, seconds) for each in shown.of(found)],
+        "rows_in_all": len(result),
+        "rows": [row_document(row, seconds) for row in shown.of(result)],
     }
 
 

@@ -44,7 +44,7 @@ def decoded(snapshot: Snapshot) -> dict[str, Json]:
 
     A snapshot of another driver than Envoy's has only the types of that driver.
     """
-    others = tuple(each for each in snapshot.types() if each not in TYPES)
+    others = tuple(item for item in snapshot.types() if item not in TYPES)
     return {
         type_word(type_url): {
             resource.name: {"version": resource.version, "resource": decode(resource)}

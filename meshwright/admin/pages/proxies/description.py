@@ -52,7 +52,7 @@ def clusters(policy: ProxyPolicy) -> list[Document]:
         }
         for port in policy.inbound
     ]
-    return lines + [_cluster(each) for each in policy.destinations]
+    return lines + [_cluster(destination) for destination in policy.destinations]
 
 
 def endpoints(policy: ProxyPolicy) -> list[Document]:
@@ -61,7 +61,7 @@ def endpoints(policy: ProxyPolicy) -> list[Document]:
 
 
 def _inbound_listener(port: InboundPort) -> Document:
-    services = [str(each) for each in port.services]
+    services = [str(service) for service in port.services]
     where = str(port.listen) if port.listen is not None else f"port {port.port}"
     text = f"inbound {where}, {port.protocol.value}, for {_listed(services)}, to {port.application}"
     if port.access == OnlyRules():
@@ -79,8 +79,8 @@ def _inbound_listener(port: InboundPort) -> Document:
 
 def _outbound_listener(service: OutboundService) -> Document:
     where = [
-        f"{each}:{service.port}" if ":" not in each else f"[{each}]:{service.port}"
-        for each in service.addresses
+        f"{address}:{service.port}" if ":" not in address else f"[{address}]:{service.port}"
+        for address in service.addresses
     ]
     where += map(str, service.listen)
     return {
@@ -95,9 +95,9 @@ def _outbound_listener(service: OutboundService) -> Document:
 
 def _admission(port: InboundPort) -> Iterator[Document]:
     def line(callers: Iterable[object], requests: Iterable[str] | None, by: ObjectKey | None) -> Document:
-        who, what = [str(each) for each in callers], None if requests is None else list(requests)
-        said = "everything" if what is None else _listed(what)
-        told = "" if by is None else f" ({by})"
+        who, what = [str(caller) for caller in callers], None if requests is None else list(requests)
+        text = "everything" if what is None else _listed(what)
+        message = "" if by is None else f" ({by})"
         target = None if by is None else by.path if by.kind == TRAFFIC_TARGET else str(by)
         return {
             "direction": "inbound",
@@ -106,7 +106,7 @@ def _admission(port: InboundPort) -> Iterator[Document]:
             "callers": list(who),
             "requests": None if what is None else list(what),
             "target": target,
-            "text": f"inbound {port.port}: {_listed(who)} may send {said}{told}"
+            "text": f"inbound {port.port}: {_listed(who)} may send {text}{message}"
             if who
             else f"inbound {port.port}: no caller is allowed",
         }
@@ -127,7 +127,7 @@ def _route(service: OutboundService, route: OutboundRoute) -> Document:
     called = f"{service.upstream}:{service.port}"
     by = f" (TrafficSplit {route.split})" if route.split is not None else ""
     to = (
-        _listed([_share(each, route.backends) for each in route.backends])
+        _listed([_share(backend, route.backends) for backend in route.backends])
         if route.backends
         else "no backend: 503"
     )
@@ -138,8 +138,8 @@ def _route(service: OutboundService, route: OutboundRoute) -> Document:
         "requests": None if requests is None else list(requests),
         "split": str(route.split) if route.split is not None else None,
         "backends": [
-            {"service": str(each.upstream), "target_port": each.target_port, "weight": each.weight}
-            for each in route.backends
+            {"service": str(backend.upstream), "target_port": backend.target_port, "weight": backend.weight}
+            for backend in route.backends
         ],
         "text": f"outbound {called}: {'everything' if requests is None else _listed(requests)} -> {to}{by}",
     }
@@ -168,7 +168,7 @@ def _external(place: ExternalDestination) -> Document:
 
 
 def _service(place: ServiceDestination) -> Document:
-    expected = [str(each) for each in place.identities]
+    expected = [str(identity) for identity in place.identities]
     what = "HTTP" if place.is_http else "TCP"
     return {
         "direction": "outbound",
@@ -184,17 +184,17 @@ def _service(place: ServiceDestination) -> Document:
 
 
 def _endpoints(place: ServiceDestination) -> Iterator[Document]:
-    for each in place.endpoints:
-        where = " or ".join(str(HostPort(at, each.port)) for at in (each.address, *each.other_addresses))
-        locality = f", in {each.locality}" if each.locality else ""
+    for item in place.endpoints:
+        where = " or ".join(str(HostPort(at, item.port)) for at in (item.address, *item.other_addresses))
+        locality = f", in {item.locality}" if item.locality else ""
         yield {
             "service": str(place.service),
             "target_port": place.target_port,
-            "address": each.address,
-            "port": each.port,
-            "weight": each.weight,
-            "locality": each.locality,
-            "text": f"{place.service} port {place.target_port} at {where}, weight {each.weight}{locality}",
+            "address": item.address,
+            "port": item.port,
+            "weight": item.weight,
+            "locality": item.locality,
+            "text": f"{place.service} port {place.target_port} at {where}, weight {item.weight}{locality}",
         }
     if not place.endpoints:
         yield {
@@ -207,7 +207,7 @@ def _endpoints(place: ServiceDestination) -> Iterator[Document]:
 
 
 def _matches(matches: tuple[HTTPMatch, ...] | None) -> list[str] | None:
-    return None if matches is None else [requests_of(each) for each in matches]
+    return None if matches is None else [requests_of(match) for match in matches]
 
 
 def _counted(count: int, word: str) -> str:

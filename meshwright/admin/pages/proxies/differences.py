@@ -125,7 +125,7 @@ def _find(
 def difference(shown: Pair) -> Document:
     """Return a line diff of two decoded resources. Decoding takes long, so it must run in a thread."""
     before, after = (
-        json.dumps(decode(each), indent=2, sort_keys=True) for each in (shown.before, shown.after)
+        json.dumps(decode(resource), indent=2, sort_keys=True) for resource in (shown.before, shown.after)
     )
     lines = difflib.unified_diff(
         before.splitlines(), after.splitlines(), shown.before.version, shown.after.version, lineterm=""

@@ -13,26 +13,26 @@ _LISTED: Final = 8
 
 def listeners(ports: Iterable[OutsidePort]) -> list[Document]:
     """Return the allowed traffic at each port, by addresses."""
-    return [_range(port, each) for port in ports for each in port.ranges]
+    return [_range(port, outside_range) for port in ports for outside_range in port.ranges]
 
 
 def routes(ports: Iterable[OutsidePort]) -> list[Document]:
     """Return the allowed requests to each host, and their destination."""
-    return [line for port in ports for each in port.ranges for line in _routes(port, each)]
+    return [line for port in ports for outside_range in port.ranges for line in _routes(port, outside_range)]
 
 
 def _range(port: OutsidePort, what: OutsideRange) -> Document:
     passing = [f"TLS for {', '.join(what.server_names)}"] if what.server_names else []
-    passing += [f"requests for {', '.join(each.name for each in what.hosts)}"] if what.hosts else []
+    passing += [f"requests for {', '.join(host.name for host in what.hosts)}"] if what.hosts else []
     passing += ["every connection"] if what.connections else []
-    egresses = [str(each) for each in port.by]
+    egresses = [str(key) for key in port.by]
     return {
         "direction": "outside",
         "port": port.port,
         "networks": list(what.networks),
         "connections": what.connections,
         "server_names": list(what.server_names),
-        "hosts": [each.name for each in what.hosts],
+        "hosts": [host.name for host in what.hosts],
         "egresses": list(egresses),
         "text": f"outside the mesh {_where(port, what)}: {'; '.join(passing)} (Egress {', '.join(egresses)})",
     }
@@ -54,7 +54,7 @@ def _routes(port: OutsidePort, what: OutsideRange) -> Iterator[Document]:
 
 
 def _route(port: OutsidePort, host: OutsideHost, route: OutsideRoute, called: str) -> Document:
-    requests = None if route.matches is None else [requests_of(each) for each in route.matches]
+    requests = None if route.matches is None else [requests_of(match) for match in route.matches]
     to = "the original destination" if route.host is None else f"the addresses of {route.host} in DNS"
     return {
         "direction": "outside",

@@ -37,9 +37,9 @@ def proxies(reading: ProxiesPage, entries: Iterable[LedgerEntry], now: datetime)
     # One iterator for all proxies, because NAMED is the limit of the whole page.
     issued, view, left = newest(entries, now), reading.view(), iter(range(NAMED))
     ejected = reading.ejected()
-    for each in reading.proxies():
-        found = known(reading, each.name, streams.get(str(each.name), ()), issued, left, ejected)
-        yield proxy(each, found, view, now)
+    for status in reading.proxies():
+        proxy_evidence = known(reading, status.name, streams.get(str(status.name), ()), issued, left, ejected)
+        yield proxy(status, proxy_evidence, view, now)
 
 
 def known(
@@ -87,7 +87,7 @@ def _waits_for(view: View | None, name: ProxyName) -> str:
 
 def one(reading: ProxiesPage, status: ProxyStatus, entries: Iterable[LedgerEntry], now: datetime) -> Document:
     """Return one proxy."""
-    streams = [each for each in reading.streams() if each.node_key == str(status.name)]
+    streams = [stream for stream in reading.streams() if stream.node_key == str(status.name)]
     return proxy(
         status,
         known(reading, status.name, streams, newest(entries, now), iter((1,)), reading.ejected()),
@@ -104,7 +104,7 @@ def _placed(workload: Workload | None, view: View | None) -> Mapping[str, Json]:
     return {"pod": str(workload.key) if is_pod else None, "node": workload.node or None}
 
 
-def proxy(status: ProxyStatus, found: ProxyEvidence, view: View | None, now: datetime) -> Document:
+def proxy(status: ProxyStatus, proxy_evidence: ProxyEvidence, view: View | None, now: datetime) -> Document:
     """Return one proxy.
 
     `held` means connected without a configuration. `admitted` means that its workload gets traffic. `dead`
@@ -112,7 +112,7 @@ def proxy(status: ProxyStatus, found: ProxyEvidence, view: View | None, now: dat
     resources is rejected, even if the proxy has acknowledged the version that it gets instead.
     """
     workload = workload_of(status, view)
-    here, streams = status.state is ProxyState.CONNECTED, found.streams
+    here, streams = status.state is ProxyState.CONNECTED, proxy_evidence.streams
     waiting: dict[str, Json] = {name: round(age, 1) for name, age in pending(streams, now).items()}
     return {
         "uuid": status.name.uuid,
@@ -122,9 +122,9 @@ def proxy(status: ProxyStatus, found: ProxyEvidence, view: View | None, now: dat
         "state": status.state.value,
         "held": here and not any(status.served for status in streams),
         "admitted": view is not None and status.known and is_admitted(view, status.name),
-        "why": why(status, found, now),
-        "ejected_by": [str(each) for each in found.ejected_by],
-        "dead": is_dead(status, found, now),
+        "why": why(status, proxy_evidence, now),
+        "ejected_by": [str(proxy_name) for proxy_name in proxy_evidence.ejected_by],
+        "dead": is_dead(status, proxy_evidence, now),
         "address": plain_address(status.address) or None,
         "since": jsonable(status.since),
         "age": duration(now - status.since),
@@ -134,6 +134,9 @@ def proxy(status: ProxyStatus, found: ProxyEvidence, view: View | None, now: dat
         "identity": str(workload.identity) if workload is not None else None,
         "streams": len(streams),
         "protocol": streams[0].variant.value if streams else None,
-        "sync": {**sync(streams), **dict.fromkeys((short_type(kind) for kind, _ in found.rejected), NACKED)},
+        "sync": {
+            **sync(streams),
+            **dict.fromkeys((short_type(kind) for kind, _ in proxy_evidence.rejected), NACKED),
+        },
         "pending_seconds": waiting,
     }

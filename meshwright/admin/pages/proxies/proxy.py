@@ -65,8 +65,8 @@ class ProxyPage(
 async def listed(reading: ProxyPage, now: datetime) -> Document:
     """Return every proxy; other tasks run after every AT_A_TIME, because a mesh may have thousands."""
     shown: list[Json] = []
-    for each in proxies(reading, await asyncio.to_thread(reading.ledger), now):
-        shown.append(each)
+    for proxy in proxies(reading, await asyncio.to_thread(reading.ledger), now):
+        shown.append(proxy)
         if len(shown) % AT_A_TIME == 0:
             await asyncio.sleep(0)
     return {"proxies": shown}
@@ -81,8 +81,8 @@ async def configured(reading: ProxyPage, wanted: str, now: datetime) -> Document
     shown = one(reading, status, await asyncio.to_thread(reading.ledger), now)
     snapshot = reading.snapshot(status.name)
     shown["configuration"] = None if snapshot is None else await asyncio.to_thread(decoded, snapshot)
-    found = comparable(reading, status.name)
-    shown["comparable"] = list[Json](sorted(f"{type_word(kind)}/{resource}" for kind, resource in found))
+    result = comparable(reading, status.name)
+    shown["comparable"] = list[Json](sorted(f"{type_word(kind)}/{resource}" for kind, resource in result))
     return shown
 
 
@@ -91,7 +91,11 @@ def pushed(reading: ProxyPage, query: Query) -> Document:
     name = find(reading, query["proxy"]).name
     shown: Document = {
         "proxy": str(name),
-        "streams": [stream(each) for each in reading.streams() if each.node_key == str(name)],
+        "streams": [
+            stream(stream_status)
+            for stream_status in reading.streams()
+            if stream_status.node_key == str(name)
+        ],
         "pushes": history(reading, name),
     }
     if (wanted := query.get("resource")) is not None:
@@ -99,9 +103,12 @@ def pushed(reading: ProxyPage, query: Query) -> Document:
         if not slash:
             raise NothingToShow(f"resource is {wanted[:200]!r}: must be <type>/<name>")
         type_url = read_type(word, _served(reading, name))
-        found = reading.objects_behind(name, type_url, ResourceName(resource))
+        input_objects = reading.objects_behind(name, type_url, ResourceName(resource))
         shown["resource"] = wanted
-        shown["objects"] = [{"object": str(each.key), "origin": str(each.origin)} for each in found]
+        shown["objects"] = [
+            {"object": str(input_object.key), "origin": str(input_object.origin)}
+            for input_object in input_objects
+        ]
         shown["comparable"] = (type_url, resource) in comparable(reading, name)
     return shown
 
@@ -110,15 +117,17 @@ async def differing(reading: ProxyPage, query: Query) -> Document:
     """Return the difference between two versions of a resource."""
     if not query:
         return {"usage": DIFF_USAGE}
-    if missing := [each for each in ("proxy", "type", "name") if each not in query]:
+    if missing := [item for item in ("proxy", "type", "name") if item not in query]:
         raise NothingToShow(f"{missing[0]} is missing: {DIFF_USAGE}")
     name = find(reading, query["proxy"]).name
     type_url = read_type(query["type"], _served(reading, name))
-    before, after = (Version(query[each]) if each in query else None for each in ("from", "to"))
+    before, after = (Version(query[item]) if item in query else None for item in ("from", "to"))
     resource = ResourceName(query["name"])
     shown = await asyncio.to_thread(difference, pair(reading, name, type_url, resource, before, after))
     behind = reading.objects_behind(name, type_url, resource)
-    shown["objects"] = [{"object": str(each.key), "origin": str(each.origin)} for each in behind]
+    shown["objects"] = [
+        {"object": str(input_object.key), "origin": str(input_object.origin)} for input_object in behind
+    ]
     return shown
 
 
@@ -145,7 +154,7 @@ async def told(reading: ProxyPage, query: Query, now: datetime) -> Document:
     shown["left_out"] = left_out(await reading.problems(), status, reading.view())
     shown["rejected"] = [
         f"{short_type(kind)} {name}"
-        + (f": {said}" if (said := reading.refusal(status.name, kind, name)) else "")
+        + (f": {text}" if (text := reading.refusal(status.name, kind, name)) else "")
         for kind, name in reading.rejected(status.name)
     ]
     policy = policy_of(reading, status)
@@ -160,7 +169,7 @@ def left_out(problems: Problems, status: ProxyStatus, view: View | None) -> list
     if workload is None:
         return []
     own = ObjectKey.of(WORKLOAD, workload.key).forms()
-    return [str(each) for each in problems if each.code == Code.INCAPABLE and each.key in own]
+    return [str(problem) for problem in problems if problem.code == Code.INCAPABLE and problem.key in own]
 
 
 def policy_of(reading: ProxyPage, status: ProxyStatus) -> ProxyPolicy | None:
@@ -173,7 +182,7 @@ def policy_of(reading: ProxyPage, status: ProxyStatus) -> ProxyPolicy | None:
 def history(reading: ProxyPage, name: ProxyName) -> list[Json]:
     """Return a proxy's last pushes, newest first."""
     there = kept(reading, name)
-    return [push(each, there) for each in reading.pushes(name)]
+    return [push(item, there) for item in reading.pushes(name)]
 
 
 def secrets(reading: ProxyPage, status: ProxyStatus) -> list[Document]:
@@ -185,7 +194,7 @@ def secrets(reading: ProxyPage, status: ProxyStatus) -> list[Document]:
         # Other drivers have one secret with both certificate and key.
         own = resource.type_url != SECRET or resource.name == "service-cert"
         if not own and resource.name.startswith("root-cert:"):
-            lines += [_secret(resource.name, *each) for each in roots(reading.trust_bundle())]
+            lines += [_secret(resource.name, *root) for root in roots(reading.trust_bundle())]
         elif own and workload is not None and held is not None:
             lines.append(_secret(f"service-cert:{workload.identity}", held.serial, held.not_after))
         else:
@@ -197,7 +206,7 @@ def _secrets(snapshot: Snapshot | None) -> list[Resource]:
     """Return the secret resources of a snapshot."""
     if snapshot is None:
         return []
-    return [each for kind in snapshot.types() for each in snapshot.ordered(kind) if each.secret]
+    return [resource for kind in snapshot.types() for resource in snapshot.ordered(kind) if resource.secret]
 
 
 def _secret(name: str, serial: str, not_after: datetime) -> Document:

@@ -40,7 +40,7 @@ def _changed(shown: Push, kept: Kept) -> list[Json]:
             "name": name,
             "from": before,
             "to": after,
-            "comparable": all(kept(shown.type_url, name, each) for each in (before, after)),
+            "comparable": all(kept(shown.type_url, name, version) for version in (before, after)),
         }
         for name, before, after in shown.changed
     ]
@@ -55,8 +55,8 @@ def trigger(shown: Push) -> Document:
                 "wave": wave.number,
                 "at": jsonable(wave.at),
                 "causes": [
-                    {"object": f"{each.kind} {each.name}", "origin": each.origin, "change": each.change}
-                    for each in wave.causes
+                    {"object": f"{cause.kind} {cause.name}", "origin": cause.origin, "change": cause.change}
+                    for cause in wave.causes
                 ],
                 "more": wave.more,
             }

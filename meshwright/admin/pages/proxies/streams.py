@@ -30,10 +30,10 @@ def streams(reading: StreamReading) -> Document:
 
 def by_proxy(statuses: Iterable[StreamStatus]) -> Mapping[str, Sequence[StreamStatus]]:
     """Return streams by the common name of their proxy, in unchanged order."""
-    found: dict[str, list[StreamStatus]] = {}
+    result: dict[str, list[StreamStatus]] = {}
     for status in statuses:
-        found.setdefault(status.node_key, []).append(status)
-    return found
+        result.setdefault(status.node_key, []).append(status)
+    return result
 
 
 def stream(status: StreamStatus) -> Document:
@@ -47,7 +47,10 @@ def stream(status: StreamStatus) -> Document:
         "protocol": status.variant.value,
         "since": jsonable(status.since),
         "served": status.served,
-        "types": {short_type(each.type_url): _type(each, type_state(status, each)) for each in status.types},
+        "types": {
+            short_type(type_status.type_url): _type(type_status, type_state(status, type_status))
+            for type_status in status.types
+        },
     }
 
 
@@ -74,9 +77,9 @@ def _type(status: TypeStatus, state: SyncState) -> Document:
 
 def sync(statuses: Iterable[StreamStatus]) -> dict[str, str]:
     """Return the state of each type over all streams of a proxy; the worst state counts."""
-    found: dict[str, SyncState] = {}
+    sync_states: dict[str, SyncState] = {}
     for status in statuses:
-        for each in status.types:
-            name, state = short_type(each.type_url), type_state(status, each)
-            found[name] = min(state, found.get(name, state), key=_WORST.index)
-    return {name: _SYNC[state] for name, state in found.items()}
+        for type_status in status.types:
+            name, state = short_type(type_status.type_url), type_state(status, type_status)
+            sync_states[name] = min(state, sync_states.get(name, state), key=_WORST.index)
+    return {name: _SYNC[state] for name, state in sync_states.items()}

@@ -58,15 +58,15 @@ def newest(entries: Iterable[LedgerEntry], now: datetime) -> Mapping[str, Ledger
         return in_force, in_force and entry.claimed_at is not None, entry.issued_at
 
     # The last entry of a name wins, so the highest rank must be last.
-    return {each.common_name: each for each in sorted(entries, key=rank)}
+    return {ledger_entry.common_name: ledger_entry for ledger_entry in sorted(entries, key=rank)}
 
 
 def why(proxy: ProxyStatus, known: ProxyEvidence, now: datetime) -> str:
     """Return the reasons why a proxy is not in step or its workload gets no traffic; else empty."""
     waits = f"not admitted yet: {known.waits_for}" if known.waits_for else ""
     behind = _behind(proxy, known, now, waits)
-    found = "; ".join(filter(None, (_shared(proxy), behind, _ejected(known.ejected_by))))
-    return f"dead: {found}" if is_dead(proxy, known, now) else found
+    result = "; ".join(filter(None, (_shared(proxy), behind, _ejected(known.ejected_by))))
+    return f"dead: {result}" if is_dead(proxy, known, now) else result
 
 
 def is_dead(proxy: ProxyStatus, known: ProxyEvidence, now: datetime) -> bool:
@@ -125,12 +125,12 @@ def type_state(stream: StreamStatus, status: TypeStatus) -> SyncState:
 
 def pending(streams: Iterable[StreamStatus], now: datetime) -> dict[str, float]:
     """Return the seconds for which each type has waited for an answer; the longest time counts."""
-    found: dict[str, float] = {}
-    for status in (each for stream in streams for each in stream.types):
+    result: dict[str, float] = {}
+    for status in (type_status for stream in streams for type_status in stream.types):
         if status.state is SyncState.PENDING and status.sent_at is not None:
             name = short_type(status.type_url)
-            found[name] = max(found.get(name, 0.0), (now - status.sent_at).total_seconds())
-    return found
+            result[name] = max(result.get(name, 0.0), (now - status.sent_at).total_seconds())
+    return result
 
 
 def duration(length: timedelta) -> str:
@@ -166,7 +166,7 @@ def _connected(proxy: ProxyStatus, known: ProxyEvidence, now: datetime) -> str:
     if known.unreceived:
         return known.unreceived
     if waiting := pending(known.streams, now):
-        name, seconds = max(waiting.items(), key=lambda each: each[1])
+        name, seconds = max(waiting.items(), key=lambda item: item[1])
         return f"{name} pending for {duration(timedelta(seconds=seconds))}"
     for stream in known.streams:
         for status in stream.types:
@@ -177,14 +177,14 @@ def _connected(proxy: ProxyStatus, known: ProxyEvidence, now: datetime) -> str:
 
 def _rejected(known: ProxyEvidence) -> str:
     """Return a clause for the first rejected resource, with the reason or else with its name."""
-    found = [
+    result = [
         (status.type_url, name)
         for stream in known.streams
         for status in stream.types
         if status.state is SyncState.REJECTED
         for name in status.rejected
     ]
-    for type_url, name in dict.fromkeys((*known.rejected, *found)):
+    for type_url, name in dict.fromkeys((*known.rejected, *result)):
         return f"{short_type(type_url)} rejected: {known.refusal(type_url, name) or name}"
     return ""
 

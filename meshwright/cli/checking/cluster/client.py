@@ -42,8 +42,8 @@ class ClusterClient:
 
     async def end(self) -> None:
         """Cancel pending lists, and wait until they have ended."""
-        for each in self._lists.values():
-            each.cancel()
+        for task in self._lists.values():
+            task.cancel()
         await asyncio.gather(*self._lists.values(), return_exceptions=True)
 
     async def one(self, resource: Resource, namespace: str | None, name: str) -> Raw | None:
@@ -60,7 +60,7 @@ class ClusterClient:
 
         The value is an UnavailableCheck if the API server does not answer.
         """
-        answers = await asyncio.gather(*(self._may(each, user) for each in needs))
+        answers = await asyncio.gather(*(self._may(need, user) for need in needs))
         return dict(zip(needs, answers, strict=True))
 
     async def _may(self, need: Need, user: str) -> bool | UnavailableCheck:
@@ -92,7 +92,7 @@ async def looked(name: str, look: Callable[[], Awaitable[Check | Sequence[Check]
     """Run one look with its time limit; return the checks, or one check with the reason of a failure."""
     try:
         async with asyncio.timeout(SECONDS):
-            found = await look()
+            result = await look()
     except TimeoutError:
         return (Check.unseen(name, UnavailableCheck(f"no answer in {SECONDS:g} s")),)
     except ApiError as error:
@@ -102,4 +102,4 @@ async def looked(name: str, look: Callable[[], Awaitable[Check | Sequence[Check]
         return (Check.unseen(name, UnavailableCheck(str(error))),)
     except Exception as error:  # noqa: BLE001 - any error becomes the text of this check
         return (Check.unseen(name, UnavailableCheck(" ".join(f"{type(error).__name__}: {error}".split()))),)
-    return (found,) if isinstance(found, Check) else found
+    return (result,) if isinstance(result, Check) else result

@@ -57,7 +57,9 @@ class Place:
 
 def manifests(values: Path | None, home: str) -> Sequence[Mapping[str, Any]]:
     """Return the chart rendered with a values file, in a namespace; raise CommandFailed."""
-    return [dict(yaml.safe_load(each)) for each in release.manifests(home, [values] if values else ())]
+    return [
+        dict(yaml.safe_load(manifest)) for manifest in release.manifests(home, [values] if values else ())
+    ]
 
 
 def checks(place: Place, *, before: bool) -> Sequence[Check]:
@@ -96,15 +98,15 @@ async def _checks(api: Api, place: Place, *, before: bool) -> Sequence[Check]:
         else:
             looks += installed.looks(asking, place.home, place.manifests, version, there)
         try:
-            found = await asyncio.gather(*(looked(name, look) for name, look in looks))
+            result = await asyncio.gather(*(looked(name, look) for name, look in looks))
         finally:
             await asking.end()
-        return (judging.api_server(version, text), *(check for each in found for check in each))
+        return (judging.api_server(version, text), *(check for item in result for check in item))
 
 
 async def _version(api: Api) -> tuple[tuple[int, int], str]:
-    said = await api.read("/version")
-    return minor_version(said) or (0, 0), str(said.get("gitVersion", "?"))
+    answer = await api.read("/version")
+    return minor_version(answer) or (0, 0), str(answer.get("gitVersion", "?"))
 
 
 async def _served(api: Api) -> ServedResources | KubeError:
@@ -114,29 +116,31 @@ async def _served(api: Api) -> ServedResources | KubeError:
         return error
 
 
-def _there(found: ServedResources | KubeError) -> ServedResources:
-    if isinstance(found, KubeError):
-        raise found
-    return found
+def _there(result: ServedResources | KubeError) -> ServedResources:
+    if isinstance(result, KubeError):
+        raise result
+    return result
 
 
 async def _kinds(there: ServedResources, *, before: bool) -> Check:
-    versions = {kind: tuple(each.version for each in there.of(kind.group, kind.name)) for kind in INSTALLED}
+    versions = {
+        kind: tuple(resource.version for resource in there.of(kind.group, kind.name)) for kind in INSTALLED
+    }
     return judging.kinds(versions, before=before)
 
 
 async def _conversions(asking: ClusterClient) -> Sequence[Check]:
     """Check the conversion webhooks of kinds that the server reads; without conversions, return no check."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for raw in await asking.all(DEFINITIONS):
         spec = raw["spec"]
         kind, conversion = Kind(spec["names"]["kind"], spec["group"]), spec.get("conversion") or {}
         if (kind in READ or kind in UNENFORCED) and conversion.get("strategy") == "Webhook":
             config = conversion["webhook"].get("clientConfig") or {}
-            found.setdefault(_converter(config), []).append(str(kind))
-    services = {name: name.removeprefix(_SERVICE).split("/") for name in found if name.startswith(_SERVICE)}
+            result.setdefault(_converter(config), []).append(str(kind))
+    services = {name: name.removeprefix(_SERVICE).split("/") for name in result if name.startswith(_SERVICE)}
     away = [name for name, at in services.items() if not await ready_behind(asking, *at)]
-    return (judging.conversions(found, away),) if found else ()
+    return (judging.conversions(result, away),) if result else ()
 
 
 def _converter(config: Mapping[str, Any]) -> str:
@@ -145,7 +149,7 @@ def _converter(config: Mapping[str, Any]) -> str:
 
 
 async def _permissions(asking: ClusterClient, there: ServedResources, place: Place) -> Check:
-    plurals = {(each.group, each.kind): each.plural for each in there.resources}
+    plurals = {(resource.group, resource.kind): resource.plural for resource in there.resources}
     unknown = permissions.unserved(place.manifests, plurals)
     answers = await asking.may(permissions.to_apply(place.manifests, plurals))
     do = "ask an administrator of the cluster, or `meshwright install --print` for one to read and apply"
@@ -156,24 +160,28 @@ async def _volume(asking: ClusterClient, place: Place) -> Check:
     """Check whether the volume claim of the control plane's StatefulSet can be bound."""
     claims = [
         claim["spec"]
-        for each in place.manifests
-        if each["kind"] == STATEFUL_SET.name
-        for claim in each["spec"].get("volumeClaimTemplates") or ()
+        for manifest in place.manifests
+        if manifest["kind"] == STATEFUL_SET.name
+        for claim in manifest["spec"].get("volumeClaimTemplates") or ()
     ]
     wanted = str(claims[0].get("storageClassName") or "") if claims else None
-    found = [
+    storage_classes = [
         StorageClass(
             str(raw["metadata"]["name"]),
             (raw["metadata"].get("annotations") or {}).get(_IS_DEFAULT) == "true",
         )
         for raw in await asking.all(STORAGE_CLASSES)
     ]
-    return storage.volume(wanted, found)
+    return storage.volume(wanted, storage_classes)
 
 
 async def _definitions(asking: ClusterClient, place: Place) -> Check:
     """Check for CustomResourceDefinitions of the chart without a release of ours in this namespace."""
-    of_chart = {str(each["metadata"]["name"]) for each in place.manifests if each["kind"] == DEFINITIONS.kind}
+    of_chart = {
+        str(manifest["metadata"]["name"])
+        for manifest in place.manifests
+        if manifest["kind"] == DEFINITIONS.kind
+    }
     ours = {f"{kind.group}/{kind.name}" for kind in INSTALLED}
     foreign = []
     for raw in await asking.all(DEFINITIONS):
@@ -192,17 +200,19 @@ def _is_of_release(metadata: Mapping[str, Any], home: str) -> bool:
 
 
 async def _other_meshes(asking: ClusterClient) -> Check:
-    found = [
-        Injector(str(each.get("name")), str(raw["metadata"]["name"]), each.get("failurePolicy") != "Ignore")
+    injectors = [
+        Injector(
+            str(webhook.get("name")), str(raw["metadata"]["name"]), webhook.get("failurePolicy") != "Ignore"
+        )
         for raw in await asking.all(MUTATING)
-        for each in raw.get("webhooks") or ()
+        for webhook in raw.get("webhooks") or ()
     ]
     daemons = [
         f"{raw['metadata']['namespace']}/{raw['metadata']['name']}"
         for raw in await asking.all(DAEMON_SETS)
         if raw["metadata"]["name"] in _NODES
     ]
-    return judging.other_meshes(found, daemons)
+    return judging.other_meshes(injectors, daemons)
 
 
 async def _osm(asking: ClusterClient) -> Check:
@@ -215,7 +225,7 @@ async def _osm(asking: ClusterClient) -> Check:
         f"{resource.kind.lower()}/{raw['metadata']['name']}"
         for resource in (MUTATING, VALIDATING)
         for raw in await asking.all(resource)
-        if any(each.get("name") in WEBHOOKS for each in raw.get("webhooks") or ())
+        if any(webhook.get("name") in WEBHOOKS for webhook in raw.get("webhooks") or ())
     ]
     pods = [raw for raw in await asking.all(PODS) if OSM_UUID in (raw["metadata"].get("labels") or {})]
     return judging.open_service_mesh(sorted(planes), hooks, len(pods))

@@ -64,19 +64,19 @@ def looks(
     there: Callable[[], ServedResources],
 ) -> list[Look]:
     """Return the looks by check name; `there` returns the served resources, or raises KubeError."""
-    webhooks = Webhooks(asking, home, {str(each["kind"]) for each in manifests})
-    found = _InstallationReader(asking, home, webhooks, version)
+    webhooks = Webhooks(asking, home, {str(manifest["kind"]) for manifest in manifests})
+    installation_reader = _InstallationReader(asking, home, webhooks, version)
     return [
-        ("control plane", found.control_plane),
-        ("readiness", found.answered),
+        ("control plane", installation_reader.control_plane),
+        ("readiness", installation_reader.answered),
         ("its permissions", lambda: _permissions(asking, home, manifests)),
         ("policy webhook", lambda: webhooks.looked_at(VALIDATING)),
         ("policy webhook asked", lambda: webhooks.judged(newest(HTTP_ROUTE_GROUP, there()))),
         ("injection webhook", lambda: webhooks.looked_at(MUTATING)),
-        ("injection webhook asked", found.injects),
-        ("Pods", found.pods),
-        ("proxies of Pods", found.streams),
-        ("roots", found.roots),
+        ("injection webhook asked", installation_reader.injects),
+        ("Pods", installation_reader.pods),
+        ("proxies of Pods", installation_reader.streams),
+        ("roots", installation_reader.roots),
         (reported.NAME, lambda: _reported(asking, home)),
     ]
 
@@ -91,11 +91,11 @@ async def _permissions(asking: ClusterClient, home: str, manifests: Sequence[Map
 async def _reported(asking: ClusterClient, home: str) -> Check:
     """Check the Events about objects in the control plane's namespace; some problems appear only there."""
     events = await asking.all(EVENTS, home, LABEL)
-    found = [
-        reported.ReportedProblem(str(each.about), each.reason, each.note)
-        for each in unmended(events, datetime.now(UTC))
+    reported_problems = [
+        reported.ReportedProblem(str(notice.about), notice.reason, notice.note)
+        for notice in unmended(events, datetime.now(UTC))
     ]
-    return reported.reported(found, home)
+    return reported.reported(reported_problems, home)
 
 
 class _InstallationReader:
@@ -111,15 +111,15 @@ class _InstallationReader:
 
     async def _runners(self) -> Sequence[Raw]:
         pods = await self._asking.all(PODS, self._home)
-        return [each for each in pods if each["spec"].get("serviceAccountName") == ACCOUNT]
+        return [pod for pod in pods if pod["spec"].get("serviceAccountName") == ACCOUNT]
 
     async def control_plane(self) -> Check:
-        found = [each for each in map(_runner, await self._runners()) if each is not None]
-        if found:
-            return judging.control_plane(found, self._home)
+        runners = [runner for runner in map(_runner, await self._runners()) if runner is not None]
+        if runners:
+            return judging.control_plane(runners, self._home)
         sets = await self._asking.all(STATEFUL_SETS, self._home)
-        ours = [each for each in sets if _account(each) == ACCOUNT]
-        stopped = {str(each["metadata"]["name"]): each["spec"].get("replicas", 1) for each in ours}
+        ours = [item for item in sets if _account(item) == ACCOUNT]
+        stopped = {str(item["metadata"]["name"]): item["spec"].get("replicas", 1) for item in ours}
         return judging.no_control_plane(stopped, self._home)
 
     async def answered(self) -> Sequence[Check]:
@@ -133,9 +133,11 @@ class _InstallationReader:
             config, revision = (await self._injection()).config, await self._webhooks.revision()
         except ConfigurationError:
             return ()  # the check of Pods reports this error
-        active = [namespace_of(each) for each in await self._asking.all(NAMESPACES) if is_active(each)]
-        asking = sorted(str(each.name) for each in active if asks_for_sidecars(config, each, revision))
-        offered = [await self._offered(each) for each in asking[:_OFFERED]]
+        active = [namespace_of(item) for item in await self._asking.all(NAMESPACES) if is_active(item)]
+        asking = sorted(
+            str(namespace.name) for namespace in active if asks_for_sidecars(config, namespace, revision)
+        )
+        offered = [await self._offered(item) for item in asking[:_OFFERED]]
         return judging.offers(name, offered, len(asking))
 
     async def _offered(self, namespace: str) -> Offer:
@@ -149,30 +151,34 @@ class _InstallationReader:
             if error.is_forbidden and not error.is_of_one:
                 raise
             return Offer(namespace, refused=str(error))
-        images = [str(each.get("image")) for each in _containers(made) if each["name"] == SIDECAR_CONTAINER]
+        images = [
+            str(container.get("image"))
+            for container in _containers(made)
+            if container["name"] == SIDECAR_CONTAINER
+        ]
         return Offer(namespace, image=images[0] if images else "")
 
     async def _injection(self) -> Injection:
         return await injection_of(self._asking, self._home, self._version)
 
     async def _sorted(self) -> PodsByState:
-        found = await self._asking.all(NAMESPACES)
-        namespaces = [namespace_of(each) for each in found if is_active(each)]
+        result = await self._asking.all(NAMESPACES)
+        namespaces = [namespace_of(item) for item in result if is_active(item)]
         injection, revision = await self._injection(), await self._webhooks.revision()
         return sorted_out(injection, namespaces, await self._asking.all(PODS), datetime.now(UTC), revision)
 
     async def pods(self) -> Sequence[Check]:
         try:
-            found = await self._sorted()
+            pods_by_state = await self._sorted()
         except ConfigurationError as error:
             do = "correct the configuration; until then the control plane uses the last valid one"
             return (Check.failed("injection", str(error), do),)
         return (
-            judging.misworded(found.misworded),
-            judging.outside(await self._webhooks.outside(found.asking)),
-            judging.uninjected(found.without, len(found.asking)),
-            judging.outdated(found.outdated, found.injected),
-            judging.sidecars(found.unready, found.late, found.injected),
+            judging.misworded(pods_by_state.misworded),
+            judging.outside(await self._webhooks.outside(pods_by_state.asking)),
+            judging.uninjected(pods_by_state.without, len(pods_by_state.asking)),
+            judging.outdated(pods_by_state.outdated, pods_by_state.injected),
+            judging.sidecars(pods_by_state.unready, pods_by_state.late, pods_by_state.injected),
         )
 
     async def streams(self) -> Sequence[Check]:
@@ -184,12 +190,15 @@ class _InstallationReader:
 
     async def roots(self) -> Sequence[Check]:
         try:
-            name, found = (await self._injection()).config.joining.roots_config_map, await self._sorted()
+            name, pods_by_state = (
+                (await self._injection()).config.joining.roots_config_map,
+                await self._sorted(),
+            )
         except ConfigurationError:
             return ()
         trusted = await self._webhooks.roots()
-        where = sorted({*found.asking, *found.namespaces})
-        standings = {each: await self._standing(each, name, trusted) for each in where}
+        where = sorted({*pods_by_state.asking, *pods_by_state.namespaces})
+        standings = {item: await self._standing(item, name, trusted) for item in where}
         return (judging.roots(standings, name),)
 
     async def _standing(self, namespace: str, name: str, trusted: Collection[bytes]) -> ConfigMapState:
@@ -218,20 +227,20 @@ def _runner(pod: Raw) -> Runner | None:
     status = pod.get("status") or {}
     if status.get("phase") in ("Succeeded", "Failed") or pod["metadata"].get("deletionTimestamp"):
         return None
-    conditions = {each["type"]: each for each in status.get("conditions") or ()}
+    conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     ready = conditions.get("Ready", {})
     scheduled = conditions.get("PodScheduled", {})
     unscheduled = scheduled.get("message") if scheduled.get("status") == "False" else None
     waiting = next(
         (
             reason
-            for each in status.get("containerStatuses") or ()
-            if (reason := ((each.get("state") or {}).get("waiting") or {}).get("reason"))
+            for container_status in status.get("containerStatuses") or ()
+            if (reason := ((container_status.get("state") or {}).get("waiting") or {}).get("reason"))
         ),
         None,
     )
     # From the most specific reason to the least specific one.
-    told = (unscheduled, waiting, ready.get("message"), status.get("phase"))
-    why = str(next(filter(None, told), ""))
+    messages = (unscheduled, waiting, ready.get("message"), status.get("phase"))
+    why = str(next(filter(None, messages), ""))
     image = str(pod["spec"]["containers"][0].get("image"))
     return Runner(str(pod["metadata"]["name"]), ready.get("status") == "True", image, why)

@@ -32,35 +32,38 @@ class ServerMeasurements:
 
 async def looked_at(api: Api, home: str, pods: Sequence[Raw]) -> Sequence[Check]:
     """Ask the first ready Pod of the control plane; without one, return no checks. Raises KubeError."""
-    pod = next((each for each in pods if _is_ready(each)), None)
+    pod = next((item for item in pods if _is_ready(item)), None)
     if pod is None:
         return ()
     name, port = str(pod["metadata"]["name"]), _port(pod)
     # `proxied` raises an error for any status but 2xx, so an answer means that the Pod is ready.
     ready = await api.proxied(home, name, port, "/healthz/ready")
-    found = measured(await api.proxied(home, name, port, "/metrics"))
+    server_measurements = measured(await api.proxied(home, name, port, "/metrics"))
     return (
         server.readiness(Answer(200, ready)),
-        judging.proxies(found.proxies, home, name),
-        judging.certificates(found.running_out, found.first, home, name),
+        judging.proxies(server_measurements.proxies, home, name),
+        judging.certificates(server_measurements.running_out, server_measurements.first, home, name),
     )
 
 
 def measured(text: str) -> ServerMeasurements:
     """Read metrics in Prometheus text format; raise ValueError for any other text."""
-    series = [each for family in text_string_to_metric_families(text) for each in family.samples]
+    series = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
     return ServerMeasurements(
-        {each.labels["state"]: int(each.value) for each in series if each.name == _PROXIES},
-        sum(int(each.value) for each in series if each.name == _RUNNING_OUT),
-        {each.labels["kind"]: timedelta(seconds=each.value) for each in series if each.name == _FIRST},
+        {item.labels["state"]: int(item.value) for item in series if item.name == _PROXIES},
+        sum(int(item.value) for item in series if item.name == _RUNNING_OUT),
+        {item.labels["kind"]: timedelta(seconds=item.value) for item in series if item.name == _FIRST},
     )
 
 
 def _is_ready(pod: Raw) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
 
 def _port(pod: Raw) -> int:
-    ports = (port for each in pod["spec"]["containers"] for port in each.get("ports") or ())
-    return next((int(each["containerPort"]) for each in ports if each.get("name") == "http"), _PORT)
+    ports = (port for container in pod["spec"]["containers"] for port in container.get("ports") or ())
+    return next(
+        (int(inbound_port["containerPort"]) for inbound_port in ports if inbound_port.get("name") == "http"),
+        _PORT,
+    )

@@ -74,7 +74,7 @@ def config_of(raw: Mapping[str, Any] | None, home: str, key: str = CONFIG_KEY) -
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
     """Return whether a webhook's selector matches these labels; a missing or empty selector matches all."""
-    return all(each.holds(labels) for each in required(selector))
+    return all(requirement.holds(labels) for requirement in required(selector))
 
 
 def is_active(namespace: Mapping[str, Any]) -> bool:
@@ -93,38 +93,40 @@ def sorted_out(
 
     Pods in namespaces of another revision are left out, because they belong to another control plane.
     """
-    by_name = {str(each.name): each for each in namespaces if is_of(each, revision)}
+    by_name = {str(namespace.name): namespace for namespace in namespaces if is_of(namespace, revision)}
     config = injection.config
-    asking = frozenset(name for name, each in by_name.items() if is_injected(config, each, revision))
-    there = [each for each in pods if _is_there(each) and each["metadata"]["namespace"] in by_name]
-    ours = [each for each in there if _has_sidecar(each)]
-    others = [each for each in there if not _has_sidecar(each)]
-    running = [each for each in ours if each.get("status", {}).get("phase") == "Running"]
-    troubles = [(name_of(each), found) for each in ours if (found := trouble_of(each, now)) is not None]
-    faulty = {name: found.why for name, found in troubles if found.start is Start.FAULTY}
-    unready = {name_of(each): why for each in running if (why := _unready(each))}
+    asking = frozenset(
+        name for name, namespace in by_name.items() if is_injected(config, namespace, revision)
+    )
+    there = [pod for pod in pods if _is_there(pod) and pod["metadata"]["namespace"] in by_name]
+    ours = [item for item in there if _has_sidecar(item)]
+    others = [item for item in there if not _has_sidecar(item)]
+    running = [item for item in ours if item.get("status", {}).get("phase") == "Running"]
+    troubles = [(name_of(item), trouble) for item in ours if (trouble := trouble_of(item, now)) is not None]
+    faulty = {name: trouble.why for name, trouble in troubles if trouble.start is Start.FAULTY}
+    unready = {name_of(item): why for item in running if (why := _unready(item))}
     return PodsByState(
         without=tuple(_without(config, by_name, others, revision)),
         outdated=tuple(_outdated(injection, by_name, ours)),
         unready=tuple(PodFinding(name, why) for name, why in sorted((unready | faulty).items())),
-        late=tuple(PodFinding(name, found.why) for name, found in troubles if found.start is Start.LATE),
-        ready=tuple(each for each in running if not _unready(each)),
+        late=tuple(PodFinding(name, result.why) for name, result in troubles if result.start is Start.LATE),
+        ready=tuple(item for item in running if not _unready(item)),
         injected=len(ours),
         asking=asking,
-        namespaces=frozenset(str(each["metadata"]["namespace"]) for each in ours),
+        namespaces=frozenset(str(item["metadata"]["namespace"]) for item in ours),
         misworded=tuple(_misworded(namespaces)),
     )
 
 
 def _misworded(namespaces: Sequence[NamespaceObject]) -> Iterator[PodFinding]:
     """Yield labels and annotations of namespaces with unknown values or names of ours."""
-    for each in sorted(namespaces, key=lambda one: str(one.name)):
-        for section, pairs in (("labels", each.labels), ("annotations", each.annotations)):
+    for namespace in sorted(namespaces, key=lambda one: str(one.name)):
+        for section, pairs in (("labels", namespace.labels), ("annotations", namespace.annotations)):
             for wrong in wrong_values(NAMESPACE, section, pairs):
-                yield PodFinding(str(each.name), str(wrong))
+                yield PodFinding(str(namespace.name), str(wrong))
             for name, _ in pairs:
                 if why := unread(NAMESPACE, section, name) or unread_name(NAMESPACE, section, name):
-                    yield PodFinding(str(each.name), f"metadata.{section}[{name}]: {why}")
+                    yield PodFinding(str(namespace.name), f"metadata.{section}[{name}]: {why}")
 
 
 def _is_there(pod: Mapping[str, Any]) -> bool:
@@ -150,15 +152,15 @@ def _without(
     revision: str,
 ) -> Iterator[PodFinding]:
     """Yield the Pods without sidecar that would get one if created now, with the deciding rule."""
-    for each in pods:
-        namespace = namespaces[each["metadata"]["namespace"]]
+    for pod in pods:
+        namespace = namespaces[pod["metadata"]["namespace"]]
         try:
-            decision = decide(config, namespace, cast("kubernetes.Pod", each))
+            decision = decide(config, namespace, cast("kubernetes.Pod", pod))
         except CannotPatchError as error:
-            yield PodFinding(name_of(each), f"would be refused: {error}")
+            yield PodFinding(name_of(pod), f"would be refused: {error}")
             continue
         if decision.inject and (decision.reason is Reason.POD or is_injected(config, namespace, revision)):
-            yield PodFinding(name_of(each), decision.words)
+            yield PodFinding(name_of(pod), decision.words)
 
 
 def _outdated(
@@ -169,29 +171,31 @@ def _outdated(
     known = InjectionInputs(
         injection.config, injection.drivers, injection.mesh_config, version=injection.version
     )
-    for each in pods:
-        pod = cast("kubernetes.Pod", each)
+    for item in pods:
+        pod = cast("kubernetes.Pod", item)
         if not is_patched(pod):
             continue
         try:
-            other = differences(known, namespaces[each["metadata"]["namespace"]], pod)
+            other = differences(known, namespaces[item["metadata"]["namespace"]], pod)
         except DriverError as error:
-            yield PodFinding(name_of(each), f"would be refused: {' '.join(str(error).split())}")
+            yield PodFinding(name_of(item), f"would be refused: {' '.join(str(error).split())}")
             continue
         if other is None:
-            yield PodFinding(name_of(each), "would get no sidecar")
+            yield PodFinding(name_of(item), "would get no sidecar")
         elif other:
             more = f"; and {counted(len(other) - 1, 'more field')}" if len(other) > 1 else ""
-            yield PodFinding(name_of(each), f"{other[0]}{more}")
+            yield PodFinding(name_of(item), f"{other[0]}{more}")
 
 
 def _unready(pod: Mapping[str, Any]) -> str:
     """Return why the sidecar of a running Pod is not ready; empty for a ready one."""
     status = pod.get("status") or {}
     containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-    for each in containers:
-        if each.get("name") == SIDECAR_CONTAINER and not (each.get("started") and each.get("ready", True)):
-            state = each.get("state") or {}
+    for container in containers:
+        if container.get("name") == SIDECAR_CONTAINER and not (
+            container.get("started") and container.get("ready", True)
+        ):
+            state = container.get("state") or {}
             waiting = state.get("waiting") or state.get("terminated") or {}
             return str(waiting.get("reason") or "the container has not started")
     return ""

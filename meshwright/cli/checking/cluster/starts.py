@@ -42,7 +42,7 @@ def trouble_of(pod: Mapping[str, Any], now: datetime) -> Trouble | None:
     ours = list(_ours(pod))
     if why := next(filter(None, map(_fault, ours)), ""):
         return Trouble(Start.FAULTY, why)
-    if why := next((each for status in ours if (each := _killed_lately(status, now))), ""):
+    if why := next((item for status in ours if (item := _killed_lately(status, now))), ""):
         return Trouble(Start.LATE, why)
     if _is_running(pod) or _has_started(ours):
         return None
@@ -55,7 +55,7 @@ def trouble_of(pod: Mapping[str, Any], now: datetime) -> Trouble | None:
 def _ours(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     status = pod.get("status") or {}
     for name in ("initContainerStatuses", "containerStatuses"):
-        yield from (each for each in status.get(name) or () if each.get("name") in _OURS)
+        yield from (item for item in status.get(name) or () if item.get("name") in _OURS)
 
 
 def _fault(status: Mapping[str, Any]) -> str:
@@ -93,18 +93,20 @@ def _is_running(pod: Mapping[str, Any]) -> bool:
 
 
 def _has_started(ours: list[Mapping[str, Any]]) -> bool:
-    return any(each.get("name") == SIDECAR_CONTAINER and each.get("started") for each in ours)
+    return any(item.get("name") == SIDECAR_CONTAINER and item.get("started") for item in ours)
 
 
 def _waits_for(pod: Mapping[str, Any], ours: list[Mapping[str, Any]]) -> str:
     """Return the reason for which a Pod is pending."""
-    conditions = {each.get("type"): each for each in (pod.get("status") or {}).get("conditions") or ()}
+    conditions = {
+        condition.get("type"): condition for condition in (pod.get("status") or {}).get("conditions") or ()
+    }
     scheduled = conditions.get("PodScheduled") or {}
     if scheduled.get("status") == "False":
         why = scheduled.get("message") or scheduled.get("reason") or "the scheduler gives no reason"
         return f"no node for the Pod: {why}"
-    waiting = ((each.get("state") or {}).get("waiting") or {} for each in ours)
-    reason = next((str(each["reason"]) for each in waiting if each.get("reason")), "")
+    waiting = ((item.get("state") or {}).get("waiting") or {} for item in ours)
+    reason = next((str(item["reason"]) for item in waiting if item.get("reason")), "")
     return reason or "its startup probe has not succeeded"
 
 

@@ -31,8 +31,8 @@ async def without(api: Api, pods: Sequence[Mapping[str, Any]]) -> tuple[PodFindi
             why = await _why(api, str(pod["metadata"]["namespace"]), str(pod["metadata"]["name"]))
         return PodFinding(name_of(pod), why) if why else None
 
-    found = await asyncio.gather(*(asked(each) for each in sorted(pods, key=name_of)[:MOST]))
-    return tuple(each for each in found if each is not None)
+    result = await asyncio.gather(*(asked(item) for item in sorted(pods, key=name_of)[:MOST]))
+    return tuple(item for item in result if item is not None)
 
 
 def remark(said: str) -> str:

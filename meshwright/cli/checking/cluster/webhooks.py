@@ -30,9 +30,9 @@ class Webhooks:
 
     async def ours(self, resource: Resource) -> Raw | None:
         """Return our webhook configuration, or else one without an owner's label. Raises KubeError."""
-        there = [each for each in await self._asking.all(resource) if is_of_a_control_plane(each)]
+        there = [item for item in await self._asking.all(resource) if is_of_a_control_plane(item)]
         # Reversed, so that the first of several with the same owner is used.
-        homes = {home_of(each): each for each in reversed(there)}
+        homes = {home_of(item): item for item in reversed(there)}
         return homes.get(self._home, homes.get(""))
 
     async def revision(self) -> str:
@@ -44,16 +44,22 @@ class Webhooks:
 
     async def roots(self) -> frozenset[bytes]:
         """Return the certificates with which API servers verify the webhooks."""
-        hooks = [await self.ours(each) for each in (VALIDATING, MUTATING)]
-        return frozenset(root for each in hooks if each is not None for root in registered(each).roots)
+        hooks = [await self.ours(resource) for resource in (VALIDATING, MUTATING)]
+        return frozenset(root for hook in hooks if hook is not None for root in registered(hook).roots)
 
     async def looked_at(self, resource: Resource) -> Sequence[Check]:
         """Check the registration of the webhooks, and the ready endpoints of their Services."""
         name = "policy webhook" if resource is VALIDATING else "injection webhook"
         raw = await self.ours(resource)
-        found = None if raw is None else registered(raw)
-        checks = [judging.webhook(name, found, datetime.now(UTC), wanted=resource.kind in self._wanted)]
-        for namespace, service in sorted(found.services if found is not None else ()):
+        webhook_registration = None if raw is None else registered(raw)
+        checks = [
+            judging.webhook(
+                name, webhook_registration, datetime.now(UTC), wanted=resource.kind in self._wanted
+            )
+        ]
+        for namespace, service in sorted(
+            webhook_registration.services if webhook_registration is not None else ()
+        ):
             ready = await ready_behind(self._asking, namespace, service)
             checks.append(judging.service(f"{name} reached", f"{namespace}/{service}", ready))
         return checks
@@ -63,7 +69,9 @@ class Webhooks:
         raw, name = await self.ours(VALIDATING), "policy webhook asked"
         if routes is None:
             return ()
-        webhooks = [each for each in (raw or {}).get("webhooks") or () if _is_about(each, routes.plural)]
+        webhooks = [
+            webhook for webhook in (raw or {}).get("webhooks") or () if _is_about(webhook, routes.plural)
+        ]
         namespace = await self._asked_about(webhooks)
         if not namespace:
             return ()
@@ -73,7 +81,7 @@ class Webhooks:
             await self._asking.api.create(routes, namespace, {**body, **_said(routes)}, dry_run=True)
         except ApiError as error:
             # The message is the only place where the API server names the webhook that refused.
-            ours = any(f'admission webhook "{each["name"]}"' in error.message for each in webhooks)
+            ours = any(f'admission webhook "{webhook["name"]}"' in error.message for webhook in webhooks)
             # A missing permission is no answer of any webhook. A refusal of this object by something else is
             # one.
             if not ours and not error.is_of_one:
@@ -87,7 +95,7 @@ class Webhooks:
         Such namespaces do not belong to the mesh.
         """
         hooks = ((await self.ours(VALIDATING)) or {}).get("webhooks") or ()
-        scope = [each.get("namespaceSelector") for each in hooks if each["name"] == WEBHOOK]
+        scope = [hook.get("namespaceSelector") for hook in hooks if hook["name"] == WEBHOOK]
         if not scope:
             return ()
         return [
@@ -101,7 +109,9 @@ class Webhooks:
         """Return a namespace for which one of these webhooks is called, or an empty string."""
         for raw in await self._asking.all(NAMESPACES):
             labels = raw["metadata"].get("labels") or {}
-            if is_active(raw) and any(selects(each.get("namespaceSelector"), labels) for each in webhooks):
+            if is_active(raw) and any(
+                selects(webhook.get("namespaceSelector"), labels) for webhook in webhooks
+            ):
                 return str(raw["metadata"]["name"])
         return ""
 
@@ -109,33 +119,33 @@ class Webhooks:
 async def ready_behind(asking: ClusterClient, namespace: str, service: str) -> int:
     """Return the number of ready endpoints of a Service; raise KubeError."""
     slices = await asking.all(SLICES, namespace, f"kubernetes.io/service-name={service}")
-    endpoints = [each for raw in slices for each in raw.get("endpoints") or ()]
+    endpoints = [endpoint for raw in slices for endpoint in raw.get("endpoints") or ()]
     # A missing condition means ready (discovery.k8s.io/v1).
-    return sum(1 for each in endpoints if (each.get("conditions") or {}).get("ready") is not False)
+    return sum(1 for endpoint in endpoints if (endpoint.get("conditions") or {}).get("ready") is not False)
 
 
 def registered(raw: Raw) -> WebhookRegistration:
     """Read a webhook configuration."""
     webhooks = raw.get("webhooks") or ()
-    configs = [each.get("clientConfig") or {} for each in webhooks]
+    configs = [webhook.get("clientConfig") or {} for webhook in webhooks]
     services = frozenset(
-        (str(each["service"]["namespace"]), str(each["service"]["name"]))
-        for each in configs
-        if each.get("service")
+        (str(config["service"]["namespace"]), str(config["service"]["name"]))
+        for config in configs
+        if config.get("service")
     )
-    bundles = [_decoded(str(each.get("caBundle") or "")) for each in configs]
-    roots = [root for each in bundles for root in certificates(each)]
-    ends = tuple(end for each in bundles for end in _ends(each))
+    bundles = [_decoded(str(config.get("caBundle") or "")) for config in configs]
+    roots = [root for bundle in bundles for root in certificates(bundle)]
+    ends = tuple(end for bundle in bundles for end in _ends(bundle))
     return WebhookRegistration(str(raw["metadata"]["name"]), len(webhooks), services, ends, frozenset(roots))
 
 
 def certificates(pem: bytes) -> Iterator[bytes]:
     """Yield the certificates in a PEM text one by one; an invalid text is treated as empty."""
     try:
-        found = certificates_in(pem)
+        result = certificates_in(pem)
     except ValueError:
         return
-    yield from (as_pem([each]) for each in found)
+    yield from (as_pem([certificate]) for certificate in result)
 
 
 def _decoded(text: str) -> bytes:
@@ -147,14 +157,14 @@ def _decoded(text: str) -> bytes:
 
 def _ends(pem: bytes) -> Iterator[datetime]:
     try:
-        found = certificates_in(pem)
+        result = certificates_in(pem)
     except ValueError:
         return
-    yield from (each.not_valid_after_utc for each in found)
+    yield from (certificate.not_valid_after_utc for certificate in result)
 
 
 def _is_about(webhook: Raw, plural: str) -> bool:
-    return any(plural in (each.get("resources") or ()) for each in webhook.get("rules") or ())
+    return any(plural in (rule.get("resources") or ()) for rule in webhook.get("rules") or ())
 
 
 def _said(routes: Resource) -> Raw:

@@ -30,8 +30,8 @@ def authority(found: Validity, now: datetime) -> Check:
     """Judge the CA of a state directory."""
     name, until = "CA", stamp(found.not_after)
     if now < found.not_before:
-        said = f"the CA certificate is valid from {stamp(found.not_before)}, and the clock shows {stamp(now)}"
-        return Check.failed(name, said, "set the clock, or install the right CA")
+        text = f"the CA certificate is valid from {stamp(found.not_before)}, and the clock shows {stamp(now)}"
+        return Check.failed(name, text, "set the clock, or install the right CA")
     if now > found.not_after:
         do = (
             "create a new CA, and let machines join again with tokens (docs/certificates.md, "
@@ -52,82 +52,85 @@ def authority(found: Validity, now: datetime) -> Check:
     return Check.ok(name, left)
 
 
-def given_authority(found: Validity | None, now: datetime, place: str) -> Check:
+def given_authority(result: Validity | None, now: datetime, place: str) -> Check:
     """Judge a CA in files at `place`, renewed by another program; `found` is None without files."""
     name, do = (
         "CA",
         f"put a valid CA into {place} with the tool that renews the CA; the server then uses it at once",
     )
-    if found is None:
+    if result is None:
         return Check.failed(name, f"the CA certificate is missing in {place}", do)
-    until = stamp(found.not_after)
-    if now < found.not_before:
+    until = stamp(result.not_after)
+    if now < result.not_before:
         return Check.failed(
-            name, f"the CA certificate in {place} is valid from {stamp(found.not_before)}", "set the clock"
+            name, f"the CA certificate in {place} is valid from {stamp(result.not_before)}", "set the clock"
         )
-    if now > found.not_after:
+    if now > result.not_after:
         return Check.failed(name, f"the CA certificate in {place} expired at {until}", do)
-    left = f"external CA in {place}, valid until {until}, {length(found.not_after - now)} left"
+    left = f"external CA in {place}, valid until {until}, {length(result.not_after - now)} left"
     return Check.ok(name, left)
 
 
-def services(found: Iterable[Certificate], now: datetime) -> Check:
+def services(certificates: Iterable[Certificate], now: datetime) -> Check:
     """Judge the service certificates in force, which the server renews after about half of their life."""
-    name, known = "service certificates", sorted(found, key=lambda each: each.not_after)
-    over = [each.whose for each in known if now > each.not_after]
+    name, known = "service certificates", sorted(certificates, key=lambda certificate: certificate.not_after)
+    over = [certificate.whose for certificate in known if now > certificate.not_after]
     if over:
         return Check.failed(
             name, f"expired: {listed(over)}", "see the server's log for the reason (`certificate-not-issued`)"
         )
     # Expired certificates are an error already; these are still valid.
-    late = [each.whose for each in known if now > renewed_by(each) + _LATE]
+    late = [certificate.whose for certificate in known if now > renewed_by(certificate) + _LATE]
     if late:
-        said = f"{counted(len(late), 'renewal')} overdue: {listed(late)}"
-        return Check.warning(name, said, "see the server's log for the reason (`certificate-not-issued`)")
+        text = f"{counted(len(late), 'renewal')} overdue: {listed(late)}"
+        return Check.warning(name, text, "see the server's log for the reason (`certificate-not-issued`)")
     if not known:
         return Check.ok(name, "the first one is issued when a proxy connects")
-    said = (
+    text = (
         f"{len(known)} in force; the next one expires at {stamp(known[0].not_after)}, and the server "
         "renews it before then"
     )
-    return Check.ok(name, said)
+    return Check.ok(name, text)
 
 
-def proxies(found: Iterable[Certificate], now: datetime) -> Check:
+def proxies(certificates: Iterable[Certificate], now: datetime) -> Check:
     """Judge the newest certificate of each proxy, usually renewed by the proxy's agent."""
-    name, known = "proxy certificates", sorted(found, key=lambda each: (each.not_after, each.whose))
-    over = [f"{each.whose} (at {stamp(each.not_after)})" for each in known if now > each.not_after]
+    name, known = (
+        "proxy certificates",
+        sorted(certificates, key=lambda certificate: (certificate.not_after, certificate.whose)),
+    )
+    over = [f"{item.whose} (at {stamp(item.not_after)})" for item in known if now > item.not_after]
     if over:
         return Check.failed(name, f"expired: {listed(over)}", _ANEW)
     soon = [f"{each.whose} ({length(each.not_after - now)} left)" for each in known if now >= alarm_at(each)]
     if soon:
-        said = f"{counted(len(soon), 'certificate')} in the last quarter of its life: {listed(soon)}"
-        return Check.warning(name, said, _ANEW)
+        text = f"{counted(len(soon), 'certificate')} in the last quarter of its life: {listed(soon)}"
+        return Check.warning(name, text, _ANEW)
     if not known:
         return Check.ok(name, "the first one is still to be issued")
-    said = f"{len(known)} valid, the first expires at {stamp(known[0].not_after)}"
-    return Check.ok(name, said)
+    text = f"{len(known)} valid, the first expires at {stamp(known[0].not_after)}"
+    return Check.ok(name, text)
 
 
-def own(found: Certificate, now: datetime) -> Check:
+def own(result: Certificate, now: datetime) -> Check:
     """Judge a machine's own certificate."""
     name = "certificate"
-    if now < found.not_before:
-        early = length(found.not_before - now)
-        said = (
-            f"the certificate of {found.whose} is valid from {stamp(found.not_before)}, which is "
+    if now < result.not_before:
+        early = length(result.not_before - now)
+        text = (
+            f"the certificate of {result.whose} is valid from {stamp(result.not_before)}, which is "
             f"in {early} by the local clock"
         )
         return Check.failed(
-            name, said, "set the local clock, or the clock of the machine that issued the certificate"
+            name, text, "set the local clock, or the clock of the machine that issued the certificate"
         )
-    if now > found.not_after:
-        ago = length(now - found.not_after)
-        said = (
-            f"the certificate of {found.whose} expired at {stamp(found.not_after)}, {ago} ago by the "
+    if now > result.not_after:
+        ago = length(now - result.not_after)
+        text = (
+            f"the certificate of {result.whose} expired at {stamp(result.not_after)}, {ago} ago by the "
             "local clock"
         )
-        return Check.failed(name, said, f"{_ANEW}; if the local clock is wrong, set it")
-    left = length(found.not_after - now)
-    said = f"the certificate of {found.whose} is valid until {stamp(found.not_after)}, {left} left"
-    return Check.warning(name, said, _ANEW) if now >= alarm_at(found) else Check.ok(name, said)
+        return Check.failed(name, text, f"{_ANEW}; if the local clock is wrong, set it")
+    left = length(result.not_after - now)
+    text = f"the certificate of {result.whose} is valid until {stamp(result.not_after)}, {left} left"
+    return Check.warning(name, text, _ANEW) if now >= alarm_at(result) else Check.ok(name, text)

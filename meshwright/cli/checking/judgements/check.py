@@ -56,7 +56,7 @@ def worst(checks: Iterable[Check]) -> Status:
     """Return the worst status of checks; OK without any."""
     # The members are declared from the best to the worst.
     order = list(Status)
-    return max((each.status for each in checks), key=order.index, default=Status.OK)
+    return max((check.status for check in checks), key=order.index, default=Status.OK)
 
 
 def counted(number: int, one: str, many: str = "") -> str:
@@ -66,6 +66,6 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 def listed(names: Iterable[str], most: int = 3) -> str:
     """Return at most `most` names with commas, and the number of further names."""
-    found = list(names)
-    more = f" and {len(found) - most} more" if len(found) > most else ""
-    return ", ".join(found[:most]) + more
+    result = list(names)
+    more = f" and {len(result) - most} more" if len(result) > most else ""
+    return ", ".join(result[:most]) + more

@@ -39,10 +39,10 @@ def beside_control_plane(clock: Clock, ahead: timedelta | None) -> Check:
     if abs(ahead) <= DIFFERS:
         return Check.ok(NAME, f"it is {clock}; within {DIFFERS.seconds} s of the control plane's clock")
     word = "ahead of" if ahead > timedelta() else "behind"
-    said = f"it is {clock}; {length(abs(ahead))} {word} the control plane's clock"
+    text = f"it is {clock}; {length(abs(ahead))} {word} the control plane's clock"
     if abs(ahead) >= BACKDATED:
-        return Check.failed(NAME, said, f"peers refuse certificates because of this difference: {_SET}")
-    return Check.warning(NAME, said, _SET)
+        return Check.failed(NAME, text, f"peers refuse certificates because of this difference: {_SET}")
+    return Check.warning(NAME, text, _SET)
 
 
 def beside_certificates(clock: Clock, made: Iterable[datetime]) -> Check:
@@ -50,11 +50,11 @@ def beside_certificates(clock: Clock, made: Iterable[datetime]) -> Check:
     newest = max(made, default=None)
     if newest is not None and clock.now < newest - BACKDATED:
         behind = length(newest - clock.now)
-        said = (
+        text = (
             f"it is {clock}, but a certificate was issued at {stamp(newest)}, so the clock is behind "
             f"by {behind} or more"
         )
-        return Check.failed(NAME, said, f"other machines refuse certificates that are issued now: {_SET}")
+        return Check.failed(NAME, text, f"other machines refuse certificates that are issued now: {_SET}")
     return Check.ok(
         NAME, f"it is {clock}" + ("" if newest is None else "; later than all issued certificates")
     )

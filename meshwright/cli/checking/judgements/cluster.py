@@ -37,28 +37,30 @@ class Injector:
 
 def api_server(version: tuple[int, int], text: str) -> Check:
     """Judge the API server's version."""
-    name, said = "API server", f"Kubernetes {text}"
+    name, message = "API server", f"Kubernetes {text}"
     if version < RULES_SINCE:
         need = ".".join(map(str, RULES_SINCE))
         return Check.failed(
             name,
-            f"{said}: the validation rules of the CustomResourceDefinitions need {need}",
+            f"{message}: the validation rules of the CustomResourceDefinitions need {need}",
             f"upgrade to {need} or newer",
         )
     if version < NATIVE_SINCE:
         native = ".".join(map(str, NATIVE_SINCE))
-        said += f": sidecars are ordinary containers, because native sidecars need {native}"
+        message += f": sidecars are ordinary containers, because native sidecars need {native}"
         return Check.warning(
-            name, said, "see docs/injection.md for the limits of sidecars as ordinary containers"
+            name, message, "see docs/injection.md for the limits of sidecars as ordinary containers"
         )
-    return Check.ok(name, f"{said}, with native sidecars")
+    return Check.ok(name, f"{message}, with native sidecars")
 
 
-def other_meshes(found: Sequence[Injector], daemons: Sequence[str]) -> Check:
+def other_meshes(injectors: Sequence[Injector], daemons: Sequence[str]) -> Check:
     """Judge other meshes: injection webhooks, and DaemonSets with rules for nodes (`daemons`)."""
     name = "other meshes"
-    meshes = [f"{mesh} ({each.configuration})" for each in found if (mesh := mesh_of(each.name))]
-    meshes += [f"DaemonSet {each}" for each in daemons]
+    meshes = [
+        f"{mesh} ({injector.configuration})" for injector in injectors if (mesh := mesh_of(injector.name))
+    ]
+    meshes += [f"DaemonSet {daemon}" for daemon in daemons]
     if not meshes:
         return Check.ok(name, "no other mesh found")
     do = (
@@ -83,7 +85,7 @@ def open_service_mesh(control_plane: Sequence[str], webhooks: Sequence[str], pod
         return Check.ok(name, "not installed")
     with_sidecar = f"{counted(pods, POD.name)} with its sidecar"
     if webhooks and not control_plane:
-        said = (
+        text = (
             f"its control plane is missing, but its webhooks are still registered: {listed(webhooks)}; "
             f"{with_sidecar}"
         )
@@ -91,14 +93,14 @@ def open_service_mesh(control_plane: Sequence[str], webhooks: Sequence[str], pod
             "delete the webhooks, because API servers refuse the objects that these webhooks would "
             f"review: `kubectl delete {webhooks[0]}`"
         )
-        return Check.failed(name, said, do)
-    said = f"{listed(control_plane) or 'control plane not connected'}, {with_sidecar}"
+        return Check.failed(name, text, do)
+    text = f"{listed(control_plane) or 'control plane not connected'}, {with_sidecar}"
     return Check.warning(
-        name, said, "migrate as described in docs/from-osm.md: `meshwright migrate osm --kubernetes`"
+        name, text, "migrate as described in docs/from-osm.md: `meshwright migrate osm --kubernetes`"
     )
 
 
-def conversions(found: Mapping[str, Sequence[str]], away: Sequence[str]) -> Check:
+def conversions(result: Mapping[str, Sequence[str]], away: Sequence[str]) -> Check:
     """Judge conversions of kinds that the server reads, by Service.
 
     `away` are the Services without ready endpoints.
@@ -108,16 +110,16 @@ def conversions(found: Mapping[str, Sequence[str]], away: Sequence[str]) -> Chec
         "remove the conversion webhook (docs/from-osm.md), and apply `meshwright crds`, which works "
         "without one"
     )
-    if gone := {service: found[service] for service in away}:
-        which = listed(sorted(each for kinds in gone.values() for each in kinds), _NAMED)
-        said = (
+    if gone := {service: result[service] for service in away}:
+        which = listed(sorted(kind for kinds in gone.values() for kind in kinds), _NAMED)
+        text = (
             f"{listed(sorted(gone))} of the conversion webhook has no ready endpoint, so "
             f"objects of these kinds cannot be read: {which}"
         )
-        return Check.failed(name, said, do)
-    which = listed(sorted(each for kinds in found.values() for each in kinds), _NAMED)
-    said = f"objects of these kinds can be read only while {listed(sorted(found))} answers: {which}"
-    return Check.warning(name, said, do)
+        return Check.failed(name, text, do)
+    which = listed(sorted(kind for kinds in result.values() for kind in kinds), _NAMED)
+    text = f"objects of these kinds can be read only while {listed(sorted(result))} answers: {which}"
+    return Check.warning(name, text, do)
 
 
 def kinds(served: Mapping[Kind, Sequence[str]], *, before: bool) -> Check:
@@ -138,9 +140,9 @@ def kinds(served: Mapping[Kind, Sequence[str]], *, before: bool) -> Check:
     # The last version of a reader is the newest one.
     older = [str(kind) for kind, versions in served.items() if READ[kind].versions[-1] not in (*versions,)]
     there = {kind: versions for kind, versions in served.items() if versions}
-    if there and (others := [each for each in older if each not in missing]):
-        said = f"defined only in older versions: {listed(others, _NAMED)}"
-        return Check.warning(name, said, f"this works; to get the newest versions: {do}")
+    if there and (others := [item for item in older if item not in missing]):
+        text = f"defined only in older versions: {listed(others, _NAMED)}"
+        return Check.warning(name, text, f"this works; to get the newest versions: {do}")
     if missing:
         return Check.ok(name, f"{len(there)} of {len(served)} are defined; the installation adds the others")
     return Check.ok(name, f"all {len(served)} are defined in the newest version")

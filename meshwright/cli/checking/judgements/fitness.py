@@ -23,26 +23,26 @@ class Directory:
 
 def python(version: Sequence[int], system: str) -> Check:
     """Judge the version of Python and the operating system."""
-    said = f"Python {'.'.join(map(str, version[:3]))} on {system}"
+    text = f"Python {'.'.join(map(str, version[:3]))} on {system}"
     if system != "Linux":
         return Check.failed(
-            "Python", said, "use a machine with Linux: Meshwright needs its sockets, file locks and iptables"
+            "Python", text, "use a machine with Linux: Meshwright needs its sockets, file locks and iptables"
         )
     if tuple(version[:2]) < _PYTHON:
-        return Check.failed("Python", said, f"install Python {_PYTHON[0]}.{_PYTHON[1]} or newer")
-    return Check.ok("Python", said)
+        return Check.failed("Python", text, f"install Python {_PYTHON[0]}.{_PYTHON[1]} or newer")
+    return Check.ok("Python", text)
 
 
-def directory(name: str, found: Directory, option: str) -> Check:
+def directory(name: str, result: Directory, option: str) -> Check:
     """Judge a directory of ours."""
-    if found.error:
+    if result.error:
         return Check.failed(
-            name, found.error, f"create the directory for this user, or give another one with {option}"
+            name, result.error, f"create the directory for this user, or give another one with {option}"
         )
-    return Check.ok(name, f"{found.path} {'can be written' if found.there else 'can be made'}")
+    return Check.ok(name, f"{result.path} {'can be written' if result.there else 'can be made'}")
 
 
-def mesh(where: Path, objects: int, found: Sequence[ObjectProblem], error: str = "") -> Check:
+def mesh(where: Path, objects: int, object_problems: Sequence[ObjectProblem], error: str = "") -> Check:
     """Judge the mesh directory as lint does."""
     name = "mesh directory"
     if error:
@@ -50,14 +50,14 @@ def mesh(where: Path, objects: int, found: Sequence[ObjectProblem], error: str =
     what = f"{where} has {counted(objects, 'object')}"
     return judged(
         name,
-        found,
+        object_problems,
         f"for the whole list: `meshwright lint {where}`",
         f"{what} and no problems",
         f"{what}: ",
     )
 
 
-def cluster(objects: int, found: Sequence[ObjectProblem], error: str = "") -> Check:
+def cluster(objects: int, object_problems: Sequence[ObjectProblem], error: str = "") -> Check:
     """Judge a cluster as lint does."""
     name = "cluster"
     if error:
@@ -68,14 +68,14 @@ def cluster(objects: int, found: Sequence[ObjectProblem], error: str = "") -> Ch
         )
     what = f"the cluster has {counted(objects, 'object')}"
     do = "for the whole list: `meshwright lint --kubernetes`"
-    return judged(name, found, do, f"{what} and no problems", f"{what}: ")
+    return judged(name, object_problems, do, f"{what} and no problems", f"{what}: ")
 
 
-def program(name: str, found: str | None, need: str, do: str) -> Check:
+def program(name: str, result: str | None, need: str, do: str) -> Check:
     """Judge whether a program is installed."""
-    if found is None:
+    if result is None:
         return Check.failed(name, f"not found on this machine: {need}", do)
-    return Check.ok(name, f"found at {found}")
+    return Check.ok(name, f"found at {result}")
 
 
 def user(uid: int, *, known: bool) -> Check:

@@ -52,15 +52,15 @@ class PodFinding:
         return f"{self.name} ({self.why})"
 
 
-def control_plane(found: Sequence[Runner], home: str) -> Check:
+def control_plane(runners: Sequence[Runner], home: str) -> Check:
     """Judge the Pods of the control plane."""
     name = "control plane"
-    if not found:
+    if not runners:
         return no_control_plane({}, home)
-    if away := [f"{each.name}{f' ({each.why})' if each.why else ''}" for each in found if not each.ready]:
+    if away := [f"{item.name}{f' ({item.why})' if item.why else ''}" for item in runners if not item.ready]:
         do = f"`kubectl -n {home} describe pod {away[0].split()[0]}`, and its log"
         return Check.failed(name, f"not ready: {listed(away)}", do)
-    images = sorted({each.image for each in found})
+    images = sorted({runner.image for runner in runners})
     # During an update, Pods of two versions run at the same time.
     if len(images) > 1:
         return Check.warning(
@@ -68,18 +68,18 @@ def control_plane(found: Sequence[Runner], home: str) -> Check:
             f"Pods run several versions: {listed(images)}",
             "wait for the update to finish, or finish it",
         )
-    return Check.ok(name, f"{counted(len(found), POD.name)} ready, with image {images[0]}")
+    return Check.ok(name, f"{counted(len(runners), POD.name)} ready, with image {images[0]}")
 
 
 def no_control_plane(replicas: Mapping[str, int], home: str) -> Check:
     """Judge a control plane without Pods; `replicas` are the replicas of its StatefulSets, by name."""
     name = "control plane"
-    for each, wanted in sorted(replicas.items()):
+    for item, wanted in sorted(replicas.items()):
         if not wanted:
-            do = f"`kubectl -n {home} scale statefulset {each} --replicas=1`"
-            return Check.failed(name, f"StatefulSet {home}/{each} is scaled to 0", do)
-        do = f"for the reason: `kubectl -n {home} describe statefulset {each}`"
-        return Check.failed(name, f"StatefulSet {home}/{each} has no Pod", do)
+            do = f"`kubectl -n {home} scale statefulset {item} --replicas=1`"
+            return Check.failed(name, f"StatefulSet {home}/{item} is scaled to 0", do)
+        do = f"for the reason: `kubectl -n {home} describe statefulset {item}`"
+        return Check.failed(name, f"StatefulSet {home}/{item} has no Pod", do)
     do = (
         "install the control plane (docs/kubernetes.md), or give its namespace with --control-plane-namespace"
     )
@@ -112,11 +112,11 @@ def webhook(name: str, found: WebhookRegistration | None, now: datetime, *, want
         return Check.failed(
             name, f"all roots in {found.name} have expired, the last one at {stamp(until)}", do
         )
-    said = f"{found.name} has {counted(found.webhooks, 'webhook')}; its root is valid until {stamp(until)}"
+    text = f"{found.name} has {counted(found.webhooks, 'webhook')}; its root is valid until {stamp(until)}"
     if until - now < CA_ENDS_SOON:
-        left = f"{said}, {length(until - now)} left"
+        left = f"{text}, {length(until - now)} left"
         return Check.warning(name, left, "rotate the root while it is valid (`meshwright certs rotate-root`)")
-    return Check.ok(name, said)
+    return Check.ok(name, text)
 
 
 def service(name: str, where: str, ready: int) -> Check:
@@ -172,22 +172,24 @@ class Offer:
         return bool(self.refused) and "webhook" not in self.refused
 
 
-def offers(name: str, found: Sequence[Offer], namespaces: int) -> tuple[Check, ...]:
+def offers(name: str, result: Sequence[Offer], namespaces: int) -> tuple[Check, ...]:
     """Judge the injection webhook, and whether namespaces that request sidecars accept Pods with one.
 
     `namespaces` is the number of such namespaces; `found` may be only the first of them.
     """
-    if not found:
+    if not result:
         return ()
     # One injected Pod proves that the webhook works, so quotas of other namespaces do not count against it.
-    judged = next((each for each in found if each.image), None)
-    judged = judged or next((each for each in found if not each.is_refused_by_the_cluster), None)
+    judged = next((offer for offer in result if offer.image), None)
+    judged = judged or next((offer for offer in result if not offer.is_refused_by_the_cluster), None)
     lines = []
     if judged is not None:
         answer = judged.image or judged.refused or "the Pod has no sidecar"
         lines.append(injects(name, judged.namespace, answer, ours=bool(judged.image)))
-    refused = [PodFinding(each.namespace, each.refused) for each in found if each.is_refused_by_the_cluster]
-    return (*lines, takes(refused, len(found), namespaces))
+    refused = [
+        PodFinding(offer.namespace, offer.refused) for offer in result if offer.is_refused_by_the_cluster
+    ]
+    return (*lines, takes(refused, len(result), namespaces))
 
 
 def takes(refused: Sequence[PodFinding], asked: int, namespaces: int) -> Check:
@@ -204,72 +206,72 @@ def takes(refused: Sequence[PodFinding], asked: int, namespaces: int) -> Check:
     return Check.failed(name, f"no Pod can be created in {listed(map(str, refused), _NAMED)}", do)
 
 
-def outside(found: Sequence[str]) -> Check:
+def outside(result: Sequence[str]) -> Check:
     """Judge namespaces with injection outside the mesh, because their Pods would wait for ever."""
     name = "namespaces"
-    if not found:
+    if not result:
         return Check.ok(name, "all namespaces with injection belong to the mesh")
-    said = f"these have injection but do not belong to the mesh: {listed(found, _NAMED)}"
+    text = f"these have injection but do not belong to the mesh: {listed(result, _NAMED)}"
     do = (
         "add the labels of the setting `namespace_selector`, or change the setting: the server "
         "ignores Pods in these namespaces"
     )
-    return Check.failed(name, said, do)
+    return Check.failed(name, text, do)
 
 
-def misworded(found: Sequence[PodFinding]) -> Check:
+def misworded(result: Sequence[PodFinding]) -> Check:
     """Judge labels and annotations of namespaces, because a misspelt one is accepted without effect."""
     name = "labels of namespaces"
-    if not found:
+    if not result:
         return Check.ok(name, "every Meshwright label and annotation has a valid value")
     return Check.warning(
-        name, listed(map(str, found), _NAMED), "set a valid value: `kubectl label --overwrite namespace`"
+        name, listed(map(str, result), _NAMED), "set a valid value: `kubectl label --overwrite namespace`"
     )
 
 
-def uninjected(found: Sequence[PodFinding], namespaces: int) -> Check:
+def uninjected(result: Sequence[PodFinding], namespaces: int) -> Check:
     """Judge the Pods without their sidecar."""
-    if found:
-        without = listed(map(str, found), _NAMED)
-        said = f"{counted(len(found), POD.name)} should have a sidecar but do not: {without}"
-        return Check.warning("Pods without sidecar", said, _RESTART)
+    if result:
+        without = listed(map(str, result), _NAMED)
+        text = f"{counted(len(result), POD.name)} should have a sidecar but do not: {without}"
+        return Check.warning("Pods without sidecar", text, _RESTART)
     if not namespaces:
         do = 'label a namespace `meshwright.dev/inject: "true"`, or inject with `meshwright inject`'
         return Check.warning("Pods without sidecar", "no namespace has injection", do)
-    said = f"all Pods in {counted(namespaces, 'namespace')} with injection have a sidecar"
-    return Check.ok("Pods without sidecar", said)
+    text = f"all Pods in {counted(namespaces, 'namespace')} with injection have a sidecar"
+    return Check.ok("Pods without sidecar", text)
 
 
-def outdated(found: Sequence[PodFinding], injected: int) -> Check:
+def outdated(result: Sequence[PodFinding], injected: int) -> Check:
     """Judge the Pods whose sidecar differs from the present result of injection."""
     name = "Pods of another make"
-    if not found:
+    if not result:
         return Check.ok(
             name, f"{counted(injected, 'sidecar')} checked, and all match the present configuration"
         )
-    which = listed(map(str, found), _NAMED)
-    said = f"{len(found)} of {counted(injected, 'sidecar')} differ from the present configuration: {which}"
-    return Check.warning(name, said, _RESTART)
+    which = listed(map(str, result), _NAMED)
+    text = f"{len(result)} of {counted(injected, 'sidecar')} differ from the present configuration: {which}"
+    return Check.warning(name, text, _RESTART)
 
 
-def sidecars(found: Sequence[PodFinding], late: Sequence[PodFinding], injected: int) -> Check:
+def sidecars(result: Sequence[PodFinding], late: Sequence[PodFinding], injected: int) -> Check:
     """Judge the sidecars of all Pods, also of Pods with failed starts.
 
     `found` are sidecars that are not ready or cannot start. `late` are sidecars that have not started in
     time, or were killed lately.
     """
     name = "sidecars"
-    if found:
+    if result:
         do = (
             "`kubectl describe pod` and `kubectl logs POD -c meshwright-sidecar`; "
             "from the control plane's side: `meshwright proxies`"
         )
         return Check.failed(
-            name, f"{len(found)} of {injected} not ready: {listed(map(str, found), _NAMED)}", do
+            name, f"{len(result)} of {injected} not ready: {listed(map(str, result), _NAMED)}", do
         )
     if late:
-        said = f"{len(late)} of {injected} not started, or killed recently: {listed(map(str, late), _NAMED)}"
-        return Check.warning(name, said, "see the Events: `kubectl describe pod`")
+        text = f"{len(late)} of {injected} not started, or killed recently: {listed(map(str, late), _NAMED)}"
+        return Check.warning(name, text, "see the Events: `kubectl describe pod`")
     return Check.ok(name, f"all of {injected} are ready, or starting" if injected else "no Pod has a sidecar")
 
 
@@ -292,10 +294,10 @@ def streams(found: Sequence[PodFinding], ready: int, most: int) -> Check:
     return Check.ok(name, f"all of {asked} are connected to the control plane{more}")
 
 
-def roots(found: Mapping[str, ConfigMapState], config_map: str) -> Check:
+def roots(result: Mapping[str, ConfigMapState], config_map: str) -> Check:
     """Judge the ConfigMaps with which Pods verify the control plane, by namespace."""
     name = "roots"
-    said = {
+    answer = {
         ConfigMapState.ABSENT: ("is missing", "Pods wait for it (FailedMount)"),
         ConfigMapState.WRONG: (
             "has other roots than the webhook trusts",
@@ -306,8 +308,8 @@ def roots(found: Mapping[str, ConfigMapState], config_map: str) -> Check:
             "delete the ConfigMap, or move the Pods",
         ),
     }
-    for standing, (what, means) in said.items():
-        if where := sorted(each for each, how in found.items() if how is standing):
+    for standing, (what, means) in answer.items():
+        if where := sorted(item for item, how in result.items() if how is standing):
             do = f"{means}; see the control plane's log for the reason why it does not update the ConfigMap"
             return Check.failed(name, f"ConfigMap {config_map} {what} in {listed(where, _NAMED)}", do)
-    return Check.ok(name, f"ConfigMap {config_map} is right in {counted(len(found), 'namespace')}")
+    return Check.ok(name, f"ConfigMap {config_map} is right in {counted(len(result), 'namespace')}")

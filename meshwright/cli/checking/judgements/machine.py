@@ -84,10 +84,10 @@ _IN_A_POD: Final[Mapping[str, str]] = {
 """Next steps in a Pod, by the name of a check whose usual next step is for machines."""
 
 
-def in_a_pod(found: Check) -> Check:
+def in_a_pod(check: Check) -> Check:
     """Return a check with the next step for a Pod, where users do not install, copy or start anything."""
-    do = _IN_A_POD.get(found.name)
-    return found if found.status is Status.OK or do is None else replace(found, do=do)
+    do = _IN_A_POD.get(check.name)
+    return check if check.status is Status.OK or do is None else replace(check, do=do)
 
 
 def credentials(directory: Path, name: str, error: str, *, before: bool = False) -> Check:
@@ -96,10 +96,10 @@ def credentials(directory: Path, name: str, error: str, *, before: bool = False)
         return Check.warning("credentials", f"{directory} has no credentials yet", _ISSUE)
     if error:
         # Errors about file modes end in the command that corrects the mode.
-        said, _, do = error.partition(": chmod ")
-        return Check.failed("credentials", said, f"chmod {do}" if do else _ISSUE)
-    said = f"the three files in {directory} belong to {name}, match each other, and are private"
-    return Check.ok("credentials", said)
+        text, _, do = error.partition(": chmod ")
+        return Check.failed("credentials", text, f"chmod {do}" if do else _ISSUE)
+    text = f"the three files in {directory} belong to {name}, match each other, and are private"
+    return Check.ok("credentials", text)
 
 
 def control_plane(at: HostPort, why: UnreachableReason | None) -> Check:
@@ -136,45 +136,45 @@ def envoy_program(program: str, said: str, version: Version | None) -> Check:
     return Check.ok(name, f"{program} is {version}; {tried}")
 
 
-def agent(at: HostPort, found: Agent | str) -> Check:
+def agent(at: HostPort, result: Agent | str) -> Check:
     """Judge the agent's report; a string is the reason for a missing report."""
-    if isinstance(found, str):
+    if isinstance(result, str):
         do = "start the agent (`systemctl start meshwright-agent`); if it ends, see its log for the reason"
-        return Check.failed("agent", found, do)
-    if found.not_ready:
+        return Check.failed("agent", result, do)
+    if result.not_ready:
         do = "correct the problems in the other lines; see the agent's log for details"
-        return Check.failed("agent", f"the proxy is not ready: {'; '.join(found.not_ready)}", do)
-    if found.reason:
+        return Check.failed("agent", f"the proxy is not ready: {'; '.join(result.not_ready)}", do)
+    if result.reason:
         do = "correct the line `control plane`; until then the proxy uses its last configuration"
         return Check.warning(
-            "agent", f"the proxy is ready, but not connected to the control plane ({found.reason})", do
+            "agent", f"the proxy is ready, but not connected to the control plane ({result.reason})", do
         )
     plane = (
-        "connected to its control plane" if found.reached else "waiting for an answer of its control plane"
+        "connected to its control plane" if result.reached else "waiting for an answer of its control plane"
     )
-    return Check.ok("agent", f"the agent answers at {at}; proxy {found.proxy} is ready and {plane}")
+    return Check.ok("agent", f"the agent answers at {at}; proxy {result.proxy} is ready and {plane}")
 
 
-def envoy(found: Envoy | str, program: Version | None) -> Check:
+def envoy(result: Envoy | str, program: Version | None) -> Check:
     """Judge our own Envoy; a string is the reason for a missing answer."""
     name = "Envoy"
-    if isinstance(found, str):
+    if isinstance(result, str):
         return Check.failed(
             name,
-            found,
+            result,
             "see the agent's log for the reason why Envoy does not run; if it runs, check --admin "
             "and --run of this command",
         )
-    if found.state != "LIVE":
+    if result.state != "LIVE":
         return Check.failed(
             name,
-            f"Envoy is in state {found.state}",
+            f"Envoy is in state {result.state}",
             "wait if Envoy has just started; otherwise see `control plane`",
         )
-    if program is not None and found.version not in (None, program):
-        said = f"Envoy runs version {found.version}, but the installed program is now {program}"
-        return Check.warning(name, said, "restart the agent")
-    return Check.ok(name, f"Envoy is live, version {found.version or 'unknown'}")
+    if program is not None and result.version not in (None, program):
+        text = f"Envoy runs version {result.version}, but the installed program is now {program}"
+        return Check.warning(name, text, "restart the agent")
+    return Check.ok(name, f"Envoy is live, version {result.version or 'unknown'}")
 
 
 def interception(led: Redirection, listeners: Iterable[Listener], waits_at: Sequence[int] | None) -> Check:
@@ -188,11 +188,11 @@ def interception(led: Redirection, listeners: Iterable[Listener], waits_at: Sequ
     if not targets:
         if waits_at:
             at = ", ".join(map(str, sorted(waits_at)))
-            said = (
+            text = (
                 f"the proxy expects redirected traffic at port {at}, but no rules redirect traffic, so "
                 "traffic bypasses the proxy"
             )
-            return Check.failed(name, said, "as root: `meshwright intercept`")
+            return Check.failed(name, text, "as root: `meshwright intercept`")
         if waits_at is None:
             return Check.warning(
                 name,
@@ -202,23 +202,23 @@ def interception(led: Redirection, listeners: Iterable[Listener], waits_at: Sequ
             )
         return Check.ok(name, "no rules redirect traffic, and the proxy does not need any")
     for port, direction in sorted(targets.items()):
-        there = [each for each in known if each.owner.port == port]
+        there = [listener for listener in known if listener.owner.port == port]
         if not there and (expected := _expected(waits_at, direction)) != ():
-            said = (
+            text = (
                 f"rules redirect {direction} traffic to port {port}, but no process listens there, so "
                 "connections are refused"
             )
             if expected is not None:
-                return Check.failed(name, f"{said}; the proxy listens at {_ports(expected)}", _SAME)
-            return Check.failed(name, said, _NOBODY)
-        for each in there:
+                return Check.failed(name, f"{text}; the proxy listens at {_ports(expected)}", _SAME)
+            return Check.failed(name, text, _NOBODY)
+        for listener in there:
             # A listener of another user would get its own outgoing calls back, in a loop.
-            if each.owner.uid not in led.users:
-                holders = ", ".join(map(str, each.holders))
-                words = complaint(each.owner, direction, min(led.users, default=0), holders)
+            if listener.owner.uid not in led.users:
+                holders = ", ".join(map(str, listener.holders))
+                words = complaint(listener.owner, direction, min(led.users, default=0), holders)
                 # The sentence ends in the remedy, which a check shows on its own line.
-                said, _, do = words.rpartition("; ")
-                return Check.failed(name, said, do)
+                text, _, do = words.rpartition("; ")
+                return Check.failed(name, text, do)
     users = listed(named(uid) for uid in sorted(led.users))
     return Check.ok(
         name,
@@ -234,8 +234,8 @@ def _expected(waits_at: Sequence[int] | None, direction: str) -> tuple[int, ...]
 
 
 def _ports(ports: Iterable[int]) -> str:
-    found = sorted(ports)
-    return f"port{'s' if len(found) > 1 else ''} {', '.join(map(str, found))}"
+    result = sorted(ports)
+    return f"port{'s' if len(result) > 1 else ''} {', '.join(map(str, result))}"
 
 
 def hosts_file(found: Hosts) -> Check:
@@ -255,9 +255,9 @@ def hosts_file(found: Hosts) -> Check:
             "see `Envoy`",
         )
     if found.lacking:
-        said = f"{found.path} lacks {counted(len(found.lacking), 'name')}: {listed(found.lacking)}"
+        text = f"{found.path} lacks {counted(len(found.lacking), 'name')}: {listed(found.lacking)}"
         return Check.failed(
-            name, said, "let the proxy's user write the file; see the agent's log for the error"
+            name, text, "let the proxy's user write the file; see the agent's log for the error"
         )
     return Check.ok(name, f"{found.path} has the names of all services that the proxy may call")
 
@@ -272,16 +272,16 @@ def application(
     """
     name = f"application port {at.port}"
     there = [
-        each
-        for each in listeners
-        if each.owner.port == at.port and (each.owner.address, each.owner.port) not in own
+        listener
+        for listener in listeners
+        if listener.owner.port == at.port and (listener.owner.address, listener.owner.port) not in own
     ]
     if not there:
-        said = f"no process listens at {at}, where the proxy connects to the application"
-        return Check.failed(name, said, "start the application, or correct the targetPort of its Service")
-    if reached := [each for each in there if each.owner.takes(at.host)]:
+        text = f"no process listens at {at}, where the proxy connects to the application"
+        return Check.failed(name, text, "start the application, or correct the targetPort of its Service")
+    if reached := [listener for listener in there if listener.owner.takes(at.host)]:
         where = HostPort(reached[0].owner.address, at.port)
         return Check.ok(name, f"{reached[0].who} listens at {where}")
-    places = listed(str(HostPort(each.owner.address, at.port)) for each in there)
+    places = listed(str(HostPort(listener.owner.address, at.port)) for listener in there)
     do = f"let the application listen at {at}, or at all addresses"
     return Check.failed(name, f"{there[0].who} listens at {places}, but the proxy connects to {at}", do)

@@ -31,25 +31,25 @@ def group_of(manifest: Manifest) -> str:
 
 def to_apply(manifests: Iterable[Manifest], plurals: Mapping[tuple[str, str], str]) -> tuple[Need, ...]:
     """Return the permissions for applying manifests; `plurals` are the served resources by group and kind."""
-    found = {
-        Need(verb, group, plurals[group, kind], each["metadata"].get("namespace", ""))
-        for each in manifests
-        if (kind := str(each["kind"])) and (group := group_of(each), kind) in plurals
+    needs = {
+        Need(verb, group, plurals[group, kind], manifest["metadata"].get("namespace", ""))
+        for manifest in manifests
+        if (kind := str(manifest["kind"])) and (group := group_of(manifest), kind) in plurals
         # kubectl apply creates missing objects, and patches existing ones.
         for verb in ("create", "patch")
     }
-    return tuple(sorted(found))
+    return tuple(sorted(needs))
 
 
 def unserved(manifests: Iterable[Manifest], plurals: Mapping[tuple[str, str], str]) -> tuple[str, ...]:
     """Return the kinds that neither the cluster serves nor the manifests define."""
     given = list(manifests)
     defined = {
-        (each["spec"]["group"], each["spec"]["names"]["kind"])
-        for each in given
-        if each["kind"] == "CustomResourceDefinition"
+        (item["spec"]["group"], item["spec"]["names"]["kind"])
+        for item in given
+        if item["kind"] == "CustomResourceDefinition"
     }
-    kinds = {(group_of(each), str(each["kind"])) for each in given} - defined - plurals.keys()
+    kinds = {(group_of(item), str(item["kind"])) for item in given} - defined - plurals.keys()
     return tuple(sorted(f"{kind}.{group}" if group else kind for group, kind in kinds))
 
 
@@ -59,11 +59,11 @@ def granted(manifests: Iterable[Manifest]) -> tuple[Need, ...]:
 
 
 def _granted(manifests: Iterable[Manifest]) -> Iterator[Need]:
-    for each in manifests:
-        if each["kind"] not in ("Role", "ClusterRole"):
+    for manifest in manifests:
+        if manifest["kind"] not in ("Role", "ClusterRole"):
             continue
-        namespace = each["metadata"].get("namespace", "")
-        for rule in each["rules"]:
+        namespace = manifest["metadata"].get("namespace", "")
+        for rule in manifest["rules"]:
             for group in rule.get("apiGroups", ()):
                 for resource in rule.get("resources", ()):
                     for verb in rule["verbs"]:
@@ -77,13 +77,13 @@ def permitted(
 ) -> Check:
     """Judge the authorizer's answer to each need; `unknown` are kinds missing in the cluster."""
     if unknown:
-        said = f"the cluster does not serve {listed(unknown)}"
+        text = f"the cluster does not serve {listed(unknown)}"
         return Check.failed(
-            name, said, "install the CustomResourceDefinition first, or remove the object from the values"
+            name, text, "install the CustomResourceDefinition first, or remove the object from the values"
         )
     denied = [str(need) for need, answer in answers.items() if answer is False]
     if denied:
         return Check.failed(name, f"{who} may not: {listed(denied, 5)}", do)
-    if unseen := next((each for each in answers.values() if isinstance(each, UnavailableCheck)), None):
+    if unseen := next((item for item in answers.values() if isinstance(item, UnavailableCheck)), None):
         return Check.unseen(name, unseen)
     return Check.ok(name, f"{who} may do everything that is needed ({counted(len(answers), 'permission')})")

@@ -57,7 +57,7 @@ def ours(port: Port, pids: Sequence[int]) -> Check:
         return Check.warning(
             port.name, f"the process that listens at {port.address} is not visible to this user", do
         )
-    if not any(each.pid in pids for each in port.holders):
+    if not any(holder.pid in pids for holder in port.holders):
         do = f"stop the other program and restart the server, or choose another address with {port.setting}"
         return Check.failed(port.name, f"another program listens at {port.address}: {port.who}", do)
     return Check.ok(port.name, f"{port.who} serves at {port.address}")

@@ -16,17 +16,17 @@ class ObjectProblem:
     line: str
 
 
-def judged(name: str, found: Sequence[ObjectProblem], do: str, none: str, what: str = "") -> Check:
+def judged(name: str, object_problems: Sequence[ObjectProblem], do: str, none: str, what: str = "") -> Check:
     """Return FAILED for errors and WARNING for warnings, else OK with the text `none`.
 
     `what` is a prefix for the number of problems.
     """
     errors, warnings = (
-        [each.line for each in found if each.severity is severity]
+        [object_problem.line for object_problem in object_problems if object_problem.severity is severity]
         for severity in (Severity.ERROR, Severity.WARNING)
     )
     if not (errors or warnings):
         return Check.ok(name, none)
-    said = f"{what}{counted(len(errors), 'error')}, {counted(len(warnings), 'warning')}; "
-    said += (errors or warnings)[0]
-    return Check.failed(name, said, do) if errors else Check.warning(name, said, do)
+    text = f"{what}{counted(len(errors), 'error')}, {counted(len(warnings), 'warning')}; "
+    text += (errors or warnings)[0]
+    return Check.failed(name, text, do) if errors else Check.warning(name, text, do)

@@ -27,12 +27,19 @@ class ReportedProblem:
         return f"{self.about}: {self.note} ({self.reason})"
 
 
-def reported(found: Sequence[ReportedProblem], home: str) -> Check:
+def reported(reported_problems: Sequence[ReportedProblem], home: str) -> Check:
     """Judge the problems of objects in the control plane's namespace, the most severe first."""
-    if not found:
+    if not reported_problems:
         return Check.ok(NAME, f"no Event reports a problem of an object in namespace {home}")
-    ordered = sorted(found, key=lambda each: (each.reason not in _BROKEN, each.about, each.note))
-    said = listed([str(each) for each in ordered], _NAMED)
+    ordered = sorted(
+        reported_problems,
+        key=lambda reported_problem: (
+            reported_problem.reason not in _BROKEN,
+            reported_problem.about,
+            reported_problem.note,
+        ),
+    )
+    text = listed([str(reported_problem) for reported_problem in ordered], _NAMED)
     do = f"follow the text of the Event; for all Events: `kubectl -n {home} get events`"
     make = Check.failed if ordered[0].reason in _BROKEN else Check.warning
-    return make(NAME, said, do)
+    return make(NAME, text, do)

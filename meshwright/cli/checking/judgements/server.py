@@ -74,31 +74,31 @@ class Moment:
     doing: str = ""
 
 
-def state_directory(found: State, *, shared: bool = False) -> Check:
+def state_directory(state: State, *, shared: bool = False) -> Check:
     """Judge the directory with keys and ledger; `shared` is the setting of this name."""
     name = "state directory"
-    if not found.there:
+    if not state.there:
         do = "give the right directory with --state, or start `meshwright serve`, which creates it"
-        return Check.failed(name, f"{found.path} does not exist, or is not a directory", do)
-    if found.exposed and not shared:
-        first, *more = found.exposed
+        return Check.failed(name, f"{state.path} does not exist, or is not a directory", do)
+    if state.exposed and not shared:
+        first, *more = state.exposed
         # Each exposure ends in the command that corrects the mode.
-        said, _, do = first.rpartition(": ")
+        text, _, do = first.rpartition(": ")
         others = f" (and {len(more)} more)" if more else ""
-        return Check.failed(name, f"{said}{others}", f"{do}, or set shared_state if that is meant")
-    if found.unwritable:
+        return Check.failed(name, f"{text}{others}", f"{do}, or set shared_state if that is meant")
+    if state.unwritable:
         return Check.failed(
-            name, found.unwritable, "free some disk space, or correct the file system or its owner"
+            name, state.unwritable, "free some disk space, or correct the file system or its owner"
         )
-    room = f"{found.free / 2**30:.1f} GiB are free"
-    if found.free < LITTLE_ROOM:
+    room = f"{state.free / 2**30:.1f} GiB are free"
+    if state.free < LITTLE_ROOM:
         return Check.warning(
             name,
-            f"{found.path}: {room}",
+            f"{state.path}: {room}",
             "free some disk space: state that cannot be written is lost at a restart",
         )
     kept = "is shared" if shared else "is accessible only to its owner"
-    return Check.ok(name, f"{found.path} {kept} and can be written; {room}")
+    return Check.ok(name, f"{state.path} {kept} and can be written; {room}")
 
 
 def ledger(known: int) -> Check:
@@ -109,77 +109,83 @@ def ledger(known: int) -> Check:
 def broken_ledger(why: str) -> Check:
     """Judge a ledger or a CA with which no server starts."""
     # The sentence has the remedy after the semicolon.
-    said, _, do = why.partition("; ")
-    return Check.failed("ledger", said, do or "see docs/operations.md for the remedy")
+    text, _, do = why.partition("; ")
+    return Check.failed("ledger", text, do or "see docs/operations.md for the remedy")
 
 
-def readiness(found: Answer) -> Check:
+def readiness(answer: Answer) -> Check:
     """Judge the server's readiness page."""
-    name, text = "readiness", found.text.strip()
+    name, text = "readiness", answer.text.strip()
     # The first line is the answer; each further line is a remark that begins with "but: ".
     first, *remarks = text.splitlines() or [""]
-    if not found.status:
+    if not answer.status:
         return Check.failed(name, text, "look at `port HTTP`, and at the server's log")
-    if found.status != 200:
+    if answer.status != 200:
         return Check.failed(
             name, first, "wait if the server has just started; otherwise see its log for the reason"
         )
     if remarks:
-        said = "; ".join(each.removeprefix("but: ") for each in remarks)
-        return Check.warning(name, said, "correct this; see docs/operations.md")
+        message = "; ".join(remark.removeprefix("but: ") for remark in remarks)
+        return Check.warning(name, message, "correct this; see docs/operations.md")
     return Check.ok(name, "the server is ready, without warnings")
 
 
-def source(found: Source) -> Check:
+def source(result: Source) -> Check:
     """Judge one source of objects."""
-    name = f"source {found.name}"
-    if found.error:
-        since = f" (since {found.since})" if found.since else ""
+    name = f"source {result.name}"
+    if result.error:
+        since = f" (since {result.since})" if result.since else ""
         do = "correct the error; until then the last objects of this source stay in force"
-        return Check.failed(name, f"degraded: {found.error}{since}", do)
-    if found.refused or found.stale:
-        bad = f"{counted(found.refused, 'object')} refused, {found.stale} in force in an older form"
+        return Check.failed(name, f"degraded: {result.error}{since}", do)
+    if result.refused or result.stale:
+        bad = f"{counted(result.refused, 'object')} refused, {result.stale} in force in an older form"
         return Check.failed(
             name, bad, "for the objects and the reasons: `/debug/policies` or `meshwright lint`"
         )
-    if found.held:
+    if result.held:
         do = (
             "if the objects were deleted on purpose, wait: the deletion takes effect soon (see "
             "`meshwright sources`); otherwise restore them"
         )
         return Check.warning(
-            name, f"deletion delayed, because all objects disappeared at once: {listed(found.held)}", do
+            name, f"deletion delayed, because all objects disappeared at once: {listed(result.held)}", do
         )
-    read = f", read {found.age} ago" if found.age else ""
-    return Check.ok(name, f"{counted(found.good, 'object')} in force{read}")
+    read = f", read {result.age} ago" if result.age else ""
+    return Check.ok(name, f"{counted(result.good, 'object')} in force{read}")
 
 
-def problems(found: Sequence[ObjectProblem]) -> Check:
+def problems(object_problems: Sequence[ObjectProblem]) -> Check:
     """Judge the problems of objects, without rejections by proxies."""
-    others = [each for each in found if each.code not in (REJECTED, LEFT_OUT)]
+    others = [
+        object_problem
+        for object_problem in object_problems
+        if object_problem.code not in (REJECTED, LEFT_OUT)
+    ]
     do = "for the whole list: `meshwright lint` or `/debug/policies`"
     return judged("problems", others, do, "no problems found")
 
 
-def rejections(proxies: Sequence[Proxy], found: Sequence[ObjectProblem]) -> Check:
+def rejections(proxies: Sequence[Proxy], object_problems: Sequence[ObjectProblem]) -> Check:
     """Judge the resources rejected by proxies."""
-    who = [f"{each.name} ({', '.join(each.rejects)})" for each in proxies if each.rejects]
-    why = next((each.line for each in found if each.code == REJECTED), "")
+    who = [f"{proxy.name} ({', '.join(proxy.rejects)})" for proxy in proxies if proxy.rejects]
+    why = next(
+        (object_problem.line for object_problem in object_problems if object_problem.code == REJECTED), ""
+    )
     if not who and not why:
         return Check.ok("rejections", "no proxy rejects a resource")
-    said = f"rejected by {listed(who) or 'a proxy that has disconnected'}" + (f": {why}" if why else "")
+    text = f"rejected by {listed(who) or 'a proxy that has disconnected'}" + (f": {why}" if why else "")
     do = "correct the named object; to send the resource again at once: `meshwright proxy retry NAME`"
-    return Check.failed("rejections", said, do)
+    return Check.failed("rejections", text, do)
 
 
-def withheld(found: Sequence[ObjectProblem], failures: Sequence[str]) -> Check:
+def withheld(object_problems: Sequence[ObjectProblem], failures: Sequence[str]) -> Check:
     """Judge parts of policy out of force, and groups of proxies with outdated configuration."""
-    left = [each for each in found if each.code == LEFT_OUT]
+    left = [object_problem for object_problem in object_problems if object_problem.code == LEFT_OUT]
     if failures:
-        said = f"{counted(len(failures), 'group')} of proxies cannot get new configuration: {failures[0]}"
+        text = f"{counted(len(failures), 'group')} of proxies cannot get new configuration: {failures[0]}"
         return Check.failed(
             "withheld",
-            said,
+            text,
             "correct the named object; until then these proxies keep their last configuration (see "
             "/debug/policies)",
         )
@@ -187,38 +193,38 @@ def withheld(found: Sequence[ObjectProblem], failures: Sequence[str]) -> Check:
     return judged("withheld", left, do, "every part of policy is in force")
 
 
-def connected(found: Sequence[Proxy]) -> Check:
+def connected(proxies: Sequence[Proxy]) -> Check:
     """Judge whether all expected proxies are connected."""
-    by = {state: [each for each in found if each.state == state] for state in ("connected", "expected")}
-    gone = [each for each in found if each.state == "disconnected"]
+    by = {state: [proxy for proxy in proxies if proxy.state == state] for state in ("connected", "expected")}
+    gone = [proxy for proxy in proxies if proxy.state == "disconnected"]
     counts = f"{len(by['connected'])} connected, {len(by['expected'])} expected, {len(gone)} disconnected"
     if gone:
-        said = f"{counts}: {listed(_told(each) for each in gone)}"
+        text = f"{counts}: {listed(_told(proxy) for proxy in gone)}"
         return Check.failed(
             "proxies",
-            said,
+            text,
             "for the reason, run `meshwright agent check` on the proxy's machine (for a Pod: "
             "`kubectl exec POD -c meshwright-sidecar -- ...`)",
         )
-    if held := [each for each in found if each.held]:
+    if held := [proxy for proxy in proxies if proxy.held]:
         do = "create a Workload for the proxy, or issue its certificate for the name of the Workload"
         return Check.failed(
             "proxies", f"connected, but without configuration: {listed(map(_told, held))}", do
         )
     if by["expected"]:
-        said = f"{counts}: {listed(_told(each) for each in by['expected'])}"
+        text = f"{counts}: {listed(_told(proxy) for proxy in by['expected'])}"
         do = "start the agent, or run `meshwright agent check` on the proxy's machine"
-        return Check.warning("proxies", said, do)
-    return Check.ok("proxies", counts if found else "no workload has a sidecar")
+        return Check.warning("proxies", text, do)
+    return Check.ok("proxies", counts if proxies else "no workload has a sidecar")
 
 
-def in_step(found: Sequence[Proxy]) -> Check:
+def in_step(proxies: Sequence[Proxy]) -> Check:
     """Judge whether connected proxies have their current configuration."""
-    here = [each for each in found if each.state == "connected"]
-    if behind := [each for each in here if each.waits > BEHIND]:
-        said = listed(f"{each.name} for {length(each.waits)} ({each.why})" for each in behind)
+    here = [proxy for proxy in proxies if proxy.state == "connected"]
+    if behind := [proxy for proxy in here if proxy.waits > BEHIND]:
+        text = listed(f"{proxy.name} for {length(proxy.waits)} ({proxy.why})" for proxy in behind)
         return Check.failed(
-            "in step", f"behind: {said}", "see `meshwright proxy show NAME`, and the log of its Envoy"
+            "in step", f"behind: {text}", "see `meshwright proxy show NAME`, and the log of its Envoy"
         )
     return Check.ok(
         "in step", f"{len(here)} of {len(here)} connected proxies have acknowledged their configuration"
@@ -229,21 +235,21 @@ def _told(proxy: Proxy) -> str:
     return f"{proxy.name} ({proxy.why})" if proxy.why else proxy.name
 
 
-def event_loop(alive: Answer, found: Sequence[Moment], now: datetime) -> Check:
+def event_loop(alive: Answer, moments: Sequence[Moment], now: datetime) -> Check:
     """Judge the recent delays of the event loop."""
     name = "event loop"
     # The liveness page has its own thread, so it answers even while the event loop is blocked.
     if alive.status == 503:
         do = "see the server's log for the cause; restart the server if this state lasts"
         return Check.failed(name, alive.text.strip(), do)
-    late = [each for each in found if now - each.at < LATELY and each.late >= LATE]
+    late = [moment for moment in moments if now - moment.at < LATELY and moment.late >= LATE]
     if not late:
         return Check.ok(name, f"never blocked for {length(LATE)} or longer in the last {length(LATELY)}")
-    most = max(late, key=lambda each: (each.late, each.at))
+    most = max(late, key=lambda moment: (moment.late, moment.at))
     doing = f", during {most.doing}" if most.doing else ""
-    said = (
+    text = (
         f"blocked {counted(len(late), 'time')} in the last {length(LATELY)} (longest: "
         f"{most.late.total_seconds():.1f} s{doing})"
     )
     do = f"give the server more CPU; see `/debug/loop` for all moments, the longest at {stamp(most.at)}"
-    return Check.warning(name, said, do)
+    return Check.warning(name, text, do)

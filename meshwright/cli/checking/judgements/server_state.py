@@ -9,14 +9,14 @@ from meshwright.cli.checking.judgements.check import Check, counted
 _INSIDE = "`kubectl -n {home} exec {pod} -- meshwright {command}`"
 
 
-def proxies(found: Mapping[str, int], home: str, pod: str) -> Check:
+def proxies(result: Mapping[str, int], home: str, pod: str) -> Check:
     """Judge the proxies by state. Ended proxies, whose workload is gone, are not an error."""
     name, do = "proxies", f"{_INSIDE.format(home=home, pod=pod, command='proxies')} names them"
-    here, gone, expected = (found.get(each, 0) for each in ("connected", "disconnected", "expected"))
-    said = f"{here} connected, {expected} expected, {gone} disconnected"
+    here, gone, expected = (result.get(item, 0) for item in ("connected", "disconnected", "expected"))
+    text = f"{here} connected, {expected} expected, {gone} disconnected"
     if gone:
-        return Check.failed(name, said, do)
-    return Check.warning(name, said, do) if expected else Check.ok(name, said)
+        return Check.failed(name, text, do)
+    return Check.warning(name, text, do) if expected else Check.ok(name, text)
 
 
 def certificates(running_out: int, first: Mapping[str, timedelta], home: str, pod: str) -> Check:
@@ -31,7 +31,7 @@ def certificates(running_out: int, first: Mapping[str, timedelta], home: str, po
             name, f"expired, but still used by a proxy: one of {' and one of '.join(ended)}", do
         )
     if running_out:
-        said = f"{counted(running_out, 'certificate')} of services cannot be renewed, and will end"
-        return Check.failed(name, said, do)
-    left = [f"the first of {kind} ends in {length(each)}" for kind, each in sorted(first.items())]
+        text = f"{counted(running_out, 'certificate')} of services cannot be renewed, and will end"
+        return Check.failed(name, text, do)
+    left = [f"the first of {kind} ends in {length(duration)}" for kind, duration in sorted(first.items())]
     return Check.ok(name, "; ".join(left) or "no proxy holds one")

@@ -17,21 +17,21 @@ class StorageClass:
     default: bool = False
 
 
-def volume(wanted: str | None, found: Sequence[StorageClass]) -> Check:
+def volume(wanted: str | None, storage_classes: Sequence[StorageClass]) -> Check:
     """Judge whether a volume can be created for the control plane's state.
 
     `wanted` is the StorageClass in the installation's claim, empty for the cluster's default, and None if the
     installation has no claim.
     """
-    name, there = "volume", listed(sorted(each.name for each in found)) or "none"
+    name, there = "volume", listed(sorted(storage_class.name for storage_class in storage_classes)) or "none"
     if wanted is None:
         return Check.ok(name, "not needed (persistence.enabled is false)")
     if wanted:
-        if any(each.name == wanted for each in found):
+        if any(storage_class.name == wanted for storage_class in storage_classes):
             return Check.ok(name, f"StorageClass {wanted} exists")
         do = "set persistence.storageClassName to an existing StorageClass"
         return Check.failed(name, f"StorageClass {wanted} does not exist; the cluster has: {there}", do)
-    if defaults := sorted(each.name for each in found if each.default):
+    if defaults := sorted(storage_class.name for storage_class in storage_classes if storage_class.default):
         return Check.ok(name, f"StorageClass {listed(defaults)} is the cluster's default")
     do = (
         "set persistence.storageClassName, make one StorageClass the default, or set "
@@ -52,12 +52,12 @@ def definitions(foreign: Sequence[str], *, installed: bool) -> Check:
     name = "definitions"
     if not foreign:
         return Check.ok(name, "no CustomResourceDefinition of another owner is in the way of the chart")
-    said = f"{counted(len(foreign), 'CustomResourceDefinition')} of another owner: {listed(foreign, _NAMED)}"
+    text = f"{counted(len(foreign), 'CustomResourceDefinition')} of another owner: {listed(foreign, _NAMED)}"
     if not installed:
-        return Check.ok(name, f"{said}; the chart leaves them unchanged (crds.install is false)")
+        return Check.ok(name, f"{text}; the chart leaves them unchanged (crds.install is false)")
     do = (
         "install with crds.install=false, otherwise Helm fails with `cannot be imported into the "
         "current release`; to install Meshwright's versions: `meshwright crds | kubectl apply "
         "--server-side --force-conflicts -f -`"
     )
-    return Check.warning(name, f"{said}, so `helm install` would fail", do)
+    return Check.warning(name, f"{text}, so `helm install` would fail", do)

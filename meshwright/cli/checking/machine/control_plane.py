@@ -95,8 +95,10 @@ def files_of(where: DialSettings) -> Credentials | str:
 
 def _certificate(directory: Path) -> Certificate | None:
     with suppress(CredentialsError):
-        found = certificate(directory / CHAIN_FILE)
-        return Certificate(found.common_name, found.not_before, found.not_after)
+        peer_certificate = certificate(directory / CHAIN_FILE)
+        return Certificate(
+            peer_certificate.common_name, peer_certificate.not_before, peer_certificate.not_after
+        )
     return None
 
 
@@ -122,7 +124,7 @@ def way_to(where: DialSettings, ads: HostPort | None, user: int | None) -> Reach
 
 
 async def _dialled(ads: HostPort) -> ReachObservation | None:
-    found, now = await listener(ads), datetime.now(UTC)
-    if isinstance(found, HostPort):
+    result, now = await listener(ads), datetime.now(UTC)
+    if isinstance(result, HostPort):
         return None
-    return ReachObservation(ads, PresentedCertificate("", "", now, now), now, found)
+    return ReachObservation(ads, PresentedCertificate("", "", now, now), now, result)

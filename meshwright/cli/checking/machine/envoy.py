@@ -32,12 +32,12 @@ class EnvoyState:
     @property
     def sockets(self) -> frozenset[tuple[str | None, int | None]]:
         """Return the addresses at which Envoy listens."""
-        return frozenset((each.address, each.port) for each in self.listeners)
+        return frozenset((listener.address, listener.port) for listener in self.listeners)
 
     @property
     def waits_at(self) -> tuple[int, ...]:
         """Return the ports for intercepted traffic; empty without interception."""
-        ports = (each.port for each in self.listeners if "|" not in each.name)
+        ports = (listener.port for listener in self.listeners if "|" not in listener.name)
         return tuple(sorted(port for port in ports if port in _INTERCEPTING))
 
 
@@ -62,9 +62,11 @@ def program(path: str, user: int | None = None) -> tuple[str, Version | None]:
         return "the program does not exist", None
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error), None
-    said = (done.stdout + done.stderr).strip()
-    found = read_version(said)
-    return (said if found else f"its output does not contain a version of Envoy: {said[:80]!r}"), found
+    answer = (done.stdout + done.stderr).strip()
+    version = read_version(answer)
+    return (
+        answer if version else f"its output does not contain a version of Envoy: {answer[:80]!r}"
+    ), version
 
 
 async def running(admin: HostPort | Path, bootstrap: Path) -> EnvoyState | str:
@@ -93,4 +95,4 @@ def _object(value: object) -> Mapping[str, object]:
 
 
 def _objects(value: object) -> list[Mapping[str, object]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -35,7 +35,7 @@ _WAY_SECONDS: Final = 30.0
 def checks(where: DialSettings) -> Iterator[Check]:
     """Check a machine after its set-up, or a Pod from inside the sidecar's container."""
     in_a_pod = place() is Place.POD
-    return (machine.in_a_pod(each) if in_a_pod else each for each in _checks(where))
+    return (machine.in_a_pod(check) if in_a_pod else check for check in _checks(where))
 
 
 def _checks(where: DialSettings) -> Iterator[Check]:
@@ -49,24 +49,25 @@ def _checks(where: DialSettings) -> Iterator[Check]:
     proxy = TimedLook("Envoy", lambda: asyncio.run(envoy.running(where.admin, bootstrap)))
     # The rules name the exempt user, as whom the control plane is then called.
     rules = TimedLook("rules", _rules).seen()
-    said = status.seen()
-    path, user_of_it = (where.envoy, None) if where.envoy else _run_by(said)
+    answer = status.seen()
+    path, user_of_it = (where.envoy, None) if where.envoy else _run_by(answer)
     program = TimedLook("Envoy's program", partial(envoy.program, path, user_of_it))
-    ads = where.ads or (None if isinstance(said, UnavailableCheck | str) else said[1])
+    ads = where.ads or (None if isinstance(answer, UnavailableCheck | str) else answer[1])
     user = _left_alone(rules)
     way = TimedLook("control plane", lambda: way_to(where, ads, user), _WAY_SECONDS)
 
     yield from dials_in(where, files.seen(), way.seen(), ads)
-    yield program.judged("Envoy's program", lambda found: machine.envoy_program(path, *found))
+    yield program.judged("Envoy's program", lambda outcome: machine.envoy_program(path, *outcome))
     yield status.judged(
-        "agent", lambda found: machine.agent(where.status, found if isinstance(found, str) else found[0])
+        "agent",
+        lambda outcome: machine.agent(where.status, outcome if isinstance(outcome, str) else outcome[0]),
     )
-    found, binary = proxy.seen(), program.seen()
-    known = found if isinstance(found, envoy.EnvoyState) else None
+    result, binary = proxy.seen(), program.seen()
+    known = result if isinstance(result, envoy.EnvoyState) else None
     version = None if isinstance(binary, UnavailableCheck) else binary[1]
     yield proxy.judged(
         "Envoy",
-        lambda each: machine.envoy(each.envoy if isinstance(each, envoy.EnvoyState) else each, version),
+        lambda item: machine.envoy(item.envoy if isinstance(item, envoy.EnvoyState) else item, version),
     )
     yield _interception(rules, listening, known)
     yield TimedLook("hosts file", lambda: _hosts(where, known, files.seen())).judged(
@@ -84,7 +85,7 @@ def before(where: DialSettings) -> Iterator[Check]:
     way = TimedLook("control plane", lambda: way_to(where, where.ads, None), _WAY_SECONDS)
     yield kernel.python()
     yield fitness.user(where.uid, known=_is_user(where.uid))
-    yield program.judged("Envoy's program", lambda found: machine.envoy_program(path, *found))
+    yield program.judged("Envoy's program", lambda result: machine.envoy_program(path, *result))
     yield fitness.directory("run directory", kernel.directory(where.run), "--run")
     yield from dials_in(where, files.seen(), way.seen(), where.ads, before=True)
     for purpose, option, at in (
@@ -132,18 +133,18 @@ def _run_by(status: tuple[Agent, HostPort] | str | UnavailableCheck) -> tuple[st
 def _status(at: HostPort) -> tuple[Agent, HostPort] | str:
     """Ask the agent; return the report and the control plane's address, or the reason of a missing answer."""
     try:
-        found = status_of(at)
+        result = status_of(at)
     except AgentSilent as error:
         return str(error)
-    plane = found["control_plane"]
-    said = Agent(
-        found["proxy"],
-        tuple(found["not_ready"]),
-        tuple(found["envoy"]["pids"]),
+    plane = result["control_plane"]
+    agent = Agent(
+        result["proxy"],
+        tuple(result["not_ready"]),
+        tuple(result["envoy"]["pids"]),
         plane["reached"],
         plane["reason"] or "",
     )
-    return said, HostPort.parse(plane["address"])
+    return agent, HostPort.parse(plane["address"])
 
 
 def _rules() -> Redirection | UnavailableCheck:
@@ -171,24 +172,26 @@ def _interception(
     if isinstance(rules, UnavailableCheck):
         return Check.unseen("interception", rules)
     waits_at = None if proxy is None else proxy.waits_at
-    return listening.judged("interception", lambda found: machine.interception(rules, found, waits_at))
+    return listening.judged(
+        "interception", lambda listeners: machine.interception(rules, listeners, waits_at)
+    )
 
 
 def _hosts(
     where: DialSettings, proxy: envoy.EnvoyState | None, files: Credentials | str | UnavailableCheck
 ) -> Hosts:
     try:
-        found = where.hosts.read_text("utf-8").splitlines() if where.hosts.exists() else []
+        result = where.hosts.read_text("utf-8").splitlines() if where.hosts.exists() else []
     except (OSError, UnicodeDecodeError) as error:
         return Hosts(where.hosts, kept=False, error=f"{where.hosts} cannot be read: {error}")
-    if BEGIN not in found:
+    if BEGIN not in result:
         return Hosts(where.hosts, kept=False)
-    if END not in found[found.index(BEGIN) :]:
+    if END not in result[result.index(BEGIN) :]:
         return Hosts(where.hosts, kept=True, whole=False)
     if proxy is None or not isinstance(files, Credentials):
         return Hosts(where.hosts, kept=True)
     wanted = lines(called(proxy.listeners), Namespace(files.name.namespace), where.cluster_domain)
-    lacking = tuple(line.split()[1] for line in wanted if line not in found)
+    lacking = tuple(line.split()[1] for line in wanted if line not in result)
     return Hosts(where.hosts, kept=True, lacking=lacking)
 
 

@@ -31,8 +31,8 @@ def send_as(user: int) -> None:
     header, sets = _Header(_VERSION, 0), (_CapabilitySets * 2)()
     # setfsuid(2) drops root's file capabilities from the effective set; they are taken back here.
     _require(libc.capget(ctypes.byref(header), sets))
-    for each in sets:
-        each.effective = each.permitted
+    for capability_sets in sets:
+        capability_sets.effective = capability_sets.permitted
     _require(libc.capset(ctypes.byref(header), sets))
 
 

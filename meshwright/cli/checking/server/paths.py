@@ -72,7 +72,7 @@ def told_by(flags: Mapping[str, object]) -> ServerPaths:
 def directory(told: ServerPaths) -> Check:
     """Check the state directory by writing and removing a small file, as the server does."""
     return TimedLook("state directory", lambda: _seen(told.state)).judged(
-        "state directory", lambda found: server.state_directory(found, shared=told.shared)
+        "state directory", lambda state: server.state_directory(state, shared=told.shared)
     )
 
 
@@ -91,14 +91,14 @@ def _seen(path: Path) -> State:
 
 def authority(told: ServerPaths, now: datetime) -> Check:
     """Check the CA's certificate, without reading the CA's key."""
-    found, files = TimedLook("CA", lambda: _ca(told)).seen(), told.custody.authority
-    if isinstance(found, UnavailableCheck):
-        return Check.unseen("CA", found)
+    result, files = TimedLook("CA", lambda: _ca(told)).seen(), told.custody.authority
+    if isinstance(result, UnavailableCheck):
+        return Check.unseen("CA", result)
     if files is not None:
-        return certificates.given_authority(found, now, str(files.place))
-    if found is None:
+        return certificates.given_authority(result, now, str(files.place))
+    if result is None:
         return Check.warning("CA", f"{told.state} has no CA yet", "the first start creates one")
-    return certificates.authority(found, now)
+    return certificates.authority(result, now)
 
 
 def _ca(told: ServerPaths) -> PeerCertificate | None:
@@ -109,8 +109,8 @@ def _ca(told: ServerPaths) -> PeerCertificate | None:
 
 def clock(told: ServerPaths, issued: Iterable[datetime]) -> Check:
     """Check the clock against the creation times of the CA and of proxy certificates."""
-    found = TimedLook("CA", lambda: _ca(told)).seen()
-    made = [] if found is None or isinstance(found, UnavailableCheck) else [found.not_before]
+    result = TimedLook("CA", lambda: _ca(told)).seen()
+    made = [] if result is None or isinstance(result, UnavailableCheck) else [result.not_before]
     return clocks.beside_certificates(kernel.clock(), [*made, *issued])
 
 

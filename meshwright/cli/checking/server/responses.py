@@ -44,14 +44,18 @@ class IssuedCertificates:
     @property
     def moments(self) -> tuple[datetime, ...]:
         """Return the times of issue."""
-        return tuple(each.not_before for each in self.valid)
+        return tuple(certificate.not_before for certificate in self.valid)
 
     def newest(self, names: Iterable[str] | None = None) -> tuple[Certificate, ...]:
         """Return the newest certificate of each proxy, or only of the proxies in `names`, if given."""
         wanted = None if names is None else frozenset(names)
         # A later certificate of the same proxy replaces an earlier one in the dict.
-        found = {each.whose: each for each in self.valid}
-        return tuple(each for each in found.values() if wanted is None or each.whose in wanted)
+        certificates = {certificate.whose: certificate for certificate in self.valid}
+        return tuple(
+            certificate
+            for certificate in certificates.values()
+            if wanted is None or certificate.whose in wanted
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +71,17 @@ def sources(page: Page) -> tuple[Source, ...]:
     return tuple(map(_source, _rows(page, "sources")))
 
 
-def _source(each: Page) -> Source:
-    objects = _object(each, "objects")
+def _source(item: Page) -> Source:
+    objects = _object(item, "objects")
     return Source(
-        str(_field(each, "name")),
-        str(_field(each, "error") or ""),
-        str(_field(each, "error_since") or ""),
-        tuple(map(str, _list(each, "held"))),
+        str(_field(item, "name")),
+        str(_field(item, "error") or ""),
+        str(_field(item, "error_since") or ""),
+        tuple(map(str, _list(item, "held"))),
         _number(objects, "good"),
         _number(objects, "stale"),
         _number(objects, "refused"),
-        str(_field(each, "age") or ""),
+        str(_field(item, "age") or ""),
     )
 
 
@@ -86,15 +90,15 @@ def proxies(page: Page) -> tuple[Proxy, ...]:
     return tuple(map(_proxy, _rows(page, "proxies")))
 
 
-def _proxy(each: Page) -> Proxy:
-    states, waits = _object(each, "sync"), _object(each, "pending_seconds")
+def _proxy(item: Page) -> Proxy:
+    states, waits = _object(item, "sync"), _object(item, "pending_seconds")
     return Proxy(
-        str(_field(each, "cn")),
-        str(_field(each, "state")),
-        bool(_field(each, "held")),
-        str(_field(each, "why") or ""),
+        str(_field(item, "cn")),
+        str(_field(item, "state")),
+        bool(_field(item, "held")),
+        str(_field(item, "why") or ""),
         tuple(sorted(name for name, state in states.items() if state == "nacked")),
-        timedelta(seconds=max((float(str(each)) for each in waits.values()), default=0.0)),
+        timedelta(seconds=max((float(str(wait)) for wait in waits.values()), default=0.0)),
     )
 
 
@@ -102,11 +106,11 @@ def policies(page: Page) -> Policies:
     """Read `/api/v1/policies`."""
     problems = (
         ObjectProblem(
-            str(_field(each, "code")), Severity(str(_field(each, "severity"))), str(_field(each, "line"))
+            str(_field(row, "code")), Severity(str(_field(row, "severity"))), str(_field(row, "line"))
         )
-        for each in _rows(page, "problems")
+        for row in _rows(page, "problems")
     )
-    failures = (f"{_field(each, 'group')}: {_field(each, 'error')}" for each in _rows(page, "failures"))
+    failures = (f"{_field(row, 'group')}: {_field(row, 'error')}" for row in _rows(page, "failures"))
     return Policies(tuple(problems), tuple(failures))
 
 
@@ -114,19 +118,19 @@ def moments(page: Page) -> tuple[Moment, ...]:
     """Read `/api/v1/loop`."""
     return tuple(
         Moment(
-            _moment(each, "at"),
-            timedelta(seconds=float(str(_field(each, "seconds")))),
-            str(_field(each, "doing") or ""),
+            _moment(row, "at"),
+            timedelta(seconds=float(str(_field(row, "seconds")))),
+            str(_field(row, "doing") or ""),
         )
-        for each in _rows(page, "late")
+        for row in _rows(page, "late")
     )
 
 
 def every_certificate(page: Page) -> Certificates:
     """Read `/api/v1/certificates`."""
     services = (
-        Certificate(str(_field(each, "identity")), _moment(each, "not_before"), _moment(each, "not_after"))
-        for each in _rows(page, "service_certificates")
+        Certificate(str(_field(row, "identity")), _moment(row, "not_before"), _moment(row, "not_after"))
+        for row in _rows(page, "service_certificates")
     )
     return Certificates(tuple(services), issued(page))
 
@@ -135,11 +139,11 @@ def issued(page: Page) -> IssuedCertificates:
     """Read the proxy certificates of `/api/v1/certificates`, or of a ledger."""
     rows = _rows(page, "proxy_certificates")
     valid = (
-        Certificate(str(_field(each, "cn")), _moment(each, "issued_at"), _moment(each, "not_after"))
-        for each in rows
-        if _field(each, "state") != "revoked"
+        Certificate(str(_field(row, "cn")), _moment(row, "issued_at"), _moment(row, "not_after"))
+        for row in rows
+        if _field(row, "state") != "revoked"
     )
-    return IssuedCertificates(len(rows), tuple(sorted(valid, key=lambda each: each.not_before)))
+    return IssuedCertificates(len(rows), tuple(sorted(valid, key=lambda certificate: certificate.not_before)))
 
 
 def told(page: Page, state: Path) -> ServerPaths:
@@ -175,7 +179,7 @@ def _field(page: Page, name: str) -> object:
 
 
 def _rows(page: Page, name: str) -> list[Page]:
-    return [_must(each, dict, name) for each in _list(page, name)]
+    return [_must(item, dict, name) for item in _list(page, name)]
 
 
 def _list(page: Page, name: str) -> list[object]:
@@ -194,7 +198,7 @@ def _moment(page: Page, name: str) -> datetime:
     return datetime.fromisoformat(str(_field(page, name)))
 
 
-def _must(found: object, kind: type[_T], name: str) -> _T:
-    if not isinstance(found, kind):
-        raise ValueError(f"`{name}` is {found!r:.40}")  # noqa: TRY004 - of an answer, not of a call
-    return found
+def _must(result: object, kind: type[_T], name: str) -> _T:
+    if not isinstance(result, kind):
+        raise ValueError(f"`{name}` is {result!r:.40}")  # noqa: TRY004 - of an answer, not of a call
+    return result

@@ -32,9 +32,9 @@ def told(state: Path) -> ServerPaths:
 
 def _asked(state: Path, path: str, read: Callable[[Page], _T]) -> _T:
     """Request a path of the server's API, and read the answer; raise CommandFailed."""
-    found = api(state, path, seconds=SECONDS)
+    result = api(state, path, seconds=SECONDS)
     try:
-        return read(found)
+        return read(result)
     except ValueError as error:
         raise UnexpectedResponse(f"the server's answer to {API}{path} is not understood: {error}") from error
 
@@ -49,7 +49,7 @@ def checks(told: ServerPaths) -> Iterator[Check]:
         _look(state, "/policies", answers.policies),
         _look(state, "/loop", answers.moments),
     )
-    at = next((each for purpose, _, each in told.addresses if purpose == "HTTP"), None)
+    at = next((host_port for purpose, _, host_port in told.addresses if purpose == "HTTP"), None)
     ready, alive = (
         TimedLook(path, partial(_health, at, path)) for path in ("/healthz/ready", "/healthz/live")
     )
@@ -61,18 +61,18 @@ def checks(told: ServerPaths) -> Iterator[Check]:
         "server", f"running{'' if pid is None else f' (pid {pid})'}; its sources are {listed(told.sources)}"
     )
     yield ready.judged("readiness", server.readiness)
-    yield certs.judged("ledger", lambda found: server.ledger(found.proxies.known))
+    yield certs.judged("ledger", lambda result: server.ledger(result.proxies.known))
     read = sources.seen()
     yield from (
         [Check.unseen("sources", read)] if isinstance(read, UnavailableCheck) else map(server.source, read)
     )
     yield authority(told, now)
-    yield certs.judged("service certificates", lambda found: certificates.services(found.services, now))
+    yield certs.judged("service certificates", lambda result: certificates.services(result.services, now))
     here = proxies.seen()
     # Without the list of proxies, the certificates of all proxies are judged.
-    names = None if isinstance(here, UnavailableCheck) else [each.name for each in here]
+    names = None if isinstance(here, UnavailableCheck) else [proxy.name for proxy in here]
     yield certs.judged(
-        "proxy certificates", lambda found: certificates.proxies(found.proxies.newest(names), now)
+        "proxy certificates", lambda result: certificates.proxies(result.proxies.newest(names), now)
     )
     listening = mine.seen()
     yield from [Check.unseen("ports", listening)] if isinstance(listening, UnavailableCheck) else listening
@@ -83,20 +83,20 @@ def checks(told: ServerPaths) -> Iterator[Check]:
     yield from _policy(policies.seen(), () if isinstance(here, UnavailableCheck) else here)
     health = alive.seen()
     loop = Answer(0, "") if isinstance(health, UnavailableCheck) else health
-    yield late.judged("event loop", lambda found: server.event_loop(loop, found, now))
+    yield late.judged("event loop", lambda moments: server.event_loop(loop, moments, now))
 
 
 def _look(state: Path, path: str, read: Callable[[Page], _T]) -> TimedLook[_T]:
     return TimedLook(path, partial(_asked, state, path, read))
 
 
-def _policy(found: Policies | UnavailableCheck, proxies: tuple[Proxy, ...]) -> Iterator[Check]:
-    if isinstance(found, UnavailableCheck):
-        yield from (Check.unseen(name, found) for name in ("problems", "rejections", "withheld"))
+def _policy(result: Policies | UnavailableCheck, proxies: tuple[Proxy, ...]) -> Iterator[Check]:
+    if isinstance(result, UnavailableCheck):
+        yield from (Check.unseen(name, result) for name in ("problems", "rejections", "withheld"))
         return
-    yield server.problems(found.problems)
-    yield server.rejections(proxies, found.problems)
-    yield server.withheld(found.problems, found.failures)
+    yield server.problems(result.problems)
+    yield server.rejections(proxies, result.problems)
+    yield server.withheld(result.problems, result.failures)
 
 
 def pids(state: Path) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ def checks(told: ServerPaths) -> Iterator[Check]:
     """Check the server of a state directory; `told` is used only if the server does not run."""
     try:
         # A running server reports its own settings, which may differ from this command's options.
-        said = running.told(told.state)
+        server_paths = running.told(told.state)
     except ServerNotRunning as error:
         yield from stopped.checks(told, str(error))
     except CommandFailed as error:
@@ -29,4 +29,4 @@ def checks(told: ServerPaths) -> Iterator[Check]:
         )
         yield from all_ports(told, lambda port: ports.ours(port, running.pids(told.state)))
     else:
-        yield from running.checks(said)
+        yield from running.checks(server_paths)

@@ -42,14 +42,14 @@ def checks(told: ServerPaths, why: str) -> Iterator[Check]:
     mesh, ledger = _Mesh(told), TimedLook("ledger", lambda: _ledger(told, now))
     yield directory(told)
     yield Check.failed("server", why, _START)
-    found = ledger.seen()
-    yield _of_ledger(found, told.state)
+    result = ledger.seen()
+    yield _of_ledger(result, told.state)
     yield from mesh.checks()
     yield authority(told, now)
-    if isinstance(found, IssuedCertificates):
-        yield certificates.proxies(found.newest(), now)
+    if isinstance(result, IssuedCertificates):
+        yield certificates.proxies(result.newest(), now)
     yield from all_ports(told, ports.free)
-    yield clock(told, found.moments if isinstance(found, IssuedCertificates) else ())
+    yield clock(told, result.moments if isinstance(result, IssuedCertificates) else ())
 
 
 def before(told: ServerPaths, envoy: str) -> Iterator[Check]:
@@ -88,10 +88,10 @@ class _Mesh:
 def _directory(where: Path) -> Check:
     """Check the mesh directory as `lint` does."""
     try:
-        found = read(where)
+        offline_mesh = read(where)
     except OfflineError as error:
         return fitness.mesh(where, 0, (), str(error))
-    return fitness.mesh(where, found.objects, _found(found))
+    return fitness.mesh(where, offline_mesh.objects, _found(offline_mesh))
 
 
 def _cluster(settings: Settings) -> Check:
@@ -100,14 +100,14 @@ def _cluster(settings: Settings) -> Check:
     from meshwright.controller.kubernetes.cluster import ClusterAccess
 
     try:
-        found = seen(listed(ClusterAccess.of(settings), _PATIENCE))
+        offline_mesh = seen(listed(ClusterAccess.of(settings), _PATIENCE))
     except OfflineError as error:
         return fitness.cluster(0, (), str(error))
-    return fitness.cluster(found.objects, _found(found))
+    return fitness.cluster(offline_mesh.objects, _found(offline_mesh))
 
 
 def _found(seen: OfflineMesh) -> list[ObjectProblem]:
-    return [ObjectProblem(each.code, each.severity, str(each)) for each in seen.problems]
+    return [ObjectProblem(problem.code, problem.severity, str(problem)) for problem in seen.problems]
 
 
 def _ledger(told: ServerPaths, now: datetime) -> IssuedCertificates | str | UnavailableCheck | None:
@@ -125,26 +125,30 @@ def _ledger(told: ServerPaths, now: datetime) -> IssuedCertificates | str | Unav
                 f"it belongs to {named(user)}", f"repeat the command as {named(user)} (`runuser -u`)"
             )
         domain = TrustDomain(told.trust_domain)
-        with held(told.state), opened(told.state, domain, now, custody=told.custody) as found:
-            return issued(offline_certificates(found.ledger.entries(), now, found.whose.standing()))
+        with held(told.state), opened(told.state, domain, now, custody=told.custody) as authority_with_ledger:
+            return issued(
+                offline_certificates(
+                    authority_with_ledger.ledger.entries(), now, authority_with_ledger.whose.standing()
+                )
+            )
     except StateInUse as error:
         return UnavailableCheck(str(error), "wait if the other server is starting; otherwise see its log")
     except (StartupError, CertificateError) as error:
         return " ".join(str(error).split())
 
 
-def _of_ledger(found: IssuedCertificates | str | UnavailableCheck | None, state: Path) -> Check:
-    match found:
+def _of_ledger(result: IssuedCertificates | str | UnavailableCheck | None, state: Path) -> Check:
+    match result:
         case None:
-            said = f"{state} has neither a CA nor a ledger yet"
+            text = f"{state} has neither a CA nor a ledger yet"
             return Check.warning(
                 "ledger",
-                said,
+                text,
                 "the first start creates both; if there was a server before, give its directory with --state",
             )
         case UnavailableCheck():
-            return Check.unseen("ledger", found)
+            return Check.unseen("ledger", result)
         case str():
-            return server.broken_ledger(found)
+            return server.broken_ledger(result)
         case _:
-            return server.ledger(found.known)
+            return server.ledger(result.known)

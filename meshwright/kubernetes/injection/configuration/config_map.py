@@ -97,14 +97,14 @@ class InjectionConfigMap(CurrentConfig):
         namespace, name = self._place.namespace, self._place.name
         try:
             async with asyncio.timeout(FIRST_SECONDS):
-                found = (await self._api.list(CONFIG_MAPS, namespace, fields=f"metadata.name={name}"))[
+                result = (await self._api.list(CONFIG_MAPS, namespace, fields=f"metadata.name={name}"))[
                     "items"
                 ]
         except (KubeError, TimeoutError) as error:
-            said = str(error) or "the API server does not answer"
-            self.error = f"cannot read {self._where}: {said}"
+            text = str(error) or "the API server does not answer"
+            self.error = f"cannot read {self._where}: {text}"
         else:
-            self._take_over(_kept(self._place.key, found[0]) if found else None)
+            self._take_over(_kept(self._place.key, result[0]) if result else None)
 
     async def following(self, changed: Callable[[], None]) -> None:
         """Watch the ConfigMap until cancelled, and call `changed` after each reading."""
@@ -142,30 +142,30 @@ class InjectionConfigMap(CurrentConfig):
         item = self._reflector.items.get((self._place.namespace, self._place.name))
         return self._take_over(None if item is None else item.body)
 
-    def _take_over(self, found: _StoredConfigMap | None) -> bool:
-        if (seen := found or _GONE) == self._read_as:
+    def _take_over(self, stored_config_map: _StoredConfigMap | None) -> bool:
+        if (seen := stored_config_map or _GONE) == self._read_as:
             return False
         # Also a rejected form is remembered, so that the same fault is counted and logged only once.
         self._read_as = seen
-        self._read(found)
+        self._read(stored_config_map)
         return True
 
-    def _read(self, found: _StoredConfigMap | None) -> None:
-        if found is None:
+    def _read(self, stored_config_map: _StoredConfigMap | None) -> None:
+        if stored_config_map is None:
             self.refuse(f"{self._where} does not exist")
             return
-        if found.text is None:
+        if stored_config_map.text is None:
             self.refuse(f"{self._where} has no key {self._place.key} in its data")
         else:
             where = f"{self._where}, {self._place.key}"
             try:
-                document = self._document_of(found.text, where)
+                document = self._document_of(stored_config_map.text, where)
             except ConfigurationError as error:
                 self.refuse(str(error))
             else:
                 self.take(document, where)
         if self._owner is not None:
-            self._owner.said(found.metadata, self.error)
+            self._owner.said(stored_config_map.metadata, self.error)
 
 
 def _kept(key: str, raw: Raw) -> _StoredConfigMap:

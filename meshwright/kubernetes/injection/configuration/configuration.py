@@ -99,22 +99,22 @@ def read(document: object, file: str) -> InjectionConfig:
     notes = Notes(InFile(file))
     if not isinstance(document, Mapping | None):
         raise ConfigurationError(f"{file}: must be a mapping, with fields such as policy and overlays")
-    found = _configuration(Fields(document or {}, "", notes))
+    injection_config = _configuration(Fields(document or {}, "", notes))
     if notes.refused:
-        raise ConfigurationError(*(f"{file}: {each.said}" for each in notes.all_problems()))
-    return found
+        raise ConfigurationError(*(f"{file}: {problem.said}" for problem in notes.all_problems()))
+    return injection_config
 
 
 def _configuration(fields: Fields) -> InjectionConfig:
     sidecar, plane = fields.section("sidecar"), fields.section("controlPlane")
-    overlays = {each.name: each for each in OverlayReader(fields).read()}
+    overlays = {overlay.name: overlay for overlay in OverlayReader(fields).read()}
     placement = sidecar.choice("placement", ("", *Placement), "")
     joining = TokenEnrolment(
         enrolment_port=_port(plane, "enrolmentPort", TokenEnrolment().enrolment_port),
         renewal_port=_port(plane, "renewalPort", TokenEnrolment().renewal_port),
         roots_config_map=_name(plane, "rootsConfigMap", TokenEnrolment().roots_config_map),
     )
-    found = InjectionConfig(
+    injection_config = InjectionConfig(
         policy=Policy(fields.choice("policy", tuple(Policy), Policy.ENABLED)),
         mesh=fields.text("mesh", "") or "",
         never=tuple(map(read_selector, fields.sections("neverInjectSelector"))),
@@ -134,15 +134,15 @@ def _configuration(fields: Fields) -> InjectionConfig:
         default_overlays=fields.texts("defaultOverlays"),
         overlays=overlays,
     )
-    for name in found.default_overlays:
+    for name in injection_config.default_overlays:
         if name not in overlays:
             known = ", ".join(sorted(overlays)) or "none"
             fields.wrong(
                 "defaultOverlays", f"has {name!r}, which is not an overlay; the overlays are: {known}"
             )
-    for each in (sidecar, plane, fields):
-        each.close()
-    return found
+    for item in (sidecar, plane, fields):
+        item.close()
+    return injection_config
 
 
 def _resources(sidecar: Fields) -> Mapping[str, Mapping[str, str]]:
@@ -151,7 +151,7 @@ def _resources(sidecar: Fields) -> Mapping[str, Mapping[str, str]]:
         sidecar.accept("resources")
         return RESOURCES
     fields = sidecar.section("resources")
-    found: dict[str, dict[str, str]] = {}
+    result: dict[str, dict[str, str]] = {}
     for kind in ("limits", "requests"):
         section = fields.section(kind)
         for name in section.names():
@@ -159,9 +159,9 @@ def _resources(sidecar: Fields) -> Mapping[str, Mapping[str, str]]:
             if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
                 section.wrong(name, "must be a quantity, such as 100m or 128Mi", Code.WRONG_TYPE)
             else:
-                found.setdefault(kind, {})[name] = str(value)
+                result.setdefault(kind, {})[name] = str(value)
     fields.close()
-    return found
+    return result
 
 
 def _port(fields: Fields, name: str, default: int) -> int:
@@ -169,14 +169,14 @@ def _port(fields: Fields, name: str, default: int) -> int:
 
 
 def _name(fields: Fields, name: str, default: str) -> str:
-    found = fields.text(name, default) or default
-    if not is_dns_subdomain(found):
+    result = fields.text(name, default) or default
+    if not is_dns_subdomain(result):
         fields.wrong(name, NAME_RULE)
-    return found
+    return result
 
 
 def _namespace(fields: Fields) -> Namespace:
-    found = fields.text("namespace", CONTROL_PLANE_NAMESPACE) or CONTROL_PLANE_NAMESPACE
-    if not is_dns_label(found):
+    result = fields.text("namespace", CONTROL_PLANE_NAMESPACE) or CONTROL_PLANE_NAMESPACE
+    if not is_dns_label(result):
         fields.wrong("namespace", LABEL_RULE)
-    return Namespace(found)
+    return Namespace(result)

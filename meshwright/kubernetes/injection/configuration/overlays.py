@@ -62,9 +62,9 @@ def chosen(
     of an unknown overlay.
     """
     own = (pod.get("metadata", {}).get("annotations") or {}).get(OVERLAYS)
-    said = dict(namespace.annotations).get(OVERLAYS, "") if own is None else own
+    text = dict(namespace.annotations).get(OVERLAYS, "") if own is None else own
     whose = "the namespace's " if own is None else ""
-    named = [each.strip() for each in said.split(",") if each.strip()]
+    named = [item.strip() for item in text.split(",") if item.strip()]
     for name in named:
         if name not in overlays:
             known = ", ".join(sorted(overlays)) or "none"
@@ -72,7 +72,7 @@ def chosen(
                 f"{whose}annotation {OVERLAYS} has {name!r}, which is not an overlay; the "
                 f"overlays are: {known}"
             )
-    return tuple(overlays[each] for each in dict.fromkeys((*defaults, *named)))
+    return tuple(overlays[item] for item in dict.fromkeys((*defaults, *named)))
 
 
 def _container(fields: Fields, name: str) -> Mapping[str, object]:
@@ -84,17 +84,17 @@ def _container(fields: Fields, name: str) -> Mapping[str, object]:
             "name", "must be left out, because the field itself names the container", Code.UNKNOWN_FIELD
         )
     section.close()
-    found = {each: section.raw(each) for each in section.names()}
-    _check(section, found, section.path)
-    return found
+    result = {item: section.raw(item) for item in section.names()}
+    _check(section, result, section.path)
+    return result
 
 
 def _volumes(fields: Fields) -> Iterator[Mapping[str, object]]:
-    for each in fields.sections("volumes"):
-        each.required_text("name", "must be the name of the volume")
-        found = {name: each.raw(name) for name in each.names()}
-        _check(each, found, each.path)
-        yield found
+    for section in fields.sections("volumes"):
+        section.required_text("name", "must be the name of the volume")
+        result = {name: section.raw(name) for name in section.names()}
+        _check(section, result, section.path)
+        yield result
 
 
 def _check(fields: Fields, value: object, path: str) -> None:

@@ -55,13 +55,13 @@ def document(name: str, roots: bytes, home: str) -> Mapping[str, Any]:
     return {"metadata": {"name": name, "labels": labels}, "data": {AUTHORITY_FILE: roots.decode("ascii")}}
 
 
-def standing(found: ConfigMapRoots | None, roots: bytes, home: str) -> ConfigMapState:
+def standing(config_map_roots: ConfigMapRoots | None, roots: bytes, home: str) -> ConfigMapState:
     """Return the state of a ConfigMap; another owner's ConfigMap with the same roots is RIGHT."""
-    if found is None:
+    if config_map_roots is None:
         return ConfigMapState.ABSENT
-    if found.roots == roots.decode("ascii"):
+    if config_map_roots.roots == roots.decode("ascii"):
         return ConfigMapState.RIGHT
-    return ConfigMapState.WRONG if found.home == home else ConfigMapState.ANOTHER_S
+    return ConfigMapState.WRONG if config_map_roots.home == home else ConfigMapState.ANOTHER_S
 
 
 class Reach:
@@ -90,11 +90,11 @@ class Reach:
     def follow(self, changes: Mapping[ObjectKey, SourcedObject | None]) -> bool:
         """Apply changes of objects, None for a deletion; return whether the namespaces may have changed."""
         moved = False
-        for key, each in changes.items():
+        for key, change in changes.items():
             if key.kind == NAMESPACE:
-                moved |= self._namespace(key.name, each)
+                moved |= self._namespace(key.name, change)
             elif key.kind == POD:
-                moved |= self._pod(key, has_sidecar=each is not None and _has_sidecar(each))
+                moved |= self._pod(key, has_sidecar=change is not None and _has_sidecar(change))
         return moved
 
     def _namespace(self, name: str, said: SourcedObject | None) -> bool:

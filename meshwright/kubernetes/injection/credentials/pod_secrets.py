@@ -53,13 +53,13 @@ class PodSecretState:
     def of(cls, raw: Mapping[str, Any]) -> Self | None:
         """Parse an object's metadata from the API server; return None for any other Secret."""
         metadata = raw["metadata"]
-        said = metadata.get("annotations") or {}
+        answer = metadata.get("annotations") or {}
         try:
-            issued, expires = (datetime.fromisoformat(said[each]) for each in (_ISSUED, _EXPIRES))
+            issued, expires = (datetime.fromisoformat(answer[item]) for item in (_ISSUED, _EXPIRES))
             made = datetime.fromisoformat(metadata["creationTimestamp"])
-            name = ProxyName.parse(said[_PROXY])
-            is_whole = all(each.tzinfo is not None for each in (issued, expires, made))
-            serial, roots = str(said[_SERIAL]), str(said[_ROOTS])
+            name = ProxyName.parse(answer[_PROXY])
+            is_whole = all(moment.tzinfo is not None for moment in (issued, expires, made))
+            serial, roots = str(answer[_SERIAL]), str(answer[_ROOTS])
         except (KeyError, TypeError, ValueError, ProxyNameError):
             return None
         if not is_whole or metadata.get("name") != secret_name(name.uuid):
@@ -88,15 +88,15 @@ def document(certificate: ProxyCertificate, roots: bytes, home: str, now: dateti
 def content(certificate: ProxyCertificate, roots: bytes, now: datetime) -> dict[str, Any]:
     """Return the changes for a new certificate or new roots, as a merge patch."""
     files = {AUTHORITY_FILE: roots, CHAIN_FILE: certificate.chain_pem, KEY_FILE: certificate.key.reveal()}
-    said = {
+    answer = {
         _PROXY: str(certificate.name),
         _SERIAL: certificate.serial,
         _ISSUED: now.isoformat(),
         _EXPIRES: certificate.not_after.isoformat(),
         _ROOTS: digest(roots),
     }
-    data = {name: base64.b64encode(each).decode("ascii") for name, each in files.items()}
-    return {"metadata": {"annotations": said}, "data": data}
+    data = {name: base64.b64encode(file).decode("ascii") for name, file in files.items()}
+    return {"metadata": {"annotations": answer}, "data": data}
 
 
 def owned_by(pod: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -121,16 +121,16 @@ class PodRoots:
         """
         if not self._reflector.listed.is_set() or self.watch_error:
             return b"" if self._reach.names else None
-        found = [self._found(each) for each in self._reach.names - self._going]
-        ours = [each for each in found if each is None or each.home == self._home]
-        texts = {"" if each is None else each.roots for each in ours}
+        result = [self._found(item) for item in self._reach.names - self._going]
+        ours = [roots for roots in result if roots is None or roots.home == self._home]
+        texts = {"" if roots is None else roots.roots for roots in ours}
         if not texts:
             return None
         try:
-            bundles = [TrustBundle.of([each.encode("ascii")]) for each in sorted(texts)]
+            bundles = [TrustBundle.of([text.encode("ascii")]) for text in sorted(texts)]
         except ValueError:  # until the ConfigMap is repaired
             return b""
-        everywhere = set.intersection(*(set(each.fingerprints) for each in bundles))
+        everywhere = set.intersection(*(set(bundle.fingerprints) for bundle in bundles))
         return bundles[0].among(everywhere).pem
 
     def remarks(self) -> tuple[str, ...]:
@@ -146,7 +146,7 @@ class PodRoots:
             f"the control plane writes {of}, but injected pods use": asked if asked != self.name else "",
             f"another program repeatedly changes {of} in": _some(self.state.disputed),
         }
-        return tuple(f"{what}: {said}" for what, said in wrong.items() if said)
+        return tuple(f"{what}: {text}" for what, text in wrong.items() if text)
 
     @property
     def _asked_for(self) -> str:
@@ -207,27 +207,37 @@ class PodRoots:
     async def _round(self, now: Callable[[], float]) -> None:
         """Write the missing ConfigMaps first, then the wrong ones."""
         roots = self._roots()
-        found = {each: standing(self._found(each), roots, self._home) for each in self._reach.names}
+        config_map_states = {
+            name: standing(self._found(name), roots, self._home) for name in self._reach.names
+        }
         wrong = sorted(
-            (each for each in found if found[each] in (ConfigMapState.ABSENT, ConfigMapState.WRONG)),
-            key=lambda each: (found[each] is ConfigMapState.WRONG, each),
+            (
+                item
+                for item in config_map_states
+                if config_map_states[item] in (ConfigMapState.ABSENT, ConfigMapState.WRONG)
+            ),
+            key=lambda item: (config_map_states[item] is ConfigMapState.WRONG, item),
         )
-        self._rests = {each: kept for each, kept in self._rests.items() if each in found}
-        self._going &= found.keys()
-        due = [each for each in wrong if self._rest(each).until <= now()]
+        self._rests = {item: kept for item, kept in self._rests.items() if item in config_map_states}
+        self._going &= config_map_states.keys()
+        due = [item for item in wrong if self._rest(item).until <= now()]
         error = "" if due else self.state.error if wrong else ""
-        for each in due[:BATCH]:
-            said, goes_on = await self._write(each, now)
-            error = said or error
+        for item in due[:BATCH]:
+            text, goes_on = await self._write(item, now)
+            error = text or error
             if not goes_on:
                 break
             await asyncio.sleep(PACE_SECONDS)
-        rests = [self._rest(each).until for each in wrong]
+        rests = [self._rest(item).until for item in wrong]
         self._due = now() if len(due) > BATCH else min(rests, default=now() + LOOK_SECONDS)
         self.state = PodRootsState(
             error,
-            tuple(sorted(each for each in found if found[each] is ConfigMapState.ANOTHER_S)),
-            tuple(sorted(each for each in found if self._rest(each).times > DISPUTED)),
+            tuple(
+                sorted(
+                    item for item in config_map_states if config_map_states[item] is ConfigMapState.ANOTHER_S
+                )
+            ),
+            tuple(sorted(item for item in config_map_states if self._rest(item).times > DISPUTED)),
         )
 
     async def _write(self, namespace: str, now: Callable[[], float]) -> tuple[str, bool]:

@@ -144,8 +144,12 @@ class PodSecrets:
     async def _round(self) -> bool:
         """Do the next step of every Secret. Return True if some have no Pod yet, and need a check soon."""
         before, young, wrong = set(self._given), False, list[KubeError | CertificateError]()
-        found = [each for namespace in self._namespaces for each in await self._list(namespace)]
-        for held in found:
+        pod_secret_states = [
+            pod_secret_state
+            for namespace in self._namespaces
+            for pod_secret_state in await self._list(namespace)
+        ]
+        for held in pod_secret_states:
             before.discard((held.name.namespace, held.name.uuid))
             try:
                 young |= await self._mended(held)
@@ -178,11 +182,15 @@ class PodSecrets:
         asked = urlencode({"labelSelector": selector(self._home)})
         raw = await self._api.read(f"{SECRETS.path(namespace)}?{asked}", _METADATA)
         items = raw.get("items") or ()  # null for an empty list
-        return tuple(each for each in map(PodSecretState.of, items) if each is not None)
+        return tuple(
+            pod_secret_state
+            for pod_secret_state in map(PodSecretState.of, items)
+            if pod_secret_state is not None
+        )
 
     async def _pod(self, name: ProxyName) -> Mapping[str, Any] | None:
-        found = await self._api.list(PODS, name.namespace, labels=f"{PROXY_UUID_LABEL}={name.uuid}")
-        return next(iter(found["items"]), None)
+        result = await self._api.list(PODS, name.namespace, labels=f"{PROXY_UUID_LABEL}={name.uuid}")
+        return next(iter(result["items"]), None)
 
     async def _patch(self, name: ProxyName, patch: Mapping[str, Any]) -> None:
         try:

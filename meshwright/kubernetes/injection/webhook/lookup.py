@@ -38,13 +38,13 @@ class Lookup:
         """
         try:
             async with asyncio.timeout(seconds):
-                found = await self._api.list(NAMESPACES, fields=f"metadata.name={name}")
+                result = await self._api.list(NAMESPACES, fields=f"metadata.name={name}")
         except (KubeError, TimeoutError):
             known = self._merged().in_force(ObjectKey(NAMESPACE, Namespace(""), name))
             if known is None or not isinstance(known.value, NamespaceObject):
                 raise
             return known.value
-        items = found["items"]
+        items = result["items"]
         if not items:
             raise NotShownError(f"the API server does not return namespace {name!r} (yet)")
         return namespace_of(items[0])

@@ -78,16 +78,16 @@ def answer(
     try:
         pod = checked(document)
         check()
-        found = injected(known, namespace, pod, ends=ends or _ends(document), check=check)
+        pod_injection = injected(known, namespace, pod, ends=ends or _ends(document), check=check)
     except (CannotPatchError, DriverError) as error:
         return Answer(Result.REFUSED, " ".join(str(error).split()), Cause.CANNOT)
-    decision = found.decision
-    if found.pod is None:
+    decision = pod_injection.decision
+    if pod_injection.pod is None:
         patch = tuple(operations(document, _noted(document, pod, decision.words)))
         return Answer(Result.SKIPPED, decision.words, decision.reason, patch)
-    patch = tuple(operations(document, cast("Mapping[str, Any]", found.pod)))
+    patch = tuple(operations(document, cast("Mapping[str, Any]", pod_injection.pod)))
     result = Result.INJECTED if patch else Result.UNCHANGED
-    return Answer(result, decision.words, decision.reason, patch, found.warnings, found.needs)
+    return Answer(result, decision.words, decision.reason, patch, pod_injection.warnings, pod_injection.needs)
 
 
 def operations(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -113,27 +113,27 @@ def operations(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[
 def response(uid: str, said: Answer) -> Mapping[str, object]:
     """Return the `response` of an AdmissionReview."""
     words = f"{said.result}: {said.words}"
-    found: dict[str, object] = {
+    result: dict[str, object] = {
         "uid": uid,
         "allowed": said.result is not Result.REFUSED,
         "auditAnnotations": {DECISION: words},
     }
     if said.result is Result.REFUSED:
         refused = f"this pod must have a sidecar, but the sidecar cannot be injected: {said.words}"
-        found["status"] = {"code": 422, "reason": "Invalid", "message": refused}
+        result["status"] = {"code": 422, "reason": "Invalid", "message": refused}
     if said.patch:
-        found["patchType"] = "JSONPatch"
-        found["patch"] = base64.b64encode(json.dumps(said.patch).encode()).decode("ascii")
+        result["patchType"] = "JSONPatch"
+        result["patch"] = base64.b64encode(json.dumps(said.patch).encode()).decode("ascii")
     if said.warnings:
-        found["warnings"] = list(said.warnings)
-    return found
+        result["warnings"] = list(said.warnings)
+    return result
 
 
 def _noted(document: Mapping[str, Any], pod: Pod, words: str) -> Mapping[str, Any]:
     """Return a Pod without a sidecar, with the reason in its annotation."""
     metadata = document.get("metadata") or {}
     annotations = {**(metadata.get("annotations") or {}), REASON_ANNOTATION: f"none: {words}"}
-    size = sum(len(name.encode()) + len(said.encode()) for name, said in annotations.items())
+    size = sum(len(name.encode()) + len(annotation.encode()) for name, annotation in annotations.items())
     if is_patched(pod) or size > MOST_ANNOTATED:
         return document  # the Pod has a sidecar from an injection by hand, or its annotations have no room
     return {**document, "metadata": {**metadata, "annotations": annotations}}
@@ -148,6 +148,6 @@ def _ends(document: Mapping[str, object]) -> bool:
     metadata = document.get("metadata")
     owners = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
     return any(
-        isinstance(each, Mapping) and each.get("kind") == _ENDING
-        for each in (owners if isinstance(owners, list) else ())
+        isinstance(owner, Mapping) and owner.get("kind") == _ENDING
+        for owner in (owners if isinstance(owners, list) else ())
     )

@@ -115,8 +115,8 @@ class Injection:
         """
 
         def taken() -> None:
-            for each in (self.look, changed, *self._followers):
-                each()
+            for item in (self.look, changed, *self._followers):
+                item()
 
         if self._configured.is_one:
             yield "injection configuration", self._configured.following(taken)
@@ -130,16 +130,16 @@ class Injection:
             question = asked(await json_of(request))
         except BadReviewError as error:
             return web.Response(status=400, text=f"{error}\n")
-        said = await self._in_time(question, patience(request.query.get("timeout", ""), SECONDS))
-        self._told(said.result, said.reason, time.monotonic() - began)
+        output = await self._in_time(question, patience(request.query.get("timeout", ""), SECONDS))
+        self._told(output.result, output.reason, time.monotonic() - began)
         _log.info(
             "pod reviewed",
             pod=f"{_metadata(question, 'namespace')}/{_metadata(question, 'name')}",
-            result=str(said.result),
-            reason=said.words,
+            result=str(output.result),
+            reason=output.words,
         )
         # Serialising the patch of a large Pod takes time, so a thread does it and the event loop stays free.
-        text = await asyncio.to_thread(_written, question.uid, said)
+        text = await asyncio.to_thread(_written, question.uid, output)
         return web.Response(text=text, content_type=_JSON)
 
     async def _in_time(self, question: Review, seconds: float) -> Answer:
@@ -152,26 +152,26 @@ class Injection:
                 Result.REFUSED, f"the injector did not finish within {seconds:g} s; {_AGAIN}", Cause.LATE
             )
         except FullError:
-            said = f"too many pods of {question.client or 'one client'} wait for their sidecars; {_AGAIN}"
-            return Answer(Result.REFUSED, said, Cause.LATE)
+            text = f"too many pods of {question.client or 'one client'} wait for their sidecars; {_AGAIN}"
+            return Answer(Result.REFUSED, text, Cause.LATE)
         except Exception as error:  # noqa: BLE001 - any error is logged, and the Pod is refused
             _log.error("pod review failed", error=f"{type(error).__name__}: {error}")
-            said = f"the injector failed with an internal error (see the log of the control plane); {_AGAIN}"
-            return Answer(Result.REFUSED, said, Cause.FAULT)
+            text = f"the injector failed with an internal error (see the log of the control plane); {_AGAIN}"
+            return Answer(Result.REFUSED, text, Cause.FAULT)
 
     async def _answered(self, question: Review, seconds: float) -> Answer:
         document, config = question.document, self.config
         if document is None or question.operation is not Operation.CREATE or question.kind != POD:
             return Answer(Result.SKIPPED, "only new pods get sidecars", Cause.NO_POD)
         if config is None:
-            said = f"there is no valid injection configuration: {self._configured.error}"
-            return Answer(Result.REFUSED, said, Cause.NO_CONFIGURATION)
+            text = f"there is no valid injection configuration: {self._configured.error}"
+            return Answer(Result.REFUSED, text, Cause.NO_CONFIGURATION)
         try:
             namespace = await self._lookup.namespace(_metadata(question, "namespace"), seconds / 2)
         except (KubeError, TimeoutError, NotShownError) as error:
-            said = str(error) or "the API server does not answer"
-            said = f"cannot read the namespace of the pod: {said}"
-            return Answer(Result.REFUSED, said, Cause.NO_NAMESPACE)
+            text = str(error) or "the API server does not answer"
+            text = f"cannot read the namespace of the pod: {text}"
+            return Answer(Result.REFUSED, text, Cause.NO_NAMESPACE)
         version = await self._lookup.version(seconds / 4)
         known = InjectionInputs(
             config, self._drivers, self._mesh_config(), self._environment, version=version
@@ -188,8 +188,8 @@ class Injection:
         try:
             await self._secrets.give(answered.needs)
         except (CertificateError, KubeError) as error:
-            said = f"identity is secret, but the Secret of the pod cannot be created: {error}"
-            return Answer(Result.REFUSED, said, Cause.NO_SECRET)
+            text = f"identity is secret, but the Secret of the pod cannot be created: {error}"
+            return Answer(Result.REFUSED, text, Cause.NO_SECRET)
         return answered
 
 

@@ -35,11 +35,11 @@ class Condition:
         if not isinstance(raw, Mapping) or not isinstance(raw.get("type"), str):
             return None
         generation = raw.get("observedGeneration")
-        kind, status, reason, said = (
+        kind, status, reason, text = (
             str(raw.get(name) or "") for name in ("type", "status", "reason", "message")
         )
         since = _moment(raw.get("lastTransitionTime"))
-        return cls(kind, status, reason, said, generation if isinstance(generation, int) else 0, since)
+        return cls(kind, status, reason, text, generation if isinstance(generation, int) else 0, since)
 
     def written(self) -> dict[str, object]:
         """Return the condition as JSON for the API."""
@@ -60,9 +60,9 @@ Conditions = tuple[Condition, ...]
 def read(raw: object) -> Conditions:
     """Return the conditions of an object, without types of other writers."""
     status = raw.get("status") if isinstance(raw, Mapping) else None
-    found = status.get("conditions") if isinstance(status, Mapping) else None
-    read = [Condition.of(each) for each in found] if isinstance(found, Sequence) else []
-    return tuple(each for each in read if each is not None and each.type in tuple(Aspect))
+    result = status.get("conditions") if isinstance(status, Mapping) else None
+    read = [Condition.of(item) for item in result] if isinstance(result, Sequence) else []
+    return tuple(condition for condition in read if condition is not None and condition.type in tuple(Aspect))
 
 
 def conditions(
@@ -83,29 +83,32 @@ def conditions(
     condition of the same generation stays. Until `settled`, a rejection stays too, because some proxies are
     not connected yet.
     """
-    by: dict[Aspect, list[Problem]] = {each: [] for each in Aspect}
+    by: dict[Aspect, list[Problem]] = {item: [] for item in Aspect}
     for problem in problems:
         by[aspect(problem)].append(problem)
-    known = {each.type: each for each in before}
+    known = {condition.type: condition for condition in before}
     programmed = known.get(Aspect.PROGRAMMED)
-    said = (
+    answer = (
         _accepted(by[Aspect.ACCEPTED], () if in_force else by[Aspect.CONFLICTED], in_force=in_force),
         _conflicted(by[Aspect.CONFLICTED]),
         _programmed(by[Aspect.PROGRAMMED], progress, generation, programmed, server, settled=settled)
         if in_force
         else Condition(Aspect.PROGRAMMED, FALSE, _NOT_IN_FORCE, "no part of the object is in force"),
     )
-    return tuple(_since(replace(each, generation=generation), known.get(each.type), now) for each in said)
+    return tuple(
+        _since(replace(condition, generation=generation), known.get(condition.type), now)
+        for condition in answer
+    )
 
 
 def _accepted(problems: Sequence[Problem], instead: Sequence[Problem], *, in_force: bool) -> Condition:
-    errors = [each for each in problems if each.severity is Severity.ERROR]
+    errors = [problem for problem in problems if problem.severity is Severity.ERROR]
     if errors:
         return Condition(Aspect.ACCEPTED, FALSE, _first(errors), message(problems))
     if not in_force:
-        said = message(instead) if instead else "no part of the object is in force"
-        return Condition(Aspect.ACCEPTED, FALSE, _first(instead) if instead else _NOT_IN_FORCE, said)
-    warned = [each for each in problems if each.severity is Severity.WARNING]
+        text = message(instead) if instead else "no part of the object is in force"
+        return Condition(Aspect.ACCEPTED, FALSE, _first(instead) if instead else _NOT_IN_FORCE, text)
+    warned = [problem for problem in problems if problem.severity is Severity.WARNING]
     return Condition(
         Aspect.ACCEPTED, TRUE, "Accepted", message(warned) if warned else "the whole object is in force"
     )
@@ -128,7 +131,7 @@ def _programmed(
     *,
     settled: bool,
 ) -> Condition:
-    if any(each.severity is Severity.ERROR for each in problems):
+    if any(problem.severity is Severity.ERROR for problem in problems):
         return Condition(Aspect.PROGRAMMED, FALSE, _first(problems), message(problems))
     is_known = progress is None and before is not None and before.generation == generation
     if before is not None and is_known and (not settled or before.reason in (_APPLIED, _NOBODY)):
@@ -139,16 +142,16 @@ def _programmed(
 def _applied(progress: Progress, problems: Sequence[Problem], server: str) -> Condition:
     warned = f"; {message(problems)}" if problems else ""
     if not progress.of:
-        said = bounded(f"no proxy connected to {server} needed a change{warned}")
-        return Condition(Aspect.PROGRAMMED, TRUE, _NOBODY, said)
-    said = bounded(f"applied by {progress.applied} of {progress.of} proxies connected to {server}{warned}")
+        text = bounded(f"no proxy connected to {server} needed a change{warned}")
+        return Condition(Aspect.PROGRAMMED, TRUE, _NOBODY, text)
+    text = bounded(f"applied by {progress.applied} of {progress.of} proxies connected to {server}{warned}")
     done = progress.is_done
-    return Condition(Aspect.PROGRAMMED, TRUE if done else FALSE, _APPLIED if done else _PENDING, said)
+    return Condition(Aspect.PROGRAMMED, TRUE if done else FALSE, _APPLIED if done else _PENDING, text)
 
 
 def _first(problems: Iterable[Problem]) -> str:
     """Return the reason of the most severe problem."""
-    _, code = min((each.severity is not Severity.ERROR, each.code) for each in problems)
+    _, code = min((problem.severity is not Severity.ERROR, problem.code) for problem in problems)
     return reason(code)
 
 
@@ -161,17 +164,17 @@ def _since(said: Condition, before: Condition | None, now: datetime) -> Conditio
 
 def differ(said: Conditions, before: Conditions) -> bool:
     """Return whether any condition changed and must be written."""
-    known = {each.type: each for each in before}
-    return any(known.get(each.type) != each for each in said)
+    known = {condition.type: condition for condition in before}
+    return any(known.get(condition.type) != condition for condition in said)
 
 
 def differ_in_words(said: Conditions, before: Conditions) -> bool:
     """Return whether more changed than the progress of a pending rollout and the observed generation."""
-    known = {each.type: (each.status, each.reason, each.message) for each in before}
+    known = {condition.type: (condition.status, condition.reason, condition.message) for condition in before}
     return any(
-        known.get(each.type) != (each.status, each.reason, each.message)
-        for each in said
-        if each.reason != _PENDING
+        known.get(condition.type) != (condition.status, condition.reason, condition.message)
+        for condition in said
+        if condition.reason != _PENDING
     )
 
 

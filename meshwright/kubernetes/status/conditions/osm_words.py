@@ -14,15 +14,15 @@ Words = Mapping[str, str]
 def ingress(problems: Iterable[Problem], state: str) -> Words:
     """Return the status of an IngressBackend: `committed` or `error`, with all errors and warnings."""
     del state
-    found = [each for each in problems if each.severity is not Severity.INFO]
-    is_wrong = any(each.severity is Severity.ERROR for each in found)
-    said = message(found) if found else "the whole object is in force"
-    return {"currentStatus": "error" if is_wrong else "committed", "reason": said}
+    result = [problem for problem in problems if problem.severity is not Severity.INFO]
+    is_wrong = any(problem.severity is Severity.ERROR for problem in result)
+    text = message(result) if result else "the whole object is in force"
+    return {"currentStatus": "error" if is_wrong else "committed", "reason": text}
 
 
 def root(problems: Iterable[Problem], state: str) -> Words:
     """Return the status of a MeshRootCertificate; empty while the state is unknown."""
-    if any(each.severity is Severity.ERROR for each in problems):
+    if any(problem.severity is Severity.ERROR for problem in problems):
         return {"state": "error"}
     return {"state": state} if state else {}
 

@@ -80,7 +80,7 @@ class StatusWriter:
         is_settled = now >= self._settled
         again = None if is_settled else self._settled
         problems = self._standing.problems(key)
-        said = conditions(
+        answer = conditions(
             problems,
             progress,
             generation,
@@ -90,15 +90,15 @@ class StatusWriter:
             in_force=self._standing.has_status(key),
             settled=is_settled,
         )
-        if not differ(said, before):
+        if not differ(answer, before):
             return again
         # Progress alone waits FIRST seconds, so that a quick rollout needs only one write.
-        if progress is None or progress.is_done or differ_in_words(said, before):
+        if progress is None or progress.is_done or differ_in_words(answer, before):
             self._untold.pop(key, None)
         elif now < (held := self._untold.setdefault(key, now + FIRST)):
             return held
         self._budget.take(now)
-        await self._write(key, said, now)
+        await self._write(key, answer, now)
         if progress is not None and not progress.is_done:
             self._untold[key] = again = now + AGAIN
         return again
@@ -113,7 +113,7 @@ class StatusWriter:
         if resource is None:
             return
         metadata = {"name": key.name, "namespace": key.namespace}
-        body = {"metadata": metadata, "status": {"conditions": [each.written() for each in said]}}
+        body = {"metadata": metadata, "status": {"conditions": [condition.written() for condition in said]}}
         apply = partial(
             self._cluster.api.apply,
             resource,

@@ -72,8 +72,8 @@ class OneObject:
         try:
             if self._told is None:
                 self._told = await self._remembered()
-            for each in tuple(due(self._wanted, self._told, self._clock())):
-                await self._write(each, self._told)
+            for action in tuple(due(self._wanted, self._told, self._clock())):
+                await self._write(action, self._told)
         except KubeError as error:
             if str(error) != self._failure:
                 _log.warning("Event not written", about=str(self._about), error=str(error))
@@ -86,9 +86,15 @@ class OneObject:
         ours = f"{events.HOME}={self._who.home}"
         listed = await self._api.list(EVENTS, events.namespace_of(self._about), labels=ours)
         uid = self._metadata.get("uid")
-        raws = [each for each in listed["items"] if (each.get("regarding") or {}).get("uid") == uid]
-        found = [each for each in map(events.read, raws) if each is not None]
-        return {each.known_as: each for each in found if each.notice.about == self._about}
+        raws = [item for item in listed["items"] if (item.get("regarding") or {}).get("uid") == uid]
+        written_events = [
+            written_event for written_event in map(events.read, raws) if written_event is not None
+        ]
+        return {
+            written_event.known_as: written_event
+            for written_event in written_events
+            if written_event.notice.about == self._about
+        }
 
     async def _write(self, action: Action, told: dict[tuple[str, bool], WrittenEvent]) -> None:
         if action.act is EventAction.GO_ON and action.told is not None:

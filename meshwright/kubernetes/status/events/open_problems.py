@@ -20,12 +20,14 @@ def unmended(events: Iterable[Raw], now: datetime) -> tuple[Notice, ...]:
 
     An Event without a renewal in time is omitted, because its object is deleted or no control plane reports.
     """
-    told: dict[ObjectKey, dict[tuple[str, bool], WrittenEvent]] = {}
-    for each in filter(None, map(read, events)):
-        told.setdefault(each.notice.about, {})[each.known_as] = each
+    fields: dict[ObjectKey, dict[tuple[str, bool], WrittenEvent]] = {}
+    for written_event in filter(None, map(read, events)):
+        fields.setdefault(written_event.notice.about, {})[written_event.known_as] = written_event
     return tuple(
-        each.notice
-        for of_one in told.values()
-        for each in of_one.values()
-        if not each.notice.is_mended and stands(each, of_one) and now - each.last <= RENEWED + LATE
+        written_event.notice
+        for of_one in fields.values()
+        for written_event in of_one.values()
+        if not written_event.notice.is_mended
+        and stands(written_event, of_one)
+        and now - written_event.last <= RENEWED + LATE
     )

@@ -40,13 +40,13 @@ class Patience:
 
     def passed(self, moves: Mapping[Problem, bool], now: float) -> dict[Problem, bool]:
         """Return the changes to pass on at `now` (seconds). True: a new problem; False: a resolved one."""
-        ready = {each: stands for each, stands in moves.items() if not may_pass(each)}
-        held = {each: stands for each, stands in moves.items() if may_pass(each)}
+        ready = {item: stands for item, stands in moves.items() if not may_pass(item)}
+        held = {item: stands for item, stands in moves.items() if may_pass(item)}
         # New problems come before ended ones, so that a changed value in the same field keeps the place's
         # time.
-        for problem in (each for each, stands in held.items() if stands):
+        for problem in (item for item, stands in held.items() if stands):
             self._begin(problem, now, ready)
-        for problem in (each for each, stands in held.items() if not stands):
+        for problem in (item for item, stands in held.items() if not stands):
             self._end(problem, ready)
         return ready | self._due(now)
 

@@ -62,18 +62,24 @@ class EventWriter:
             lambda: self._cluster.api.list(EVENTS, namespace, labels=ours),
             *_within(namespace),
         )
-        for told in map(events.read, listed["items"]):
-            if told is not None:
-                self._keep(told)
+        for written_event in map(events.read, listed["items"]):
+            if written_event is not None:
+                self._keep(written_event)
         # Count all open problems before the first report, because the limit applies to all of them together.
-        self._open = {about: n for about, told in self._told.items() if (n := events.standing(told))}
+        self._open = {
+            about: n for about, written_events in self._told.items() if (n := events.standing(written_events))
+        }
         self._standing.touch(self._told)
 
     def look(self) -> None:
         """Mark objects with Events for renewal, and drop Events that the API server has deleted meanwhile."""
         forgotten = self._clock() - FORGOTTEN
-        for about, told in tuple(self._told.items()):
-            self._told[about] = {known: each for known, each in told.items() if each.last > forgotten}
+        for about, written_events in tuple(self._told.items()):
+            self._told[about] = {
+                known: written_event
+                for known, written_event in written_events.items()
+                if written_event.last > forgotten
+            }
             if not self._told[about]:
                 del self._told[about]
         self._standing.touch(self._told)
@@ -85,8 +91,8 @@ class EventWriter:
         """
         wanted = notices(key, self._standing.problems(key))
         if key.kind == NAMESPACE and (count := self._beyond_in(key.name)):
-            said = events.more(Namespace(key.name), count)
-            wanted[said.problem] = said
+            notice = events.more(Namespace(key.name), count)
+            wanted[notice.problem] = notice
         is_settled = now >= self._settled
         beyond = 0
         for action in tuple(due(wanted, self._told.get(key, {}), self._clock(), mending=is_settled)):
@@ -99,16 +105,16 @@ class EventWriter:
         return None if is_settled or not self._told.get(key) else self._settled
 
     def _is_beyond(self, action: Action) -> bool:
-        said = action.notice
-        return not said.is_mended and said.reason != MORE and sum(self._open.values()) >= OPEN
+        notice = action.notice
+        return not notice.is_mended and notice.reason != MORE and sum(self._open.values()) >= OPEN
 
     def _beyond_in(self, namespace: str) -> int:
         return sum(count for key, count in self._beyond.items() if namespace_of(key) == namespace)
 
     def _count(self, key: ObjectKey, wanted: Mapping[str, Notice], beyond: int) -> None:
         """Update the counts of reported and unreported problems, and mark objects below the limit now."""
-        before, told = self._open.pop(key, 0), self._told.get(key, {})
-        if count := sum((problem, False) in told for problem in wanted):
+        before, written_events = self._open.pop(key, 0), self._told.get(key, {})
+        if count := sum((problem, False) in written_events for problem in wanted):
             self._open[key] = count
         if count < before:
             self._standing.touch(islice(self._beyond, before - count))
@@ -128,21 +134,21 @@ class EventWriter:
 
     async def _begin(self, action: Action) -> None:
         about = action.notice.about
-        if (found := await self._found(about)) is None:
+        if (result := await self._found(about)) is None:
             self._told.pop(about, None)
             return
-        api_version, metadata = found
-        told = events.begun(action.notice, str(metadata.get("uid")), self._clock())
-        body = events.body(told, api_version, metadata, self._cluster.who)
+        api_version, metadata = result
+        written_event = events.begun(action.notice, str(metadata.get("uid")), self._clock())
+        body = events.body(written_event, api_version, metadata, self._cluster.who)
         try:
-            create = partial(self._cluster.api.create, EVENTS, told.namespace, body)
+            create = partial(self._cluster.api.create, EVENTS, written_event.namespace, body)
             await self._attempts.make(
-                WrittenKind.EVENT, "create events", create, told.namespace, str(about), writes=True
+                WrittenKind.EVENT, "create events", create, written_event.namespace, str(about), writes=True
             )
         except ApiError as error:
             if not error.is_conflict:
                 return  # the namespace is deleted
-        self._keep(told)
+        self._keep(written_event)
         if not action.notice.is_mended:
             # Counted now, because the limit also applies to further problems of the object.
             self._open[about] = self._open.get(about, 0) + 1
@@ -175,10 +181,10 @@ class EventWriter:
         )
         try:
             at = _within(about.namespace)
-            found = (await self._attempts.make(WrittenKind.EVENT, f"list {about.kind}", named, *at))["items"]
+            result = (await self._attempts.make(WrittenKind.EVENT, f"list {about.kind}", named, *at))["items"]
         except ApiError:
             return None
-        return (resource.api_version, found[0]["metadata"]) if found else None
+        return (resource.api_version, result[0]["metadata"]) if result else None
 
     def _keep(self, told: WrittenEvent) -> None:
         self._told.setdefault(told.notice.about, {})[told.known_as] = told

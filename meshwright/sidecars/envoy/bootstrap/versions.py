@@ -32,5 +32,5 @@ def read_version(text: str) -> Version | None:
 
     The version is between the commit and the build, for example `1.40.0` in `<commit>/1.40.0/Clean/RELEASE`.
     """
-    found = re.search(r"[0-9a-f]{40}/(\d+)\.(\d+)\.(\d+)[-/]", text)
-    return Version(*map(int, found.groups())) if found else None
+    match = re.search(r"[0-9a-f]{40}/(\d+)\.(\d+)\.(\d+)[-/]", text)
+    return Version(*map(int, match.groups())) if match else None

@@ -237,8 +237,8 @@ def _of_host(name: str, where: HostPort, alike: _Cluster) -> _Cluster:
 
 
 def _one_endpoint(cluster: str, *where: SocketAddress) -> endpoint_pb2.ClusterLoadAssignment:
-    found = endpoint_components_pb2.LbEndpoint(endpoint=endpoint(*where))
-    locality = endpoint_components_pb2.LocalityLbEndpoints(lb_endpoints=[found])
+    lb_endpoint = endpoint_components_pb2.LbEndpoint(endpoint=endpoint(*where))
+    locality = endpoint_components_pb2.LocalityLbEndpoints(lb_endpoints=[lb_endpoint])
     return endpoint_pb2.ClusterLoadAssignment(cluster_name=cluster, endpoints=[locality])
 
 

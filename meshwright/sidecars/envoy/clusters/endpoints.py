@@ -20,18 +20,20 @@ def assignment(wanted: ServiceDestination) -> Resource:
     A missing assignment would make Envoy keep its endpoints.
     """
     by_locality: dict[str, list[DestinationEndpoint]] = {}
-    for each in sorted(_kept(wanted)):
-        by_locality.setdefault(each.locality, []).append(each)
+    for destination_endpoint in sorted(_kept(wanted)):
+        by_locality.setdefault(destination_endpoint.locality, []).append(destination_endpoint)
     ranks = _ranks(by_locality, wanted.near)
     message = endpoint_pb2.ClusterLoadAssignment(
         cluster_name=names.cluster(wanted),
         endpoints=[
             endpoint_components_pb2.LocalityLbEndpoints(
                 locality=_locality(locality),
-                lb_endpoints=[_endpoint(each) for each in found],
+                lb_endpoints=[
+                    _endpoint(destination_endpoint) for destination_endpoint in destination_endpoints
+                ],
                 priority=ranks[locality],
             )
-            for locality, found in sorted(by_locality.items())
+            for locality, destination_endpoints in sorted(by_locality.items())
         ],
     )
     return encode(message)
@@ -42,7 +44,11 @@ def _kept(wanted: ServiceDestination) -> Iterable[DestinationEndpoint]:
     near = wanted.near
     if near is None or near.fails_over:
         return wanted.endpoints
-    return [each for each in wanted.endpoints if prefix(each.locality, near.within) == near.place]
+    return [
+        destination_endpoint
+        for destination_endpoint in wanted.endpoints
+        if prefix(destination_endpoint.locality, near.within) == near.place
+    ]
 
 
 def _ranks(localities: Iterable[str], near: CallerLocality | None) -> dict[str, int]:
@@ -50,9 +56,9 @@ def _ranks(localities: Iterable[str], near: CallerLocality | None) -> dict[str, 
 
     Envoy requires priorities without gaps, so unused ranks are skipped.
     """
-    far = {each: _distance(each, near) for each in localities}
+    far = {locality: _distance(locality, near) for locality in localities}
     ranks = sorted(set(far.values()))
-    return {each: ranks.index(distance) for each, distance in far.items()}
+    return {item: ranks.index(distance) for item, distance in far.items()}
 
 
 def _distance(locality: str, near: CallerLocality | None) -> int:
@@ -62,10 +68,13 @@ def _distance(locality: str, near: CallerLocality | None) -> int:
     return 1 if region and prefix(locality, LocalityScope.REGION) == region else 2
 
 
-def _endpoint(found: DestinationEndpoint) -> endpoint_components_pb2.LbEndpoint:
+def _endpoint(destination_endpoint: DestinationEndpoint) -> endpoint_components_pb2.LbEndpoint:
     # Envoy's default is 1, so the usual weight need not be sent for each endpoint.
-    weight = None if found.weight == 1 else UInt32Value(value=found.weight)
-    places = [SocketAddress(each, found.port) for each in (found.address, *found.other_addresses)]
+    weight = None if destination_endpoint.weight == 1 else UInt32Value(value=destination_endpoint.weight)
+    places = [
+        SocketAddress(address, destination_endpoint.port)
+        for address in (destination_endpoint.address, *destination_endpoint.other_addresses)
+    ]
     return endpoint_components_pb2.LbEndpoint(endpoint=endpoint(*places), load_balancing_weight=weight)
 
 
@@ -77,7 +86,7 @@ def endpoint(first: SocketAddress, *others: SocketAddress) -> endpoint_component
     kind = endpoint_components_pb2.Endpoint
     return kind(
         address=socket_address(first),
-        additional_addresses=[kind.AdditionalAddress(address=socket_address(each)) for each in others],
+        additional_addresses=[kind.AdditionalAddress(address=socket_address(address)) for address in others],
     )
 
 

@@ -51,9 +51,9 @@ def pings(keepalive: Keepalive) -> protocol_pb2.KeepaliveSettings:
 
 def duration(length: timedelta) -> Duration:
     """Return a duration as a protobuf message."""
-    found = Duration()
-    found.FromTimedelta(length)
-    return found
+    result = Duration()
+    result.FromTimedelta(length)
+    return result
 
 
 def _outliers(wanted: OutlierDetection) -> outlier_detection_pb2.OutlierDetection:

@@ -41,10 +41,10 @@ class Authorization(Feature):
             ),
             timeout=timeout,
         )
-        found = ext_authz_pb2.ExtAuthz(
+        ext_authz = ext_authz_pb2.ExtAuthz(
             grpc_service=service,
             transport_api_version=config_source_pb2.ApiVersion.V3,
             failure_mode_allow=asked.fails_open,
             stat_prefix=asked.stat_prefix,
         )
-        manager.http_filters.add(name="envoy.filters.http.ext_authz", typed_config=packed(found))
+        manager.http_filters.add(name="envoy.filters.http.ext_authz", typed_config=packed(ext_authz))

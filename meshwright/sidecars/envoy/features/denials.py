@@ -71,13 +71,13 @@ class Denials(Feature):
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
         """Override the filter for all routes, if callers of the mesh can be denied at all."""
-        found = rbac.looked_for(self.access, self.trust_domain)
-        if self.reasons is not DenialReasons.OFF and found is not None:
-            per_route = http_rbac_pb2.RBACPerRoute(rbac=http_rbac_pb2.RBAC(shadow_rules=found))
+        result = rbac.looked_for(self.access, self.trust_domain)
+        if self.reasons is not DenialReasons.OFF and result is not None:
+            per_route = http_rbac_pb2.RBACPerRoute(rbac=http_rbac_pb2.RBAC(shadow_rules=result))
             routes.typed_per_filter_config[rbac.LOOKING_FILTER].CopyFrom(packed(per_route))
 
 
-def _saying(found: _Filter, value: str) -> hcm_pb2.ResponseMapper:
+def _saying(access_log_filter: _Filter, value: str) -> hcm_pb2.ResponseMapper:
     # Envoy records a denial after it has answered, but an admission before. So "no verdict" means denied.
     passed_by_nobody = _noted(rbac.VERDICT, _exactly("denied"), absent=True)
     header = base_pb2.HeaderValueOption(
@@ -85,7 +85,7 @@ def _saying(found: _Filter, value: str) -> hcm_pb2.ResponseMapper:
         append_action=base_pb2.HeaderValueOption.HeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD,
     )
     return hcm_pb2.ResponseMapper(
-        filter=_all((_forbidden(), passed_by_nobody, found)), headers_to_add=[header]
+        filter=_all((_forbidden(), passed_by_nobody, access_log_filter)), headers_to_add=[header]
     )
 
 

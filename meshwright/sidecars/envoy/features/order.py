@@ -64,15 +64,15 @@ def inbound(
     rates = (Rates(port.rates),) if port.rates.looks_at_requests else ()
     asked = (Authorization(port.asked),) if port.asked is not None else ()
     access = Access(port.access, trust_domain, port.tapped)
-    told = Tap(port.protocol is Protocol.GRPC)
+    tap = Tap(port.protocol is Protocol.GRPC)
     counted = _counted(port.protocol)
     answers = (looked_for, _UNDELIVERED, *(_ANSWERS_OF_CALLED if proven else ()))
-    return (*_OF_ALL, log, told, paths, *counted, *answers, access, *rates, *asked, _ROUTER)
+    return (*_OF_ALL, log, tap, paths, *counted, *answers, access, *rates, *asked, _ROUTER)
 
 
 def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> tuple[Feature, ...]:
     """Return the features of calls to a service, independent of the caller, so that callers share them."""
-    faults = (Faults(),) if any(each.actions.faulty for each in service.rules) else ()
+    faults = (Faults(),) if any(rule.actions.faulty for rule in service.rules) else ()
     to_mesh = isinstance(service.upstream, ServiceKey)
     again = Retries(retry, to_mesh=to_mesh, farther=service.fails_over)
     counted, paths = _counted(service.protocol), Paths(service.escaped_slashes)

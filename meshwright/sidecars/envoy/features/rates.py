@@ -45,17 +45,19 @@ class Rates(Feature):
             )
         if (counted := self.limits.counted_requests) is not None:
             host.rate_limits.extend(rate_services.told(counted.descriptors))
-        for number, each in enumerate(self.limits.routes):
+        for number, route_rate in enumerate(self.limits.routes):
             route = route_components_pb2.Route()
             route.CopyFrom(host.routes[-1])
             route.name = f"limited-{number}"
             route.match.CopyFrom(
-                route_components_pb2.RouteMatch(safe_regex=matching.full_match(each.path_regex).safe_regex)
+                route_components_pb2.RouteMatch(
+                    safe_regex=matching.full_match(route_rate.path_regex).safe_regex
+                )
             )
-            if each.limit is not None:
+            if route_rate.limit is not None:
                 route.typed_per_filter_config[rates.HTTP_FILTER].CopyFrom(
-                    packed(rates.of_requests(_STATISTICS, each.limit))
+                    packed(rates.of_requests(_STATISTICS, route_rate.limit))
                 )
             # Without its own, a route uses the limits of the virtual host.
-            route.route.rate_limits.extend(rate_services.told(each.descriptors))
+            route.route.rate_limits.extend(rate_services.told(route_rate.descriptors))
             host.routes.insert(len(host.routes) - 1, route)

@@ -31,7 +31,7 @@ class Retries(Feature):
 
 @lru_cache(64)
 def _message(policy: RetryPolicy, to_mesh: bool, farther: bool) -> _RetryPolicy:
-    conditions = [each.value for each in policy.on if each is not RetryOn.UNDELIVERED]
+    conditions = [retry_on.value for retry_on in policy.on if retry_on is not RetryOn.UNDELIVERED]
     message = elsewhere(policy.retries, farther=farther)
     if RetryOn.UNDELIVERED in policy.on and to_mesh:
         conditions.append("retriable-headers")

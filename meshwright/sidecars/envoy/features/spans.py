@@ -40,12 +40,12 @@ class Spans(Feature):
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
         """Enable spans."""
-        told = terms.tracing
-        if told is None:
+        tracing = terms.tracing
+        if tracing is None:
             return
-        manager.tracing.provider.CopyFrom(_provider(told))
+        manager.tracing.provider.CopyFrom(_provider(tracing))
         manager.tracing.client_sampling.CopyFrom(_ALL)
-        manager.tracing.random_sampling.value = told.percent
+        manager.tracing.random_sampling.value = tracing.percent
         manager.tracing.overall_sampling.CopyFrom(_ALL)
         kept = uuid_pb2.UuidRequestIdConfig(pack_trace_reason=BoolValue(value=False))
         manager.request_id_extension.typed_config.CopyFrom(packed(kept))

@@ -45,7 +45,7 @@ class Tap(Feature):
 @cache
 def log(*, grpc: bool) -> accesslog_pb2.AccessLog:
     """Return the log, which must be copied into a message."""
-    told = als_pb2.HttpGrpcAccessLogConfig(
+    log_config = als_pb2.HttpGrpcAccessLogConfig(
         common_config=als_pb2.CommonGrpcAccessLogConfig(
             log_name=LOG_NAME,
             grpc_service=grpc_service_pb2.GrpcService(
@@ -55,7 +55,7 @@ def log(*, grpc: bool) -> accesslog_pb2.AccessLog:
         ),
         additional_response_trailers_to_log=[GRPC_STATUS] if grpc else [],
     )
-    return accesslog_pb2.AccessLog(name=LOG_NAME, filter=_watched(), typed_config=packed(told))
+    return accesslog_pb2.AccessLog(name=LOG_NAME, filter=_watched(), typed_config=packed(log_config))
 
 
 def _watched() -> accesslog_pb2.AccessLogFilter:

@@ -35,8 +35,8 @@ class UndeliveredHeader(Feature):
             append_action=base_pb2.HeaderValueOption.HeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD,
         )
         flags = accesslog_pb2.ResponseFlagFilter(flags=[_NOT_CONNECTED])
-        found = accesslog_pb2.AccessLogFilter(response_flag_filter=flags)
-        manager.local_reply_config.mappers.add(filter=found, headers_to_add=[header])
+        access_log_filter = accesslog_pb2.AccessLogFilter(response_flag_filter=flags)
+        manager.local_reply_config.mappers.add(filter=access_log_filter, headers_to_add=[header])
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
         """Remove the header from the application's answers; Envoy adds its own afterwards."""

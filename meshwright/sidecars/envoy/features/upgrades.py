@@ -30,8 +30,8 @@ class Upgrades(Feature):
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
         """Configure the upgrades that pass, and an expression for the ignored ones."""
         passing = terms.long_lived.upgrades
-        for each in passing:
-            manager.upgrade_configs.add(upgrade_type=each)
+        for item in passing:
+            manager.upgrade_configs.add(upgrade_type=item)
         regex = regex_pb2.RegexMatcher(regex=other_than(passing))
         ignored = string_pb2.StringMatcher(safe_regex=regex)
         manager.http_protocol_options.ignore_http_11_upgrade.append(ignored)
@@ -50,8 +50,8 @@ def other_than(names: tuple[str, ...]) -> str:
 def _other_than(endings: Iterable[str]) -> str:
     """Return an expression for every text except these endings."""
     by_letter: dict[str, list[str]] = {}
-    for each in sorted(endings):
-        by_letter.setdefault(each[:1], []).append(each[1:])
+    for ending in sorted(endings):
+        by_letter.setdefault(ending[:1], []).append(ending[1:])
     complete = by_letter.pop(_END, None) is not None
     if not by_letter:
         return ".+" if complete else ".*"

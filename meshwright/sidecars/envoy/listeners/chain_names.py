@@ -20,7 +20,7 @@ def outbound_chain(upstream: Upstream, port: Port, protocol: Protocol) -> str:
 
 def called_service(chain: str) -> ServiceKey | None:
     """Return the service of an outbound chain; None for any other chain."""
-    found = _OUTBOUND.fullmatch(chain)
-    if found is None:
+    match = _OUTBOUND.fullmatch(chain)
+    if match is None:
         return None
-    return ServiceKey(Namespace(found["namespace"]), ServiceName(found["name"]))
+    return ServiceKey(Namespace(match["namespace"]), ServiceName(match["name"]))

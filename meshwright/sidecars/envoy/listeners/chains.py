@@ -125,8 +125,8 @@ def _counted(port: InboundPort) -> Iterator[_Filter]:
 
 def _counting(port: InboundPort) -> Iterator[Reference]:
     """Yield the clusters of the rate limit services of a port."""
-    for each in port.rates.services:
-        yield reference(CLUSTER, names.rate_limit_cluster(each.server))
+    for service in port.rates.services:
+        yield reference(CLUSTER, names.rate_limit_cluster(service.server))
 
 
 def own_chains(port: InboundPort) -> tuple[ServiceIdentity, ...]:
@@ -178,7 +178,7 @@ def to_clusters(
     terms: MeshTerms, stat_prefix: str, backends: Iterable[WeightedBackend], tries: int = 1
 ) -> Filters:
     """Return a TCP proxy to weighted backends, without those of weight 0, which Envoy refuses here."""
-    shares = [(names.cluster(each), each.weight) for each in backends]
+    shares = [(names.cluster(backend), backend.weight) for backend in backends]
     shares = [share for share in shares if share[1] > 0]
     if len(shares) == 1:
         return to_cluster(terms, stat_prefix, shares[0][0], tries)

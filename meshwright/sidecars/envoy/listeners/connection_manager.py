@@ -59,8 +59,8 @@ def _nameless(terms: MeshTerms, features: tuple[Feature, ...]) -> _Manager:
         proxy_100_continue=True,
         http_protocol_options=protocol_pb2.Http1ProtocolOptions(accept_http_10=True),
     )
-    for each in features:
-        each.to_manager(manager, terms)
+    for feature in features:
+        feature.to_manager(manager, terms)
     return manager
 
 

@@ -47,18 +47,18 @@ def is_open(port: InboundPort) -> bool:
 
 
 def _transparent_inbound(policy: ProxyPolicy) -> list[Resource]:
-    open_ports = [each for each in policy.inbound if is_open(each)]
+    open_ports = [port for port in policy.inbound if is_open(port)]
     if not open_ports:
         return []
-    found = [chain for each in open_ports for chain in _inbound_chains(policy, each)]
-    needed = tls.references(policy.terms).union(*(each for _, each in found))
-    message = listener_pb2.Listener(filter_chains=[chain for chain, _ in found])
+    result = [chain for open_port in open_ports for chain in _inbound_chains(policy, open_port)]
+    needed = tls.references(policy.terms).union(*(item for _, item in result))
+    message = listener_pb2.Listener(filter_chains=[chain for chain, _ in result])
     message.MergeFrom(_transparent())
     ipv6 = policy.transparent.ipv6
     sockets = list(listeners.sockets(names.INBOUND_LISTENER, names.INBOUND_PORT, ipv6=ipv6))
     if policy.transparent.capture is Capture.TPROXY:
         sockets += listeners.sockets(names.TPROXY_LISTENER, names.TPROXY_PORT, ipv6=ipv6, transparent=True)
-    return [listeners.bound(message, each, needed) for each in sockets]
+    return [listeners.bound(message, socket, needed) for socket in sockets]
 
 
 @cache
@@ -72,7 +72,7 @@ def _transparent() -> listener_pb2.Listener:
 
 
 def _explicit_inbound(policy: ProxyPolicy) -> list[Resource]:
-    found: list[Resource] = []
+    resources: list[Resource] = []
     for port in policy.inbound:
         if port.listen is None or not is_open(port):
             continue
@@ -85,8 +85,10 @@ def _explicit_inbound(policy: ProxyPolicy) -> list[Resource]:
             filter_chains=[chain for chain, _ in chains_here],
             enable_reuse_port=BoolValue(value=False),
         )
-        found.append(encode(message, tls.references(policy.terms).union(*(each for _, each in chains_here))))
-    return found
+        resources.append(
+            encode(message, tls.references(policy.terms).union(*(item for _, item in chains_here)))
+        )
+    return resources
 
 
 def _inbound_chains(policy: ProxyPolicy, port: InboundPort) -> Iterator[tuple[_Chain, frozenset[Reference]]]:
@@ -127,7 +129,7 @@ def _without_proof(
         chain, references = _plain_chain(policy, port, near)
         chain.name = f"{_chain_name(policy, port)}_encrypted_{number}"
         chain.filter_chain_match.transport_protocol = "tls"
-        chain.filter_chain_match.server_names.extend(each for each in there if each)
+        chain.filter_chain_match.server_names.extend(item for item in there if item)
         chain.transport_socket.CopyFrom(tls.without_proof(policy.terms, asked=asked))
         yield chain, references
 
@@ -142,8 +144,8 @@ def names_and_ranges(
     The names are the server names of the ranges, and `others`. Names without any network are left out.
     """
     by_names: dict[tuple[str, ...], set[IpRange]] = {}
-    for each in ranges:
-        by_names.setdefault(each.server_names, set()).add(each.network)
+    for encrypted_range in ranges:
+        by_names.setdefault(encrypted_range.server_names, set()).add(encrypted_range.network)
     # All ranges of an IngressBackend share its names, so equal sets of networks are computed once and shared.
     wanted = [(frozenset(asked), networks) for asked, networks in by_names.items()]
     known: dict[tuple[bool, ...], SharedTuple[IpRange]] = {}

@@ -88,29 +88,29 @@ def chain_by_chain(calls: OutboundInputs, logs: AccessLogPolicy | None = None) -
 
 def _transparent_outbound(calls: OutboundInputs) -> list[Resource]:
     sockets = listeners.sockets(names.OUTBOUND_LISTENER, names.OUTBOUND_PORT, ipv6=calls.ipv6)
-    made = (_outbound_listener(calls, each) for each in sockets)
-    return [each for each in made if each is not None]
+    made = (_outbound_listener(calls, socket) for socket in sockets)
+    return [resource for resource in made if resource is not None]
 
 
 def _outbound_listener(calls: OutboundInputs, at: listeners.Socket) -> Resource | None:
     """Return the listener for the address family of a socket; None without any chain."""
     family = _family(at.where.address)
-    found: list[tuple[bytes, frozenset[Reference]]] = []
-    chosen = (_service_chain(calls.terms, each, family) for each in calls.services)
-    found.extend(each for each in chosen if each is not None)
+    result: list[tuple[bytes, frozenset[Reference]]] = []
+    chosen = (_service_chain(calls.terms, service, family) for service in calls.services)
+    result.extend(item for item in chosen if item is not None)
     if calls.leaves:
         nowhere = frozenset({reference(CLUSTER, names.BLACKHOLE_CLUSTER), *chains.written(calls.terms)})
         shut = (_loop_chain(calls.terms), *_closed_chains(calls, family))
-        found += [(_written(each), nowhere) for each in shut]
+        result += [(_written(filter_chain), nowhere) for filter_chain in shut]
         ways = outside_listeners.chains_out(calls.terms, calls.outside, family)
-        found += [(_written(chain), needed) for chain, needed in ways]
+        result += [(_written(chain), needed) for chain, needed in ways]
     default = None
     if calls.passthrough:
         out = chains.to_cluster(calls.terms, "egress", names.PASSTHROUGH_CLUSTER)
         default = _Chain(name=names.EGRESS_CHAIN, filters=out.messages)
         # The default chain is not in the list of chains, so only its references are added.
-        found.append((b"", out.references))
-    if not found:
+        result.append((b"", out.references))
+    if not result:
         return None
     inspectors = outside_listeners.inspectors(calls.outside)
     message = listener_pb2.Listener(
@@ -123,8 +123,8 @@ def _outbound_listener(calls: OutboundInputs, at: listeners.Socket) -> Resource 
         continue_on_listener_filters_timeout=bool(inspectors),
     )
     # Merging appends repeated fields, so cached chains are inserted without being built and encoded again.
-    message.MergeFromString(b"".join(chain for chain, _ in found))
-    return listeners.bound(message, at, frozenset().union(*(needed for _, needed in found)))
+    message.MergeFromString(b"".join(chain for chain, _ in result))
+    return listeners.bound(message, at, frozenset().union(*(needed for _, needed in result)))
 
 
 @lru_cache(CHAINS)
@@ -132,7 +132,7 @@ def _service_chain(
     terms: MeshTerms, service: OutboundService, family: int
 ) -> tuple[bytes, frozenset[Reference]] | None:
     """Return the chain of a service for an address family; None without such an address."""
-    addresses = [each for each in service.addresses if _family(each) == family]
+    addresses = [address for address in service.addresses if _family(address) == family]
     if not addresses:
         return None
     filters = chains.outbound(terms, service)
@@ -148,7 +148,7 @@ def _written(chain: _Chain) -> bytes:
 
 
 def _explicit_outbound(calls: OutboundInputs) -> list[Resource]:
-    found: list[Resource] = []
+    resources: list[Resource] = []
     for service in calls.services:
         filters = chains.outbound(calls.terms, service)
         for where in service.listen:
@@ -164,8 +164,8 @@ def _explicit_outbound(calls: OutboundInputs) -> list[Resource]:
                 ],
                 enable_reuse_port=BoolValue(value=False),
             )
-            found.append(encode(message, filters.references))
-    return found
+            resources.append(encode(message, filters.references))
+    return resources
 
 
 def _outbound_chain(
@@ -197,9 +197,9 @@ def _closed_chains(calls: OutboundInputs, family: int) -> Iterator[_Chain]:
     chains.
     """
     by_port: dict[Port, list[IpAddress]] = {}
-    for each in calls.closed:
-        if _family(each.address) == family:
-            by_port.setdefault(each.port, []).append(each.address)
+    for address in calls.closed:
+        if _family(address.address) == family:
+            by_port.setdefault(address.port, []).append(address.address)
     for port, addresses in sorted(by_port.items()):
         yield _Chain(
             name=f"{names.CLOSED_CHAIN}_{port}",

@@ -45,21 +45,23 @@ def chains_out(
 ) -> Iterator[tuple[_Chain, frozenset[Reference]]]:
     """Yield the egress chains for an address family, each with all references."""
     for port in ports:
-        for each in port.ranges:
-            networks = [network for network in each.networks if ip_network(network).version == family]
-            if networks or not each.networks:
-                yield from _range_chains(terms, port, each, networks)
+        for outside_range in port.ranges:
+            networks = [
+                network for network in outside_range.networks if ip_network(network).version == family
+            ]
+            if networks or not outside_range.networks:
+                yield from _range_chains(terms, port, outside_range, networks)
 
 
 def inspectors(ports: Iterable[OutsidePort]) -> tuple[_ListenerFilter, ...]:
     """Return the listener filters for inspecting a client's bytes, each only for the necessary ports."""
     those = tuple(ports)
-    found = []
-    if tls := [each.port for each in those if each.reads_tls]:
-        found.append(_only_on(listeners.tls_inspector(), tls))
-    if http := [each.port for each in those if each.told_apart]:
-        found.append(_only_on(_http_inspector(), http))
-    return tuple(found)
+    listener_filters = []
+    if tls := [outside_port.port for outside_port in those if outside_port.reads_tls]:
+        listener_filters.append(_only_on(listeners.tls_inspector(), tls))
+    if http := [outside_port.port for outside_port in those if outside_port.told_apart]:
+        listener_filters.append(_only_on(_http_inspector(), http))
+    return tuple(listener_filters)
 
 
 def _range_chains(
@@ -78,7 +80,7 @@ def _range_chains(
     if what.server_names:
         match = _match(port.port, networks)
         match.transport_protocol = "tls"
-        match.server_names.extend(each for each in what.server_names if each != ANY_HOST)
+        match.server_names.extend(server_name for server_name in what.server_names if server_name != ANY_HOST)
         name = names.outside_chain("https", port.port, what)
         yield _Chain(name=name, filter_chain_match=match, filters=out.messages), out.references
     if what.hosts:
@@ -103,14 +105,14 @@ def _prefix(network: str) -> address_pb2.CidrRange:
 
 def _only_on(inspector: _ListenerFilter, ports: list[Port]) -> _ListenerFilter:
     there = [
-        _Disabled(destination_port_range=range_pb2.Int32Range(start=each, end=each + 1)) for each in ports
+        _Disabled(destination_port_range=range_pb2.Int32Range(start=port, end=port + 1)) for port in ports
     ]
-    found = _ListenerFilter()
-    found.CopyFrom(inspector)
+    listener_filter = _ListenerFilter()
+    listener_filter.CopyFrom(inspector)
     # Envoy requires at least two members of a set.
     any_of = there[0] if len(there) == 1 else _Disabled(or_match=_Disabled.MatchSet(rules=there))
-    found.filter_disabled.CopyFrom(_Disabled(not_match=any_of))
-    return found
+    listener_filter.filter_disabled.CopyFrom(_Disabled(not_match=any_of))
+    return listener_filter
 
 
 @cache

@@ -36,7 +36,7 @@ def narrows(before: Resource, after: Resource) -> bool:
     was, now, anything = _admitted(before), _admitted(after), _encoded(rbac_pb2.Permission(any=True))
     if not any(_in_plain_text(who) for who, _ in now):
         # The plaintext filter chain is gone, which drains it; it has no caller with a certificate.
-        was = frozenset(each for each in was if not _in_plain_text(each[0]))
+        was = frozenset(item for item in was if not _in_plain_text(item[0]))
     if (_encoded(rbac.anyone()), anything) in now:
         return False
     return any((who, anything) not in now for who, _ in was - now)
@@ -49,8 +49,8 @@ def interim(listener: Resource, routes: frozenset[ResourceName]) -> Resource:
     Any.FromString(listener.body).Unpack(message)
     for chain in message.filter_chains:
         manager = hcm_pb2.HttpConnectionManager()
-        found = (each.typed_config.Unpack(manager) for each in chain.filters)
-        if any(found) and manager.rds.route_config_name in routes:
+        result = (item.typed_config.Unpack(manager) for item in chain.filters)
+        if any(result) and manager.rds.route_config_name in routes:
             chain.name += "_renewed"
     return encode(message, listener.references)
 
@@ -73,8 +73,8 @@ def _admitted(resource: Resource) -> Admitted:
 @lru_cache(rbac.REMEMBERED)
 def _in_plain_text(principal: bytes) -> bool:
     """Return whether a principal is a plaintext caller (`meshwright.sidecars.envoy.rules.rbac`)."""
-    found = rbac_pb2.Principal.FromString(principal)
-    return any(each.not_id == rbac.anyone() for each in found.and_ids.ids)
+    result = rbac_pb2.Principal.FromString(principal)
+    return any(item.not_id == rbac.anyone() for item in result.and_ids.ids)
 
 
 def _encoded(message: Message) -> bytes:

@@ -58,8 +58,8 @@ def inbound(
     local = _route("local", (), _Action(cluster=cluster))
     message = _configuration(names.inbound_routes(port.port), str(primary), [local])
     message.virtual_hosts[0].virtual_clusters.extend(counting.counted(port))
-    for each in order.inbound(trust_domain, denials, port):
-        each.to_routes(message)
+    for feature in order.inbound(trust_domain, denials, port):
+        feature.to_routes(message)
     if overrides is MethodOverrides.REMOVE:
         # The router removes these after the rules have checked the request with all its headers.
         message.request_headers_to_remove.extend(METHOD_OVERRIDE_HEADERS)
@@ -71,29 +71,33 @@ def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> Reso
 
     If requests may take several routes, each is counted.
     """
-    found: list[_Route] = []
+    routes: list[_Route] = []
     counted: list[str] = []
     references: set[Reference] = set()
     for route in service.routes:
         name = f"split:{route.split}" if route.split else f"{_word(service.upstream)}:{service.upstream}"
         for match, rule in _ways_of(route, service.rules):
-            found.append(_outbound_route(name, match, route))
+            routes.append(_outbound_route(name, match, route))
             counted.append(names.counted_route(service.port, (route.split, rule.by), match))
-            _treat(found[-1], rule.actions)
-            _mirror(found[-1], rule)
-            _hash(found[-1], route.keys)
-        references |= {reference(CLUSTER, names.cluster(each)) for each in route.backends}
-    references |= {reference(CLUSTER, names.cluster(each.mirror)) for each in service.rules if each.mirror}
-    if len(found) > 1:  # a single route has the statistics of the whole service
-        for way, name in zip(found, counted, strict=True):
+            _treat(routes[-1], rule.actions)
+            _mirror(routes[-1], rule)
+            _hash(routes[-1], route.keys)
+        references |= {reference(CLUSTER, names.cluster(backend)) for backend in route.backends}
+    references |= {
+        reference(CLUSTER, names.cluster(access_rule.mirror))
+        for access_rule in service.rules
+        if access_rule.mirror
+    }
+    if len(routes) > 1:  # a single route has the statistics of the whole service
+        for way, name in zip(routes, counted, strict=True):
             way.stat_prefix = name
     if service.retries is not None:
-        for way in found:
+        for way in routes:
             if way.HasField("route"):
                 way.route.retry_policy.CopyFrom(retries.policy(service.retries, farther=service.fails_over))
-    message = _configuration(names.outbound_routes(service), str(service.upstream), found)
-    for each in order.outbound(service, retry):
-        each.to_routes(message)
+    message = _configuration(names.outbound_routes(service), str(service.upstream), routes)
+    for feature in order.outbound(service, retry):
+        feature.to_routes(message)
     return encode(message, frozenset(references))
 
 
@@ -103,28 +107,28 @@ def outside(port: Port, to: OutsideRange) -> Resource:
     A host with the port, or with the root dot of DNS, is the same host. A request without a matching route
     gets 404.
     """
-    hosts = [_outside_host(port, each) for each in to.hosts]
+    hosts = [_outside_host(port, outside_host) for outside_host in to.hosts]
     message = route_pb2.RouteConfiguration(name=names.outside_routes(port, to), virtual_hosts=hosts)
     ways = {_way_out(port, route) for host in to.hosts for route in host.routes}
-    return encode(message, frozenset(reference(CLUSTER, each) for each in ways))
+    return encode(message, frozenset(reference(CLUSTER, way) for way in ways))
 
 
 def _outside_host(port: Port, host: OutsideHost) -> route_components_pb2.VirtualHost:
-    found = [
+    routes = [
         _route(f"egress:{host.name}", match, _Action(cluster=_way_out(port, route)))
         for route in host.routes
-        for match in ([(each,) for each in route.matches] if route.matches is not None else [()])
+        for match in ([(http_match,) for http_match in route.matches] if route.matches is not None else [()])
     ]
     if any(route.matches is not None for route in host.routes):
         # Only matches compare paths, so the guard is needed only with them, and must precede them.
-        found.insert(0, paths.guard())
+        routes.insert(0, paths.guard())
     shown = f"[{host.name}]" if ":" in host.name else host.name
     rooted = [] if ":" in host.name else [f"{shown}."]
-    domains = [each for name in (shown, *rooted) for each in (name, f"{name}:{port}")]
+    domains = [item for name in (shown, *rooted) for item in (name, f"{name}:{port}")]
     return route_components_pb2.VirtualHost(
         name=f"egress_virtual-host|{host.name}",
         domains=[shown] if host.name == ANY_HOST else domains,
-        routes=found,
+        routes=routes,
     )
 
 
@@ -141,7 +145,7 @@ def _ways_of(
     for rule in (*rules, _UNRULED):
         for match in route.matches if route.matches is not None else (None,):
             for further in rule.matches if rule.matches is not None else (None,):
-                both = (each for each in (match, further) if each is not None)
+                both = (http_match for http_match in (match, further) if http_match is not None)
                 yield tuple(dict.fromkeys(both)), rule
         # A rule without matches applies to all requests, so rules after it never apply.
         if rule.matches is None:
@@ -199,9 +203,9 @@ def _outbound_route(name: str, match: tuple[HTTPMatch, ...], route: OutboundRout
     weighted = route_components_pb2.WeightedCluster(
         clusters=[
             route_components_pb2.WeightedCluster.ClusterWeight(
-                name=names.cluster(each), weight=UInt32Value(value=each.weight)
+                name=names.cluster(backend), weight=UInt32Value(value=backend.weight)
             )
-            for each in route.backends
+            for backend in route.backends
         ]
     )
     return _route(name, match, _Action(weighted_clusters=weighted))
@@ -217,8 +221,8 @@ def _match(matches: tuple[HTTPMatch, ...]) -> route_components_pb2.RouteMatch:
 
     A route takes one path expression, so further ones match a header.
     """
-    headers = [header for each in matches for header in matching.header_matchers(each)]
-    paths = [each.path_regex for each in matches if each.path_regex is not None]
+    headers = [header for match in matches for header in matching.header_matchers(match)]
+    paths = [match.path_regex for match in matches if match.path_regex is not None]
     headers += map(matching.path_matcher, paths[1:])
     if not paths:
         return route_components_pb2.RouteMatch(prefix="/", headers=headers)

@@ -26,9 +26,9 @@ def counted(port: InboundPort) -> Iterable[_Cluster]:
     """
     own, others = _ways(port)
     if len(own) + others > 1:
-        for each in own:
-            name = names.counted_route(port.port, (each.group,), (each.match,))
-            yield _Cluster(name=name, headers=_headers(each.match))
+        for named_match in own:
+            name = names.counted_route(port.port, (named_match.group,), (named_match.match,))
+            yield _Cluster(name=name, headers=_headers(named_match.match))
         # Also for requests that an expression misses because a query follows the end of the path.
         yield _Cluster(name=names.counted_route(port.port, (), ()), headers=[_anything()])
 
@@ -39,16 +39,16 @@ def _ways(port: InboundPort) -> tuple[tuple[NamedMatch, ...], bool]:
         return (), True
     # Rules that a proxy has rejected are left out of the policy, so their matches must not be counted.
     matches = {match for rule in port.access.rules for match in rule.matches or ()}
-    own = tuple(each for each in port.named if each.match in matches)[:MOST]
+    own = tuple(named_match for named_match in port.named if named_match.match in matches)[:MOST]
     whole = any(rule.matches is None for rule in port.access.rules)
     return own, whole or len(own) < len(matches)
 
 
 def _headers(match: HTTPMatch) -> Iterable[route_components_pb2.HeaderMatcher]:
-    found = matching.header_matchers(match)
+    header_matchers = matching.header_matchers(match)
     if match.path_regex is not None:
-        found.append(matching.path_matcher(match.path_regex))
-    return found or [_anything()]
+        header_matchers.append(matching.path_matcher(match.path_regex))
+    return header_matchers or [_anything()]
 
 
 def _anything() -> route_components_pb2.HeaderMatcher:

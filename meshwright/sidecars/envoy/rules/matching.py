@@ -72,7 +72,7 @@ def header_matchers(match: HTTPMatch) -> list[route_components_pb2.HeaderMatcher
 
     A repeated header needs one matching value.
     """
-    found = [(header_name(each.name), _header(each)) for each in match.headers]
+    result = [(header_name(header.name), _header(header)) for header in match.headers]
     if match.methods:
-        found.insert(0, (":method", one_of(match.methods)))
-    return [route_components_pb2.HeaderMatcher(name=name, string_match=matcher) for name, matcher in found]
+        result.insert(0, (":method", one_of(match.methods)))
+    return [route_components_pb2.HeaderMatcher(name=name, string_match=matcher) for name, matcher in result]

@@ -47,16 +47,18 @@ _Action = _RateLimit.Action
 
 def of_connections(port: Port, counted: CountedConnections) -> listener_components_pb2.Filter:
     """Return the network filter for querying the service about each new connection of a port."""
-    told = [
+    rate_limit_descriptors = [
         ratelimit_pb2.RateLimitDescriptor(
-            entries=[ratelimit_pb2.RateLimitDescriptor.Entry(key=key, value=value) for key, value in each]
+            entries=[
+                ratelimit_pb2.RateLimitDescriptor.Entry(key=key, value=value) for key, value in descriptor
+            ]
         )
-        for each in counted.descriptors
+        for descriptor in counted.descriptors
     ]
     message = network_pb2.RateLimit(
         stat_prefix=f"inbound.{port}",
         domain=counted.asked.domain,
-        descriptors=told,
+        descriptors=rate_limit_descriptors,
         timeout=duration(counted.asked.timeout),
         failure_mode_deny=not counted.asked.fails_open,
         rate_limit_service=_service(counted.asked),
@@ -83,7 +85,7 @@ def of_requests(counted: CountedRequests) -> http_pb2.RateLimit:
 
 def told(descriptors: Iterable[Descriptor]) -> list[_RateLimit]:
     """Return the descriptors for the requests of a route, or of all."""
-    return [_RateLimit(actions=map(_action, each)) for each in descriptors]
+    return [_RateLimit(actions=map(_action, descriptor)) for descriptor in descriptors]
 
 
 def _service(asked: RateLimitService) -> rls_pb2.RateLimitServiceConfig:
@@ -121,13 +123,13 @@ def _criterion(wanted: HeaderCriterion) -> route_components_pb2.HeaderMatcher:
         case HeaderPresence(there):
             return route_components_pb2.HeaderMatcher(name=name, present_match=there)
         case Exact(text):
-            found = string_pb2.StringMatcher(exact=text)
+            string_matcher = string_pb2.StringMatcher(exact=text)
         case Prefix(text):
-            found = string_pb2.StringMatcher(prefix=text)
+            string_matcher = string_pb2.StringMatcher(prefix=text)
         case Suffix(text):
-            found = string_pb2.StringMatcher(suffix=text)
+            string_matcher = string_pb2.StringMatcher(suffix=text)
         case Substring(text):
-            found = string_pb2.StringMatcher(contains=text)
+            string_matcher = string_pb2.StringMatcher(contains=text)
         case Regex(text):
-            found = full_match(text)
-    return route_components_pb2.HeaderMatcher(name=name, string_match=found)
+            string_matcher = full_match(text)
+    return route_components_pb2.HeaderMatcher(name=name, string_match=string_matcher)

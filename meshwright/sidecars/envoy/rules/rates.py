@@ -50,7 +50,7 @@ def of_requests(stat_prefix: str, limit: RateLimit | None = None) -> http_pb2.Lo
         filter_enabled=_ALWAYS,
         filter_enforced=_ALWAYS,
         status=http_status_pb2.HttpStatus(code=http_status_pb2.StatusCode.Name(limit.status)),
-        response_headers_to_add=[header(*each) for each in limit.headers],
+        response_headers_to_add=[header(*item) for item in limit.headers],
         # Otherwise gRPC clients would treat it as an unavailable server, and retry at once.
         rate_limited_as_resource_exhausted=True,
     )

@@ -76,14 +76,14 @@ def looked_for(access: Access, trust_domain: TrustDomain) -> rbac_pb2.RBAC | Non
     """
     if isinstance(access, EveryoneInTheMesh):
         return None
-    found = {NO_TARGET: [_of_the_mesh(trust_domain)]}
+    result = {NO_TARGET: [_of_the_mesh(trust_domain)]}
     for rule in access.rules:
-        callers = [each for each in rule.callers if isinstance(each, ServiceIdentity)]
+        callers = [caller for caller in rule.callers if isinstance(caller, ServiceIdentity)]
         if callers and rule.matches is not None:
-            found[policy_name(rule.by)] = [_principal(each, trust_domain) for each in callers]
+            result[policy_name(rule.by)] = [_principal(caller, trust_domain) for caller in callers]
     policies = {
         name: rbac_pb2.Policy(permissions=[_everything()], principals=principals)
-        for name, principals in found.items()
+        for name, principals in result.items()
     }
     return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies=policies)
 
@@ -92,18 +92,18 @@ def watched(choices: Tapped, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
     """Return recording rules for tapped requests; they are never enforced."""
     policies = {
         str(number): rbac_pb2.Policy(
-            permissions=[_watched(each)],
-            principals=[_principal(caller, trust_domain) for caller in each.callers]
+            permissions=[_watched(choice)],
+            principals=[_principal(caller, trust_domain) for caller in choice.callers]
             or [rbac_pb2.Principal(any=True)],
         )
-        for number, each in enumerate(choices)
+        for number, choice in enumerate(choices)
     }
     return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies=policies)
 
 
 def _watched(choice: TapChoice) -> rbac_pb2.Permission:
     methods = header_matchers(HTTPMatch("", methods=choice.methods))
-    parts = [rbac_pb2.Permission(header=each) for each in methods]
+    parts = [rbac_pb2.Permission(header=method) for method in methods]
     if choice.path_prefix:
         prefix = string_pb2.StringMatcher(prefix=choice.path_prefix)
         parts.append(rbac_pb2.Permission(url_path=path_pb2.PathMatcher(path=prefix)))
@@ -133,12 +133,12 @@ def _policies(rule: AccessRule, trust_domain: TrustDomain) -> Iterator[tuple[str
     In Envoy the server name is part of the permission.
     """
     by_names: dict[tuple[str, ...], list[Caller]] = {}
-    for each in rule.callers:
-        by_names.setdefault(_server_names(each), []).append(each)
+    for caller in rule.callers:
+        by_names.setdefault(_server_names(caller), []).append(caller)
     requests = [_everything()] if rule.matches is None else [_permission(match) for match in rule.matches]
     for names, callers in by_names.items():
-        asking = [rbac_pb2.Permission(requested_server_name=_server_name(each)) for each in names]
-        permissions = [_all_of(each, _any_of(asking)) for each in requests] if asking else requests
+        asking = [rbac_pb2.Permission(requested_server_name=_server_name(item)) for item in names]
+        permissions = [_all_of(request, _any_of(asking)) for request in requests] if asking else requests
         principals = list(_principals(callers, trust_domain))
         name = f"{policy_name(rule.by)} {','.join(names)}" if names else policy_name(rule.by)
         yield name, rbac_pb2.Policy(permissions=permissions, principals=principals)
@@ -150,16 +150,16 @@ def _principals(callers: list[Caller], trust_domain: TrustDomain) -> Iterator[rb
     Otherwise each name of an IngressBackend would repeat all its networks.
     """
     by_place: dict[tuple[IpRange, ...], list[AuthenticatedName]] = {}
-    for each in callers:
-        if isinstance(each, AuthenticatedName) and len(each.networks) > 1:
-            by_place.setdefault(each.networks, []).append(each)
-    for each in callers:
-        named = by_place.get(each.networks, ()) if isinstance(each, AuthenticatedName) else ()
+    for caller in callers:
+        if isinstance(caller, AuthenticatedName) and len(caller.networks) > 1:
+            by_place.setdefault(caller.networks, []).append(caller)
+    for caller in callers:
+        named = by_place.get(caller.networks, ()) if isinstance(caller, AuthenticatedName) else ()
         if len(named) < 2:
-            yield _principal(each, trust_domain)
-        elif named[0] is each:
+            yield _principal(caller, trust_domain)
+        elif named[0] is caller:
             names = [_named(string_pb2.StringMatcher(exact=one.name)) for one in named]
-            near = rbac_pb2.Principal(or_ids=rbac_pb2.Principal.Set(ids=map(_near, each.networks)))
+            near = rbac_pb2.Principal(or_ids=rbac_pb2.Principal.Set(ids=map(_near, caller.networks)))
             yield _both(rbac_pb2.Principal(or_ids=rbac_pb2.Principal.Set(ids=names)), near)
 
 
@@ -243,7 +243,7 @@ def _encoded_permission(match: HTTPMatch) -> bytes:
 
 
 def _permission_of(match: HTTPMatch) -> rbac_pb2.Permission:
-    parts = [rbac_pb2.Permission(header=each) for each in header_matchers(match)]
+    parts = [rbac_pb2.Permission(header=header_matcher) for header_matcher in header_matchers(match)]
     if match.path_regex is not None:
         # `url_path` is the path without query and fragment.
         path = path_pb2.PathMatcher(path=full_match(match.path_regex))

@@ -40,8 +40,8 @@ class TakenSecrets:
         streams: dict[NodeKey, list[Accepted]] = {}
         for node, accepted in self._takers():
             streams.setdefault(node, []).append(accepted)
-        for node, found in streams.items():
-            asked = [each for each in found if each(SECRET, _CERTIFICATE) is not None]
+        for node, stream in streams.items():
+            asked = [item for item in stream if item(SECRET, _CERTIFICATE) is not None]
             if asked:
                 yield self._of(node, self._published(node), asked, before)
 
@@ -53,13 +53,13 @@ class TakenSecrets:
         before: Mapping[Version, bytes],
     ) -> AcknowledgedSecrets:
         secrets = NO_RESOURCES if published is None else published.resources(SECRET)
-        found = {
+        result = {
             name: self._content(secrets[name], before)
             for name in secrets
-            if {each(SECRET, name) for each in streams} == {secrets[name].version}
+            if {stream(SECRET, name) for stream in streams} == {secrets[name].version}
         }
-        roots = b"".join(content for name, content in found.items() if name != _CERTIFICATE)
-        return AcknowledgedSecrets(node, roots, found.get(_CERTIFICATE, b""))
+        roots = b"".join(content for name, content in result.items() if name != _CERTIFICATE)
+        return AcknowledgedSecrets(node, roots, result.get(_CERTIFICATE, b""))
 
     def _content(self, resource: Resource, before: Mapping[Version, bytes]) -> bytes:
         """Return the public part of a secret, from a cache of secrets in use."""

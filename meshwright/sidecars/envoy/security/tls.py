@@ -50,7 +50,9 @@ def downstream(
     else:
         accepted = _exactly(terms.trust_domain, admitted(port.access, ServiceIdentity))
     if caller is None:
-        names = dict.fromkeys(each.name for each in admitted(port.access, AuthenticatedName))
+        names = dict.fromkeys(
+            authenticated_name.name for authenticated_name in admitted(port.access, AuthenticatedName)
+        )
         # A caller with such a name is from outside of the mesh, and never gets a chain of its own.
         accepted += map(_name, names)
     context = tls_pb2.DownstreamTlsContext(
@@ -169,8 +171,8 @@ def _exactly(trust_domain: TrustDomain, identities: Iterable[ServiceIdentity]) -
 
     Without any, match an impossible ID: an empty list would accept every certificate.
     """
-    accepted = sorted(each.spiffe_id(trust_domain) for each in set(identities))
-    return [_uri(string_pb2.StringMatcher(exact=each)) for each in accepted or (f"spiffe://{trust_domain}/",)]
+    accepted = sorted(identity.spiffe_id(trust_domain) for identity in set(identities))
+    return [_uri(string_pb2.StringMatcher(exact=item)) for item in accepted or (f"spiffe://{trust_domain}/",)]
 
 
 def _name(name: str) -> _Matcher:

@@ -30,11 +30,11 @@ _METHODS: Final = base_pb2.RequestMethod
 def requests(message: bytes) -> list[TappedRequest]:
     """Return the requests of a StreamAccessLogsMessage; raise WireError if malformed."""
     try:
-        said = als_pb2.StreamAccessLogsMessage.FromString(message)
+        logs_message = als_pb2.StreamAccessLogsMessage.FromString(message)
     except DecodeError as error:
         raise WireError("not a StreamAccessLogsMessage") from error
     try:
-        return [_request(each) for each in said.http_logs.log_entry]
+        return [_request(log_entry) for log_entry in logs_message.http_logs.log_entry]
     except (ValueError, OverflowError) as error:
         raise WireError("the start_time or duration of an entry is invalid") from error
 
@@ -63,8 +63,8 @@ def _request(entry: accesslog_pb2.HTTPAccessLogEntry) -> TappedRequest:
 
 def _caller(tls: accesslog_pb2.TLSProperties) -> ServiceIdentity | None:
     for name in tls.peer_certificate_properties.subject_alt_name:
-        if found := _SPIFFE.fullmatch(name.uri):
-            return ServiceIdentity(Namespace(found["namespace"]), ServiceAccountName(found["account"]))
+        if match := _SPIFFE.fullmatch(name.uri):
+            return ServiceIdentity(Namespace(match["namespace"]), ServiceAccountName(match["account"]))
     return None
 
 

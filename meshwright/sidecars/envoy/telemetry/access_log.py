@@ -108,24 +108,26 @@ def _logs(
     logs: AccessLogPolicy, fields: dict[str, str], passing: Callable[[LogFilter], Iterator[_Filter]]
 ) -> tuple[_AccessLog, ...]:
     log = logs.log
-    found = []
+    access_logs = []
     if log.stdout:
         out = stream_pb2.StdoutAccessLog(log_format=_format(log.format, fields))
-        found.append(_AccessLog(name="envoy.access_loggers.stdout", typed_config=packed(out)))
+        access_logs.append(_AccessLog(name="envoy.access_loggers.stdout", typed_config=packed(out)))
     if log.file:
         file = file_pb2.FileAccessLog(path=log.file, log_format=_format(log.format, fields))
-        found.append(_AccessLog(name="envoy.access_loggers.file", typed_config=packed(file)))
+        access_logs.append(_AccessLog(name="envoy.access_loggers.file", typed_config=packed(file)))
     if log.export is not None and logs.collector is not None:
-        told = _export(logs.collector, log.export, log.format, fields)
-        found.append(_AccessLog(name="envoy.access_loggers.open_telemetry", typed_config=packed(told)))
+        log_config = _export(logs.collector, log.export, log.format, fields)
+        access_logs.append(
+            _AccessLog(name="envoy.access_loggers.open_telemetry", typed_config=packed(log_config))
+        )
     filters = [*passing(log.filter), *_sampled(log.filter)]
-    for each in found:
+    for access_log in access_logs:
         # Envoy refuses an `and_filter` with fewer than two filters.
         if len(filters) == 1:
-            each.filter.CopyFrom(filters[0])
+            access_log.filter.CopyFrom(filters[0])
         elif filters:
-            each.filter.and_filter.filters.extend(filters)
-    return tuple(found)
+            access_log.filter.and_filter.filters.extend(filters)
+    return tuple(access_logs)
 
 
 def _format(said: LogFormat | None, fields: dict[str, str]) -> _Format:
@@ -141,9 +143,9 @@ def _format(said: LogFormat | None, fields: dict[str, str]) -> _Format:
 
 
 def _struct(fields: dict[str, str]) -> Struct:
-    found = Struct()
-    found.update(fields)
-    return found
+    struct = Struct()
+    struct.update(fields)
+    return struct
 
 
 def _export(
@@ -170,21 +172,21 @@ def _export(
     )
 
 
-def _any(found: object) -> common_pb2.AnyValue:
+def _any(result: object) -> common_pb2.AnyValue:
     """Return a JSON value as an OpenTelemetry value; Envoy expands operators in texts (`%PROTOCOL%`)."""
-    match found:
+    match result:
         case Mapping():
-            return common_pb2.AnyValue(kvlist_value=_pairs(found))
+            return common_pb2.AnyValue(kvlist_value=_pairs(result))
         case list():
-            return common_pb2.AnyValue(array_value=common_pb2.ArrayValue(values=map(_any, found)))
+            return common_pb2.AnyValue(array_value=common_pb2.ArrayValue(values=map(_any, result)))
         case str():
-            return common_pb2.AnyValue(string_value=found)
+            return common_pb2.AnyValue(string_value=result)
         case _:
-            return common_pb2.AnyValue(string_value=json.dumps(found))
+            return common_pb2.AnyValue(string_value=json.dumps(result))
 
 
-def _pairs(found: Mapping[str, Any]) -> common_pb2.KeyValueList:
-    values = [common_pb2.KeyValue(key=name, value=_any(value)) for name, value in found.items()]
+def _pairs(result: Mapping[str, Any]) -> common_pb2.KeyValueList:
+    values = [common_pb2.KeyValue(key=name, value=_any(value)) for name, value in result.items()]
     return common_pb2.KeyValueList(values=values)
 
 

@@ -36,30 +36,30 @@ def called(prefix: str) -> StatTarget | None:
 
     Egress to any address counts for `passthrough-outbound`, and closed calls for `blackhole-outbound`.
     """
-    if found := _OUTBOUND.fullmatch(prefix):
-        return StatTarget(found["namespace"] or "", _host(found["name"]), found["port"])
-    if found := _EGRESS.fullmatch(prefix):
-        return StatTarget("", "passthrough-outbound", found["port"] or "")
+    if match := _OUTBOUND.fullmatch(prefix):
+        return StatTarget(match["namespace"] or "", _host(match["name"]), match["port"])
+    if match := _EGRESS.fullmatch(prefix):
+        return StatTarget("", "passthrough-outbound", match["port"] or "")
     return StatTarget("", "blackhole-outbound", "") if prefix in _NOT_SENT else None
 
 
 def route(prefix: str) -> tuple[StatTarget, str] | None:
     """Return service and name of a separately counted route, from the name after the virtual host."""
-    if (found := _ROUTE.fullmatch(prefix)) is None:
+    if (match := _ROUTE.fullmatch(prefix)) is None:
         return None
-    return StatTarget(found["namespace"] or "", _host(found["name"]), found["port"]), found["route"]
+    return StatTarget(match["namespace"] or "", _host(match["name"]), match["port"]), match["route"]
 
 
 def admitted_by(prefix: str) -> tuple[str, str] | None:
     """Return port and name of a counted match, from the name after the virtual host and virtual cluster."""
-    found = _MATCH.fullmatch(prefix)
-    return (found["port"], found["match"]) if found else None
+    match = _MATCH.fullmatch(prefix)
+    return (match["port"], match["match"]) if match else None
 
 
 def received_at(prefix: str) -> str | None:
     """Return the port of a connection manager or TCP proxy for inbound calls; None for outbound ones."""
-    found = _INBOUND.fullmatch(prefix)
-    return found["port"] if found else None
+    match = _INBOUND.fullmatch(prefix)
+    return match["port"] if match else None
 
 
 def backend(cluster: str) -> StatTarget | None:
@@ -67,17 +67,17 @@ def backend(cluster: str) -> StatTarget | None:
 
     None for the application itself and for clusters of helper services.
     """
-    if found := _CLUSTER.fullmatch(cluster):
-        return StatTarget(found["namespace"], found["name"], found["port"])
-    if found := _HOST.fullmatch(cluster):
-        return StatTarget("", _host(found["name"]), found["port"])
+    if match := _CLUSTER.fullmatch(cluster):
+        return StatTarget(match["namespace"], match["name"], match["port"])
+    if match := _HOST.fullmatch(cluster):
+        return StatTarget("", _host(match["name"]), match["port"])
     return None
 
 
 def behind(cluster: str) -> str | None:
     """Return the port of the application's own cluster; None for any other."""
-    found = _LOCAL.fullmatch(cluster)
-    return found["port"] if found else None
+    match = _LOCAL.fullmatch(cluster)
+    return match["port"] if match else None
 
 
 def _host(name: str) -> str:

@@ -56,22 +56,22 @@ def regex_fault(pattern: str) -> str:
     return ""
 
 
-def _regex(message: regex_pb2.RegexMatcher, way: Way, found: list[Fault]) -> None:
+def _regex(message: regex_pb2.RegexMatcher, way: Way, faults: list[Fault]) -> None:
     problem = regex_fault(message.regex)
     if problem:
-        found.append(fault((way, "regex", None), problem, message.regex))
+        faults.append(fault((way, "regex", None), problem, message.regex))
 
 
-def _duration(message: Duration, way: Way, found: list[Fault]) -> None:
+def _duration(message: Duration, way: Way, faults: list[Fault]) -> None:
     if message.seconds < 0 or message.nanos < 0:
-        found.append(fault(way, "must not be negative"))
+        faults.append(fault(way, "must not be negative"))
     elif message.seconds > _MAX_SECONDS or message.nanos >= 10**9:
-        found.append(fault(way, f"must be at most {_MAX_SECONDS} s, with nanos below 10^9"))
+        faults.append(fault(way, f"must be at most {_MAX_SECONDS} s, with nanos below 10^9"))
 
 
-def _socket_address(message: address_pb2.SocketAddress, way: Way, found: list[Fault]) -> None:
+def _socket_address(message: address_pb2.SocketAddress, way: Way, faults: list[Fault]) -> None:
     if not message.resolver_name and not _is_ip(message.address) and not _is_of_cluster(way):
-        found.append(_no_ip(message, way))
+        faults.append(_no_ip(message, way))
 
 
 def _is_of_cluster(way: Way) -> bool:
@@ -83,31 +83,33 @@ def _is_of_cluster(way: Way) -> bool:
     return False
 
 
-def _cluster(message: cluster_pb2.Cluster, way: Way, found: list[Fault]) -> None:
+def _cluster(message: cluster_pb2.Cluster, way: Way, faults: list[Fault]) -> None:
     if message.type in _ASKS_THE_DNS or message.HasField("cluster_type"):
         return
     where: Way = (way, "load_assignment", None)
     for number, locality in enumerate(message.load_assignment.endpoints):
-        for position, each in enumerate(locality.lb_endpoints):
-            address = each.endpoint.address
+        for position, lb_endpoint in enumerate(locality.lb_endpoints):
+            address = lb_endpoint.endpoint.address
             at = address.socket_address
             if address.HasField("socket_address") and not at.resolver_name and not _is_ip(at.address):
                 here: Way = (((where, "endpoints", number), "lb_endpoints", position), "endpoint", None)
-                found.append(_no_ip(at, ((here, "address", None), "socket_address", None)))
+                faults.append(_no_ip(at, ((here, "address", None), "socket_address", None)))
 
 
 def _no_ip(message: address_pb2.SocketAddress, way: Way) -> Fault:
     return fault((way, "address", None), "must be an IP address", message.address)
 
 
-def _cidr_range(message: address_pb2.CidrRange, way: Way, found: list[Fault]) -> None:
+def _cidr_range(message: address_pb2.CidrRange, way: Way, faults: list[Fault]) -> None:
     try:
         longest = ip_address(message.address_prefix).max_prefixlen
     except ValueError:
-        found.append(fault((way, "address_prefix", None), "must be an IP address", message.address_prefix))
+        faults.append(fault((way, "address_prefix", None), "must be an IP address", message.address_prefix))
         return
     if message.prefix_len.value > longest:
-        found.append(fault((way, "prefix_len", None), f"must be at most {longest}", message.prefix_len.value))
+        faults.append(
+            fault((way, "prefix_len", None), f"must be at most {longest}", message.prefix_len.value)
+        )
 
 
 @lru_cache(4096)
@@ -119,33 +121,35 @@ def _is_ip(text: str) -> bool:
     return "%" not in text  # whether a zone exists is known where the proxy runs
 
 
-def _weighted_routes(message: route_components_pb2.WeightedCluster, way: Way, found: list[Fault]) -> None:
-    total = sum(each.weight.value for each in message.clusters)
+def _weighted_routes(message: route_components_pb2.WeightedCluster, way: Way, faults: list[Fault]) -> None:
+    total = sum(cluster.weight.value for cluster in message.clusters)
     if not message.HasField("total_weight"):
-        _sum(total, (way, "clusters", None), found)
+        _sum(total, (way, "clusters", None), faults)
     if total == 0:
-        found.append(fault((way, "clusters", None), "must have weights that add up to more than 0"))
+        faults.append(fault((way, "clusters", None), "must have weights that add up to more than 0"))
 
 
-def _weighted_tcp(message: tcp_proxy_pb2.TcpProxy.WeightedCluster, way: Way, found: list[Fault]) -> None:
-    _sum(sum(each.weight for each in message.clusters), (way, "clusters", None), found)
+def _weighted_tcp(message: tcp_proxy_pb2.TcpProxy.WeightedCluster, way: Way, faults: list[Fault]) -> None:
+    _sum(sum(cluster.weight for cluster in message.clusters), (way, "clusters", None), faults)
 
 
-def _sum(total: int, way: Way, found: list[Fault]) -> None:
+def _sum(total: int, way: Way, faults: list[Fault]) -> None:
     if total > _UINT32:
-        found.append(fault(way, f"must have weights that add up to at most {_UINT32}", total))
+        faults.append(fault(way, f"must have weights that add up to at most {_UINT32}", total))
 
 
-def _virtual_hosts(message: route_pb2.RouteConfiguration, way: Way, found: list[Fault]) -> None:
+def _virtual_hosts(message: route_pb2.RouteConfiguration, way: Way, faults: list[Fault]) -> None:
     hosts = message.virtual_hosts
-    _different((each.name for each in hosts), (way, "virtual_hosts", None), "name", found)
-    domains = (domain.lower() for each in hosts for domain in each.domains)
-    _different(domains, (way, "virtual_hosts", None), "domain", found)
+    _different((host.name for host in hosts), (way, "virtual_hosts", None), "name", faults)
+    domains = (domain.lower() for host in hosts for domain in host.domains)
+    _different(domains, (way, "virtual_hosts", None), "domain", faults)
 
 
-def _filter_chains(message: listener_pb2.Listener, way: Way, found: list[Fault]) -> None:
-    keys = (key for each in message.filter_chains for key in _match_keys(each.filter_chain_match))
-    _different(keys, (way, "filter_chains", None), "match", found)
+def _filter_chains(message: listener_pb2.Listener, way: Way, faults: list[Fault]) -> None:
+    keys = (
+        key for filter_chain in message.filter_chains for key in _match_keys(filter_chain.filter_chain_match)
+    )
+    _different(keys, (way, "filter_chains", None), "match", faults)
 
 
 def _match_keys(match: listener_components_pb2.FilterChainMatch) -> Iterator[tuple[str, int, bytes]]:
@@ -156,15 +160,15 @@ def _match_keys(match: listener_components_pb2.FilterChainMatch) -> Iterator[tup
     other = rest.SerializeToString(deterministic=True)
     if not match.prefix_ranges:
         yield "", 0, other
-    for each in match.prefix_ranges:
-        yield each.address_prefix, each.prefix_len.value, other
+    for prefix_range in match.prefix_ranges:
+        yield prefix_range.address_prefix, prefix_range.prefix_len.value, other
 
 
-def _different(values: Iterable[Hashable], way: Way, what: str, found: list[Fault]) -> None:
+def _different(values: Iterable[Hashable], way: Way, what: str, faults: list[Fault]) -> None:
     for value, times in Counter(values).items():
         if times > 1:
             shown = value if isinstance(value, str) else None
-            found.append(fault(way, f"must not have the same {what} twice", shown))
+            faults.append(fault(way, f"must not have the same {what} twice", shown))
 
 
 CODE: Final[dict[str, CodeCheck]] = {

@@ -22,7 +22,7 @@ from protos.validate import validate_pb2
 _ANY: Final = any_pb2.Any.DESCRIPTOR.full_name
 _DURATION: Final = duration_pb2.Duration.DESCRIPTOR.full_name
 _WRAPPERS: Final = frozenset(
-    each.full_name for each in wrappers_pb2.DESCRIPTOR.message_types_by_name.values()
+    item.full_name for item in wrappers_pb2.DESCRIPTOR.message_types_by_name.values()
 )
 """Types that wrap one value; a rule for a number or a text on a field of such a type is about this value."""
 _PART_BYTES: Final = 2048
@@ -76,20 +76,20 @@ def faults(message: Message) -> tuple[Fault, ...]:
 
     Raises UnknownRuleError for a rule of the API that this package does not know (a test prepares all types).
     """
-    found: list[Fault] = []
+    result: list[Fault] = []
     check = _message_check(message.DESCRIPTOR)
     if check is not None:
-        check(message, None, found)
-    return tuple(found)
+        check(message, None, result)
+    return tuple(result)
 
 
 def prepare(descriptors: Iterable[Descriptor]) -> frozenset[str]:
     """Prepare message types with the types of all fields, and return their names; raise UnknownRuleError."""
     known = frozenset[Descriptor]().union(*map(_closure, descriptors))
-    for each in known:
-        _message_check(each)
-        _fields(each)
-    return frozenset(each.full_name for each in known)
+    for descriptor in known:
+        _message_check(descriptor)
+        _fields(descriptor)
+    return frozenset(descriptor.full_name for descriptor in known)
 
 
 def _option(of: Descriptor | FieldDescriptor | OneofDescriptor, option: FieldDescriptor) -> _Value:
@@ -101,24 +101,24 @@ def _option(of: Descriptor | FieldDescriptor | OneofDescriptor, option: FieldDes
 @cache
 def _closure(root: Descriptor) -> frozenset[Descriptor]:
     """Return a message type and all types of its fields."""
-    found = {root}
+    descriptors = {root}
     waiting = [root]
     while waiting:
-        inner = {field.message_type for field in waiting.pop().fields if field.message_type} - found
-        found |= inner
+        inner = {field.message_type for field in waiting.pop().fields if field.message_type} - descriptors
+        descriptors |= inner
         waiting.extend(inner)
-    return frozenset(found)
+    return frozenset(descriptors)
 
 
 @cache
 def _matters(root: Descriptor) -> bool:
     """Return whether messages of a type can have faults at all."""
     return any(
-        each.full_name == _ANY
-        or each.full_name in CODE
-        or any(_option(field, validate_pb2.rules) is not None for field in each.fields)
-        or any(_option(oneof, validate_pb2.required) for oneof in each.oneofs)
-        for each in _closure(root)
+        descriptor.full_name == _ANY
+        or descriptor.full_name in CODE
+        or any(_option(field, validate_pb2.rules) is not None for field in descriptor.fields)
+        or any(_option(oneof, validate_pb2.required) for oneof in descriptor.oneofs)
+        for descriptor in _closure(root)
     )
 
 
@@ -128,7 +128,7 @@ def _message_check(descriptor: Descriptor) -> _Check | None:
 
     Types may contain themselves, so fields are prepared for the first message of the type.
     """
-    if any(_option(descriptor, each) is not None for each in (validate_pb2.disabled, validate_pb2.ignored)):
+    if any(_option(descriptor, item) is not None for item in (validate_pb2.disabled, validate_pb2.ignored)):
         raise UnknownRuleError(f"{descriptor.full_name} is not to be validated")
     if descriptor.full_name == _ANY:
         return _check_any
@@ -136,17 +136,17 @@ def _message_check(descriptor: Descriptor) -> _Check | None:
         return None
     code = CODE.get(descriptor.full_name)
 
-    def check(message: Message, way: Way, found: list[Fault]) -> None:
+    def check(message: Message, way: Way, result: list[Fault]) -> None:
         by_number, absent = _fields(descriptor)
         for field, value in message.ListFields():
             one = by_number.get(field.number)
             if one is not None:
-                one(value, way, found)
+                one(value, way, result)
         for lacks, name, expected in absent:
             if lacks(message):
-                found.append(fault((way, name, None), expected))
+                result.append(fault((way, name, None), expected))
         if code is not None:
-            code(message, way, found)
+            code(message, way, result)
 
     return check
 
@@ -155,7 +155,7 @@ def _message_check(descriptor: Descriptor) -> _Check | None:
 def _fields(descriptor: Descriptor) -> tuple[dict[int, _Check], tuple[_Absent, ...]]:
     """Return the checks of present fields, by number, and the checks for missing fields."""
     checks = {field.number: _field_check(field) for field in descriptor.fields}
-    required = [each for each in descriptor.oneofs if _option(each, validate_pb2.required)]
+    required = [oneof for oneof in descriptor.oneofs if _option(oneof, validate_pb2.required)]
     absent = [
         *map(_no_choice, required),
         *(one for field in descriptor.fields for one in _when_absent(field)),
@@ -165,7 +165,7 @@ def _fields(descriptor: Descriptor) -> tuple[dict[int, _Check], tuple[_Absent, .
 
 def _no_choice(oneof: OneofDescriptor) -> _Absent:
     name = oneof.name
-    choices = ", ".join(each.name for each in oneof.fields)
+    choices = ", ".join(field.name for field in oneof.fields)
     return lambda message: message.WhichOneof(name) is None, name, f"is missing; must be one of {choices}"
 
 
@@ -211,7 +211,7 @@ def _field_check(field: FieldDescriptor) -> _Check | None:
     if one is None:
         return None
     name = field.name
-    return lambda value, way, found: one(value, (way, name, None), found)
+    return lambda value, way, result: one(value, (way, name, None), result)
 
 
 def _value_check(field: FieldDescriptor, rules: _Rules, kind: _Rules) -> _Check | None:
@@ -232,19 +232,19 @@ def _value_check(field: FieldDescriptor, rules: _Rules, kind: _Rules) -> _Check 
     if below is None:
         return own
 
-    def both(value: _Value, way: Way, found: list[Fault]) -> None:
-        own(value, way, found)
-        below(value, way, found)
+    def both(value: _Value, way: Way, result: list[Fault]) -> None:
+        own(value, way, result)
+        below(value, way, result)
 
     return both
 
 
 def _scalar_check(rules: tuple[Rule, ...], *, hidden: bool, wrapped: bool) -> _Check:
-    def check(value: _Value, way: Way, found: list[Fault]) -> None:
+    def check(value: _Value, way: Way, result: list[Fault]) -> None:
         plain = value.value if wrapped else value
         for test, expected in rules:
             if not test(plain):
-                found.append(fault(way, expected, plain, hidden=hidden))
+                result.append(fault(way, expected, plain, hidden=hidden))
 
     return check
 
@@ -259,19 +259,19 @@ def _list_check(field: FieldDescriptor, kind: _Rules) -> _Check | None:
     if one is None and not (fewest or most or unique):
         return None
     name = field.name
-    each = one or _nothing
+    item = one or _nothing
     if one is not None and field.message_type is not None:
-        each = _remembering(one, field.message_type)
+        item = _remembering(one, field.message_type)
 
-    def check(values: _Value, way: Way, found: list[Fault]) -> None:
+    def check(values: _Value, way: Way, result: list[Fault]) -> None:
         if len(values) < fewest:
-            found.append(fault((way, name, None), f"must have at least {fewest} elements", len(values)))
+            result.append(fault((way, name, None), f"must have at least {fewest} elements", len(values)))
         if most and len(values) > most:
-            found.append(fault((way, name, None), f"must have at most {most} elements", len(values)))
+            result.append(fault((way, name, None), f"must have at most {most} elements", len(values)))
         if unique and len(set(values)) < len(values):
-            found.append(fault((way, name, None), "must not contain an element twice"))
+            result.append(fault((way, name, None), "must not contain an element twice"))
         for index, value in enumerate(values):
-            each(value, (way, name, index), found)
+            item(value, (way, name, index), result)
 
     return check
 
@@ -280,20 +280,20 @@ def _remembering(one: _Check, inner: Descriptor) -> _Check:
     """Return a check of messages in a list, with valid ones checked only once."""
     name = inner.full_name
 
-    def check(value: _Value, way: Way, found: list[Fault]) -> None:
+    def check(value: _Value, way: Way, result: list[Fault]) -> None:
         # Without a fixed order of map entries, equal messages could have different digests.
         digest = _digest(value.SerializeToString(deterministic=True), name)
         if digest in _right:
             return
-        before = len(found)
-        one(value, way, found)
-        if len(found) == before:
+        before = len(result)
+        one(value, way, result)
+        if len(result) == before:
             _right.add(digest)
 
     return check
 
 
-def _nothing(value: _Value, way: Way, found: list[Fault]) -> None:
+def _nothing(value: _Value, way: Way, result: list[Fault]) -> None:
     """Accept an element without rules."""
 
 
@@ -308,34 +308,34 @@ def _map_check(field: FieldDescriptor, entry_type: Descriptor, kind: _Rules) -> 
         return None
     name = field.name
 
-    def check(pairs: _Value, way: Way, found: list[Fault]) -> None:
+    def check(pairs: _Value, way: Way, result: list[Fault]) -> None:
         if len(pairs) < fewest:
-            found.append(fault((way, name, None), f"must have at least {fewest} entries", len(pairs)))
+            result.append(fault((way, name, None), f"must have at least {fewest} entries", len(pairs)))
         # Sorted, because protobuf leaves the order of a map open, and the faults must be the same each time.
         for key in sorted(pairs):
             if of_key is not None:
-                of_key(key, (way, name, key), found)
+                of_key(key, (way, name, key), result)
             if of_value is not None:
-                of_value(pairs[key], (way, name, key), found)
+                of_value(pairs[key], (way, name, key), result)
 
     return check
 
 
-def _check_any(packed: any_pb2.Any, way: Way, found: list[Fault]) -> None:
+def _check_any(packed: any_pb2.Any, way: Way, result: list[Fault]) -> None:
     kind, part = packed.type_url, packed.value
     digest = _digest(part, kind)
     if digest in _right:
         return
-    before = len(found)
+    before = len(result)
     # `found` has the faults of the whole message, so only a longer list means that this part has one.
     problem, message = _unpacked(kind, part)
     if message is None:
-        found.append(fault(way, problem, kind))
+        result.append(fault(way, problem, kind))
         return
     check = _message_check(message.DESCRIPTOR)
     if check is not None:
-        check(message, way, found)
-    if len(found) == before:
+        check(message, way, result)
+    if len(result) == before:
         _right.add(digest)
 
 

@@ -96,19 +96,19 @@ def _durations(rules: Rules) -> Iterator[Rule]:
 
 def _compared(rules: Rules, measure: Callable[[Any], float], show: Callable[[Any], str]) -> Iterator[Rule]:
     """Yield comparisons. If the lower bound is above the upper one, one of them must hold."""
-    found: dict[str, tuple[float, Rule]] = {}
+    result: dict[str, tuple[float, Rule]] = {}
     for field, bound in rules.ListFields():
         if field.name in _ELSEWHERE:
             continue
         if field.name not in _COMPARISONS:
             raise UnknownRuleError(f"{rules.DESCRIPTOR.name}.{field.name}")
         test, words = _COMPARISONS[field.name]
-        found[field.name] = (measure(bound), (test(measure(bound)), f"must be {words} {show(bound)}"))
-    low, high = found.get("gt") or found.get("gte"), found.get("lt") or found.get("lte")
+        result[field.name] = (measure(bound), (test(measure(bound)), f"must be {words} {show(bound)}"))
+    low, high = result.get("gt") or result.get("gte"), result.get("lt") or result.get("lte")
     if low and high and low[0] > high[0]:
         yield _either(low[1], high[1])
     else:
-        yield from (rule for _, rule in found.values())
+        yield from (rule for _, rule in result.values())
 
 
 def _either(first: Rule, second: Rule) -> Rule:

@@ -35,7 +35,7 @@ def init_container(context: InjectorContext, image: str) -> Container:
         "securityContext": confined(raw_sockets=False) if are_set else _administrator(),
     }
     if context.resources:
-        made["resources"] = {name: dict(each) for name, each in context.resources.items()}
+        made["resources"] = {name: dict(resource) for name, resource in context.resources.items()}
     return made
 
 
@@ -59,23 +59,23 @@ def arguments(context: InjectorContext) -> tuple[str, ...]:
     """
     how, excluded = context.interception, context.exclusions
     captured = (4, 6) if how.ipv6 or context.ipv6_by_address else (4,)
-    found = ["--uid", str(PROXY_UID)]
+    result = ["--uid", str(PROXY_UID)]
     if how.capture is not Capture.REDIRECT:
-        found += ["--capture", how.capture.value]
+        result += ["--capture", how.capture.value]
     if how.ipv6:
-        found += ["--ipv6"]
+        result += ["--ipv6"]
     elif context.ipv6_by_address:
-        found += ["--ipv6-by-address"]
-    found += ["--exclude-inbound-ports", _ports((*excluded.inbound_ports, Port(STATUS_PORT)))]
+        result += ["--ipv6-by-address"]
+    result += ["--exclude-inbound-ports", _ports((*excluded.inbound_ports, Port(STATUS_PORT)))]
     if excluded.outbound_ports:
-        found += ["--exclude-outbound-ports", _ports(excluded.outbound_ports)]
+        result += ["--exclude-outbound-ports", _ports(excluded.outbound_ports)]
     if excluded.ranges_included is not None:
-        found += ["--include-outbound-ranges", _ranges("included", excluded.ranges_included, captured)]
+        result += ["--include-outbound-ranges", _ranges("included", excluded.ranges_included, captured)]
     if excluded.ranges_excluded:
-        found += ["--exclude-outbound-ranges", _ranges("excluded", excluded.ranges_excluded, captured)]
+        result += ["--exclude-outbound-ranges", _ranges("excluded", excluded.ranges_excluded, captured)]
     if excluded.interfaces:
-        found += ["--exclude-interfaces", _interfaces(excluded.interfaces)]
-    return tuple(found)
+        result += ["--exclude-interfaces", _interfaces(excluded.interfaces)]
+    return tuple(result)
 
 
 def _interfaces(interfaces: Iterable[InterfaceName]) -> str:
@@ -96,7 +96,7 @@ def _ranges(which: str, ranges: tuple[str, ...], captured: tuple[int, ...]) -> s
     """Return the ranges of the captured families as the command's argument."""
     if not ranges:
         raise CannotPatchError(f"the list of {which} outbound ranges is empty: remove the annotation")
-    found = []
+    result = []
     for text in ranges:
         try:
             network = ip_network(text)
@@ -108,5 +108,5 @@ def _ranges(which: str, ranges: tuple[str, ...], captured: tuple[int, ...]) -> s
             )
         if network.prefixlen == 0 and which == "excluded":
             raise CannotPatchError(f"{which} outbound range {text} excludes all addresses")
-        found.append(network)
-    return ",".join(str(each) for each in sorted(set(found), key=str))
+        result.append(network)
+    return ",".join(str(item) for item in sorted(set(result), key=str))

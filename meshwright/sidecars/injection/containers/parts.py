@@ -32,23 +32,23 @@ class Parts:
 
     def under(self, overlays: Iterable[Overlay]) -> "Parts":
         """Return the parts with overlays applied, in order."""
-        found = self
-        for each in overlays:
-            within = cast("list[Mapping[str, object]]", list(found.volumes))
-            found = replace(
-                found.patched(names.SIDECAR_CONTAINER, each.sidecar).patched(
-                    names.INIT_CONTAINER, each.interception
+        result = self
+        for overlay in overlays:
+            within = cast("list[Mapping[str, object]]", list(result.volumes))
+            result = replace(
+                result.patched(names.SIDECAR_CONTAINER, overlay.sidecar).patched(
+                    names.INIT_CONTAINER, overlay.interception
                 ),
-                volumes=tuple(cast("list[Volume]", merged_list(within, each.volumes, "volumes"))),
+                volumes=tuple(cast("list[Volume]", merged_list(within, overlay.volumes, "volumes"))),
             )
-        return found
+        return result
 
     def overruled(self, own: Iterable[OwnContainer]) -> "Parts":
         """Return the parts with the settings of the pod's author."""
-        found = self
-        for each in own:
-            found = found.patched(each.name, each.patch)
-        return found
+        result = self
+        for own_container in own:
+            result = result.patched(own_container.name, own_container.patch)
+        return result
 
     def patched(self, name: str, patch: Mapping[str, object]) -> "Parts":
         """Return the parts with a patch applied to the container with this name."""
@@ -67,19 +67,19 @@ def parts(context: InjectorContext, sidecar: Sidecar) -> Parts:
     if context.placement is Placement.NATIVE:
         made["restartPolicy"] = "Always"
     rules = init_container(context, _init_image(context)) if sidecar.intercepts else None
-    found = Parts(made, rules, tuple(volumes(context, sidecar)))
-    return found.under(context.overlays)
+    result = Parts(made, rules, tuple(volumes(context, sidecar)))
+    return result.under(context.overlays)
 
 
-def require_whole(found: Parts, sidecar: Sidecar, placement: Placement) -> None:
+def require_whole(result: Parts, sidecar: Sidecar, placement: Placement) -> None:
     """Raise CannotPatchError if overlays have made a sidecar unusable."""
-    _require_place(found.sidecar, "Always" if placement is Placement.NATIVE else None, placement)
-    if found.interception is not None:  # the application begins when it has ended well
-        _require_place(found.interception, None, placement)
-    for each in (found.sidecar, found.interception):
-        if each is not None and not isinstance(each.get("image"), str):
-            raise CannotPatchError(f"container {each.get('name')} has no image")
-    user = found.sidecar.get("securityContext", {}).get("runAsUser")
+    _require_place(result.sidecar, "Always" if placement is Placement.NATIVE else None, placement)
+    if result.interception is not None:  # the application begins when it has ended well
+        _require_place(result.interception, None, placement)
+    for item in (result.sidecar, result.interception):
+        if item is not None and not isinstance(item.get("image"), str):
+            raise CannotPatchError(f"container {item.get('name')} has no image")
+    user = result.sidecar.get("securityContext", {}).get("runAsUser")
     if sidecar.intercepts and user != PROXY_UID and not sidecar.raw_sockets:
         raise CannotPatchError(
             f"container {names.SIDECAR_CONTAINER} would run as user {user}: must be {PROXY_UID}, "
@@ -89,9 +89,9 @@ def require_whole(found: Parts, sidecar: Sidecar, placement: Placement) -> None:
 
 def _require_place(container: Container, policy: str | None, placement: Placement) -> None:
     """Raise CannotPatchError for a container that would start and end at a wrong time."""
-    if (said := container.get("restartPolicy")) != policy:
+    if (text := container.get("restartPolicy")) != policy:
         raise CannotPatchError(
-            f"container {container.get('name')} would have restartPolicy {said}: must "
+            f"container {container.get('name')} would have restartPolicy {text}: must "
             f"{'be absent' if policy is None else f'be {policy}'} if the placement of the sidecar is "
             f"{placement}"
         )
@@ -99,8 +99,8 @@ def _require_place(container: Container, policy: str | None, placement: Placemen
 
 def _merged(base: Container, patch: Mapping[str, object]) -> Container:
     name = base.get("name", "")
-    found = merged(cast("Mapping[str, object]", base), patch)
-    return cast("Container", found | {"name": name})
+    result = merged(cast("Mapping[str, object]", base), patch)
+    return cast("Container", result | {"name": name})
 
 
 def _image(context: InjectorContext) -> str:

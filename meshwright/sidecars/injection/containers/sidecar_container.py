@@ -34,7 +34,7 @@ def container(context: InjectorContext, sidecar: Sidecar, image: str) -> Contain
             {"name": name, "value": sidecar.environment[name]} for name in sorted(sidecar.environment)
         ]
     if context.resources:
-        made["resources"] = {name: dict(each) for name, each in context.resources.items()}
+        made["resources"] = {name: dict(resource) for name, resource in context.resources.items()}
     if sidecar.ready_port is not None:
         _ask(made, sidecar.ready_port, context.placement)
     if sidecar.carries_out_probes:

@@ -20,9 +20,9 @@ _READABLE: Final = 0o444
 def volumes(context: InjectorContext, sidecar: Sidecar) -> Iterator[Volume]:
     """Yield the volumes of a sidecar."""
     if sidecar.joins:
-        said: dict[str, str | int] = {"audience": AUDIENCE, "expirationSeconds": _TOKEN_SECONDS}
-        said["path"] = names.TOKEN_FILE
-        yield {"name": names.TOKEN_VOLUME, "projected": {"sources": [{"serviceAccountToken": said}]}}
+        answer: dict[str, str | int] = {"audience": AUDIENCE, "expirationSeconds": _TOKEN_SECONDS}
+        answer["path"] = names.TOKEN_FILE
+        yield {"name": names.TOKEN_VOLUME, "projected": {"sources": [{"serviceAccountToken": answer}]}}
         yield _roots(context)
     elif context.proxy is not None:
         of: dict[str, str | int] = {

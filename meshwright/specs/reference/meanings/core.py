@@ -82,8 +82,8 @@ SERVICE: Final[Meanings] = {
     "spec.clusterIPs": Meaning("All IP addresses, if there is one of each family.", form=CLUSTER_IP),
     "spec.publishNotReadyAddresses": Meaning("Whether workloads that are not ready receive requests too."),
     **{
-        f"metadata.annotations.{each}": Meaning(f"No effect; `Auto` {_SAID}.", "`Disabled`", WHATEVER)
-        for each in TOPOLOGY_ANNOTATIONS
+        f"metadata.annotations.{item}": Meaning(f"No effect; `Auto` {_SAID}.", "`Disabled`", WHATEVER)
+        for item in TOPOLOGY_ANNOTATIONS
     },
     "spec.internalTrafficPolicy": Meaning(f"No effect; `Local` {_SAID}.", "`Cluster`", WHATEVER),
     "spec.sessionAffinity": Meaning(f"No effect; `ClientIP` {_SAID}.", "`None`", WHATEVER),

@@ -279,11 +279,11 @@ INSTALLED: Final[Mapping[Kind, DefinitionFacts]] = {
             ),
             *(
                 Rule(
-                    f"spec.certificate.{each}",
+                    f"spec.certificate.{item}",
                     "duration(self) >= duration('1s') && duration(self) <= duration('87600h')",
                     LIFE_RULE,
                 )
-                for each in ("serviceCertValidityDuration", "ingressGateway.validityDuration")
+                for item in ("serviceCertValidityDuration", "ingressGateway.validityDuration")
             ),
         ),
     ),
