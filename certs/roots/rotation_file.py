@@ -170,7 +170,10 @@ def _is(folder: Path, expected: Fingerprint) -> bool:
 
 
 def _leave(folder: Path) -> None:
-    """Clear a folder without a change; a CA inside is moved aside, because it may still be needed."""
+    """Remove the folder of the other CA if no root rotation is recorded; rename it if it has a CA.
+
+    A CA is kept, because its certificates may still be in use.
+    """
     if not (folder / _KEY).exists():
         _remove(folder)
         return
@@ -183,7 +186,7 @@ def _leave(folder: Path) -> None:
     except OSError as error:
         raise StateError(f"cannot rename {folder}: {error.strerror}") from error
     _log.warning(
-        "CA folder without a root change moved aside; delete it unless a root change was lost",
+        "CA folder renamed, because no root rotation is recorded; delete it unless a rotation was running",
         path=str(aside),
         lacking=FILE,
     )

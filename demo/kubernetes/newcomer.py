@@ -68,7 +68,7 @@ async def walk(plane: Plane, say: Callable[[str], None]) -> Verdict:
     took = time.monotonic() - began
     await plane.kubectl("delete", "namespace", "shop", "--wait=false")
     observed = f"{len(wanted)} commands, {took:.0f} s" if result else "a command printed something else"
-    say(f"from an empty cluster to a denied, an explained and an allowed request: {observed}")
+    say(f"time from an empty cluster until a request was denied, explained and allowed: {observed}")
     return Verdict(
         "newcomer",
         "first steps on an empty cluster",

@@ -55,7 +55,7 @@ def _ordered(settings: Fields) -> None:
 
 def _survivable(settings: Fields) -> None:
     if 0 < settings.peer_silence_seconds < LEAST_SILENCE:
-        raise ValueError(f"peer_silence_seconds must be 0 or at least {LEAST_SILENCE}")
+        raise ValueError(f"peer_silence_seconds must be 0 (keep-alive is off) or at least {LEAST_SILENCE}")
     if settings.ejecting_server_errors and not settings.ejecting_failures:
         raise ValueError("ejecting_server_errors needs ejecting_failures: set ejecting_failures to 1 or more")
 

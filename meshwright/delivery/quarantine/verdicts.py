@@ -75,7 +75,7 @@ def read(content: bytes) -> tuple[Verdict, ...]:
 def _verdict(number: int, result: object) -> Verdict:
     place = f"verdicts[{number}]"
     if not isinstance(result, Mapping) or not all(isinstance(result.get(text), str) for text in _TEXTS):
-        raise VerdictsError(f"{place} has not all of {', '.join(_TEXTS)}")
+        raise VerdictsError(f"{place} must have all of these texts: {', '.join(_TEXTS)}")
     times = result.get("times")
     if not isinstance(times, int) or isinstance(times, bool) or times < 1:
         raise VerdictsError(f"{place}.times is no number from 1")

@@ -28,7 +28,7 @@ def accepted(
             proofs[name] = _loaded(points[name])
         else:
             known = ", ".join(sorted({*ours, *points}))
-            raise RequestError(f"unknown kind of proof {name[:80]!r}: must be one of {known}")
+            raise RequestError(f"unknown kind of proof of identity {name[:80]!r}: must be one of {known}")
     return proofs
 
 

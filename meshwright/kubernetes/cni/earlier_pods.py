@@ -51,7 +51,7 @@ async def _look(pods: PodsHere, answerer: Answerer, folder: Path) -> None:
     try:
         result = await pods()
     except LookupFailed as error:
-        _log.error("waiting pods cannot be listed", reason=str(error))
+        _log.error("Pods that wait for interception rules cannot be listed", reason=str(error))
         return
     for pod in result:
         if (address := waits(pod)) and (network := await asyncio.to_thread(having, folder, address)):
@@ -59,7 +59,10 @@ async def _look(pods: PodsHere, answerer: Answerer, folder: Path) -> None:
             details = (str(metadata.get(item, "")) for item in ("namespace", "name", "uid"))
             answer = await answerer.answer(Request("ADD", "", str(network), *details))
             if answer.outcome is Outcome.SET:
-                _log.info("rules set for a waiting pod", pod=f"{metadata['namespace']}/{metadata['name']}")
+                _log.info(
+                    "interception rules set for a Pod that waited for the plug-in",
+                    pod=f"{metadata['namespace']}/{metadata['name']}",
+                )
 
 
 def having(folder: Path, address: str) -> Path | None:

@@ -302,7 +302,8 @@ def test_a_third_party_adds_its_own_proof_by_an_entry_point() -> None:
         "raises": "cannot be used: OSError: no such device",
         "missing": "cannot be used: AttributeError",
         "nowhere": (
-            "unknown kind of proof 'nowhere': must be one of join-token, missing, other, raises, third"
+            "unknown kind of proof of identity 'nowhere': must be one of join-token, missing, other, raises, "
+            "third"
         ),
     }.items():
         with pytest.raises(RequestError, match=words):

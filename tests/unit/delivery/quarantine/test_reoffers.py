@@ -46,8 +46,8 @@ def test_verdicts_are_read_as_they_were_written() -> None:
     [
         ({"version": 2}, "not of version 1"),
         ({"verdicts": {}}, "verdicts is not a list"),
-        ({"verdicts": ["x"]}, r"verdicts\[0\] has not all of"),
-        ({"verdicts": [{"proxy": 1}]}, r"verdicts\[0\] has not all of"),
+        ({"verdicts": ["x"]}, r"verdicts\[0\] must have all of these texts: "),
+        ({"verdicts": [{"proxy": 1}]}, r"verdicts\[0\] must have all of these texts: "),
         ({"times": 0}, r"verdicts\[0\].times is no number from 1"),
         ({"times": True}, r"verdicts\[0\].times is no number from 1"),
         ({"at": "soon"}, r"verdicts\[0\].at is no date"),
