@@ -1,4 +1,4 @@
-"""One proxy: files, Envoy processes and state."""
+"""One proxy under the care of the agent: credential files, Envoy processes, and reported state."""
 
 import asyncio
 import contextlib
@@ -43,7 +43,7 @@ _log = structlog.get_logger("agent")
 
 
 class Agent:
-    """One proxy, with all parts that keep the proxy running."""
+    """One proxy, with all tasks of the agent for the proxy: files, Envoy, enrolment, reports, hosts file."""
 
     def __init__(self, settings: AgentSettings, admin: EnvoyAdmin, stop: asyncio.Event) -> None:
         self._settings = settings
@@ -77,11 +77,14 @@ class Agent:
         return True
 
     async def watch(self) -> None:
-        """Follow the files until cancelled; unusable changes are ignored."""
+        """Bring changed credential files and overrides into use, until cancelled.
+
+        An unusable change is only logged and counted.
+        """
         await self._files.watch()
 
     async def look_again(self, asked: asyncio.Event, manager: Manager | None) -> None:
-        """Read the files again whenever `asked` is set, until cancelled."""
+        """Read the credential files and the override whenever `asked` (a reload) is set, until cancelled."""
         while True:
             await asked.wait()
             asked.clear()
@@ -90,14 +93,14 @@ class Agent:
                     _log.info("files reloaded; changed flags and environment variables need a restart")
 
     async def enrol(self) -> None:
-        """Renew the certificate until cancelled, if enrolment is configured."""
+        """Renew the proxy's certificate until cancelled, if enrolment is configured."""
         if self._enrolled is None:
             await self._stop.wait()
         else:
             await self._enrolled.run()
 
     async def tell_ejected(self) -> None:
-        """Report ejected endpoints to the control plane until cancelled, if an address is configured."""
+        """Report ejected endpoints to the control plane until cancelled, if the renewal address is known."""
         enrolment = self._settings.enrolment
         if enrolment is None or enrolment.renewal is None:
             await self._stop.wait()
@@ -106,7 +109,7 @@ class Agent:
             await EjectionReporter(self._admin, enrolment.renewal, own, told=domain).run()
 
     async def tell_figures(self) -> None:
-        """Report Envoy's statistics to the control plane until cancelled, if an address is configured."""
+        """Report Envoy's statistics to the control plane until cancelled, if the renewal address is known."""
         enrolment = self._settings.enrolment
         if enrolment is None or enrolment.renewal is None:
             await self._stop.wait()
@@ -124,7 +127,7 @@ class Agent:
         )
 
     async def name(self) -> None:
-        """Update the hosts file until cancelled, if one is configured."""
+        """Keep the names of callable services in the hosts file until cancelled, if a file is configured."""
         settings = self._settings
         if settings.hosts is None:
             await self._stop.wait()
@@ -139,7 +142,7 @@ class Agent:
         return await self._supervisor.run()
 
     async def end(self) -> None:
-        """Drain, unless `quit` was called, and stop Envoy."""
+        """Drain the proxy's connections, unless `quit` was called, and stop Envoy."""
         if not self._quick:
             await self._drained()
         await self._supervisor.stop()
@@ -162,12 +165,12 @@ class Agent:
         return readiness.missing(proxy_state, self._settings.application_ports)
 
     def remarks(self) -> tuple[str, ...]:
-        """Return other problems: a missing control plane, or a certificate shortly before the expiry."""
+        """Return warnings about the proxy: control plane not connected, certificate close to the expiry."""
         ending = "" if self._enrolled is None or self._files.shows is None else self._enrolled.remark()
         return tuple(filter(None, (self.remark(), ending)))
 
     def alive(self) -> bool:
-        """Return whether the agent works."""
+        """Return whether the agent works; always True, because an agent exits when it gives up Envoy."""
         return not self.not_alive()
 
     def remark(self) -> str:
@@ -190,11 +193,14 @@ class Agent:
         return ""
 
     async def proxy_metrics(self, whole: bool) -> str:
-        """Return the proxy's metrics, with `whole` all of Envoy's; empty if Envoy does not answer."""
+        """Return the proxy's Prometheus metrics; empty if Envoy does not answer.
+
+        With `whole` all of Envoy's metrics are included.
+        """
         return "" if self._files.shows is None else await self._figures.page(self._files.shows.name, whole)
 
     def own_metrics(self) -> str:
-        """Return the agent's own metrics: running Envoys, accepted and refused changes of files."""
+        """Return the agent's own Prometheus metrics: running Envoys, accepted and refused file changes."""
         messages = (
             ("envoys", Kind.GAUGE, "Envoys that run: two during a hot restart.", len(self._supervisor.pids)),
             (
@@ -234,7 +240,7 @@ class Agent:
             )
 
     def quit(self) -> None:
-        """End now, without draining."""
+        """Stop the agent and Envoy now, without draining connections."""
         self._quick = True
         self._stop.set()
 
@@ -257,6 +263,6 @@ class Agent:
             return None
 
     async def _observe(self) -> ReachObservation:
-        """Connect to the control plane in the same way as Envoy."""
+        """Diagnose the connection to the control plane, by connecting in the same way as Envoy."""
         shows, files = self._files.in_use(), self._runtime.credential("")
         return await observe(ReachTarget(self._settings.ads, files, shows.certificate, shows.trust_domain))

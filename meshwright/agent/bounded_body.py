@@ -11,7 +11,7 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
 class TooLarge(ValueError):
-    """The decompressed body is larger than allowed."""
+    """The decompressed HTTP body is larger than the caller's limit."""
 
 
 class UnreadableBody(ValueError):
@@ -45,7 +45,7 @@ class Inflater:
         self._left = most + 1
 
     def take(self, part: bytes) -> bytes:
-        """Return the decompressed bytes; raise TooLarge or UnreadableBody."""
+        """Decompress the next bytes of a body; raise TooLarge or UnreadableBody."""
         try:
             content = self._inflating.decompress(part, self._left)
         except zlib.error as error:
@@ -58,6 +58,6 @@ class Inflater:
         return content
 
     def end(self) -> None:
-        """Raise UnreadableBody if bytes are missing."""
+        """Raise UnreadableBody if the compressed body is incomplete."""
         if not self._inflating.eof:
             raise UnreadableBody("its gzip is cut short")

@@ -37,7 +37,10 @@ def read(
 
 
 def judged(files: Files) -> CredentialFacts:
-    """Return the content of files that fit together; raise CredentialsError, which names the faulty files."""
+    """Check that credential files fit together, and return their content.
+
+    Raises CredentialsError, which names the faulty files.
+    """
     chain, key, authority = (files.directory / name for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE))
     try:
         matched_pair(files.chain, files.key)

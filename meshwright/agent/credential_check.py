@@ -22,7 +22,7 @@ _WHO: Final = "the subprocess that reads certificates"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The input of the subprocess: the files, including the key."""
+    """Input of the subprocess that checks credentials: content of the files, including the private key."""
 
     directory: Path
     chain: bytes = field(repr=False)

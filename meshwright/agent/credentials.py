@@ -24,7 +24,7 @@ class CredentialsError(AgentError):
 
 @dataclass(frozen=True, slots=True)
 class CredentialFacts:
-    """The content of files that fit together: proxy name, trust domain, and certificate."""
+    """The facts in credential files that fit together: proxy name, trust domain, and certificate."""
 
     name: ProxyName
     trust_domain: TrustDomain
@@ -77,7 +77,7 @@ class Credentials:
 
     @classmethod
     def of(cls, files: Files, shows: CredentialFacts) -> "Credentials":
-        """Combine the files with their checked content."""
+        """Combine the content of the files with the facts that the check has found in them."""
         return cls(shows, files.chain, files.key, files.authority)
 
     @property
@@ -97,7 +97,7 @@ class Credentials:
 
     @property
     def digest(self) -> str:
-        """Return a digest of exactly these bytes."""
+        """Return a digest of the certificate chain, the private key and the CA certificates."""
         return _digest(self.chain, self.key.reveal(), self.authority)
 
 
@@ -121,12 +121,12 @@ def domain_beside(directory: Path) -> TrustDomain | None:
 
 
 def written_beside(directory: Path) -> bytes:
-    """Return the content of the trust domain file, unchecked."""
+    """Return the unchecked content of the trust domain file beside `ca.pem`; empty without the file."""
     return _content(directory / TRUST_DOMAIN_FILE)
 
 
 def required(path: Path) -> bytes:
-    """Return the content of a file; raise CredentialsError."""
+    """Return the content of a credential file; raise CredentialsError if the file is unreadable."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -134,7 +134,7 @@ def required(path: Path) -> bytes:
 
 
 def _require_private(directory: Path, chain: Path, key: Path, authority: Path, user: int | None) -> None:
-    """Raise CredentialsError if other users can read the key or write any file."""
+    """Raise CredentialsError if other users can read the key or write any of the credential files."""
     domain = directory / TRUST_DOMAIN_FILE
     paths = (directory, chain, authority, *((domain,) if domain.exists() else ()))
     public = (exposure_of(path, user, public=True) for path in paths)

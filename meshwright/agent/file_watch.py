@@ -44,26 +44,29 @@ async def changes(
 
 
 class _Events:
-    """Events of directories; without inotify there are never any."""
+    """inotify events of the watched directories; without inotify there are never any."""
 
     def __init__(self, system: INotify | None) -> None:
         self._system = system
         self._happened = asyncio.Event()
 
     def place(self, directories: Iterable[Path]) -> None:
-        """Watch the existing directories; existing watches stay."""
+        """Add watches for the directories that exist; existing watches stay."""
         if self._system is not None:
             for directory in directories:
                 with contextlib.suppress(OSError):  # it is not there, or there are too many watches
                     self._system.add_watch(str(directory), _CHANGE)
 
     def read(self) -> None:
-        """Read the pending events."""
+        """Read the pending inotify events, so that `heard` returns."""
         if self._system is not None and self._system.read(timeout=0):
             self._happened.set()
 
     async def heard(self, seconds: float, quiet: float) -> None:
-        """Return when events have occurred and ended, or after this many seconds."""
+        """Return when events have occurred and ended, or after `seconds` without any.
+
+        Events have ended when `quiet` seconds pass without another one.
+        """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._happened.wait()

@@ -46,7 +46,7 @@ class ProxyFiles:
         self._looking = asyncio.Lock()
 
     async def watch(self) -> None:
-        """Read the files whenever they change, until cancelled."""
+        """Read the credential files and the override whenever they change, until cancelled."""
         directories = {self._settings.credentials}
         if self._settings.override is not None:
             directories.add(self._settings.override.parent)
@@ -55,7 +55,7 @@ class ProxyFiles:
             await self.look()
 
     async def look(self, change: Callable[[], None] = lambda: None) -> bool:
-        """Apply `change`, then bring new files into use; return whether they can be used."""
+        """Apply `change` to the files, then bring new content into use; return whether it is usable."""
         async with self._looking:
             try:
                 await asyncio.to_thread(change)
@@ -99,7 +99,7 @@ class ProxyFiles:
             await self._supervisor.configured(digest, environment(os.environ, read.name))
 
     def in_use(self) -> CredentialFacts:
-        """Return the content of the certificate in use; raise CredentialsError before there is one."""
+        """Return the content of the certificate in use; raise CredentialsError before the first one."""
         if self.shows is None:
             raise CredentialsError("no certificate is in use yet")
         return self.shows

@@ -11,13 +11,13 @@ class Manager(Protocol):
     async def followed(
         self, missing: Callable[[], Awaitable[tuple[str, ...]]], remarks: Callable[[], tuple[str, ...]]
     ) -> None:
-        """Report readiness and state of the proxy, until cancelled."""
+        """Report readiness and state of the proxy to the service manager, until cancelled."""
 
     async def fed(self, alive: Callable[[], bool]) -> None:
-        """Report regularly that the event loop runs (watchdog), until cancelled."""
+        """Report regularly to the service manager (watchdog) that the event loop runs, until cancelled."""
 
     def reloading(self) -> AbstractContextManager[None]:
-        """Report the start and end of a reload."""
+        """Report to the service manager that a reload starts, and at exit of the context the end."""
 
     def stopping(self) -> None:
-        """Report that the agent ends."""
+        """Report to the service manager that the agent ends."""

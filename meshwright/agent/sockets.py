@@ -61,7 +61,7 @@ def listening() -> tuple[Owner, ...]:
 
 
 def holders(number: int) -> tuple[Holder, ...]:
-    """Return the processes with this socket open, sorted, as far as they are visible."""
+    """Return the processes with this socket (inode number) open, sorted, as far as they are visible."""
     link = f"socket:[{number}]"
     return tuple(_holders(link))
 

@@ -16,7 +16,7 @@ _MOST_WORDS: Final = 300
 
 
 class ApartFailed(AgentError):
-    """The program ended without an answer; the call can be tried again."""
+    """A short-lived subprocess of the agent ended without an answer; the call can be tried again."""
 
 
 def command(program: str) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""Outcomes of a request, and the interpretation of Envoy's own answers. Pure."""
+"""Outcomes of a request of `meshwright connectivity`, and the meaning of Envoy's own answers. Pure."""
 
 import enum
 import re
@@ -58,7 +58,7 @@ class RequestOutcome:
 
     @property
     def is_own(self) -> bool:
-        """Return whether a sidecar itself gave the answer."""
+        """Return whether the answer is from a sidecar itself, not from the application."""
         return bool(self.own or self.words or self.denied or self.undelivered)
 
     @property
@@ -70,7 +70,7 @@ class RequestOutcome:
 
     @property
     def details(self) -> str:
-        """Return Envoy's details of its own answer; empty without details."""
+        """Return Envoy's response code details of a sidecar's own answer; empty without details."""
         return "" if self.own is None else self.own.details
 
     @property
@@ -119,7 +119,10 @@ _BELOW_500: Final = {
 
 
 def flag(status: int, words: str) -> str:
-    """Return the response flag that Envoy logs with its own answer of this text."""
+    """Return the response flag that Envoy logs with an own answer of this text and status.
+
+    The result is empty for any other answer.
+    """
     if status < 500:
         return _BELOW_500.get((status, words), "")
     return next((name for name, result in _FLAGS if result.search(words)), "")
@@ -136,6 +139,6 @@ def own_answer(header: str) -> OwnAnswer | None:
 
 
 def own_words(status: int, text: str) -> str:
-    """Return the text of Envoy's own answer; empty for an application's answer."""
+    """Return an answer's text, shortened, if the answer is Envoy's own; empty for an application's answer."""
     words = " ".join(text.split())[:300]
     return words if words == DENIED or flag(status, words) else ""

@@ -46,7 +46,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """An answer: status, the sidecars' headers, and the beginning of the text."""
+    """An HTTP answer: status, headers added by the sidecars, and the beginning of an error's body."""
 
     status: int
     denied: str
@@ -59,7 +59,7 @@ _NO_ANSWER: Final = _Answer(0, "", undelivered=False, own=None, text="")
 
 
 def made(call: Call) -> RequestOutcome:
-    """Make a request and return the outcome; a failed request does not raise."""
+    """Make the request of a call, and return the outcome; a failed request does not raise."""
     began = time.monotonic()
 
     def seen(outcome: Outcome, words: str = "", answer: _Answer = _NO_ANSWER) -> RequestOutcome:
@@ -92,7 +92,7 @@ def made(call: Call) -> RequestOutcome:
 
 
 def _connected(call: Call) -> socket.socket:
-    """Connect; raise OSError."""
+    """Return a TCP connection to the address of a call; raise OSError."""
     family = socket.AF_INET6 if ":" in call.where.host else socket.AF_INET
     with _not_left_alone(led=call.led):
         made = socket.socket(family, socket.SOCK_STREAM)
@@ -124,7 +124,7 @@ def _not_left_alone(*, led: bool) -> Iterator[None]:
 
 
 def _asked(connection: socket.socket, call: Call) -> _Answer:
-    """Send the request; return the answer with the beginning of the text."""
+    """Send the HTTP request of a call; return the answer, for an error with the beginning of the body."""
     http_connection = http.client.HTTPConnection(call.where.host, call.where.port)
     http_connection.sock = connection
     http_connection.putrequest(call.method, call.path, skip_host=True, skip_accept_encoding=True)
@@ -144,7 +144,7 @@ def _asked(connection: socket.socket, call: Call) -> _Answer:
 
 
 def _kept(connection: socket.socket) -> Outcome:
-    """Wait until the peer sends or closes; the connection counts as open unless closed."""
+    """Wait without sending until the peer sends or closes, or the time is over; OPEN unless closed."""
     try:
         return Outcome.OPEN if connection.recv(1) else Outcome.CLOSED
     except TimeoutError:

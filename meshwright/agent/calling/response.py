@@ -29,5 +29,5 @@ def is_taken(ours: socket.socket, port: int) -> bool:
 
 
 def is_listened_at(port: int) -> bool:
-    """Return whether a process of this machine listens on a port."""
+    """Return whether a socket in this network namespace listens on a TCP port."""
     return any(owner.port == port for owner in listening())

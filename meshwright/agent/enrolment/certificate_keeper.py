@@ -53,7 +53,10 @@ def monotonic() -> float:
 
 
 class EnrolledCertificate:
-    """One proxy's certificate. `replace` changes the files; `shows` returns the certificate in use."""
+    """The certificate of an enrolled proxy, renewed in time.
+
+    `replace` changes the credential files, and `shows` returns the certificate in use.
+    """
 
     def __init__(
         self,
@@ -114,7 +117,7 @@ class EnrolledCertificate:
                 await asyncio.wait_for(stop.wait(), wait.total_seconds())
 
     async def run(self) -> None:
-        """Renew the certificate and update the roots until cancelled."""
+        """Renew the certificate and update the trusted roots until cancelled."""
         if self._settings.renewal is None:
             _log.warning("certificate renewal is off: give --renewal to renew the certificate automatically")
             await asyncio.Event().wait()
@@ -132,7 +135,7 @@ class EnrolledCertificate:
                 self._trust_at = monotonic() + pause.total_seconds()
 
     def _plan(self) -> Plan:
-        """Return the next actions with their times, by the current clock."""
+        """Return the times of the next renewal and of the next request for roots, by the current clock."""
         retry = None if self._retry is None else _clock_at(self._retry)
         return planned(self._shows(), self._renew_after, _clock_at(self._trust_at), retry)
 
@@ -192,7 +195,7 @@ class EnrolledCertificate:
         return None if due > now() else monotonic() + LEAST_BETWEEN.total_seconds()
 
     async def _trust(self) -> timedelta:
-        """Fetch the trusted roots, and return the time until the next request."""
+        """Fetch the trusted roots from the control plane; return the time until the next such request."""
         answered = await self._asked(EnrolmentRequestKind.TRUST)
         drawn = random.random()  # noqa: S311 - no secret
         if isinstance(answered, EnrolmentFailure):
@@ -215,7 +218,7 @@ class EnrolledCertificate:
         return timedelta(seconds=max(1, answered.ask_again) * (0.75 + drawn / 2))
 
     async def _must_join(self) -> bool:
-        """Return whether a usable certificate is missing, or a new join token exists."""
+        """Return whether the proxy must join: without a usable certificate, or with a new join token."""
         settings = self._settings
         if settings.join is None or settings.proof is None:
             return False
@@ -237,7 +240,7 @@ class EnrolledCertificate:
         return ends is not None and now() <= ends
 
     async def _ends(self) -> datetime | None:
-        """Return the expiry of the certificate in the file; None if unknown."""
+        """Return the expiry of the certificate in the credentials directory; None if unknown."""
         try:
             domain = self._settings.trust_domain
             credentials = await reading.read(self._directory, shared=self._shared, told=domain)
@@ -304,7 +307,7 @@ def _identifier(token: bytes) -> str:
 
 
 async def _program(question: Question) -> Answer:
-    """Call the subprocess for enrolment."""
+    """Let a short-lived subprocess make an enrolment request; return the answer, or raise ApartFailed."""
     result = await apart(PROGRAM, question, SECONDS, "the subprocess for enrolment")
     if isinstance(result, EnrolmentResult | EnrolmentFailure):
         return result

@@ -33,7 +33,7 @@ Response = TypeVar("Response", wire.Certificate, wire.TrustResponse, wire.EjectR
 
 
 class EnrolmentUnanswered(Exception):
-    """The request failed; `failed` has the reason."""
+    """A request to the control plane's enrolment service failed; `failed` has the reason."""
 
     def __init__(self, failed: EnrolmentFailure) -> None:
         super().__init__(failed.why)

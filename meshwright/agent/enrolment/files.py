@@ -32,7 +32,10 @@ def complete(directory: Path) -> None:
 
 
 def put(directory: Path, chain: bytes, authority: bytes, domain: TrustDomain | None = None) -> None:
-    """Store a certificate for the next key, with roots; raise StateError or OSError."""
+    """Store the roots and the certificate for the pending key, and bring both into use with the key.
+
+    Raises StateError or OSError.
+    """
     put_authority(directory, authority, domain)
     files.write_private(directory / NEXT_CHAIN, chain)
     complete(directory)
@@ -54,28 +57,31 @@ def _put(path: Path, content: bytes) -> None:
 
 
 def next_key(directory: Path) -> PrivateKey | None:
-    """Return the key whose certificate is pending; raise StateError."""
+    """Return the pending private key, which has no certificate yet; None without one. Raises StateError."""
     content = files.read(directory / NEXT_KEY)
     return None if content is None else PrivateKey(content)
 
 
 def put_next_key(directory: Path, key: PrivateKey) -> None:
-    """Store a key before the request for a certificate; raise StateError."""
+    """Store a private key as the pending one, before its certificate is requested; raise StateError."""
     files.private_directory(directory)
     files.write_private(directory / NEXT_KEY, key.reveal())
 
 
 def has_pair(directory: Path) -> bool:
-    """Return whether certificate and key exist, valid or not."""
+    """Return whether the files of the certificate and of the key exist, valid or not."""
     return all((directory / name).exists() for name in (CHAIN_FILE, KEY_FILE))
 
 
 def joined_by(directory: Path) -> str:
-    """Return the ID of the used join token; empty without one. Raises StateError."""
+    """Return the ID of the used join token, or the kind of another proof; empty before joining.
+
+    Raises StateError.
+    """
     content = files.read(directory / JOINED)
     return "" if content is None else content.decode("ascii", "replace").strip()
 
 
 def note_joined(directory: Path, token: str) -> None:
-    """Store the ID of the used join token; raise StateError."""
+    """Store the ID of the used join token, or the kind of another proof; raise StateError."""
     files.write_private(directory / JOINED, f"{token}\n".encode("ascii", "replace"))

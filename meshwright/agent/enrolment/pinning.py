@@ -24,7 +24,7 @@ _NOT_YET_VALID, _EXPIRED = 9, 10
 
 
 class ServerDistrusted(Exception):
-    """The server cannot be verified or reached; `failed` has the reason."""
+    """The control plane's server cannot be verified or reached; `failed` has the reason."""
 
     def __init__(self, why: str, *, refused: bool = False) -> None:
         super().__init__(why)

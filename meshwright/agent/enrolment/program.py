@@ -35,7 +35,7 @@ from meshwright.sidecars.layout import AUTHORITY_FILE
 
 
 def answer(question: Question) -> Answer:
-    """Return the result of a request; every failure is returned as a sentence."""
+    """Make an enrolment request, and return the result; every failure is returned as a sentence."""
     try:
         match question.asking:
             case EnrolmentRequestKind.JOIN:
@@ -108,12 +108,12 @@ def _trusting(question: Question) -> EnrolmentResult:
 
 
 def trusted(directory: Path, told: TrustDomain | None = None) -> tuple[bytes, TrustDomain]:
-    """Return the trusted roots and the mesh's trust domain; raise CredentialsError or OSError."""
+    """Return the trusted roots (PEM) and the mesh's trust domain; raise CredentialsError or OSError."""
     return (directory / AUTHORITY_FILE).read_bytes(), trust_domain(directory, told)
 
 
 def _request(directory: Path) -> bytes:
-    """Return the request for the pending key; an unreadable key is replaced."""
+    """Return the certificate request for the pending key; a missing or unreadable key is replaced."""
     waiting = files.next_key(directory)
     if waiting is not None:
         with contextlib.suppress(ValueError):  # an unreadable key has no certificate and can be replaced

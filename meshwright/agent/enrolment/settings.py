@@ -1,4 +1,4 @@
-"""Settings of enrolment, and the input and output of the subprocess."""
+"""Settings of enrolment, and the input and output of the subprocess that makes enrolment requests."""
 
 import enum
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class EnrolmentSettings:
 
 
 class EnrolmentRequestKind(enum.Enum):
-    """The kinds of requests."""
+    """Kinds of enrolment requests: join the mesh, renew the certificate, fetch the trusted roots."""
 
     JOIN = enum.auto()
     RENEW = enum.auto()

@@ -19,14 +19,14 @@ CLOCK_APART: Final = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Times of the next renewal and of the next request for roots."""
+    """Times of the next certificate renewal and of the next request for trusted roots."""
 
     renew: datetime
     trust: datetime
 
     @property
     def next(self) -> datetime:
-        """Return the earlier of both."""
+        """Return the earlier of both times."""
         return min(self.renew, self.trust)
 
 
@@ -58,7 +58,7 @@ def alarming(certificate: PeerCertificate, now: datetime) -> bool:
 
 
 def clock_words(server: datetime, now: datetime) -> str:
-    """Return a sentence about the difference of both clocks; empty up to CLOCK_APART."""
+    """Return a sentence about a difference between this clock and the server's; empty up to CLOCK_APART."""
     apart = now - server
     if abs(apart) <= CLOCK_APART:
         return ""

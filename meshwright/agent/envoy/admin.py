@@ -25,7 +25,7 @@ class AnswerTooLarge(AdminUnreachable):
 
 
 class AnotherEnvoy(AdminUnreachable):
-    """Another Envoy has the port, so the answers are not about this proxy."""
+    """Another Envoy listens at the admin address, so the answers are not about this proxy."""
 
 
 class EnvoyAdmin:
@@ -57,12 +57,12 @@ class EnvoyAdmin:
             await self._session.close()
 
     async def text(self, path: str, method: str = "GET") -> str:
-        """Return the body of an answer with status 200; raise AdminUnreachable for any other."""
+        """Request a path, and return the body of an answer with status 200; else raise AdminUnreachable."""
         await self.server_info()
         return await self._text(path, method)
 
     async def json(self, path: str) -> Mapping[str, object]:
-        """Return the JSON object in an answer; raise AdminUnreachable."""
+        """Request a path, and return the JSON object in the answer; raise AdminUnreachable."""
         await self.server_info()
         return await self._json(path)
 
@@ -79,7 +79,7 @@ class EnvoyAdmin:
         return result
 
     async def live_epoch(self) -> int | None:
-        """Return the epoch that answers if it is live, else None."""
+        """Return the restart epoch of the answering Envoy if its state is LIVE, else None."""
         try:
             result = await self.server_info()
         except AdminUnreachable:

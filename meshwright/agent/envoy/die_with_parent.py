@@ -24,7 +24,7 @@ def bound(command: list[str]) -> list[str]:
 
 
 def become(parent: int, command: list[str]) -> NoReturn:
-    """Bind to the parent, and execute the program."""
+    """Make this process end with its parent process, and execute the program in this process."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # the parent died before prctl
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""Decision when an ending proxy may stop. Pure."""
+"""Decision when the drain of an ending proxy is over, by time and open connections. Pure."""
 
 import re
 from dataclasses import dataclass

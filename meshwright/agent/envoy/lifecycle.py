@@ -29,7 +29,7 @@ class RestartSettings:
     hot_restart: bool = True
 
     def pause(self, failures: int) -> float:
-        """Return the seconds before the next try, after consecutive failures."""
+        """Return the seconds before the next start of Envoy, after this many consecutive failures."""
         return float(self.first_seconds * 2 ** (failures - 1))
 
 
@@ -50,7 +50,7 @@ class EpochStart:
 
 @dataclass(frozen=True, slots=True)
 class EpochKill:
-    """Action: end an epoch at once, or `gently`, with time to finish."""
+    """Action: end the Envoy of an epoch at once, or `gently`, with time to finish."""
 
     epoch: int
     gently: bool = False
@@ -68,7 +68,7 @@ Action = EpochStart | EpochKill | End
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """A live epoch: configuration, time of the start, whether serving yet, whether killed."""
+    """A live epoch: digest of the configuration, time of the start, whether serving yet, whether killed."""
 
     configuration: str
     since: float
@@ -93,17 +93,17 @@ class Lifecycle:
 
     @property
     def epochs(self) -> Mapping[int, Epoch]:
-        """Return the live epochs in rising order."""
+        """Return the live epochs by number, in rising order."""
         return dict(sorted(self._epochs.items()))
 
     @property
     def newest(self) -> int | None:
-        """Return the serving epoch, or None."""
+        """Return the number of the newest live epoch, which may not serve yet; None without any."""
         return max(self._epochs, default=None)
 
     @property
     def tries_left(self) -> int:
-        """Return the number of failures still allowed."""
+        """Return the number of failures of Envoy still allowed before the agent gives up."""
         return self.settings.tries - self._failures
 
     def not_running(self) -> str:
@@ -118,7 +118,7 @@ class Lifecycle:
         return f"Envoy does not run: {failed}; see the output of Envoy in the log of the agent"
 
     def configured(self, configuration: str, now: float) -> list[Action]:
-        """Take a configuration by digest. The configuration already in use causes no action."""
+        """Handle a configuration, identified by digest; the one already in use causes no action."""
         if configuration == self._wanted or self._stopping:
             return []
         self._wanted = configuration
@@ -139,14 +139,14 @@ class Lifecycle:
         return self._abort(now)
 
     def settled(self, epoch: int, now: float) -> list[Action]:
-        """Handle that an epoch serves; only then can it hand over to a further one."""
+        """Handle that the Envoy of an epoch serves; only then can it hand over to a further one."""
         if epoch in self._epochs and not self._epochs[epoch].settled:
             self._epochs[epoch] = replace(self._epochs[epoch], settled=True)
             return self._reconcile(now)
         return []
 
     def tick(self, now: float) -> list[Action]:
-        """Start the due retry."""
+        """Start Envoy again after a failure, if the time of the planned retry has arrived."""
         if self.retry_at is None or now < self.retry_at or self._stopping:
             return []
         self.retry_at = None

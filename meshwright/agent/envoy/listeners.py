@@ -21,7 +21,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A listener in force with the address; None for a socket without an Internet address."""
+    """A listener that Envoy uses; `address` is None for a socket without an Internet address."""
 
     name: str
     address: IpAddress | None
@@ -30,7 +30,7 @@ class Listener:
 
 
 def listeners(dump: Mapping[str, object]) -> tuple[Listener, ...]:
-    """Parse the answer of LISTENERS_PATH; listeners not yet in force are left out."""
+    """Parse the answer of LISTENERS_PATH; listeners that Envoy does not use yet are left out."""
     states = (_object(config.get("active_state")) for config in _objects(dump.get("configs")))
     return tuple(_listener(_object(state.get("listener"))) for state in states if state)
 

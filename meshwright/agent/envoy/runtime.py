@@ -20,7 +20,10 @@ _CURRENT: Final = "current"
 
 @dataclass(frozen=True, slots=True)
 class RuntimeDirectory:
-    """Paths in the directory, and operations on them. Methods raise StateError or OSError."""
+    """The agent's run directory: paths of the files for Envoy, and operations on them.
+
+    Methods raise StateError or OSError.
+    """
 
     root: Path
 
@@ -41,12 +44,12 @@ class RuntimeDirectory:
 
     @property
     def admin(self) -> Path:
-        """Return the path of the admin interface's socket."""
+        """Return the path of the Unix socket of Envoy's admin interface."""
         return self.root / ADMIN_SOCKET
 
     @property
     def base_id(self) -> Path:
-        """Return the path of the file with the common ID of Envoy's epochs."""
+        """Return the path of the file with the base ID that all epochs of Envoy share."""
         return self.root / "base-id"
 
     @property
@@ -59,12 +62,12 @@ class RuntimeDirectory:
         return self.certificates / _CURRENT / name
 
     def prepare(self) -> None:
-        """Create the directories."""
+        """Create the run directory and the directory of the certificates."""
         private_directory(self.root)
         private_directory(self.certificates)
 
     def put_credentials(self, credentials: Credentials) -> None:
-        """Make credentials current by one rename, and remove older ones."""
+        """Bring credentials into use by one rename, and remove older ones."""
         digest = credentials.digest
         directory = self.certificates / digest
         private_directory(directory)
@@ -80,7 +83,7 @@ class RuntimeDirectory:
                 shutil.rmtree(path, ignore_errors=True)
 
     def settings(self, made: BootstrapSettings) -> BootstrapSettings:
-        """Return bootstrap settings with the files of this directory."""
+        """Return bootstrap settings with the paths of the credential files in this directory."""
         return replace(
             made,
             certificate_file=self.credential(CHAIN_FILE),
@@ -103,11 +106,11 @@ class RuntimeDirectory:
         return text
 
     def accept(self) -> None:
-        """Make the candidate the bootstrap in use."""
+        """Make the candidate the bootstrap in use, after Envoy has accepted it."""
         self.candidate.replace(self.bootstrap)
 
     def read_base_id(self) -> int | None:
-        """Return the ID in the file of the first epoch; None if not yet written."""
+        """Return the base ID in the file that the first epoch writes; None if not yet written."""
         try:
             return int(self.base_id.read_text("ascii"))
         except (OSError, ValueError):
@@ -115,7 +118,10 @@ class RuntimeDirectory:
 
 
 def merged(text: str, override: str | None) -> str:
-    """Merge a JSON object into a bootstrap: objects are merged, other values replaced. Raises ValueError."""
+    """Merge the override (a JSON object) into a bootstrap; raise ValueError.
+
+    Objects are merged, and other values replaced.
+    """
     if override is None:
         return text
     over = json.loads(override)
@@ -131,7 +137,7 @@ def _laid(below: object, above: object) -> object:
 
 
 def shared_memory(base_id: int) -> Path:
-    """Return the shared-memory file of a base ID; Envoy reserves ten numbers for each."""
+    """Return the path of the shared-memory file of a base ID; Envoy reserves ten numbers for each."""
     return Path("/dev/shm") / f"envoy_shared_memory_{base_id * 10}"  # noqa: S108 - where Envoy puts it
 
 

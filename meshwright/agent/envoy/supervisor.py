@@ -37,13 +37,13 @@ class Admin(Protocol):
     """The part of Envoy's admin interface that the supervisor uses."""
 
     async def live_epoch(self) -> int | None:
-        """Return the live, answering epoch, or None."""
+        """Return the restart epoch of the answering Envoy if the Envoy is live, or None."""
 
 
 async def validated(
     options: EnvoyOptions, runtime: RuntimeDirectory, seconds: float = PATIENCE_SECONDS
 ) -> None:
-    """Let Envoy validate the candidate; raise EnvoyRejected, with Envoy's output if there is any."""
+    """Let Envoy validate the candidate bootstrap; raise EnvoyRejected, with Envoy's output if any."""
     command = Command(bound(validate(options, runtime.candidate)), merged=True)
     try:
         ended = await run(command, seconds)
@@ -181,7 +181,7 @@ class Supervisor:
         self._changed.set()  # a retry may be scheduled
 
     async def _settle(self, epoch: int, process: asyncio.subprocess.Process) -> None:
-        """Wait until an epoch is live, and report the epoch."""
+        """Wait until the Envoy of an epoch is live, and then inform the lifecycle."""
         # Envoy sends no event when an epoch is live, so the admin interface is polled.
         while process.returncode is None:
             if await self._admin.live_epoch() == epoch:
@@ -206,7 +206,7 @@ class Supervisor:
                 process.kill()
 
     def _forget_shared_memory(self) -> None:
-        """Remove the shared memory after the end of all epochs, because Envoy leaves it behind."""
+        """Remove Envoy's shared memory after the end of all epochs, because Envoy leaves it behind."""
         base_id = self._runtime.read_base_id()
         if base_id is not None:
             remove_shared_memory(base_id)

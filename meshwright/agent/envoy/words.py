@@ -43,7 +43,7 @@ def read_words(line: str, before: int = logging.WARNING) -> Words:
 
 
 async def relay(stream: StreamReader) -> None:
-    """Log all lines until the stream ends."""
+    """Write all lines of Envoy's standard error into the log, until the stream ends."""
     level, rest = logging.WARNING, b""
     while data := await stream.read(_LONGEST):
         *lines, rest = (rest + data).split(b"\n")

@@ -27,7 +27,7 @@ END: Final = "# End of the services of the mesh."
 def called(listeners: Iterable[Listener]) -> tuple[tuple[ServiceKey, tuple[IpAddress, ...]], ...]:
     """Return the callable services with their addresses, sorted.
 
-    In explicit interception with one address.
+    In explicit interception each service has one address.
     """
     addresses: dict[ServiceKey, set[IpAddress]] = {}
     for service, at in sorted(_places(listeners)):
@@ -75,7 +75,7 @@ class HostsFile:
     path: Path
 
     def put(self, wanted: Iterable[str]) -> bool:
-        """Replace the block of this program; return whether the file changed."""
+        """Replace this program's block by the wanted lines; return whether the file changed."""
         with links.place(self.path) as (folder, name):
             descriptor = links.open_file(name, folder, 0o644, any_owner=True)
         with os.fdopen(descriptor, "r+b") as file:
@@ -91,7 +91,7 @@ class HostsFile:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Place:
-    """An address, and whether matched by a chain or a listener's own address."""
+    """An address of a service, from a chain (`matched`) or else the listener's own."""
 
     address: IpAddress
     matched: bool

@@ -20,7 +20,7 @@ _log = structlog.get_logger("agent")
 
 @dataclass(frozen=True, slots=True)
 class HostNameSettings:
-    """The hosts file, and the proxy whose services it lists."""
+    """The hosts file, and the proxy that provides the callable services for the file."""
 
     admin: EnvoyAdmin
     file: HostsFile
@@ -41,7 +41,7 @@ class HostNameSettings:
             self._put(())
 
     async def _look(self, known: str) -> str:
-        """Write the file if listeners have changed; return the counters."""
+        """Write the hosts file if listeners have changed; return Envoy's counters of listener changes."""
         try:
             seen = await self.admin.text(_CHANGES_PATH)
             if seen != known:

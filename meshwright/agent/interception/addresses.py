@@ -15,7 +15,7 @@ def knows_ipv6() -> bool:
 
 
 def has_ipv6() -> bool:
-    """Return whether this machine has an IPv6 address within reach of others."""
+    """Return whether this network namespace has a global IPv6 address."""
     try:
         return any_global(_TABLE.read_text("ascii"))
     except OSError:  # the kernel has no IPv6, or /proc is missing
@@ -23,6 +23,9 @@ def has_ipv6() -> bool:
 
 
 def any_global(table: str) -> bool:
-    """Parse the table: address, interface index, prefix length, scope, flags, interface name."""
+    """Return whether the kernel's table of IPv6 addresses has a global one.
+
+    The columns are address, interface index, prefix length, scope, flags, and interface name.
+    """
     rows = (line.split() for line in table.splitlines())
     return any(len(row) == 6 and row[3] == _GLOBAL for row in rows)

@@ -54,7 +54,7 @@ def run(argv: Sequence[str], given: str = "") -> str:
 
 
 class Tables:
-    """The rules of one address family, through one backend."""
+    """The interception rules of one address family, through one iptables backend."""
 
     def __init__(self, family: Family, backend: Backend = Backend.AUTO) -> None:
         name = _PREFIXES[family]
@@ -62,17 +62,17 @@ class Tables:
         self.name = f"{name}{_suffix(name, backend)}"
 
     def in_force(self) -> dict[str, Table]:
-        """Return this program's rules in force; empty if iptables is not installed for the family."""
+        """Return this program's rules in the kernel; empty if iptables is not installed for the family."""
         program = f"{self.name}-save"
         return saved(run([program])) if shutil.which(program) else {}
 
     def test(self, given: str) -> None:
-        """Validate a change without making it."""
+        """Let iptables validate a change of rules, without making the change."""
         if given:
             self._restore("--test", given=given)
 
     def make(self, given: str) -> None:
-        """Make a change, if there is any."""
+        """Make a change of rules; an empty change has no effect."""
         if given:
             self._restore(given=given)
 
@@ -92,7 +92,7 @@ def _suffix(name: str, backend: Backend) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TproxyMark:
-    """The mark and the route table for TPROXY, also for their removal."""
+    """The packet mark and the number of the route table for TPROXY, also for their removal."""
 
     mark: int = MARK
     table: int = ROUTE_TABLE
@@ -101,7 +101,7 @@ class TproxyMark:
 def check(
     wanted: Interception | None, backend: Backend = Backend.AUTO, marked: TproxyMark = TproxyMark()
 ) -> tuple[str, ...]:
-    """Return the differences between rules in force and wanted (None: no rules), and obstacles."""
+    """Return the differences between present and wanted rules (None: no rules), and the obstacles."""
     result = [] if wanted is None else [*_missing(wanted), *complaints(wanted)]
     for family in _families():
         tables = Tables(family, backend)
@@ -142,7 +142,7 @@ def put(
 
 @dataclass(frozen=True, slots=True)
 class Redirection:
-    """The target ports of rules in force, and the exempt users; all empty without rules."""
+    """The target ports of the present redirection rules, and the exempt users; all empty without rules."""
 
     inbound: frozenset[int] = frozenset()
     outbound: frozenset[int] = frozenset()
@@ -159,13 +159,13 @@ class Redirection:
 
 
 def led() -> Redirection:
-    """Return the redirections in force; raise ProgramFailed if they cannot be read, which needs root."""
+    """Return the redirections that apply now; reading them needs root. Raises ProgramFailed."""
     tables = (table for family in _families() for table in Tables(family).in_force().values())
     return Redirection.by([line for table in tables for line in table.rules])
 
 
 def left_alone() -> frozenset[int]:
-    """Return the exempt users of the rules in force; raise ProgramFailed as `led` does."""
+    """Return the users exempt from the redirections that apply now; raise ProgramFailed as `led` does."""
     return led().users
 
 
@@ -194,7 +194,7 @@ def _is_here(wanted: Interception, family: Family) -> bool:
 
 
 def _routing(wanted: Interception | None, marked: TproxyMark, family: Family) -> Iterator[tuple[str, bool]]:
-    """Yield possible lines of `ip`, each with whether the line should be in force."""
+    """Yield possible rules and routes for `ip`, each with whether the rule or route should exist."""
     wants = routing(wanted, family) if wanted and _is_here(wanted, family) else ()
     yield from ((line, True) for line in wants)
     others = tproxy_routing(marked.mark, marked.table, family)
@@ -202,7 +202,7 @@ def _routing(wanted: Interception | None, marked: TproxyMark, family: Family) ->
 
 
 def _has(family: Family, line: str) -> bool:
-    """Return whether a rule or route is in force."""
+    """Return whether a rule or route of `ip` exists."""
     words = line.split()
     if words[0] == "rule":
         return any(

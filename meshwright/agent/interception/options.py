@@ -49,7 +49,7 @@ def read(text: str) -> Interception:
 
 
 def listed(option: str, text: str | None, parse: Callable[[str], _Value]) -> tuple[_Value, ...] | None:
-    """Parse a comma-separated list; `*` or None means all (None). Raises InterceptionError."""
+    """Parse an option's comma-separated list; `*` or None means all (None). Raises InterceptionError."""
     if text is None or text.strip() == "*":
         return None
     try:
@@ -59,24 +59,24 @@ def listed(option: str, text: str | None, parse: Callable[[str], _Value]) -> tup
 
 
 def ports(option: str, text: str | None) -> tuple[PortRange, ...] | None:
-    """Parse ports and port ranges."""
+    """Parse an option's ports and port ranges; None means all. Raises InterceptionError."""
     return listed(option, text, PortRange.parse)
 
 
 def ranges(option: str, text: str | None) -> tuple[Network, ...] | None:
-    """Parse address ranges of both families."""
+    """Parse an option's address ranges of both families; None means all. Raises InterceptionError."""
     return listed(option, text, lambda part: ip_network(part.strip()))
 
 
 def interfaces(option: str, text: str | None) -> tuple[InterfaceName, ...] | None:
-    """Parse names of network interfaces; Interception validates them."""
+    """Parse an option's names of network interfaces, which Interception validates later."""
     return listed(option, text, lambda part: InterfaceName(part.strip()))
 
 
 def excluded(
     option: str, text: str, parse: Callable[[str, str | None], tuple[_Value, ...] | None]
 ) -> tuple[_Value, ...]:
-    """Parse exclusions; excluding everything is an error."""
+    """Parse the value of an exclusion option; `*`, which would exclude everything, is an error."""
     result = parse(option, text)
     if result is None:
         raise InterceptionError(
@@ -92,7 +92,7 @@ def _less(
 
 
 def _said(words: list[str]) -> dict[str, str]:
-    """Return options with their values; a flag has the value ""."""
+    """Parse options and their values from words; a flag has the value "". Raises InterceptionError."""
     result: dict[str, str] = {}
     rest = iter(words)
     for option in rest:

@@ -12,13 +12,13 @@ from meshwright.agent.sockets import Owner, holders, listening
 
 
 def led_to(wanted: Interception) -> dict[int, str]:
-    """Return the target ports, each with the direction."""
+    """Return the proxy's ports to which traffic is redirected, each with the direction."""
     inbound = {wanted.inbound_to: "inbound"} if wanted.inbound else {}
     return inbound | ({wanted.outbound_port: "outbound"} if wanted.outbound else {})
 
 
 def strangers(owners: Iterable[Owner], wanted: Interception) -> tuple[Owner, ...]:
-    """Return the listening sockets on these ports of other users than the exempt one."""
+    """Return the sockets on target ports of the redirection that another than the exempt user owns."""
     ports = led_to(wanted)
     return tuple(sorted({owner for owner in owners if owner.port in ports and owner.uid != wanted.uid}))
 
@@ -39,7 +39,10 @@ def complaint(stranger: Owner, direction: str, uid: int, program: str = "") -> s
 
 
 def complaints(wanted: Interception) -> tuple[str, ...]:
-    """Check the ports in this thread's network namespace, and return a sentence for each fault."""
+    """Check which users own the target ports of the redirection, and return a sentence for each fault.
+
+    The ports are those of this thread's network namespace.
+    """
     ports = led_to(wanted)
     return tuple(
         complaint(stranger, ports[stranger.port], wanted.uid, program(stranger.number))
@@ -48,7 +51,7 @@ def complaints(wanted: Interception) -> tuple[str, ...]:
 
 
 def program(number: int) -> str:
-    """Return the process with a socket, for example `envoy (pid 17)`; empty if not visible."""
+    """Return the process with a socket (inode number), for example `envoy (pid 17)`, or "" if not visible."""
     return next(map(str, holders(number)), "")
 
 

@@ -70,7 +70,7 @@ def _is_in(port: int, ranges: tuple[PortRange, ...]) -> bool:
 
 
 def _own(family: Family) -> str:
-    """Return an own address; empty without an address or a route."""
+    """Return this machine's address of a family; empty without an address or a route."""
     with contextlib.suppress(OSError), socket.socket(_SOCKETS[family], socket.SOCK_DGRAM) as asked:
         asked.connect((_ELSEWHERE[family], 9))  # nothing is sent
         return str(asked.getsockname()[0])
@@ -91,7 +91,7 @@ def _is_led(wanted: Interception, family: Family, address: str) -> bool:
 
 @contextlib.contextmanager
 def _proxy(wanted: Interception, family: Family) -> Iterator[socket.socket]:
-    """Listen on the proxy's port."""
+    """Listen on the proxy's inbound port, in place of the proxy."""
     with socket.socket(_SOCKETS[family]) as made:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family is Family.IPV6:

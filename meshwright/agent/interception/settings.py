@@ -20,7 +20,7 @@ Network = IPv4Network | IPv6Network
 
 
 class InterceptionError(AgentError, ValueError):
-    """Invalid or contradictory settings; the message names the setting and the reason."""
+    """Invalid or contradictory settings of interception; the message has the setting and the reason."""
 
 
 class Family(enum.IntEnum):
@@ -31,12 +31,12 @@ class Family(enum.IntEnum):
 
     @property
     def loopback(self) -> str:
-        """Return the loopback range."""
+        """Return the loopback range of the family, for example `127.0.0.0/8`."""
         return "127.0.0.0/8" if self is Family.IPV4 else "::1/128"
 
     @property
     def unspecified(self) -> str:
-        """Return the wildcard address."""
+        """Return the wildcard address of the family."""
         return "0.0.0.0" if self is Family.IPV4 else "::"  # noqa: S104 - written, not listened at
 
 

@@ -17,7 +17,7 @@ from meshwright.agent.peers.reporting import Answer, ReportAccepted, ReportTask
 
 
 def answer(telling: ReportTask) -> Answer:
-    """Return the result of the report; every failure is returned as a sentence."""
+    """Send a report of ejected endpoints, and return the result; every failure is returned as a sentence."""
     try:
         roots, domain = trusted(telling.directory, telling.trust_domain)
         name = require_believed(telling.at, roots, domain, telling.directory)

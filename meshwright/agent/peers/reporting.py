@@ -48,7 +48,7 @@ class ReportTask:
 
 @dataclass(frozen=True, slots=True)
 class ReportAccepted:
-    """The report was accepted, and holds for this many seconds."""
+    """The control plane accepted the report of ejected endpoints, which holds for this many seconds."""
 
     holds: int
 
@@ -84,7 +84,7 @@ class EjectionReporter:
         self._why = ""
 
     async def run(self) -> None:
-        """Check and report until cancelled."""
+        """Check for ejected endpoints and report them, until cancelled."""
         while True:
             await self.look()
             await asyncio.sleep(LOOK_SECONDS)

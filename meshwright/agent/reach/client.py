@@ -26,7 +26,10 @@ _CHECK: Final = "/grpc.health.v1.Health/Check"
 
 
 async def ask(at: HostPort, credentials: Path, name: str, seconds: float) -> ServerAnswer:
-    """Check the health of discovery for this proxy; an unsuccessful answer does not raise."""
+    """Call the gRPC health check of the control plane's discovery service for this proxy.
+
+    An unsuccessful answer is returned, not raised.
+    """
     files = (credentials / item for item in (AUTHORITY_FILE, KEY_FILE, CHAIN_FILE))
     tls = grpc.ssl_channel_credentials(*(file.read_bytes() for file in files))
     options = [("grpc.ssl_target_name_override", name), ("grpc.enable_http_proxy", 0)]

@@ -36,7 +36,7 @@ class Admin(Protocol):
     """The part of Envoy's admin interface that the watch uses."""
 
     async def text(self, path: str, method: str = "GET") -> str:
-        """Return the body of an answer; raise AdminUnreachable."""
+        """Return the body of the answer for a path of the admin interface; raise AdminUnreachable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Counts:
 
     @classmethod
     def read(cls, stats: str) -> "Counts":
-        """Parse the answer of STATS_PATH."""
+        """Parse Envoy's counters from the answer of STATS_PATH."""
         lines = re.findall(r"^([\w.-]+): (\d+)$", stats, re.MULTILINE)
         result = {name.rpartition(".")[2]: int(value) for name, value in lines}
         tried = ("upstream_cx_total", "upstream_cx_connect_fail", "upstream_rq_total")
@@ -88,7 +88,7 @@ def on_other_streams(now: Counts, before: Counts | None, earlier: int) -> int:
 
 
 def pause(times: int) -> float:
-    """Return the seconds until the next diagnosis, after this many (from 1)."""
+    """Return the seconds until the next diagnosis, after this many diagnoses (from 1)."""
     return min(2.0 ** min(times, 10), LONGEST_PAUSE_SECONDS)
 
 
@@ -102,12 +102,12 @@ class ConnectionState:
 
     @property
     def words(self) -> str:
-        """Return cause and remedy as a sentence; empty if the cause is unknown."""
+        """Return cause and remedy of a lost connection as a sentence; empty if the cause is unknown."""
         return "" if self.why is None else str(self.why)
 
 
 class ControlPlaneWatch:
-    """Watches one proxy's control plane; `observe` makes a diagnosis with the proxy's credentials."""
+    """Watches a proxy's connection to the control plane; `observe` makes a diagnosis of a lost one."""
 
     def __init__(
         self,
@@ -128,13 +128,13 @@ class ControlPlaneWatch:
         self.standing = ConnectionState(has_it=False, since=datetime.now(UTC))
 
     async def run(self) -> None:
-        """Watch until cancelled."""
+        """Watch the connection until cancelled."""
         while True:
             await self.look()
             await asyncio.sleep(CALM_SECONDS if self.standing.has_it else LOOK_SECONDS)
 
     async def look(self) -> None:
-        """Check once, and make a diagnosis if due."""
+        """Check the connection once, and make a diagnosis of a lost one if due."""
         try:
             counts = Counts.read(await self._admin.text(STATS_PATH))
         except AdminUnreachable:  # the supervisor reports a missing Envoy
@@ -182,7 +182,7 @@ class ControlPlaneWatch:
                 _log.exception("diagnosis of the control plane connection failed")
 
     def _found(self, why: UnreachableReason | None) -> None:
-        """Record the cause, and log each new reason once; its details may change."""
+        """Record the cause of a lost connection, and log each new reason once; its details may change."""
         if why is not None and why.reason is not self._told:
             self._told = why.reason
             _log.error("control plane not connected", reason=why.reason.value, said=why.said, do=why.do)

@@ -40,7 +40,7 @@ class NoRoute:
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """The other side was silent for this many seconds."""
+    """The server did not answer for this many seconds."""
 
     address: str
     seconds: float
@@ -127,7 +127,7 @@ Way = (
 
 @dataclass(frozen=True, slots=True)
 class ReachObservation:
-    """One diagnosis: the address, the own certificate, the local time, and the last step reached."""
+    """A diagnosis of a connection: the server's address, own certificate, local time, last step reached."""
 
     control_plane: HostPort
     shown: PresentedCertificate

@@ -13,7 +13,10 @@ _OF_A_POD: Final = ("/etc/meshwright/pod", "/var/run/secrets/meshwright")
 
 
 class Place(enum.Enum):
-    """MACHINE: a person installed the agent. POD: the injector did, and operators use kubectl."""
+    """The kind of installation of the agent.
+
+    MACHINE: a person installed the agent. POD: the injector did, and operators use kubectl.
+    """
 
     MACHINE = enum.auto()
     POD = enum.auto()

@@ -1,4 +1,4 @@
-"""Diagnosis with the proxy's own credentials: step by step until an obstacle is found."""
+"""Diagnosis of the connection to the control plane, with the proxy's own credentials, step by step."""
 
 import asyncio
 import errno
@@ -43,7 +43,7 @@ class ReachTarget:
 
 
 async def observe(dialling: ReachTarget) -> ReachObservation:
-    """Make the steps; raise CredentialsError if the files cannot be used."""
+    """Connect step by step until an obstacle; raise CredentialsError if the credentials cannot be used."""
     shown = dialling.shown
     try:
         way = await _led(dialling, server_name(dialling.trust_domain))
@@ -66,7 +66,7 @@ async def _led(dialling: ReachTarget, name: str) -> Way:
 
 
 async def listener(at: HostPort, seconds: float = PATIENCE_SECONDS) -> Way | HostPort:
-    """Return the first address of a name on which a server listens, or the obstacle."""
+    """Resolve a name, and return its first address on which a server listens, or the obstacle."""
     result = await _resolved(at)
     if isinstance(result, UnresolvedName):
         return result

@@ -27,7 +27,7 @@ _NAME_CHARACTERS: Final = 100
 
 
 class Reason(enum.StrEnum):
-    """The reason; stable, because logs, JSON and programs use it."""
+    """Why a proxy does not reach the control plane; stable, because logs, JSON and programs use it."""
 
     NAME_NOT_FOUND = "name-not-found"
     PORT_CLOSED = "port-closed"
@@ -56,7 +56,7 @@ class Reason(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UnreachableReason:
-    """The reason as a word and as a clause, and the remedy."""
+    """The reason for a missing control plane, as a word and as a clause, with the remedy."""
 
     reason: Reason
     said: str
@@ -243,7 +243,7 @@ def _answer(at: str, answer: ServerAnswer, shown: PresentedCertificate) -> Unrea
 
 
 def _refused(at: str, reason: str, shown: PresentedCertificate) -> UnreachableReason:
-    """Return the meaning of a refusal, by the refusal's word."""
+    """Return the reason for a refusal by the control plane, from the word in the answer."""
     anew = "issue a new one (`meshwright certs issue-proxy`) and put it into the credentials directory"
     named = _named(shown)
     match reason:

@@ -35,7 +35,7 @@ OTHERS: Final = StatTarget("", "others", "")
 
 @dataclass(frozen=True, slots=True)
 class WorkloadLabels:
-    """The workload: service and namespace in the proxy's name, and the ServiceAccount if known."""
+    """The proxy's own workload: service and namespace in the proxy's name, and ServiceAccount if known."""
 
     namespace: str
     service: str
@@ -64,11 +64,11 @@ class Edge:
     called: StatTarget
 
     def others(self) -> "Edge":
-        """Return the edge that sums the edges of this kind without a separate series."""
+        """Return the edge for the sum of all edges of this kind that have no series of their own."""
         return Edge(self.direction, self.protocol, OTHERS)
 
     def labels(self, who: WorkloadLabels) -> Labels:
-        """Return the labels for Prometheus."""
+        """Return the Prometheus labels of the edge; `who` is the proxy's own workload."""
         return (*ends(self.direction, self.called, who), ("protocol", self.protocol))
 
 
@@ -84,7 +84,7 @@ class Route:
     name: str
 
     def others(self) -> "Route":
-        """Return the route that sums the routes of this direction without a separate series."""
+        """Return the route for the sum of all routes of this direction that have no series of their own."""
         return Route(self.direction, OTHERS, "others")
 
 
@@ -114,13 +114,13 @@ class BoundedSeries(Generic[AnyKey]):
 
 @dataclass(slots=True)
 class EdgeTotals:
-    """The sums for one edge, backend or route."""
+    """The sums of counters and latencies for one edge, backend or route."""
 
     numbers: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     times: list[Bin] = field(default_factory=list)
 
     def add(self, numbers: Mapping[str, int], times: Iterable[Bin]) -> None:
-        """Add counters and times."""
+        """Add counters and latencies to the sums."""
         for what, value in numbers.items():
             self.numbers[what] += value
         self.times += times
@@ -159,7 +159,7 @@ def _gathered(
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The sums of each row, and of the others together; all sorted."""
+    """The sums for each edge, backend and route with an own series, and for the others together; sorted."""
 
     edges: Mapping[Edge, EdgeTotals]
     backends: Mapping[StatTarget, EdgeTotals]
@@ -167,7 +167,7 @@ class Rows:
 
 
 class OwnRows:
-    """Assignment of rows: the first edges, backends and routes in use keep their own."""
+    """Assignment of separate series: the first edges, backends and routes in use keep theirs."""
 
     def __init__(self) -> None:
         self._edges = BoundedSeries[Edge](MOST_EDGES)
@@ -175,7 +175,7 @@ class OwnRows:
         self._routes = BoundedSeries[Route](MOST_ROUTES)
 
     def of(self, statistics: Statistics) -> Rows:
-        """Return the rows for statistics."""
+        """Return the sums of a proxy's statistics, by series."""
         return Rows(
             _gathered(edges_of(statistics), self._edges, Edge.others, EDGES_BY),
             _gathered(backends_of(statistics), self._backends, lambda _: OTHERS, BACKENDS_BY),
@@ -229,7 +229,7 @@ def routes_of(statistics: Statistics) -> Iterator[tuple[Route, Raw]]:
 
 
 def backends_of(statistics: Statistics) -> Iterator[tuple[StatTarget, Raw]]:
-    """Yield the counters of each backend."""
+    """Yield the counters of each backend, with the latencies."""
     for cluster, raw in _each(statistics, "cluster"):
         if (at := backend(cluster)) is not None:
             yield at, raw

@@ -17,13 +17,13 @@ from meshwright.traffic.statistics import BOUNDS_MS
 
 
 class Edges:
-    """The edges, backends and routes of a proxy."""
+    """The conversion of a proxy's statistics to metrics; edges, backends and routes keep their series."""
 
     def __init__(self) -> None:
         self._own = OwnRows()
 
     def families(self, statistics: Statistics, who: WorkloadLabels) -> tuple[Family, ...]:
-        """Return all metrics, sorted; always the same families."""
+        """Return all metrics of the proxy's statistics, sorted; always the same metric families."""
         rows = self._own.of(statistics)
         return (
             *_edge_families([(edge.labels(who), counted) for edge, counted in rows.edges.items()]),

@@ -33,7 +33,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A metric family with samples; left out without any."""
+    """A metric family with samples; a family without samples is left out of the page."""
 
     name: str
     kind: Kind
@@ -42,7 +42,7 @@ class Family:
 
 
 def written(families: Iterable[Family]) -> str:
-    """Return families as text."""
+    """Return metric families in Prometheus' text format."""
     return "".join(line + "\n" for family in families if family.samples for line in _lines(family))
 
 

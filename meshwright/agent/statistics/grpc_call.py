@@ -35,7 +35,10 @@ _READ: Final = 16 * 1024
 
 
 class CallFailed(Exception):
-    """The call failed. `status` is gRPC's (https://grpc.github.io/grpc/core/md_doc_statuscodes.html)."""
+    """The gRPC call failed.
+
+    `status` is gRPC's (https://grpc.github.io/grpc/core/md_doc_statuscodes.html).
+    """
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
@@ -63,7 +66,7 @@ async def call(at: HostPort, name: str, tls: ssl.SSLContext, path: str, message:
 
 
 class Call:
-    """A call on a separate connection: bytes in, bytes out."""
+    """A gRPC call on a separate connection, without I/O: bytes received in, bytes to send out."""
 
     def __init__(self, name: str, path: str, message: bytes) -> None:
         self._connection = H2Connection(H2Configuration(client_side=True, header_encoding="utf-8"))
@@ -84,7 +87,7 @@ class Call:
         self.is_over = False
 
     def to_send(self) -> bytes:
-        """Return the bytes to send now, as flow control allows; raise CallFailed."""
+        """Return the bytes of the request to send now, as flow control allows; raise CallFailed."""
         try:
             self._send_more()
         except ProtocolError as error:
@@ -100,7 +103,7 @@ class Call:
             room -= len(part)
 
     def take(self, received: bytes) -> None:
-        """Process received bytes; raise CallFailed if an answer can no longer follow."""
+        """Process bytes from the server; raise CallFailed if an answer can no longer follow."""
         if not received:
             raise CallFailed(UNKNOWN, "the connection ended without an answer")
         try:

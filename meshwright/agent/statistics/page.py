@@ -27,7 +27,7 @@ _ACCOUNT: Final = re.compile(r"spiffe://[^/]+/ns/[^/]+/sa/(?P<account>[^/]+)")
 
 
 class Figures:
-    """The metrics of one proxy."""
+    """The page of metrics of one proxy, made from Envoy's admin interface."""
 
     def __init__(self, admin: EnvoyAdmin) -> None:
         self._admin = admin

@@ -20,7 +20,7 @@ _PROTOCOLS: Final = {"http": 1, "tcp": 2}
 
 
 class Reports:
-    """The numbered reports of one run of the agent."""
+    """The numbered statistics reports of one run of the agent."""
 
     def __init__(self, run: str) -> None:
         self._run = run
@@ -28,7 +28,7 @@ class Reports:
         self._own = OwnRows()
 
     def next(self, increments: Statistics, seconds: float) -> bytes:
-        """Return the next report, with the increments of this many seconds."""
+        """Return the next report (protobuf), with the increments of the counters in this many seconds."""
         self._number += 1
         rows = self._own.of(increments)
         return message(

@@ -52,14 +52,14 @@ class StatisticsReporter:
         self._why = ""
 
     async def run(self) -> None:
-        """Report until cancelled, with a random start, which spreads agents started together."""
+        """Send reports until cancelled; a random first pause spreads agents that start together."""
         pause = self._dice.uniform(0, FIRST_SECONDS)
         while True:
             await asyncio.sleep(pause)
             pause = await self.tell()
 
     async def tell(self) -> float:
-        """Send one report; return the seconds until the next. Failures are logged, not raised."""
+        """Send one report; return the seconds until the next one. Failures are logged, not raised."""
         try:
             return await self._tell()
         except Exception:  # noqa: BLE001 - logged, and tried again

@@ -35,7 +35,7 @@ _log = structlog.get_logger("agent.application_metrics")
 
 
 class Failure(enum.StrEnum):
-    """The reason for a missing page, and the label `reason` of a metric."""
+    """The reason for a failed scrape of the application, and the label `reason` of a metric."""
 
     UNREACHABLE = "unreachable"
     SLOW = "timeout"
@@ -46,7 +46,7 @@ class Failure(enum.StrEnum):
 
 
 class ScrapeFailed(Exception):
-    """The page is missing, with the reason."""
+    """The application's page of metrics is missing, with the reason."""
 
     def __init__(self, reason: Failure, words: str) -> None:
         super().__init__(words)
@@ -76,7 +76,7 @@ class ApplicationMetrics:
         return await asyncio.shield(self._scraping)
 
     def own_metrics(self) -> str:
-        """Return the numbers of failed scrapes and dropped lines, by reason."""
+        """Return the agent's metrics about the scrapes: failed scrapes and dropped lines, by reason."""
         return "" if self._url is None else written(self._families())
 
     async def _page(self, url: str) -> bytes:

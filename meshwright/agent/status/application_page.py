@@ -59,7 +59,7 @@ _WITH_BEGIN: Final = frozenset({b"counter", b"histogram", b"summary"})
 
 
 class DropReason(enum.StrEnum):
-    """The reason for a dropped line, and the label `reason` of a metric."""
+    """The reason for a dropped line of the application's page, and the label `reason` of a metric."""
 
     MALFORMED = "malformed"
     DUPLICATE = "duplicate"
@@ -94,7 +94,7 @@ def application_page(content: bytes) -> ApplicationPage:
 
 
 class _LineDropped(Exception):
-    """A line is dropped, for a counted reason."""
+    """A line of the application's page is dropped, for a counted reason."""
 
     def __init__(self, reason: DropReason) -> None:
         super().__init__(reason)
@@ -102,7 +102,7 @@ class _LineDropped(Exception):
 
 
 class _Reader:
-    """The state of the filter after some lines."""
+    """The filter for an application's page, which takes the lines one by one."""
 
     def __init__(self, *, is_open: bool) -> None:
         self.kept = bytearray()
@@ -191,7 +191,10 @@ def _require_free(name: bytes) -> None:
 
 
 def _pairs(labels: bytes) -> dict[bytes, bytes]:
-    """Return labels by name. Names that begin with two underscores are reserved for Prometheus."""
+    """Parse the labels of a sample; names that begin with two underscores are reserved for Prometheus.
+
+    Raises _LineDropped for malformed or reserved labels.
+    """
     pairs: dict[bytes, bytes] = {}
     at, is_more = 0, True
     while at < len(labels):
@@ -217,7 +220,7 @@ def _is_number(value: bytes) -> bool:
 
 
 def _shown(line: bytes) -> str:
-    """Return the name in a line for people, without labels and values."""
+    """Return the metric's name in a dropped line, for messages, without labels and values."""
     words = (
         line.split(None, 3)[:3] if line.lstrip().startswith(b"#") else line.strip().split(b"{")[0].split()[:1]
     )

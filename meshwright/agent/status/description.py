@@ -15,7 +15,10 @@ def described(
     shown: PeerCertificate | None,
     standing: ConnectionState,
 ) -> Mapping[str, object]:
-    """Return the status as JSON values; `shown` is None before a certificate is in use."""
+    """Return the agent's status as JSON values.
+
+    `shown` is the certificate in use; None before the first one.
+    """
     why = standing.why
     return {
         "proxy": "" if shown is None else shown.common_name,

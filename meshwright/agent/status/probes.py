@@ -38,14 +38,14 @@ class HttpProbe:
 
 @dataclass(frozen=True, slots=True)
 class TcpProbe:
-    """Connection to a port."""
+    """A probe by a TCP connection to a port."""
 
     port: int
 
 
 @dataclass(frozen=True, slots=True)
 class GrpcProbe:
-    """Call of the standard health service; SERVING is success."""
+    """A probe by a call of the standard gRPC health service; SERVING is success."""
 
     port: int
     service: str = ""
@@ -76,7 +76,7 @@ class Probes:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The HTTP status of the answer, and the reason."""
+    """The HTTP status of the answer to the kubelet's probe, and the reason."""
 
     status: int
     words: str

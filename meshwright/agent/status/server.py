@@ -18,7 +18,7 @@ _WHOLE_PATH = "/stats/prometheus"  # Envoy's own, and all of it
 
 
 class ProxyControl(Protocol):
-    """The server's view of its proxy."""
+    """The proxy as seen by the HTTP server: state, metrics, drain, and end."""
 
     async def not_ready(self) -> tuple[str, ...]:
         """Return the reasons for which the proxy is not ready; empty for a ready proxy."""
@@ -33,16 +33,19 @@ class ProxyControl(Protocol):
         """Return why the agent does not work; empty for a working agent."""
 
     async def proxy_metrics(self, whole: bool) -> str:
-        """Return the proxy's metrics, with `whole` all of Envoy's; empty if Envoy does not answer."""
+        """Return the proxy's Prometheus metrics; empty if Envoy does not answer.
+
+        With `whole` all of Envoy's metrics are included.
+        """
 
     def own_metrics(self) -> str:
-        """Return the agent's own metrics."""
+        """Return the agent's own Prometheus metrics."""
 
     async def drain(self) -> None:
         """Begin to discourage calls to the workload, and continue to serve."""
 
     def quit(self) -> None:
-        """End now, without draining."""
+        """Stop the agent and Envoy now, without draining connections."""
 
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -51,7 +54,7 @@ Pages = Callable[[web.Application, Callable[[_Handler], _Handler]], None]
 
 
 def no_pages(_app: web.Application, _guarded: Callable[[_Handler], _Handler]) -> None:
-    """Add no pages."""
+    """Add no further pages to the HTTP server."""
 
 
 def application(
