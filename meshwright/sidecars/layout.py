@@ -52,7 +52,7 @@ Its value has the side, Envoy's response flags and its response code details, se
 
 
 class Side(enum.StrEnum):
-    """The sidecar that answers: the caller's, or that of the called application."""
+    """The sidecar that answers a request: the caller's, or the called application's."""
 
     CALLER = "caller"
     CALLED = "called"

@@ -37,7 +37,7 @@ class InstalledDrivers:
 
     @property
     def ports(self) -> Mapping[str, int]:
-        """The drivers' default ports by name."""
+        """The default ports of the installed drivers' control planes, by driver name."""
         return {name: driver.proxy_server_port for name, driver in self.drivers.items()}
 
     def driver_of(self, config: SidecarSettings, named: str) -> SidecarDriver:
@@ -45,7 +45,7 @@ class InstalledDrivers:
         return self.drivers[select(config, self.environment, self.ports, named).driver]
 
     def of_mesh(self, view: View) -> Problems:
-        """Return the problems of the drivers in the MeshConfig."""
+        """Return the problems with drivers in the MeshConfig."""
         return tuple(_of_config(view, self))
 
     def fine(self, view: View) -> frozenset[str]:
@@ -71,7 +71,7 @@ class InstalledDrivers:
 
 
 def problems(view: View, installed: InstalledDrivers) -> Problems:
-    """Return all problems without duplicates, in the order of objects."""
+    """Return all problems between objects and drivers, without duplicates, in the order of objects."""
     of_workloads = (problem for key in view.workloads for problem in installed.of_workload(view, key))
     return ordered((*installed.of_mesh(view), *of_workloads))
 
@@ -134,7 +134,7 @@ def _of_group(
 
 @derived
 def needed(view: View, group: ProxyGroup) -> tuple[Requirement, ...]:
-    """Return the capabilities that a group's policy needs, sorted; computed once for all its workloads."""
+    """Return the capabilities that a group's policy needs, sorted; computed once for the whole group."""
     return requirements(proxy_policy(view, group))
 
 

@@ -15,14 +15,14 @@ GROUP: Final = "meshwright.sidecars"
 
 
 class DriverRegistry:
-    """The drivers of this process."""
+    """The sidecar drivers registered in this process."""
 
     def __init__(self) -> None:
         self._drivers: dict[str, SidecarDriver] = {}
 
     @classmethod
     def discover(cls, found: Iterable[EntryPoint] | None = None) -> Self:
-        """Register every installed driver; raise DriverError for one that cannot be used."""
+        """Register every installed driver; raise DriverError for an unusable one."""
         registry = cls()
         points = entry_points(group=GROUP) if found is None else found
         # Sorted, so that of two drivers with the same name the same one is refused everywhere.

@@ -43,7 +43,7 @@ class Requirement:
 
 
 def requirements(policy: ProxyPolicy) -> tuple[Requirement, ...]:
-    """Return the requirements of a policy, sorted, without duplicates."""
+    """Return the capabilities that a policy needs, with causes, sorted and without duplicates."""
     return tuple(sorted(set(_requirements(policy)), key=str_order))
 
 

@@ -1,4 +1,4 @@
-"""View of the shared snapshots for one driver."""
+"""View of the shared snapshots that contains only those for one driver."""
 
 from collections.abc import Callable
 
@@ -28,9 +28,12 @@ class OwnSnapshots:
         return result if result is not None and any(map(result.resources, self._types)) else None
 
     def watch(self, node: NodeKey, wake: Callable[[], None]) -> Watch:
-        """Start watching a node. The watch may also be woken for resources of other drivers."""
+        """Start to watch for changes of a node's snapshot.
+
+        `wake` may also be called for resources of other drivers.
+        """
         return self._snapshots.watch(node, wake)
 
     def unwatch(self, watch: Watch) -> None:
-        """End one watch."""
+        """End a watch that `watch` has started."""
         self._snapshots.unwatch(watch)

@@ -15,7 +15,7 @@ _SHORT: Final = {
 
 
 def short_type(type_url: str) -> str:
-    """Return the word for a type URL; `other` for a type without a driver here."""
+    """Return the short word for a resource type, such as `cluster`; `other` for an unknown type."""
     return _SHORT.get(type_url.rpartition(".")[2], _OTHER)
 
 

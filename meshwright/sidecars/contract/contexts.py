@@ -34,11 +34,11 @@ class KubernetesConfig:
 
 
 class CertificateManager(Protocol):
-    """The service certificates of the mesh."""
+    """Access to the service certificates of the mesh."""
 
     @property
     def certificates(self) -> Mapping[ServiceIdentity, ServiceCertificate]:
-        """Return the certificates in force, by identity."""
+        """Return the current service certificates, by identity."""
         ...
 
 
@@ -58,7 +58,7 @@ class DebugHandlers(Protocol):
     """Registration of a driver's own debug pages; a path is `/debug/` and a word."""
 
     def page(self, path: str, shows: str, answer: DebugAnswer) -> None:
-        """Add a page. `shows` describes the content in one line."""
+        """Add a debug page. `shows` describes the content in one line."""
 
     def streams(self, statuses: Callable[[], tuple[StreamStatus, ...]]) -> None:
         """Add the driver's streams to the common pages: `/debug/xds`, and `/debug/proxy` for each proxy."""
@@ -89,7 +89,7 @@ def _nobody_watches(node: NodeKey, requests: Sequence[TappedRequest]) -> bool:
 
 
 def _tell_nobody(taken: Callable[[], Iterable[AcknowledgedSecrets]]) -> None:
-    """Ignore the driver's function for acknowledged secrets."""
+    """Ignore the driver's function for acknowledged secrets, the default of `secrets`."""
     del taken
 
 

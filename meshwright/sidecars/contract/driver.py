@@ -54,7 +54,7 @@ class Capability(enum.StrEnum):
 
 
 def no_faults(resource: Resource) -> tuple[str, ...]:
-    """Report no faults, so that only proxies judge a resource."""
+    """Report no faults of a resource, so that only proxies judge resources."""
     del resource
     return ()
 
@@ -103,7 +103,7 @@ class Piece(CachedHash):
 
     @property
     def admits(self) -> bool:
-        """Return whether the resources decide which callers are admitted."""
+        """Return whether the resources decide which callers are admitted to the workload."""
         return any(map(left_out.admits, self.arguments))
 
     @property
@@ -141,12 +141,12 @@ class Pieces(CachedHash):
     arguments: tuple[Any, ...] = ()
 
     def pieces(self) -> "tuple[Piece | Pieces, ...]":
-        """Make the pieces."""
+        """Call `make` with the arguments, and return the pieces."""
         return tuple(self.make(*self.arguments))
 
 
 def each_piece(result: "Iterable[Piece | Pieces]") -> Iterator[Piece]:
-    """Yield every piece, including those inside of Pieces."""
+    """Yield every piece of a driver's result, including those inside of Pieces."""
     for item in result:
         if isinstance(item, Pieces):
             yield from each_piece(item.pieces())
@@ -156,7 +156,7 @@ def each_piece(result: "Iterable[Piece | Pieces]") -> Iterator[Piece]:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The certificate and trust bundle (PEM) of the proxies in a group."""
+    """The service certificate and the trust bundle (PEM) of the proxies in a group."""
 
     certificate: ServiceCertificate
     trust_domain: TrustDomain
@@ -179,7 +179,7 @@ class SidecarDriver(Protocol):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """Return the abilities of this kind of proxy."""
+        """Return the capabilities of this kind of proxy."""
         ...
 
     @property
@@ -205,7 +205,7 @@ class SidecarDriver(Protocol):
         ...
 
     def credentials(self, credentials: Credentials) -> tuple[Piece, ...]:
-        """Return the pieces with keys and trust bundles; their resources are marked `secret`."""
+        """Return the pieces for keys and trust bundles; their resources are marked `secret`."""
         ...
 
     def empty(self, reference: Reference) -> Resource | None:
@@ -218,7 +218,10 @@ class SidecarDriver(Protocol):
         ...
 
     def reason(self, said: str) -> Reason:
-        """Return the kind of reason for a rejection, from the proxy's message; CONTENT if unclear."""
+        """Return the kind of reason for which a proxy rejected a resource, from the proxy's message.
+
+        The result is CONTENT if the message is unclear.
+        """
         ...
 
     async def start(self, context: ControllerContext) -> HealthProbes:

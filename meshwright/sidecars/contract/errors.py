@@ -1,16 +1,16 @@
-"""Errors of drivers, and of requests to them."""
+"""Errors of sidecar drivers, and of requests to them."""
 
 
 class DriverError(Exception):
-    """Base class: a fault of drivers, or of the choice of one."""
+    """Base class of errors: a fault of sidecar drivers, or of the choice of one."""
 
 
 class NoDriverError(DriverError):
-    """No driver is registered."""
+    """No sidecar driver is registered."""
 
 
 class DuplicateDriverError(DriverError):
-    """Two drivers have the same name."""
+    """Two sidecar drivers have the same name."""
 
 
 class UnknownDriverError(DriverError):
@@ -18,7 +18,7 @@ class UnknownDriverError(DriverError):
 
 
 class NotADriverError(DriverError):
-    """An entry point cannot be imported, or is not a driver."""
+    """An entry point for a sidecar driver cannot be imported, or is not a driver."""
 
 
 class CannotStartError(DriverError):
@@ -30,4 +30,4 @@ class CannotPatchError(DriverError):
 
 
 class NothingThereError(DriverError):
-    """A driver's debug page has nothing for the query; the message is one sentence."""
+    """A driver's debug page has no content for the query; the message is one sentence."""

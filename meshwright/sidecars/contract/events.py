@@ -23,7 +23,7 @@ Listener = Callable[[Event], None]
 
 
 class Events(Protocol):
-    """A source of events."""
+    """A source of events for a driver, to which listeners can subscribe."""
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` with each event from now on, on the event loop; return a function to end this.
@@ -40,7 +40,7 @@ class Broker:
         self._number = 0
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Add a listener; return a function to remove the listener."""
+        """Add a listener for all later events; return a function to remove the listener."""
         number = self._number = self._number + 1
         self._listeners[number] = listener
 

@@ -34,7 +34,7 @@ class HealthProbe:
 
 @dataclass(frozen=True, slots=True)
 class HealthProbes:
-    """The three probes of Kubernetes."""
+    """The three probes of Kubernetes for a driver's control plane."""
 
     liveness: HealthProbe
     readiness: HealthProbe

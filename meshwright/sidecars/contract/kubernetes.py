@@ -15,7 +15,7 @@ BY_NETWORK: Final[tuple[ByNetwork, ...]] = ("httpGet", "tcpSocket", "grpc")
 
 
 class Metadata(TypedDict, total=False):
-    """Identity, labels and annotations of an object."""
+    """Identity, labels and annotations of a Kubernetes object."""
 
     name: str
     generateName: str
@@ -59,7 +59,7 @@ class Hook(TypedDict, total=False):
 
 
 class Lifecycle(TypedDict, total=False):
-    """A container's hooks."""
+    """A container's hooks: one after the start, one before the stop."""
 
     postStart: Hook
     preStop: Hook
@@ -74,14 +74,14 @@ class ContainerPort(TypedDict, total=False):
 
 
 class Capabilities(TypedDict, total=False):
-    """Linux capabilities to add or drop."""
+    """Linux capabilities to add to a container or to drop."""
 
     add: list[str]
     drop: list[str]
 
 
 class SecurityContext(TypedDict, total=False):
-    """User and privileges of processes."""
+    """User and privileges of a container's processes."""
 
     runAsUser: int
     runAsGroup: int
@@ -121,7 +121,7 @@ class Container(TypedDict, total=False):
 
 
 class Volume(TypedDict, total=False):
-    """A volume, by source."""
+    """A volume of a pod, by source."""
 
     name: str
     secret: dict[str, str | int]
@@ -175,7 +175,7 @@ def stays(container: Container) -> bool:
 
 
 def probe_of(container: Container, kind: ProbeKind) -> Probe | None:
-    """Return a container's probe of a kind, or None."""
+    """Return a container's probe of a kind, or None if the container lacks one."""
     match kind:
         case ProbeKind.LIVENESS:
             return container.get("livenessProbe")

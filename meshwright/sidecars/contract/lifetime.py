@@ -23,15 +23,15 @@ class Lifetime:
 
     @property
     def over(self) -> bool:
-        """Return whether the driver must end."""
+        """Return whether the driver must end, in order or at once."""
         return self._stopping.is_set() or self._cancelled.is_set()
 
     def stop(self) -> None:
-        """Announce an orderly end."""
+        """Announce to the driver an orderly end."""
         self._stopping.set()
 
     def cancel(self) -> None:
-        """Announce an immediate end."""
+        """Announce to the driver an immediate end."""
         self._cancelled.set()
         self._stopping.set()
 
@@ -59,7 +59,7 @@ class Lifetime:
         await close(0.0)
 
     async def _closed_in_order(self, close: Callable[[float], Coroutine[object, object, None]]) -> bool:
-        """Close within the drain time; return whether the close finished before a cancellation."""
+        """Call `close` with the drain time; return whether the call finished before a cancellation."""
         closing = asyncio.create_task(close(self.drain_seconds), name="driver closes")
         cancelled = asyncio.create_task(self._cancelled.wait(), name="driver is cancelled")
         try:

@@ -1,4 +1,4 @@
-"""Inputs of a driver's `patch`: the pod, and everything that is known about it."""
+"""Inputs of a driver's `patch`: the pod, and all further data about the pod and the mesh."""
 
 import enum
 from collections.abc import Mapping
@@ -70,7 +70,7 @@ class TokenEnrolment:
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """A change of the injected parts by strategic merge patches: two containers, and the volumes."""
+    """A change of the injected containers and volumes, by strategic merge patches."""
 
     name: str
     sidecar: Mapping[str, object] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class KubernetesClient(Protocol):
     """The part of the Kubernetes API that a driver may need. `patch` itself never calls the API."""
 
     async def create(self, manifest: Mapping[str, object]) -> None:
-        """Create an object."""
+        """Create a Kubernetes object from a manifest."""
 
 
 @dataclass(frozen=True, slots=True)

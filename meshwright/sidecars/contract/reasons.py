@@ -4,7 +4,11 @@ import enum
 
 
 class Reason(enum.StrEnum):
-    """CONTENT: the same resource will always be rejected. Every other reason passes without an edit."""
+    """Kind of reason for which a proxy rejects a resource.
+
+    CONTENT: the same resource will always be rejected. Every other reason may pass without a change of the
+    resource.
+    """
 
     CONTENT = "content"
     ADDRESS_IN_USE = "address-in-use"
@@ -14,5 +18,5 @@ class Reason(enum.StrEnum):
 
     @property
     def of_the_moment(self) -> bool:
-        """Return whether the same resource may be accepted later."""
+        """Return whether the proxy may accept the same resource later."""
         return self is not Reason.CONTENT

@@ -33,12 +33,12 @@ class DocumentDriver:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """Return the capabilities: identities per port, for ports that the proxy itself binds."""
+        """Return the two capabilities: explicit interception, and identities admitted per port."""
         return frozenset({Capability.EXPLICIT_INTERCEPTION, Capability.TCP_ROUTES})
 
     @property
     def proxy_server_port(self) -> int:
-        """Return the HTTPS port."""
+        """Return the HTTPS port of the document server."""
         return PORT
 
     @property
@@ -52,7 +52,7 @@ class DocumentDriver:
         return DOCUMENT
 
     def pieces(self, policy: ProxyPolicy) -> tuple[Piece, ...]:
-        """Return the document as one piece, with all endpoints."""
+        """Return the document of a policy as one piece, with all endpoints."""
         parts = (
             replace(reachable_services, destinations=SharedTuple()) for reachable_services in policy.reachable
         )
@@ -64,7 +64,7 @@ class DocumentDriver:
         return (Piece(credentials, (credentials_,), IdentityCertificate(credentials_.certificate.identity)),)
 
     def empty(self, reference: Reference) -> Resource | None:
-        """Return None, because readers never reject a document: they confirm or keep the earlier one."""
+        """Return None, because readers never reject a document: they confirm it or keep the earlier one."""
         del reference
         return None
 

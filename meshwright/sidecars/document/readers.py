@@ -56,7 +56,7 @@ class Readers:
         return own >= (limits.streams_per_certificate or own + 1) or every >= (limits.streams or every + 1)
 
     def began(self, node: NodeKey, peer: Peer, now: float, moment: datetime) -> None:
-        """Record a request; the first one makes a proxy a reader."""
+        """Record the begin of a proxy's request; the first request makes the proxy a reader."""
         reader = self._readers.get(node)
         if reader is None:
             # The callback is empty: the watch alone makes the catalog keep the document of the node current.
@@ -67,7 +67,7 @@ class Readers:
         reader.asking += 1
 
     def ended(self, node: NodeKey, now: float) -> None:
-        """Record the end of a request."""
+        """Record the end of a proxy's request."""
         if (reader := self._readers.get(node)) is not None:
             reader.seen = now
             reader.asking -= 1
@@ -85,13 +85,13 @@ class Readers:
                 reader.response = None
 
     def given(self, node: NodeKey, version: str, moment: datetime, response: Response, size: int) -> None:
-        """Record the version in an answer to a proxy."""
+        """Record the version of the document in an answer to a proxy."""
         reader = self._readers[node]
         reader.given, reader.given_at, reader.response = version, moment, response
         self._observer.sent(node, response, size)
 
     def sweep(self, now: float) -> None:
-        """Drop readers without a request for LINGER_SECONDS."""
+        """Drop readers that have not sent a request for LINGER_SECONDS."""
         for node, reader in tuple(self._readers.items()):
             if not reader.asking and now - reader.seen > LINGER_SECONDS:
                 self._gone(node, StreamEnd.CLIENT)
@@ -102,11 +102,11 @@ class Readers:
             self._gone(node, StreamEnd.SHUTDOWN)
 
     def statuses(self) -> tuple[StreamStatus, ...]:
-        """Describe the readers in the order of their first request."""
+        """Return the stream status of each reader, in the order of their first request."""
         return tuple(_status(node, reader) for node, reader in self._readers.items())
 
     def shown(self) -> list[dict[str, object]]:
-        """Return each reader's name, the versions last given and confirmed, and whether a request waits."""
+        """Return each reader for the debug page: proxy, versions given and confirmed, waiting request."""
         return [
             {
                 "proxy": node,

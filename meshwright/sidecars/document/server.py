@@ -50,7 +50,7 @@ _log = structlog.get_logger("sidecars.document")
 
 
 class DocumentServer:
-    """Handler of proxies' requests. Must be used on one event loop."""
+    """Handler of proxies' requests for documents. Must be used on one event loop."""
 
     def __init__(self, context: ControllerContext) -> None:
         self._catalog = context.catalog
@@ -59,7 +59,7 @@ class DocumentServer:
         self.readers = Readers(context.clients.observer, context.catalog)
 
     def application(self) -> web.Application:
-        """Return the application with the one route."""
+        """Return the HTTP application with the one route for documents."""
         app = web.Application()
         app.router.add_get(PATH, self._answer)
         return app
@@ -120,7 +120,10 @@ class DocumentServer:
             self.readers.ended(node, time())
 
     async def _changed(self, node: NodeKey, had: str, seconds: float) -> None:
-        """Wait until the version differs from `had`, for at most this many seconds."""
+        """Wait until a proxy's document version differs from `had`, for at most this many seconds.
+
+        A proxy without a document waits longer (MADE_SECONDS) for the first one.
+        """
         event = asyncio.Event()
         watch = self._catalog.watch(node, event.set)
         self._waiting.add(event)
@@ -158,7 +161,7 @@ class DocumentServer:
 
 
 async def start(context: ControllerContext) -> HealthProbes:
-    """Serve documents until the lifetime is over; raise CannotStartError."""
+    """Serve documents until the lifetime is over, and return the health probes; raise CannotStartError."""
     server = DocumentServer(context)
     drain = context.lifetime.drain_seconds
     running = runner(server.application(), _log, max(drain, _AT_ONCE))
@@ -212,7 +215,7 @@ def version(snapshot: Snapshot) -> str:
 
 
 def contents(snapshot: Snapshot) -> bytes:
-    """Return the body to send, for example `{"credentials":{...},"document":{...}}`."""
+    """Return the body of an answer, for example `{"credentials":{...},"document":{...}}`."""
     bodies = [snapshot.resources(type_url)[NAME].body for type_url in (DOCUMENT, CREDENTIALS)]
     return b'{"credentials":' + bodies[1] + b',"document":' + bodies[0] + b"}"
 

@@ -22,7 +22,7 @@ NAME: Final = ResourceName("document")
 
 
 def document(policy: ProxyPolicy, *places: ServiceDestination) -> Resource:
-    """Return the document of a policy, without secrets; `places` are the policy's destinations."""
+    """Return the document of a policy, without secrets; `places` are the destinations with endpoints."""
     # A headless service may be both: called at one endpoint, and a backend that balances. Only the latter can
     # be part of the document.
     balanced = (place for place in places if not place.as_called)
@@ -41,7 +41,7 @@ def document(policy: ProxyPolicy, *places: ServiceDestination) -> Resource:
 
 
 def credentials(held: Credentials) -> Resource:
-    """Return the workload's certificate with the key, and the roots, as PEM."""
+    """Return the resource with the workload's certificate, private key and roots, as PEM."""
     answer = {
         "certificateChain": held.certificate.chain_pem.decode("ascii"),
         "privateKey": held.certificate.key.reveal().decode("ascii"),

@@ -15,7 +15,7 @@ from xds.protocol.type_urls import PREFIX
 
 
 def packed(message: Message) -> Any:
-    """Pack a typed extension configuration deterministically (RBAC policies are a map)."""
+    """Pack a message into an Any, with deterministic bytes (RBAC policies are a map)."""
     value = message.SerializeToString(deterministic=True)
     return Any(type_url=PREFIX + message.DESCRIPTOR.full_name, value=value)
 

@@ -12,7 +12,7 @@ from xds.server.streams.call import alone
 
 
 async def start(context: ControllerContext) -> HealthProbes:
-    """Serve ADS until the context's lifetime is over; raise ListenError."""
+    """Serve ADS until the context's lifetime is over, and return the health probes; raise ListenError."""
     clients, lifetime = context.clients, context.lifetime
     server = AdsServer(
         context.catalog,

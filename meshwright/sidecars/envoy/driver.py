@@ -41,7 +41,7 @@ class EnvoyDriver:
 
     @property
     def types(self) -> frozenset[TypeUrl]:
-        """Return the five types of xDS."""
+        """Return the five types of xDS resources."""
         return frozenset(TYPES)
 
     @property
@@ -57,7 +57,7 @@ class EnvoyDriver:
         return parts(policy)
 
     def credentials(self, credentials: Credentials) -> tuple[Piece, ...]:
-        """Return two secrets: the service certificate with the key, and the roots."""
+        """Return the pieces of two secrets: the service certificate with the key, and the roots."""
         certificate, domain = credentials.certificate, credentials.trust_domain
         return (
             Piece(service_certificate, (certificate,), IdentityCertificate(certificate.identity)),
@@ -69,11 +69,11 @@ class EnvoyDriver:
         return empty(reference)
 
     def reason(self, said: str) -> Reason:
-        """Return the kind of reason for a rejection (`meshwright.sidecars.envoy.reasons`)."""
+        """Return the kind of reason in Envoy's rejection message (`meshwright.sidecars.envoy.reasons`)."""
         return reason(said)
 
     async def start(self, context: ControllerContext) -> HealthProbes:
-        """Serve ADS, with the debug page `/debug/xds`."""
+        """Serve ADS, with the debug page `/debug/xds`, and return the health probes."""
         from meshwright.sidecars.envoy.control_plane import start  # gRPC is slow to import
 
         return await start(context)

@@ -205,7 +205,7 @@ def _ports_out(policy: ProxyPolicy) -> tuple[OutsidePort, ...]:
 
 
 def _goes_on(what: OutsideRange) -> bool:
-    """Return whether connections continue to their original destination."""
+    """Return whether connections to a range continue to their original destination."""
     return what.connections or bool(what.server_names)
 
 
@@ -305,7 +305,7 @@ def _port_of_listener(port: InboundPort) -> InboundPort:
 
 
 def _of_listener(part: ReachableServices) -> ReachableServices:
-    """Return callable services without the destinations of their calls."""
+    """Return callable services with only the parts that a listener needs."""
     return ReachableServices.of(map(_service_of_listener, part.services))
 
 

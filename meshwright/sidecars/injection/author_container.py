@@ -41,7 +41,7 @@ class OwnContainer:
 
     @property
     def name(self) -> str:
-        """Return its name, one of the two injected ones."""
+        """Return the container's name, one of the two injected ones."""
         return self.container.get("name", "")
 
     @property
@@ -92,7 +92,7 @@ def put_back(pod: Pod, own: Iterable[OwnContainer]) -> None:
 
 
 def written(own: Iterable[OwnContainer]) -> str:
-    """Return the containers as JSON, with their fields in the author's order."""
+    """Return the author's containers as JSON, with their fields in the author's order."""
     result = [
         {"field": own_container.field, "index": own_container.index, "container": own_container.container}
         for own_container in own
@@ -101,7 +101,10 @@ def written(own: Iterable[OwnContainer]) -> str:
 
 
 def read(text: str) -> tuple[OwnContainer, ...]:
-    """Parse the result of `written`; raise ValueError, TypeError or KeyError for any other text."""
+    """Parse the author's containers from the result of `written`.
+
+    Raises ValueError, TypeError or KeyError for any other text.
+    """
     own_containers = [
         OwnContainer(load["field"], int(load["index"]), load["container"]) for load in json.loads(text)
     ]

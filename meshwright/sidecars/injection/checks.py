@@ -65,7 +65,7 @@ def _reasons(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> Iterator[s
 
 
 def _nobody(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> Iterator[str]:
-    """Yield the reasons for which the sidecar would have no identity, or a wrong one."""
+    """Yield the reasons for which the sidecar would have a wrong identity, or would lack one."""
     certificate, proxy = context.bootstrap_certificate, context.proxy
     if proxy is None:
         if not sidecar.joins:

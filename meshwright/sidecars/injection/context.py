@@ -2,7 +2,7 @@
 
 Annotations of this project select how traffic is captured (`meshwright.specs.annotations.interception`).
 Annotations of Open Service Mesh select exceptions. Each is a list separated by commas, and is added to the
-one in MeshConfig:
+same list in MeshConfig:
 
     openservicemesh.io/inbound-port-exclusion-list: "9100"
     openservicemesh.io/outbound-port-exclusion-list: "6379, 27017"
@@ -10,7 +10,7 @@ one in MeshConfig:
     openservicemesh.io/outbound-ip-range-inclusion-list: "10.0.0.0/8"
 
 A namespace's `openservicemesh.io/metrics: enabled`, also of Open Service Mesh, gives its pods the annotations
-by which a Prometheus is usually configured to scrape them.
+by which Prometheus is usually configured to scrape them.
 """
 
 import unicodedata
@@ -153,7 +153,10 @@ def read_annotations(pod: Pod) -> Mapping[str, str]:
 
 
 def own_uuid(pod: Pod) -> ProxyUuid | None:
-    """Return the proxy UUID in a pod's label; None if it has none or the label means the pod's UID."""
+    """Return the proxy UUID in a pod's label `meshwright.dev/proxy-uuid`.
+
+    None if the pod lacks the label, or if the value is `metadata.uid`, which stands for the pod's UID.
+    """
     text = (pod.get("metadata", {}).get("labels") or {}).get(PROXY_UUID_LABEL, our_own.OWN_UID)
     if text != our_own.OWN_UID and not is_dns_label(text):
         raise CannotPatchError(f"label {PROXY_UUID_LABEL} is {text!r}: must be a DNS label")

@@ -23,7 +23,7 @@ A kubelet limits a hook only by the pod's termination period.
 
 
 class HookKind(enum.StrEnum):
-    """The kinds of hooks, named like the fields of a container."""
+    """The kinds of container hooks, named like the fields of a container."""
 
     POST_START = "postStart"
     PRE_STOP = "preStop"
@@ -82,7 +82,10 @@ def _rewritten(lifecycle: Lifecycle, hooks: Iterable[OriginalHook]) -> Lifecycle
 
 
 def for_agent(pod: Pod, original_hooks: Iterable[OriginalHook]) -> Mapping[str, Probe]:
-    """Return the original calls by the agent's path; raise CannotPatchError for an unknown port name."""
+    """Return the author's hooks by the agent's path, with numeric ports.
+
+    Raises CannotPatchError for an unknown port name.
+    """
     ports = {item.get("name", ""): ports_of(item) for item in running(pod)}
     return {
         original_hook.path: _asked(original_hook, ports.get(original_hook.container, {}))

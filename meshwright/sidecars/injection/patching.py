@@ -77,7 +77,7 @@ def _require_room(pod: Pod, said: Mapping[str, str]) -> None:
 
 
 def _placed(pod: Pod, made: Parts, context: InjectorContext) -> AddedParts:
-    """Insert the parts into a pod (in place); return the names of the added ones."""
+    """Insert the injected parts into a pod (in place); return the names of the added volumes and secrets."""
     spec = pod["spec"]
     first = spec.get("initContainers") or []
     rules = [] if made.interception is None else [made.interception]
@@ -101,7 +101,7 @@ def _placed(pod: Pod, made: Parts, context: InjectorContext) -> AddedParts:
 
 
 def _said(context: InjectorContext, pod: Pod, theirs: tuple[OwnContainer, ...]) -> dict[str, str]:
-    """Return the annotations of every patched pod; `pod` is the pod before the change."""
+    """Return the annotations that every patched pod gets; `pod` is the pod before the change."""
     answer = {names.MESH_ANNOTATION: context.mesh_name, names.DRIVER_ANNOTATION: context.selection.driver}
     if context.reason:
         answer[names.REASON_ANNOTATION] = context.reason
@@ -153,7 +153,7 @@ def _noted(
 
 
 def _mark(pod: Pod, context: InjectorContext, said: dict[str, str], added: AddedParts) -> None:
-    """Set labels and annotations, and record which of them the author did not write."""
+    """Set labels and annotations on the pod, and record which of them the author did not write."""
     metadata = pod.setdefault("metadata", {})
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     uuid = {names.PROXY_UUID_LABEL: OWN_UID if context.proxy is None else context.proxy.uuid}

@@ -62,7 +62,7 @@ def is_rewritten(original: OriginalProbe) -> bool:
 
 
 def rewritten(original: OriginalProbe) -> Probe:
-    """Return the probe that calls the agent; thresholds and times are kept."""
+    """Return the probe that calls the agent in place of the original; thresholds and times are kept."""
     probe = original.probe.copy()
     for item in BY_NETWORK:
         probe.pop(item, None)
@@ -102,7 +102,10 @@ def _numbered(original: OriginalProbe, way: ByNetwork, call: HttpGet, ports: Map
 
 
 def numbered(call: HttpGet, ports: Mapping[str, int], what: str) -> HttpGet:
-    """Return a call with a numeric port; raise CannotPatchError, whose message begins with `what`."""
+    """Return an HTTP, TCP or gRPC call with a numeric port.
+
+    Raises CannotPatchError, with a message that begins with `what`.
+    """
     how = call.copy()
     port = how.get("port")
     if isinstance(port, str):
@@ -115,7 +118,7 @@ def numbered(call: HttpGet, ports: Mapping[str, int], what: str) -> HttpGet:
 
 
 def ports_of(container: Container) -> dict[str, int]:
-    """Return a container's ports by name."""
+    """Return the numbers of a container's ports, by port name."""
     return {
         port["name"]: port["containerPort"]
         for port in container.get("ports") or ()

@@ -48,9 +48,9 @@ def widen(pod: Pod, own: Sequence[Container]) -> dict[str, str]:
 
 
 def read(text: str) -> tuple[Amounts, Amounts]:
-    """Parse the annotation: the written amounts, and the earlier ones.
+    """Parse the annotation with a pod's resource amounts: those that the patch wrote, and the earlier ones.
 
-    Raises ValueError or KeyError otherwise.
+    Raises ValueError or KeyError for any other text.
     """
     answer = json.loads(text)
     result = answer["is"], answer["was"]
@@ -60,7 +60,7 @@ def read(text: str) -> tuple[Amounts, Amounts]:
 
 
 def put_back(pod: Pod, noted: tuple[Amounts, Amounts]) -> None:
-    """Restore a pod's earlier amounts (in place), except for amounts that someone has changed since."""
+    """Restore a pod's earlier resource amounts (in place), except for amounts changed since the patch."""
     made, was = noted
     there: dict[str, Any] = dict(spec_of(pod).get("resources") or {})
     for field, item in made.items():
@@ -169,17 +169,17 @@ def _totals(pod: Pod, names: AbstractSet[str]) -> Mapping[str, Decimal]:
 
 
 def _named(container: Container) -> AbstractSet[str]:
-    """Return the names of the resources that a container requests or limits."""
+    """Return the names of the resources, such as `cpu`, that a container requests or limits."""
     return {*_amounts(container, "requests"), *_amounts(container, "limits")}
 
 
 def _asked(container: Container, name: str) -> Decimal:
-    """Return a container's request, or its limit if it has no request."""
+    """Return the amount that a container requests of a resource, or else the limit."""
     return _of(container, name, "requests", "limits")
 
 
 def _limit(container: Container, name: str) -> Decimal:
-    """Return a container's limit, or its request if it has no limit."""
+    """Return a container's limit for a resource, or else the request."""
     return _of(container, name, "limits", "requests")
 
 
@@ -191,7 +191,10 @@ def _of(container: Container, name: str, *fields: str) -> Decimal:
 
 
 def _amounts(container: Container, field: str) -> Mapping[str, object]:
-    """Return a container's amounts. Overlays are not validated, so any type must be expected."""
+    """Return a container's `requests` or `limits`.
+
+    Overlays are not validated, so any type must be expected.
+    """
     answer = container.get("resources")
     result = answer.get(field) if isinstance(answer, Mapping) else None
     return result if isinstance(result, Mapping) else {}

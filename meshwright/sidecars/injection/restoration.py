@@ -50,7 +50,7 @@ class AddedParts:
 
     @classmethod
     def read(cls, text: str) -> "AddedParts":
-        """Parse the annotation; raise ValueError for any other text."""
+        """Parse the annotation with the names of the added parts; raise ValueError for any other text."""
         answer = json.loads(text)
         if not isinstance(answer, dict) or any(not isinstance(item, list) for item in answer.values()):
             raise ValueError("no lists")
@@ -124,7 +124,10 @@ def restored(pod: Pod) -> Pod:
 
 
 def _put_back(container: dict[str, Any], originals: Mapping[str, Any]) -> None:
-    """Restore a container's calls that go to the agent; calls changed since then stay."""
+    """Restore a container's original probes and hooks in place of calls to the agent.
+
+    Calls changed since the patch stay.
+    """
     for field, original in originals.items():
         there: Any = container.get(field)
         if field == "lifecycle":
@@ -135,7 +138,7 @@ def _put_back(container: dict[str, Any], originals: Mapping[str, Any]) -> None:
 
 
 def _called(there: Mapping[str, Any], said: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a probe with the author's call and its current times."""
+    """Return a probe with the call of the author's probe and the times of the pod's present one."""
     times = {name: value for name, value in there.items() if name != "httpGet"}
     call = {name: value for name, value in said.items() if name in BY_NETWORK}
     result = call | times

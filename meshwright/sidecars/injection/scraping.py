@@ -25,7 +25,7 @@ APPLICATION: Final = "127.0.0.1"
 
 
 def said(pod: Pod) -> dict[str, str]:
-    """Return the author's annotations for scraping."""
+    """Return the author's annotations for Prometheus scraping (`prometheus.io/...`)."""
     annotations = pod.get("metadata", {}).get("annotations") or {}
     return {
         name: str(annotation) for name, annotation in annotations.items() if name.startswith(names.SCRAPING)
@@ -82,7 +82,7 @@ def annotations(context: InjectorContext, pod: Pod) -> tuple[dict[str, str], dic
 
 
 def warnings(context: InjectorContext, pod: Pod) -> list[str]:
-    """Return the reasons for which a scrape that the author wants may fail."""
+    """Return the reasons for which Prometheus may fail to scrape metrics as the author wants."""
     theirs, why = said(pod), ""
     try:
         if not (url := page(theirs)) or context.scraped:
@@ -104,12 +104,12 @@ def warnings(context: InjectorContext, pod: Pod) -> list[str]:
 
 
 def written(theirs: Mapping[str, str]) -> str:
-    """Return the author's annotations as text for an annotation."""
+    """Return the author's scraping annotations as text for an annotation."""
     return json.dumps(dict(theirs), sort_keys=True)
 
 
 def read(text: str) -> dict[str, str]:
-    """Parse the annotation; raise ValueError for any other text."""
+    """Parse the annotation with the author's scraping annotations; raise ValueError for any other text."""
     result = json.loads(text)
     if not isinstance(result, dict) or not all(isinstance(item, str) for item in result.values()):
         raise ValueError("no annotations")
@@ -119,7 +119,7 @@ def read(text: str) -> dict[str, str]:
 
 
 def put_back(pod: Pod, theirs: Mapping[str, str]) -> None:
-    """Restore the author's annotations (in place)."""
+    """Restore the author's scraping annotations (in place)."""
     if theirs:
         metadata = pod.setdefault("metadata", {})
         metadata["annotations"] = {**(metadata.get("annotations") or {}), **theirs}

@@ -42,7 +42,7 @@ _CONNECTIONS: Final = (
 
 
 class AdsProtocol(enum.StrEnum):
-    """Variant of the aggregated protocol: incremental, or state of the world."""
+    """Variant of Envoy's aggregated discovery (ADS): incremental, or state of the world."""
 
     DELTA = "delta"
     SOTW = "sotw"
@@ -199,7 +199,7 @@ def _overload_manager() -> Message:
 
 
 def _runtime() -> Message:
-    """Return runtime settings for long expressions (Envoy's default program size is 100)."""
+    """Return runtime settings that allow long regular expressions (Envoy's default program size is 100)."""
     layer = {"re2.max_program_size.error_level": float(REGEX_PROGRAM_SIZE)}
     return {"layers": [{"name": "meshwright", "staticLayer": layer}]}
 

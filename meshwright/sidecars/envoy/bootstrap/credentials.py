@@ -50,7 +50,10 @@ def tls_context(files: ProxyFiles) -> Message:
 
 
 def secrets(files: ProxyFiles, watched: Path) -> dict[str, Message]:
-    """Return both secrets by file name in `sds_directory`; `watched` is the directory of the moves."""
+    """Return the secrets for the proxy and the CA, by file name in `sds_directory`.
+
+    `watched` is the directory in which a move makes Envoy read them again.
+    """
     again = {"watchedDirectory": {"path": str(watched)}}
     proxy = {"name": _PROXY_NAME, "tlsCertificate": {**_certificate(files), **again}}
     authority = {"name": _CA_NAME, "validationContext": {**_validation(files), **again}}
@@ -65,7 +68,7 @@ def _certificate(files: ProxyFiles) -> Message:
 
 
 def _validation(files: ProxyFiles) -> Message:
-    """Return the trusted CA certificates and the accepted name."""
+    """Return the trusted CA certificates and the accepted name of the control plane."""
     name = {"sanType": "DNS", "matcher": {"exact": files.server_name}}
     return {"trustedCa": _file(files.authority), "matchTypedSubjectAltNames": [name]}
 

@@ -157,7 +157,7 @@ def passthrough_http(headers: HeaderLimits, reuse: timedelta | None) -> Resource
 
 
 def blackhole() -> Resource:
-    """Return a cluster without endpoints, which closes calls without a destination at once."""
+    """Return the cluster without endpoints, which closes forbidden calls at once."""
     return encode(
         _Cluster(
             name=names.BLACKHOLE_CLUSTER,
@@ -169,7 +169,7 @@ def blackhole() -> Resource:
 
 
 class _Kind(NamedTuple):
-    """The differences between clusters of destinations, besides names and TLS."""
+    """The properties in which clusters of destinations differ, besides names and TLS."""
 
     is_http: bool
     as_called: bool
@@ -180,7 +180,7 @@ class _Kind(NamedTuple):
 
 @lru_cache(ALIKE)
 def _destination(terms: MeshTerms, kind: _Kind) -> _Cluster:
-    """Return the common part of destinations' clusters, to be merged into each."""
+    """Return the common part of the clusters of mesh destinations, to be merged into each."""
     message, resilience, limits = _Cluster(), terms.resilience, kind.limits
     message.CopyFrom(_limited(terms.headers, limits, is_http=kind.is_http, keepalive=resilience.keepalive))
     message.MergeFrom(surviving.peers(resilience, kind.ejecting, as_called=kind.as_called))
@@ -208,7 +208,7 @@ def _limited(
     keepalive: Keepalive | None = None,
     reuse: timedelta | None = None,
 ) -> _Cluster:
-    """Return the common part of clusters with a destination, as for fixed addresses."""
+    """Return the common part of clusters (static type, limits, protocol options), to be merged."""
     return _Cluster(
         type=_Cluster.DiscoveryType.STATIC,
         connect_timeout=_connect_timeout(limits),

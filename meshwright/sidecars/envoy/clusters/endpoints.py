@@ -40,7 +40,7 @@ def assignment(wanted: ServiceDestination) -> Resource:
 
 
 def _kept(wanted: ServiceDestination) -> Iterable[DestinationEndpoint]:
-    """Return the endpoints to use: all, or only near ones if failover is off."""
+    """Return the endpoints of a destination to use: all, or only near ones if failover is off."""
     near = wanted.near
     if near is None or near.fails_over:
         return wanted.endpoints

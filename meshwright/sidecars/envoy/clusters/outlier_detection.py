@@ -43,7 +43,7 @@ def peers(
 
 
 def pings(keepalive: Keepalive) -> protocol_pb2.KeepaliveSettings:
-    """Return HTTP/2 keepalive, which checks the peer process as well as the machine."""
+    """Return HTTP/2 keepalive settings, which check the peer's process as well as the machine."""
     return protocol_pb2.KeepaliveSettings(
         interval=duration(keepalive.silence), timeout=duration(keepalive.silence)
     )

@@ -23,20 +23,20 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 
 @dataclass(frozen=True, slots=True)
 class Access(Feature):
-    """The rules of an inbound port. For a listener alone `access` is not used."""
+    """The access rules of an inbound port. The listener alone does not depend on `access`."""
 
     access: inbound.Access
     trust_domain: TrustDomain
     tapped: Tapped = ()
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
-        """Add the filter."""
+        """Add the RBAC filter, which denies every request without the rules of routes."""
         del terms
         guard = http_rbac_pb2.RBAC(rules=rbac.deny_all())
         manager.http_filters.add(name=rbac.HTTP_FILTER, typed_config=packed(guard))
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
-        """Override the filter's rules for all routes."""
+        """Override the RBAC filter's rules for all routes by the port's access rules."""
         guard = http_rbac_pb2.RBAC(rules=rbac.rules(self.access, self.trust_domain))
         if self.tapped:
             guard.shadow_rules.CopyFrom(rbac.watched(self.tapped, self.trust_domain))

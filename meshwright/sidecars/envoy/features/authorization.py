@@ -30,7 +30,7 @@ class Authorization(Feature):
     asked: ExternalAuthorizer
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
-        """Add the filter."""
+        """Add the external authorization filter."""
         del terms
         asked = self.asked.authorizer
         timeout = Duration()

@@ -55,7 +55,7 @@ class Denials(Feature):
     reasons: DenialReasons
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
-        """Add the recording filter, and the header to denying responses."""
+        """Add the RBAC filter that records, and the header with the reason to denying responses."""
         del terms
         if self.reasons is DenialReasons.OFF:
             return
@@ -104,7 +104,7 @@ def _forbidden() -> _Filter:
 
 
 def _noted(key: str, value: value_pb2.ValueMatcher, *, absent: bool = False) -> _Filter:
-    """Match recorded metadata of a request; with `absent` missing metadata matches too."""
+    """Return a filter for recorded RBAC metadata of a request; with `absent` missing metadata matches too."""
     path = [metadata_pb2.MetadataMatcher.PathSegment(key=key)]
     matcher = metadata_pb2.MetadataMatcher(filter=rbac.HTTP_FILTER, path=path, value=value)
     return _Filter(

@@ -33,17 +33,17 @@ _Filter = accesslog_pb2.AccessLogFilter
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis(Feature):
-    """The header in the sidecar's own answers to a diagnosis."""
+    """The header with side and cause in a sidecar's own answers to `meshwright connectivity`."""
 
     side: Side
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
-        """Add the header to the sidecar's own answers."""
+        """Add the header with side and cause to the sidecar's own answers."""
         del terms
         manager.local_reply_config.mappers.extend(mappers(self.side))
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
-        """Remove the header from the application's answers; Envoy adds its own afterwards."""
+        """Remove the header from the application's answers; Envoy adds the sidecar's own afterwards."""
         if self.side is Side.CALLED:
             routes.response_headers_to_remove.append(OWN_ANSWER_HEADER)
 

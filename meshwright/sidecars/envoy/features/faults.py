@@ -20,16 +20,16 @@ FILTER: Final = "envoy.filters.http.fault"
 
 @dataclass(frozen=True, slots=True)
 class Faults(Feature):
-    """The filter, present if any rule injects faults."""
+    """The fault filter, present if any rule injects faults."""
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
-        """Add the filter."""
+        """Add the fault filter, which is inactive without the settings of routes."""
         del terms
         manager.http_filters.add(name=FILTER, typed_config=packed(fault_pb2.HTTPFault()))
 
 
 def harm(route: route_components_pb2.Route, actions: RouteActions) -> None:
-    """Delay or abort the requests of a route."""
+    """Configure the fault filter for a route: delay or abort a percentage of the requests."""
     message = fault_pb2.HTTPFault()
     if (delay := actions.delay) is not None:
         message.delay.CopyFrom(

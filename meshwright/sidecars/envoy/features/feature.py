@@ -25,4 +25,4 @@ class Feature:
         """
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
-        """Add to the one virtual host with all routes, or configure filters for the host."""
+        """Add routes to the one virtual host, or configure filters for the routes of the host."""

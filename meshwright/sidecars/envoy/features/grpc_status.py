@@ -10,7 +10,7 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 
 
 class GrpcStatus(Feature):
-    """Envoy's filter for counting statuses per called cluster, for all methods together.
+    """Envoy's filter for counting gRPC statuses per called cluster, for all methods together.
 
     https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_filters/grpc_stats_filter
     """
@@ -18,7 +18,7 @@ class GrpcStatus(Feature):
     __slots__ = ()
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
-        """Add the filter."""
+        """Add the filter for gRPC statistics."""
         del terms
         # By default Envoy would keep statistics for each method name, which callers can choose freely.
         counting = config_pb2.FilterConfig(stats_for_all_methods={"value": False})

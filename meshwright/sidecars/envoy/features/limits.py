@@ -10,7 +10,7 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 
 
 class Limits(Feature):
-    """The proxy's limits for all requests; limits for responses are part of clusters."""
+    """The proxy's limits on headers of requests; limits on headers of responses are part of clusters."""
 
     __slots__ = ()
 

@@ -33,13 +33,13 @@ _ACTIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Paths(Feature):
-    """Normalised paths; `guarded` if access rules match them, and not only splits."""
+    """Normalisation of paths; `guarded` if access rules match paths, and not only splits."""
 
     slashes: EscapedSlashes
     guarded: bool = False
 
     def to_manager(self, manager: _Manager, terms: MeshTerms) -> None:
-        """Enable normalisation."""
+        """Enable the normalisation of paths, with the setting for escaped slashes."""
         del terms
         manager.normalize_path.CopyFrom(BoolValue(value=True))
         manager.path_with_escaped_slashes_action = _ACTIONS[self.slashes]
@@ -57,7 +57,7 @@ class Paths(Feature):
 
 @cache
 def guard() -> route_components_pb2.Route:
-    """Return the route for refusing a path with a hidden dot segment, for example `/books/..%2Fadmin`."""
+    """Return the route that refuses a path with a hidden dot segment, for example `/books/..%2Fadmin`."""
     return route_components_pb2.Route(
         name="escaped-dot-segment",
         match=route_components_pb2.RouteMatch(safe_regex=matching.full_match(_DOT_SEGMENT).safe_regex),

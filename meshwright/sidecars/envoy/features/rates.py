@@ -22,12 +22,12 @@ _STATISTICS = "inbound"
 
 @dataclass(frozen=True, slots=True)
 class Rates(Feature):
-    """The limits of a port. The listener uses only their presence and the services."""
+    """The rate limits of a port. The listener depends only on their presence and on the services."""
 
     limits: RateLimits
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
-        """Add the filters."""
+        """Add the filters for rate limits: the local one, and one for each rate limit service."""
         del terms
         if self.limits.of_requests:
             local = packed(rates.of_requests(_STATISTICS))

@@ -12,11 +12,14 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 
 @dataclass(frozen=True, slots=True)
 class RequestLog(Feature):
-    """The access log; connections have one too (`meshwright.sidecars.envoy.telemetry.access_log`)."""
+    """The access log of requests.
+
+    Connections have an access log too (`meshwright.sidecars.envoy.telemetry.access_log`).
+    """
 
     inbound: bool
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
-        """Add the log."""
+        """Add the access log of requests."""
         logged = access_log.judged_requests if self.inbound else access_log.requests
         manager.access_log.extend(logged(terms.logs))

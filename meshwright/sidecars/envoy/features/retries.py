@@ -24,7 +24,7 @@ class Retries(Feature):
     farther: bool = False
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
-        """Set the policy for all routes."""
+        """Set the retry policy for all routes."""
         if self.policy is not None:
             routes.virtual_hosts[0].retry_policy.CopyFrom(_message(self.policy, self.to_mesh, self.farther))
 

@@ -1,4 +1,4 @@
-"""The last filter, which sends the request to the cluster of the chosen route."""
+"""The router: the last HTTP filter, which sends the request to the cluster of the chosen route."""
 
 from functools import cache
 
@@ -17,7 +17,7 @@ class Router(Feature):
     __slots__ = ()
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
-        """Add the filter."""
+        """Add the router filter."""
         del terms
         manager.http_filters.append(_filter())
 

@@ -34,12 +34,12 @@ _WHO_TELLS: Final = extension_pb2.TypedExtensionConfig(
 
 
 class Spans(Feature):
-    """The mesh's collector, if any."""
+    """Tracing: spans of requests, sent to the mesh's collector, if any."""
 
     __slots__ = ()
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
-        """Enable spans."""
+        """Enable spans, if the mesh has a collector."""
         tracing = terms.tracing
         if tracing is None:
             return

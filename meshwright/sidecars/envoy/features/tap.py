@@ -32,19 +32,19 @@ GRPC_STATUS: Final = "grpc-status"
 
 @dataclass(frozen=True, slots=True)
 class Tap(Feature):
-    """The log, for gRPC with the status."""
+    """The access log of watched requests; with `grpc` the log has the gRPC status."""
 
     grpc: bool
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
-        """Add the log."""
+        """Add the access log of watched requests."""
         del terms
         manager.access_log.append(log(grpc=self.grpc))
 
 
 @cache
 def log(*, grpc: bool) -> accesslog_pb2.AccessLog:
-    """Return the log, which must be copied into a message."""
+    """Return the access log of watched requests, which must be copied into a message."""
     log_config = als_pb2.HttpGrpcAccessLogConfig(
         common_config=als_pb2.CommonGrpcAccessLogConfig(
             log_name=LOG_NAME,

@@ -23,12 +23,12 @@ _NOT_CONNECTED: Final = "UF"
 
 
 class UndeliveredHeader(Feature):
-    """The header in answers of a proxy that could not connect to its application."""
+    """The header in a proxy's answers to requests that it could not deliver to the application."""
 
     __slots__ = ()
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
-        """Add the header to such answers."""
+        """Add the header to the proxy's answers after a failed connection to the application."""
         del terms
         header = base_pb2.HeaderValueOption(
             header=base_pb2.HeaderValue(key=UNDELIVERED_HEADER, value="true"),
@@ -39,5 +39,5 @@ class UndeliveredHeader(Feature):
         manager.local_reply_config.mappers.add(filter=access_log_filter, headers_to_add=[header])
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
-        """Remove the header from the application's answers; Envoy adds its own afterwards."""
+        """Remove the header from the application's answers; Envoy adds the proxy's own afterwards."""
         routes.response_headers_to_remove.append(UNDELIVERED_HEADER)

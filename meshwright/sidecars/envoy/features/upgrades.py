@@ -23,12 +23,12 @@ _END: Final = ""
 
 
 class Upgrades(Feature):
-    """The upgrades of the mesh pass, and all others are ignored."""
+    """Protocol upgrades: those that the mesh allows pass, and all others are ignored."""
 
     __slots__ = ()
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
-        """Configure the upgrades that pass, and an expression for the ignored ones."""
+        """Configure the upgrades that pass, and a regular expression for the ignored ones."""
         passing = terms.long_lived.upgrades
         for item in passing:
             manager.upgrade_configs.add(upgrade_type=item)
@@ -48,7 +48,7 @@ def other_than(names: tuple[str, ...]) -> str:
 
 
 def _other_than(endings: Iterable[str]) -> str:
-    """Return an expression for every text except these endings."""
+    """Return an RE2 expression for every text except these endings of names."""
     by_letter: dict[str, list[str]] = {}
     for ending in sorted(endings):
         by_letter.setdefault(ending[:1], []).append(ending[1:])

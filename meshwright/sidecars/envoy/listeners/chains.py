@@ -54,7 +54,7 @@ _TcpProxy = tcp_proxy_pb2.TcpProxy
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The network filters of a chain, with all referenced resources."""
+    """The network filters of a filter chain, with references to all resources they need."""
 
     messages: tuple[_Filter, ...]
     references: frozenset[Reference]
@@ -94,7 +94,7 @@ def inbound_plain(policy: ProxyPolicy, port: InboundPort) -> Filters:
 
 
 def _requests(policy: ProxyPolicy, port: InboundPort, *, proven: bool) -> Filters:
-    """Return the filters of an HTTP port; `proven`: all callers are identities of the mesh."""
+    """Return the filters of an HTTP port; with `proven` all callers are identities of the mesh."""
     route = names.inbound_routes(port.port)
     features = order.inbound(policy.trust_domain, policy.denials, port, proven=proven)
     manager = connection_manager(route, policy.terms, policy.primary, features)
@@ -130,7 +130,7 @@ def _counting(port: InboundPort) -> Iterator[Reference]:
 
 
 def own_chains(port: InboundPort) -> tuple[ServiceIdentity, ...]:
-    """Return the callers with their own filter chains on an inbound port."""
+    """Return the callers of an inbound TCP port that have filter chains of their own."""
     if port.protocol.is_http or isinstance(port.access, EveryoneInTheMesh):
         return ()
     return admitted(port.access, ServiceIdentity)[:OWN_CHAINS]
@@ -151,12 +151,12 @@ def outbound(terms: MeshTerms, service: OutboundService) -> Filters:
 
 
 def _tries(retry: RetryPolicy | None) -> int:
-    """Return the number of connection attempts."""
+    """Return the number of connection attempts for a TCP connection."""
     return 1 + retry.retries if retry is not None and RetryOn.CONNECT_FAILURE in retry.on else 1
 
 
 def _told(terms: MeshTerms) -> Iterator[Reference]:
-    """Yield the clusters to which a connection manager reports requests."""
+    """Yield the clusters to which a connection manager reports requests: traces and access logs."""
     if terms.tracing is not None:
         yield reference(CLUSTER, names.TRACING_CLUSTER)
     yield from written(terms)
@@ -199,7 +199,7 @@ def to_clusters(
 
 
 def to_cluster(terms: MeshTerms, stat_prefix: str, cluster: str, tries: int = 1) -> Filters:
-    """Return a TCP proxy to one cluster."""
+    """Return the filters with a TCP proxy to one cluster."""
     proxy = _tcp_proxy(terms, stat_prefix, cluster)
     _tried(proxy, tries)
     return Filters((_named(proxy),), frozenset({reference(CLUSTER, cluster), *written(terms)}))

@@ -48,7 +48,7 @@ def connection_manager(
 
 @lru_cache(ALIKE)
 def _nameless(terms: MeshTerms, features: tuple[Feature, ...]) -> _Manager:
-    """Return the common part of connection managers with these features, to be copied."""
+    """Return the common part of connection managers with these features, to be copied into each."""
     manager = _Manager(
         codec_type=_Manager.CodecType.AUTO,
         rds=hcm_pb2.Rds(config_source=OVER_ADS),

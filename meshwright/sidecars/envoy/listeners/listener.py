@@ -39,7 +39,7 @@ _EVERYWHERE: Final = (IpAddress("0.0.0.0"), IpAddress("::"))  # noqa: S104 - red
 
 @dataclass(frozen=True, slots=True)
 class Socket:
-    """Address and name of an intercepting listener."""
+    """Name and socket address of an intercepting listener."""
 
     name: str
     where: SocketAddress

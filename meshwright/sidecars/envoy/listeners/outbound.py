@@ -53,7 +53,7 @@ class OutboundInputs:
 
     @property
     def services(self) -> tuple[OutboundService, ...]:
-        """Return the callable service ports, sorted."""
+        """Return the ports of services that the workload may call, sorted."""
         return services(self.reachable)
 
     @property
@@ -63,7 +63,10 @@ class OutboundInputs:
 
 
 def outbound(calls: OutboundInputs, logs: AccessLogPolicy | None = None) -> tuple[Resource, ...]:
-    """Return the outbound listeners. `logs` is a separate argument and unit of policy."""
+    """Return the outbound listeners.
+
+    `logs` (access logs) is a separate argument, because it is a separate unit of policy.
+    """
     calls = _logged(calls, logs)
     match calls.interception:
         case InterceptionKind.TRANSPARENT:
@@ -77,7 +80,7 @@ def _logged(calls: OutboundInputs, logs: AccessLogPolicy | None) -> OutboundInpu
 
 
 def chain_by_chain(calls: OutboundInputs, logs: AccessLogPolicy | None = None) -> Iterator[None]:
-    """Make the chains of services in advance, up to the size of the cache."""
+    """Make the filter chains of services in advance, up to the size of the cache."""
     calls = _logged(calls, logs)
     if calls.interception is InterceptionKind.TRANSPARENT:
         for service in calls.services[:CHAINS]:
@@ -93,7 +96,7 @@ def _transparent_outbound(calls: OutboundInputs) -> list[Resource]:
 
 
 def _outbound_listener(calls: OutboundInputs, at: listeners.Socket) -> Resource | None:
-    """Return the listener for the address family of a socket; None without any chain."""
+    """Return the outbound listener for the address family of a socket; None without any chain."""
     family = _family(at.where.address)
     result: list[tuple[bytes, frozenset[Reference]]] = []
     chosen = (_service_chain(calls.terms, service, family) for service in calls.services)
@@ -131,7 +134,10 @@ def _outbound_listener(calls: OutboundInputs, at: listeners.Socket) -> Resource 
 def _service_chain(
     terms: MeshTerms, service: OutboundService, family: int
 ) -> tuple[bytes, frozenset[Reference]] | None:
-    """Return the chain of a service for an address family; None without such an address."""
+    """Return the encoded chain of a service for an address family, with the references.
+
+    None if the service has no address of the family.
+    """
     addresses = [address for address in service.addresses if _family(address) == family]
     if not addresses:
         return None

@@ -43,7 +43,7 @@ _HTTP: Final = ("http/1.0", "http/1.1", "h2c")
 def chains_out(
     terms: MeshTerms, ports: Iterable[OutsidePort], family: int
 ) -> Iterator[tuple[_Chain, frozenset[Reference]]]:
-    """Yield the egress chains for an address family, each with all references."""
+    """Yield the egress chains for an address family, each with the references to resources."""
     for port in ports:
         for outside_range in port.ranges:
             networks = [

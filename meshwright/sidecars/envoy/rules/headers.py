@@ -10,7 +10,7 @@ _Action = base_pb2.HeaderValueOption.HeaderAppendAction
 
 
 def to_add(changes: HeaderChanges) -> Iterator[_Header]:
-    """Yield the headers to set and to add. Envoy applies removals first."""
+    """Yield the headers that Envoy sets or adds to a message; Envoy applies removals first."""
     for name, value in changes.put:
         yield header(name, value)
     for name, value in changes.add:

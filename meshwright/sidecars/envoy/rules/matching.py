@@ -13,7 +13,7 @@ def header_name(name: str) -> str:
 
 
 def full_match(regex: str) -> string_pb2.StringMatcher:
-    """Match a value as a whole by an RE2 expression."""
+    """Return a matcher for texts that an RE2 expression matches as a whole."""
     return string_pb2.StringMatcher(safe_regex=regex_pb2.RegexMatcher(regex=regex))
 
 
@@ -61,7 +61,7 @@ def _header(wanted: HeaderMatch) -> string_pb2.StringMatcher:
 
 
 def one_of(words: tuple[str, ...]) -> string_pb2.StringMatcher:
-    """Match one of several words literally."""
+    """Return a matcher for texts that are literally one of several words."""
     if len(words) == 1:
         return string_pb2.StringMatcher(exact=words[0])
     return full_match("|".join(re.escape(word) for word in sorted(words)))

@@ -46,7 +46,7 @@ _Action = _RateLimit.Action
 
 
 def of_connections(port: Port, counted: CountedConnections) -> listener_components_pb2.Filter:
-    """Return the network filter for querying the service about each new connection of a port."""
+    """Return the network filter that asks the rate limit service about each new connection of a port."""
     rate_limit_descriptors = [
         ratelimit_pb2.RateLimitDescriptor(
             entries=[
@@ -67,7 +67,7 @@ def of_connections(port: Port, counted: CountedConnections) -> listener_componen
 
 
 def of_requests(counted: CountedRequests) -> http_pb2.RateLimit:
-    """Return the HTTP filter for querying the service; the descriptors are part of the routes."""
+    """Return the HTTP filter that asks the rate limit service; descriptors are part of the routes."""
     return http_pb2.RateLimit(
         domain=counted.asked.domain,
         timeout=duration(counted.asked.timeout),
@@ -84,7 +84,7 @@ def of_requests(counted: CountedRequests) -> http_pb2.RateLimit:
 
 
 def told(descriptors: Iterable[Descriptor]) -> list[_RateLimit]:
-    """Return the descriptors for the requests of a route, or of all."""
+    """Return the rate limit descriptors for the requests of a route or a virtual host."""
     return [_RateLimit(actions=map(_action, descriptor)) for descriptor in descriptors]
 
 

@@ -53,7 +53,7 @@ NO_TARGET: Final = "~"
 
 @cache
 def deny_all() -> rbac_pb2.RBAC:
-    """Return rules for denying everything: action ALLOW without a policy."""
+    """Return the RBAC rules that deny everything: action ALLOW without a policy."""
     return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW)
 
 
@@ -89,7 +89,7 @@ def looked_for(access: Access, trust_domain: TrustDomain) -> rbac_pb2.RBAC | Non
 
 
 def watched(choices: Tapped, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
-    """Return recording rules for tapped requests; they are never enforced."""
+    """Return RBAC rules that record which requests are tapped; they are never enforced."""
     policies = {
         str(number): rbac_pb2.Policy(
             permissions=[_watched(choice)],
@@ -116,7 +116,7 @@ def policy_name(by: ObjectKey) -> str:
 
 
 def only(caller: ServiceIdentity, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
-    """Return rules with all permissions for one caller, whatever rules admit this caller."""
+    """Return RBAC rules with all permissions for one caller, whichever access rules admit the caller."""
     policy = rbac_pb2.Policy(permissions=[_everything()], principals=[_principal(caller, trust_domain)])
     return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies={str(caller): policy})
 

@@ -18,7 +18,7 @@ _CERTIFICATE: Final = ResourceName(names.SERVICE_CERTIFICATE)
 
 
 class TakenSecrets:
-    """Compares the versions accepted on each stream with the secrets published for the proxy."""
+    """Finds the secrets in use: versions accepted on each stream, compared with the published ones."""
 
     def __init__(
         self,

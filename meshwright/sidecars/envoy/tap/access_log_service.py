@@ -23,7 +23,7 @@ SILENCE_SECONDS: Final = 30.0
 
 
 async def take_requests(tapped: TappedHere, call: Call, transport: Transport) -> Result:
-    """Receive the reports of a proxy as long as someone watches the proxy."""
+    """Receive a proxy's reports of tapped requests, as long as a person watches the proxy."""
     while (message := await _next(transport)) is not None:
         check(LimitKind.REQUEST, len(message), MESSAGE_BYTES)
         began = time.thread_time()

@@ -100,7 +100,7 @@ def judged_requests(logs: AccessLogPolicy) -> tuple[_AccessLog, ...]:
 
 @lru_cache(ALIKE)
 def connections(logs: AccessLogPolicy) -> tuple[_AccessLog, ...]:
-    """Return the logs of connections, with the fields of a connection."""
+    """Return the access logs of connections, with the fields of a connection."""
     return _logs(logs, _CONNECTION, _of_connections)
 
 

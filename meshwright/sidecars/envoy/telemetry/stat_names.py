@@ -75,13 +75,13 @@ def backend(cluster: str) -> StatTarget | None:
 
 
 def behind(cluster: str) -> str | None:
-    """Return the port of the application's own cluster; None for any other."""
+    """Return the inbound port of a cluster that belongs to the application; None for any other cluster."""
     match = _LOCAL.fullmatch(cluster)
     return match["port"] if match else None
 
 
 def _host(name: str) -> str:
-    """Return a host; an IPv6 address gets colons back, for example `[fd00__1]` gives `fd00::1`."""
+    """Return a host in a statistic's name; an IPv6 address gets colons: `[fd00__1]` gives `fd00::1`."""
     try:
         return str(ip_address(name.strip("[]").replace("_", ":")))
     except ValueError:

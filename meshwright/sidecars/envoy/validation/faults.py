@@ -1,4 +1,4 @@
-"""Faults of a message, with the path to the value."""
+"""Faults of an Envoy message, each with the path to the faulty value."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -37,7 +37,7 @@ class Fault:
 
     @property
     def path(self) -> str:
-        """Return the path to the value, for example `policies[shop/x].permissions[0].header.name`."""
+        """Return the path to the faulty value, for example `policies[shop/x].permissions[0].header.name`."""
         return ".".join(map(str, self.steps))
 
     def __str__(self) -> str:

@@ -49,11 +49,11 @@ class _ValidParts:
         self._digests: set[bytes] = set()
 
     def __contains__(self, digest: bytes) -> bool:
-        """Return whether the part with this digest was added."""
+        """Return whether a part with this digest was added as valid."""
         return digest in self._digests
 
     def add(self, digest: bytes) -> None:
-        """Add a part; a part without a digest is too large, and is left out."""
+        """Add a valid part by digest; a large part has an empty digest, and is left out."""
         if not digest:
             return
         if len(self._digests) >= _REMEMBERED:
@@ -84,7 +84,10 @@ def faults(message: Message) -> tuple[Fault, ...]:
 
 
 def prepare(descriptors: Iterable[Descriptor]) -> frozenset[str]:
-    """Prepare message types with the types of all fields, and return their names; raise UnknownRuleError."""
+    """Prepare the checks of message types and of all their field types; return the names of the types.
+
+    Raises UnknownRuleError.
+    """
     known = frozenset[Descriptor]().union(*map(_closure, descriptors))
     for descriptor in known:
         _message_check(descriptor)
@@ -93,7 +96,7 @@ def prepare(descriptors: Iterable[Descriptor]) -> frozenset[str]:
 
 
 def _option(of: Descriptor | FieldDescriptor | OneofDescriptor, option: FieldDescriptor) -> _Value:
-    """Return the value of an option in Envoy's API, or None."""
+    """Return the value of an option of a type or field in Envoy's API, or None."""
     options: _Value = of.GetOptions()
     return options.Extensions[option] if options.HasExtension(option) else None
 
@@ -190,7 +193,7 @@ def _when_absent(field: FieldDescriptor) -> list[_Absent]:
 
 
 def _rules(field: FieldDescriptor) -> tuple[_Rules, _Rules]:
-    """Return a field's rules, and the rules of its kind (StringRules, RepeatedRules, ...) or None."""
+    """Return a field's validation rules, and those of the field's kind (such as StringRules) or None."""
     return _split(_option(field, validate_pb2.rules) or validate_pb2.FieldRules())
 
 
@@ -200,7 +203,7 @@ def _split(rules: _Rules) -> tuple[_Rules, _Rules]:
 
 
 def _field_check(field: FieldDescriptor) -> _Check | None:
-    """Return the check of a present field."""
+    """Return the check of a field that is present; None without rules."""
     rules, kind = _rules(field)
     if field.is_repeated:
         inner = field.message_type
@@ -215,7 +218,7 @@ def _field_check(field: FieldDescriptor) -> _Check | None:
 
 
 def _value_check(field: FieldDescriptor, rules: _Rules, kind: _Rules) -> _Check | None:
-    """Return the check of one value: a field's own, or an element's."""
+    """Return the check of one value of a field (for a list: of one element); None without rules."""
     if kind is not None and kind.DESCRIPTOR.name == "AnyRules":
         # `_when_absent` checks `required`. Other rules of an Any are about its type, and not known here.
         refuse_others(kind, "required")
@@ -277,7 +280,7 @@ def _list_check(field: FieldDescriptor, kind: _Rules) -> _Check | None:
 
 
 def _remembering(one: _Check, inner: Descriptor) -> _Check:
-    """Return a check of messages in a list, with valid ones checked only once."""
+    """Return a check of messages in a list, in which equal valid messages are checked only once."""
     name = inner.full_name
 
     def check(value: _Value, way: Way, result: list[Fault]) -> None:
@@ -294,7 +297,7 @@ def _remembering(one: _Check, inner: Descriptor) -> _Check:
 
 
 def _nothing(value: _Value, way: Way, result: list[Fault]) -> None:
-    """Accept an element without rules."""
+    """Accept an element of a list without rules."""
 
 
 def _map_check(field: FieldDescriptor, entry_type: Descriptor, kind: _Rules) -> _Check | None:

@@ -41,11 +41,11 @@ _ELSEWHERE: Final = frozenset({"ignore_empty", "required", "skip", "strict"})
 
 
 class UnknownRuleError(Exception):
-    """The API has a rule that this module does not know."""
+    """Envoy's API has a validation rule that this package does not know."""
 
 
 def scalar_rules(field: FieldDescriptor, rules: Rules) -> tuple[Rule, ...]:
-    """Return the rules of one kind for a value, for example of StringRules or DurationRules."""
+    """Return the validation rules for a value, from one kind such as StringRules or DurationRules."""
     kind = rules.DESCRIPTOR.name
     if kind == "DurationRules":
         return tuple(_durations(rules))
@@ -180,7 +180,7 @@ def _none_of(refused: Iterable[int]) -> Test:
 
 
 def refuse_others(rules: Rules, *known: str) -> None:
-    """Raise UnknownRuleError for a rule whose name is not in `known`."""
+    """Raise UnknownRuleError for a validation rule not among the `known` names."""
     for field, _ in rules.ListFields():
         if field.name not in known:
             raise UnknownRuleError(f"{rules.DESCRIPTOR.name}.{field.name}")

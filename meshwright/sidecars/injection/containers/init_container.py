@@ -40,7 +40,7 @@ def init_container(context: InjectorContext, image: str) -> Container:
 
 
 def _administrator() -> SecurityContext:
-    """Return the security context for setting rules."""
+    """Return the security context for setting interception rules: root with NET_ADMIN."""
     return {
         "runAsUser": 0,
         "runAsGroup": 0,
@@ -93,7 +93,7 @@ def _ports(ports: Iterable[Port]) -> str:
 
 
 def _ranges(which: str, ranges: tuple[str, ...], captured: tuple[int, ...]) -> str:
-    """Return the ranges of the captured families as the command's argument."""
+    """Return outbound ranges as an argument of `meshwright intercept`; raise CannotPatchError."""
     if not ranges:
         raise CannotPatchError(f"the list of {which} outbound ranges is empty: remove the annotation")
     result = []

@@ -19,7 +19,7 @@ from meshwright.sidecars.layout import PROXY_UID
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Parts added to a pod; `interception` is None if its traffic is not captured."""
+    """Parts added to a pod; `interception` is None if the pod's traffic is not captured."""
 
     sidecar: Container
     interception: Container | None
@@ -27,7 +27,7 @@ class Parts:
 
     @property
     def containers(self) -> tuple[Container, ...]:
-        """Return the containers that exist."""
+        """Return the one or two injected containers."""
         return (self.sidecar,) if self.interception is None else (self.sidecar, self.interception)
 
     def under(self, overlays: Iterable[Overlay]) -> "Parts":
@@ -44,7 +44,7 @@ class Parts:
         return result
 
     def overruled(self, own: Iterable[OwnContainer]) -> "Parts":
-        """Return the parts with the settings of the pod's author."""
+        """Return the parts, in which the fields of the author's own containers take precedence."""
         result = self
         for own_container in own:
             result = result.patched(own_container.name, own_container.patch)
@@ -88,7 +88,7 @@ def require_whole(result: Parts, sidecar: Sidecar, placement: Placement) -> None
 
 
 def _require_place(container: Container, policy: str | None, placement: Placement) -> None:
-    """Raise CannotPatchError for a container that would start and end at a wrong time."""
+    """Raise CannotPatchError if a container has the wrong restartPolicy for the placement."""
     if (text := container.get("restartPolicy")) != policy:
         raise CannotPatchError(
             f"container {container.get('name')} would have restartPolicy {text}: must "
