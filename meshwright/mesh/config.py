@@ -14,7 +14,7 @@ VALIDITY: Final = timedelta(hours=24)
 
 
 class TlsVersion(enum.StrEnum):
-    """TLS protocol versions a proxy may speak, as MeshConfig spells them."""
+    """TLS protocol versions that a proxy may speak, as MeshConfig spells them."""
 
     V1_2 = "TLSv1_2"
     V1_3 = "TLSv1_3"

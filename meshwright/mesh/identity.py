@@ -35,7 +35,7 @@ class ProxyNameError(ValueError):
 
 
 def is_proxy_name(common_name: str) -> bool:
-    """Return whether a common name is exactly three DNS-1123 labels."""
+    """Return whether a common name has the form of a proxy's name: exactly three DNS-1123 labels."""
     # No name can be read in two ways, because none of the three labels may contain a dot.
     labels = common_name.split(".")
     return len(labels) == 3 and all(map(is_dns_label, labels))

@@ -19,7 +19,7 @@ class Kind(NamedTuple):
 
     @property
     def full(self) -> str:
-        """Name with the group, if there is one."""
+        """Name of the kind, followed by the API group, if there is one."""
         return f"{self.name}.{self.group}" if self.group else self.name
 
     def __str__(self) -> str:

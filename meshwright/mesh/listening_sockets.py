@@ -34,7 +34,7 @@ def reached_from_here(host: str) -> str:
 
 
 def plain(host: str) -> str:
-    """Return a peer's address; an IPv4-mapped IPv6 address of a dual-stack socket becomes IPv4."""
+    """Return a peer's address, with an IPv4-mapped IPv6 address (of a dual-stack socket) as IPv4."""
     result = ip_address(host)
     # A dual-stack socket shows a client over IPv4 as `::ffff:10.0.0.1`.
     mapped = result.ipv4_mapped if isinstance(result, IPv6Address) else None

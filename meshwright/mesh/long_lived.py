@@ -22,6 +22,6 @@ class LongLived:
 
     @classmethod
     def of(cls, *, upgrades: tuple[str, ...], tcp_idle_seconds: int) -> "LongLived":
-        """Build the value from settings; 0 seconds means never."""
+        """Build the value from an operator's settings; 0 seconds means that idle connections stay open."""
         names = tuple(sorted({upgrade.lower() for upgrade in upgrades}))
         return cls(names, timedelta(seconds=tcp_idle_seconds) if tcp_idle_seconds else None)

@@ -29,12 +29,12 @@ class NamedObject(Protocol):
 
     @property
     def namespace(self) -> Namespace:
-        """Return the namespace."""
+        """Return the namespace of the object."""
         ...
 
     @property
     def name(self) -> str:
-        """Return the name in the namespace."""
+        """Return the name of the object within the namespace."""
         ...
 
 
@@ -72,7 +72,7 @@ class ObjectKey:
 
     @property
     def path(self) -> str:
-        """Namespace and name, or the name alone for a cluster-wide object."""
+        """Namespace and name as `<namespace>/<name>`, or the name alone for a cluster-wide object."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     def __str__(self) -> str:
@@ -98,7 +98,7 @@ class EndpointSlice:
 
     @property
     def healths(self) -> Iterator[tuple[str, Health]]:
-        """Yield all addresses, each with the health."""
+        """Yield all addresses of the slice's endpoints, each with the endpoint's health."""
         for health, result in (
             (Health.READY, self.addresses),
             (Health.DRAINING, self.draining),
@@ -157,7 +157,7 @@ def created_of(value: MeshObject) -> str:
 
 
 def created_at(value: MeshObject, created: str) -> MeshObject:
-    """Return a value with another `metadata.creationTimestamp`; unchanged for kinds without one."""
+    """Return an object with another `metadata.creationTimestamp`; unchanged for kinds without one."""
     # The same object if nothing changes, so comparisons by identity still find it equal.
     if getattr(value, "created", created) == created:
         return value

@@ -19,7 +19,7 @@ class InFile:
 
     @property
     def order(self) -> Order:
-        """Sort key."""
+        """Sort key among origins of all kinds."""
         return (self.path, self.document, self.line, "")
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class InCluster:
 
     @property
     def order(self) -> Order:
-        """Sort key."""
+        """Sort key among origins of all kinds."""
         return (self.cluster, 0, 0, self.resource_version)
 
     def __str__(self) -> str:
@@ -48,14 +48,14 @@ class InCluster:
 
 @dataclass(frozen=True, slots=True)
 class FromSource:
-    """A source by name, with evidence: a DNS name, and the answering server."""
+    """A source of objects or problems by name, and the place in the source: a manifest, or a DNS name."""
 
     source: str
     detail: str = ""
 
     @property
     def order(self) -> Order:
-        """Sort key."""
+        """Sort key among origins of all kinds."""
         return (self.source, 0, 0, self.detail)
 
     def __str__(self) -> str:

@@ -59,7 +59,7 @@ class ServiceKey:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ExternalHost:
-    """A host outside the mesh: a DNS name or an address."""
+    """A host outside the mesh, as destination of calls: a DNS name or an address."""
 
     name: str
 
@@ -79,7 +79,7 @@ class ServicePattern:
     name: ServiceName | None
 
     def fits(self, key: ServiceKey) -> bool:
-        """Return whether a service matches."""
+        """Return whether the pattern matches a service."""
         return self.namespace in (None, key.namespace) and self.name in (None, key.name)
 
     def __str__(self) -> str:

@@ -19,7 +19,7 @@ class TapChoice:
     path_prefix: str = ""
 
     def fits(self, request: "TappedRequest") -> bool:
-        """Return whether a request matches."""
+        """Return whether the filter matches a request."""
         return (
             (not self.callers or request.caller in self.callers)
             and (not self.methods or request.method in self.methods)

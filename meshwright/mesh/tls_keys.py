@@ -12,7 +12,7 @@ from meshwright.mesh.config import TlsVersion
 
 
 class ServiceKeys(enum.Enum):
-    """Kind of the keys of service certificates, as far as TLS distinguishes it."""
+    """Kind of the private keys of service certificates, as far as TLS distinguishes it."""
 
     ECDSA_P256 = "ECDSA P-256"
     RSA = "RSA"

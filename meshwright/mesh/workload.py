@@ -24,7 +24,10 @@ class WorkloadPort:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Upstream:
-    """Explicit interception, outbound: the sidecar offers `service`:`service_port` at a local address."""
+    """A service that the workload calls at a local address of the sidecar (explicit interception).
+
+    The sidecar offers `service`:`service_port` there.
+    """
 
     service: ServiceKey
     service_port: Port
@@ -83,7 +86,7 @@ Interception = Transparent | Explicit
 
 @dataclass(frozen=True, slots=True, order=True)
 class WorkloadKey:
-    """A workload's namespace and name (a Workload's or a Pod's)."""
+    """Namespace and name of a workload: a Workload object or a Pod."""
 
     namespace: Namespace
     name: str
@@ -131,7 +134,7 @@ class Workload:
 
     @property
     def addresses(self) -> tuple[IpAddress, ...]:
-        """Return all addresses; see `called_at` for the addresses at which the workload is called."""
+        """Return all addresses of the workload; see `called_at` for those at which the workload is called."""
         return (self.address, *self.other_addresses)
 
     @property
@@ -210,5 +213,5 @@ class Endpoint:
 
     @property
     def addresses(self) -> tuple[IpAddress, ...]:
-        """Return all addresses, the primary one first."""
+        """Return all addresses of the endpoint, the primary one first."""
         return (self.address, *self.other_addresses)

@@ -47,7 +47,10 @@ class ExternalAuthorization:
     service: PolicyKey | None = None
 
     def at(self, server: HostPort | None) -> Authorizer | None:
-        """Return the authorizer with the server of the ExtensionService; `server` is None if missing."""
+        """Return the authorizer, with the ExtensionService's server in place of `NOWHERE`.
+
+        A missing ExtensionService (`server` is None) leaves the authorizer unchanged.
+        """
         if self.authorizer is None or self.service is None or server is None:
             return self.authorizer
         return replace(self.authorizer, server=server)

@@ -58,7 +58,7 @@ class AuthenticatedName:
 
     @property
     def is_uri(self) -> bool:
-        """Return whether the name is a URI."""
+        """Return whether the name in the certificate is a URI, not a DNS name."""
         return "://" in self.name
 
     def __str__(self) -> str:
@@ -87,7 +87,7 @@ class Outsider:
 
     @property
     def is_encrypted(self) -> bool:
-        """Return whether the client uses TLS."""
+        """Return whether the client outside the mesh uses TLS."""
         return self.tls or bool(self.name)
 
     def __str__(self) -> str:

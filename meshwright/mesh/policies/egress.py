@@ -28,13 +28,13 @@ class EgressProtocol(enum.StrEnum):
 
     @property
     def is_tcp(self) -> bool:
-        """Return whether the traffic is not inspected."""
+        """Return whether the proxy passes the traffic on as TCP, without inspection."""
         return self in (EgressProtocol.TCP, EgressProtocol.TCP_SERVER_FIRST)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class EgressPort:
-    """A port outside the mesh, and the protocol."""
+    """A port of hosts outside the mesh, with the protocol."""
 
     number: Port
     protocol: EgressProtocol
@@ -87,5 +87,5 @@ def patterns(name: str) -> Iterator[str]:
 
 
 def is_wildcard(host: str) -> bool:
-    """Return whether a host is a pattern."""
+    """Return whether a host is a pattern such as `*.example.com`."""
     return host.startswith(_BELOW)

@@ -56,7 +56,7 @@ class IngressBackend(CachedIndex):
     created: str = ""
 
     def part(self, service: ServiceKey, port: Port) -> IngressPort | None:
-        """Return the part for a service's target port, or None."""
+        """Return the part of the IngressBackend for a target port of a service, or None."""
         ingress_port: IngressPort | None = self.index.get((service, port))
         return ingress_port
 

@@ -15,7 +15,7 @@ from meshwright.mesh.policies.smi import PolicyKey
 
 
 class RateUnit(enum.StrEnum):
-    """Period in which connections or requests are counted."""
+    """Period in which a rate limit counts connections or requests."""
 
     SECOND = "second"
     MINUTE = "minute"
@@ -70,22 +70,22 @@ class RateLimits:
 
     @property
     def of_requests(self) -> bool:
-        """Return whether a workload counts requests by itself."""
+        """Return whether the workload's proxy has a request limit that it counts alone."""
         return self.requests is not None or any(route.limit is not None for route in self.routes)
 
     @property
     def looks_at_requests(self) -> bool:
-        """Return whether a workload or a service counts requests."""
+        """Return whether the workload's proxy or a rate limit service counts requests."""
         return self.of_requests or self.counted_requests is not None
 
     @property
     def of_connections(self) -> Self:
-        """The limits for ports without visible requests."""
+        """The limits on connections only, for ports where the proxy does not see requests."""
         return type(self)(self.connections, counted_connections=self.counted_connections)
 
     @property
     def services(self) -> tuple[RateLimitService, ...]:
-        """The rate limit services that are asked."""
+        """The rate limit services that the workload's proxy asks."""
         result = (self.counted_connections, self.counted_requests)
         return tuple(item.asked for item in result if item is not None)
 

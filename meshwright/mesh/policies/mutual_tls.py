@@ -30,7 +30,7 @@ class PlainText:
 
     @property
     def from_everywhere(self) -> bool:
-        """Return whether clients may be everywhere."""
+        """Return whether plaintext clients may have any address."""
         return not (self.services or self.ranges)
 
 

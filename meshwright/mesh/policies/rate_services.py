@@ -11,7 +11,7 @@ from meshwright.mesh.host_port import HostPort
 
 @dataclass(frozen=True, slots=True)
 class GenericKey:
-    """Entry common to all requests."""
+    """Entry of a descriptor that is the same for all requests."""
 
     key: str
     value: str
@@ -19,7 +19,7 @@ class GenericKey:
 
 @dataclass(frozen=True, slots=True)
 class RemoteAddress:
-    """Entry with the caller's address, under the key `remote_address`."""
+    """Entry of a descriptor with the caller's address, under the key `remote_address`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,42 +32,42 @@ class RequestHeader:
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """Match of a whole value."""
+    """Match of a header's whole value."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """Match of the start of a value."""
+    """Match of the start of a header's value."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Suffix:
-    """Match of the end of a value."""
+    """Match of the end of a header's value."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Substring:
-    """Match of any part of a value."""
+    """Match of any part of a header's value."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """Match of a whole value by a regular expression (RE2)."""
+    """Match of a header's whole value by a regular expression (RE2)."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderPresence:
-    """Match of the presence of a header."""
+    """Match of the presence (`wanted`) or the absence of a header."""
 
     wanted: bool
 
@@ -77,7 +77,7 @@ HeaderValue = Exact | Prefix | Suffix | Substring | Regex | HeaderPresence
 
 @dataclass(frozen=True, slots=True)
 class HeaderCriterion:
-    """Criterion for one header."""
+    """Criterion for one header of a request."""
 
     name: str
     value: HeaderValue
@@ -85,7 +85,10 @@ class HeaderCriterion:
 
 @dataclass(frozen=True, slots=True)
 class HeaderValueMatch:
-    """Entry for requests whose headers all match; with `expected` false for all other requests."""
+    """Entry of a descriptor for requests with all `headers` matching.
+
+    With `expected` false, for all other requests.
+    """
 
     key: str
     value: str
@@ -117,7 +120,7 @@ class RateLimitService:
 
 @dataclass(frozen=True, slots=True)
 class CountedConnections:
-    """Descriptors, keys with values, sent to the service for each connection."""
+    """Descriptors (keys with values) sent to the rate limit service for each connection."""
 
     asked: RateLimitService
     descriptors: tuple[tuple[tuple[str, str], ...], ...]

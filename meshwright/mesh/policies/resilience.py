@@ -1,4 +1,4 @@
-"""Resilience against failing endpoints: retries, outlier detection, and detection of lost peers."""
+"""Resilience of calls against failing endpoints: retries, outlier detection, detection of lost peers."""
 
 import enum
 from dataclasses import dataclass, field

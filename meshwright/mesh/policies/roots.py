@@ -1,4 +1,4 @@
-"""Roots declared by objects: the Secret and the role of each."""
+"""Trusted roots declared by objects: the Secret and the role of each root."""
 
 import enum
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _MESHS_OWN: Final = TrustDomain("")
 
 
 class Role(enum.StrEnum):
-    """Role of a root.
+    """Role of a root certificate.
 
     ACTIVE: signs, or may sign. PASSIVE: trusted only. INACTIVE: ignored.
     """

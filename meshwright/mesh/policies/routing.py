@@ -25,7 +25,7 @@ class HeaderChanges:
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """Delay of a percentage of requests before they are sent."""
+    """Fault: delay of a percentage of requests before they are sent."""
 
     percent: float
     duration: timedelta
@@ -33,7 +33,7 @@ class Delay:
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """Answer with a status for a percentage of requests, which are not sent."""
+    """Fault: answer with a status to a percentage of requests, which are not sent."""
 
     percent: float
     status: int
@@ -70,7 +70,10 @@ class RouteActions:
 
 @dataclass(frozen=True, slots=True)
 class RouteRule:
-    """Requests for any of `matches`, references to HTTPRouteGroups of the namespace; empty for all."""
+    """A rule of a RoutePolicy: the actions on requests for any of `matches`, or on all if empty.
+
+    `matches` are references to HTTPRouteGroups of the namespace.
+    """
 
     matches: tuple[Rule, ...] = ()
     actions: RouteActions = field(default_factory=RouteActions)

@@ -93,7 +93,7 @@ class TrafficTarget(CachedHash):
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """A TrafficSplit's backend: `weight` is relative to the sum of all."""
+    """A TrafficSplit's backend: `weight` is relative to the sum of all the backends' weights."""
 
     service: ServiceName
     weight: int

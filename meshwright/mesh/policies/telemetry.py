@@ -9,7 +9,7 @@ from meshwright.mesh.policies.smi import PolicyKey
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """A line with Envoy's operators; values are not escaped."""
+    """Format of access logs: a line of text with Envoy's operators; values are not escaped."""
 
     text: str
 

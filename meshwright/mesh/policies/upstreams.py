@@ -55,7 +55,7 @@ class BalancingAlgorithm(enum.StrEnum):
 
 
 class KeyKind(enum.StrEnum):
-    """Part of a request that contains the key."""
+    """Part of a request that contains the key for consistent hashing."""
 
     HEADER = "header"
     COOKIE = "cookie"
@@ -78,7 +78,7 @@ class HashKey:
 
 @dataclass(frozen=True, slots=True)
 class LoadBalancing:
-    """Selection of endpoints; `key` is set for consistent hashing."""
+    """Selection of an endpoint for a call; `key` is set for consistent hashing."""
 
     balancing: BalancingAlgorithm = BalancingAlgorithm.ROUND_ROBIN
     key: HashKey | None = None
@@ -108,7 +108,10 @@ class HealthCheck:
 
     @property
     def request(self) -> tuple[str, str] | None:
-        """Method and path of the check's request, which policy judges; None for a connection."""
+        """Method and path of the check's request, which access policy must admit.
+
+        None for a check that only connects.
+        """
         if self.grpc is not None:
             return ("POST", HEALTH_RPC)
         return None if self.path is None else ("GET", self.path)

@@ -10,7 +10,7 @@ class ProblemCode(enum.StrEnum):
     doc: str
 
     def __new__(cls, value: str, doc: str) -> Self:
-        """Make a member whose value is the code, and which has its meaning as `doc`."""
+        """Make a member with the code as value, and with the meaning as `doc`."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.doc = doc

@@ -11,9 +11,9 @@ from meshwright.mesh.terminal.printable import on_one_line
 
 
 class Severity(enum.StrEnum):
-    """ERROR: the object, or a part of it, is not in force.
+    """ERROR: the object, or a part of the object, does not apply.
 
-    WARNING: in force, but check it. INFO: not used.
+    WARNING: the object applies, but must be checked. INFO: the content is not used.
     """
 
     ERROR = "error"
@@ -39,7 +39,7 @@ class Problem:
 
     @property
     def said(self) -> str:
-        """The problem in one line, for readers who know the object."""
+        """The problem in one line without the object's name, for readers who know the object."""
         result = " ".join(part for part in (self.field, f"is {self.value}" if self.value else "") if part)
         return on_one_line(f"{result + ': ' if result else ''}{self.expected}")
 
@@ -53,7 +53,7 @@ Problems = tuple[Problem, ...]
 
 
 def ordered(problems: Iterable[Problem]) -> Problems:
-    """Return problems sorted by their place, without duplicates."""
+    """Return problems sorted by origin, then by code and field, without duplicates."""
     return tuple(sorted(set(problems), key=_order))
 
 
@@ -64,18 +64,18 @@ def _order(problem: Problem) -> tuple[Order, str, str, str, str, str, str]:
 
 
 class Log(Protocol):
-    """Logger for problems: the part of a structlog logger that is used."""
+    """Logger for problems: the methods of a structlog logger that are used."""
 
     def error(self, event: str, **fields: str) -> object:
-        """Log an object that is not in force."""
+        """Log a problem because of which an object, or a part of the object, does not apply."""
         ...
 
     def warning(self, event: str, **fields: str) -> object:
-        """Log an object that is in force, but must be checked."""
+        """Log a problem of an object that applies, but must be checked."""
         ...
 
     def info(self, event: str, **fields: str) -> object:
-        """Log content that is read, but not used."""
+        """Log a problem of content that is read, but not used."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Suggestions for unknown words."""
+"""Suggestions of known words for a misspelt one."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -36,6 +36,6 @@ def alike(word: str, known: Iterable[str], most: int, least: float = LIKE) -> tu
 
 
 def _beginning_like(word: str, known: Sequence[str]) -> Sequence[str]:
-    """Return the COMPARED sorted words around the place at which a word would be inserted."""
+    """Return COMPARED of the sorted known words, around the place for a word."""
     first = bisect_left(known, word) - COMPARED // 2
     return known[max(0, min(first, len(known) - COMPARED)) :][:COMPARED]

@@ -16,19 +16,19 @@ class ScreenedStream(io.TextIOWrapper):
     """A text stream with all control characters escaped, except newlines."""
 
     def write(self, text: str, /) -> int:
-        """Write text; return the number of characters."""
+        """Write text with control characters escaped; return the number of characters in `text`."""
         super().write(printable(text))
         return len(text)
 
     def write_styled(self, text: str) -> int:
-        """Write text in which colours are kept; other control characters are escaped."""
+        """Write text, with colours kept and other control characters escaped."""
         parts = _STYLE.split(text)
         super().write("".join(part if _STYLE.fullmatch(part) else printable(part) for part in parts))
         return len(text)
 
     @property
     def rich_proxied_file(self) -> "_StyledStream":
-        """The same stream, under the name expected by rich."""
+        """The same stream with colours kept, under the name that rich expects."""
         return _StyledStream(self)
 
 
@@ -40,7 +40,7 @@ class _StyledStream:
         self.encoding = stream.encoding
 
     def write(self, text: str) -> int:
-        """Write text with colours."""
+        """Write text with colours to the screened stream."""
         return self._stream.write_styled(text)
 
     def flush(self) -> None:
@@ -52,11 +52,11 @@ class _StyledStream:
         return self._stream.isatty()
 
     def fileno(self) -> int:
-        """Return the descriptor."""
+        """Return the stream's file descriptor."""
         return self._stream.fileno()
 
 
 def styled(stream: _Stream) -> _Stream:
-    """Return a stream for colours, if the given one escapes them; otherwise the same stream."""
+    """Return the stream that keeps colours, if the given one escapes them; else the given one."""
     result: _Stream = getattr(stream, "rich_proxied_file", stream)
     return result

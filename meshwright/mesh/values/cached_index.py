@@ -1,4 +1,4 @@
-"""Values often searched by a key, with an index built only once."""
+"""Base of values that are often searched by a key, with an index built only once."""
 
 from typing import Any
 

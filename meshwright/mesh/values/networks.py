@@ -26,17 +26,17 @@ class NetworkSet:
                 self._last[version].append(last)
 
     def holds(self, network: Network) -> bool:
-        """Return whether one of the networks contains all of another."""
+        """Return whether one network of the set contains the whole of another network."""
         version, first, last = _bounds(network)
         place = bisect_right(self._first[version], first)
         return place > 0 and last <= self._last[version][place - 1]
 
     def meets(self, other: "NetworkSet") -> bool:
-        """Return whether both sets have an address in common."""
+        """Return whether this and another set have an address in common."""
         return any(_meet(self.ranges(version), other.ranges(version)) for version in (4, 6))
 
     def ranges(self, version: int) -> list[tuple[int, int]]:
-        """Return the ranges of one IP version as first and last address, sorted and disjoint."""
+        """Return the set's ranges of one IP version as first and last address, sorted and disjoint."""
         return list(zip(self._first[version], self._last[version], strict=True))
 
 

@@ -30,7 +30,7 @@ class Picture(Mapping[K, V], Generic[K, V]):
     __slots__ = ("_above", "_length", "_mark", "_sorted", "_steps", "_table")
 
     def __init__(self, values: Mapping[K, V] | None = None) -> None:
-        """Copy the values."""
+        """Copy the values of a mapping into the picture."""
         self._table: dict[K, V] = dict(values or {})
         self._above: dict[K, V] = {}
         self._length = len(self._table)
@@ -42,7 +42,7 @@ class Picture(Mapping[K, V], Generic[K, V]):
 
     @classmethod
     def of(cls, values: Mapping[K, V]) -> "Picture[K, V]":
-        """Return the values as a picture; the same object if they are one already."""
+        """Return a mapping as a picture; the same object if the mapping is a picture already."""
         return values if isinstance(values, Picture) else Picture(values)
 
     def changed(self, edits: Mapping[K, V | None]) -> Self:
@@ -73,7 +73,7 @@ class Picture(Mapping[K, V], Generic[K, V]):
         return after
 
     def since(self, before: "Picture[K, V]") -> Mapping[K, V | None]:
-        """Return the differences from an earlier picture, None for deleted keys."""
+        """Return the keys that differ from an earlier picture, with values; None for deleted keys."""
         if before is self:
             return {}
         if not before._length:
