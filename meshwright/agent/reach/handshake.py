@@ -73,7 +73,7 @@ class _Session:
                 return True
 
     async def read(self) -> bytes:
-        """Return the next bytes; empty at the end."""
+        """Return the next decrypted bytes from the server; empty at the end of the connection."""
         while True:
             try:
                 return self.tls.read(_MOST_BYTES)

@@ -74,7 +74,7 @@ class DocumentDriver:
         return Reason.CONTENT
 
     async def start(self, context: ControllerContext) -> HealthProbes:
-        """Serve documents, with the debug page `/debug/documents`."""
+        """Start to serve documents, with the debug page `/debug/documents`; return the health probes."""
         from meshwright.sidecars.document.server import start  # the import of an HTTP server is slow
 
         return await start(context)

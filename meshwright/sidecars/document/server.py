@@ -122,7 +122,7 @@ class DocumentServer:
     async def _changed(self, node: NodeKey, had: str, seconds: float) -> None:
         """Wait until a proxy's document version differs from `had`, for at most this many seconds.
 
-        A proxy without a document waits longer (MADE_SECONDS) for the first one.
+        For a proxy without a document the limit is at least MADE_SECONDS.
         """
         event = asyncio.Event()
         watch = self._catalog.watch(node, event.set)
@@ -161,7 +161,10 @@ class DocumentServer:
 
 
 async def start(context: ControllerContext) -> HealthProbes:
-    """Serve documents until the lifetime is over, and return the health probes; raise CannotStartError."""
+    """Start to serve documents, until the lifetime is over; return the health probes.
+
+    Raises CannotStartError.
+    """
     server = DocumentServer(context)
     drain = context.lifetime.drain_seconds
     running = runner(server.application(), _log, max(drain, _AT_ONCE))

@@ -12,7 +12,10 @@ from xds.server.streams.call import alone
 
 
 async def start(context: ControllerContext) -> HealthProbes:
-    """Serve ADS until the context's lifetime is over, and return the health probes; raise ListenError."""
+    """Start to serve ADS, until the context's lifetime is over; return the health probes.
+
+    Raises ListenError.
+    """
     clients, lifetime = context.clients, context.lifetime
     server = AdsServer(
         context.catalog,

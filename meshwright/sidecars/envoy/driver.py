@@ -73,7 +73,7 @@ class EnvoyDriver:
         return reason(said)
 
     async def start(self, context: ControllerContext) -> HealthProbes:
-        """Serve ADS, with the debug page `/debug/xds`, and return the health probes."""
+        """Start to serve ADS, with the debug page `/debug/xds`; return the health probes."""
         from meshwright.sidecars.envoy.control_plane import start  # gRPC is slow to import
 
         return await start(context)

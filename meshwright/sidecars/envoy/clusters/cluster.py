@@ -157,7 +157,7 @@ def passthrough_http(headers: HeaderLimits, reuse: timedelta | None) -> Resource
 
 
 def blackhole() -> Resource:
-    """Return the cluster without endpoints, which closes forbidden calls at once."""
+    """Return the cluster without endpoints, which closes forbidden calls and loops at once."""
     return encode(
         _Cluster(
             name=names.BLACKHOLE_CLUSTER,

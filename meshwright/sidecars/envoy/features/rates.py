@@ -27,7 +27,7 @@ class Rates(Feature):
     limits: RateLimits
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
-        """Add the filters for rate limits: the local one, and one for each rate limit service."""
+        """Add the filters for request rates: the local limit, and the query of a rate limit service."""
         del terms
         if self.limits.of_requests:
             local = packed(rates.of_requests(_STATISTICS))

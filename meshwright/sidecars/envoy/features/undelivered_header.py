@@ -23,7 +23,7 @@ _NOT_CONNECTED: Final = "UF"
 
 
 class UndeliveredHeader(Feature):
-    """The header in a proxy's answers to requests that it could not deliver to the application."""
+    """The header in a proxy's answers to requests for which the application could not be connected."""
 
     __slots__ = ()
 
