@@ -111,7 +111,7 @@ def _open(settings: Settings, now: datetime) -> contextlib.AbstractContextManage
 
 
 def _say(authority: AuthorityWithLedger, settings: Settings, now: datetime) -> None:
-    """Log facts about the CA and the clock for the operator."""
+    """Log the facts about the CA and the clock for the operator, such as an early expiry of the CA."""
     if authority.made:
         _log.info("CA created", state=str(settings.state))
     if authority.rebuilding is not None:
@@ -129,6 +129,6 @@ def _say(authority: AuthorityWithLedger, settings: Settings, now: datetime) -> N
 
 
 def first(group: BaseExceptionGroup[Exception]) -> Exception:
-    """Return the first single error of nested groups."""
+    """Return the first error in an exception group, also if groups are nested."""
     error = group.exceptions[0]
     return first(error) if isinstance(error, BaseExceptionGroup) else error

@@ -79,7 +79,10 @@ def delivering(
 
 
 def counting(metrics: Metrics, issuer: str) -> Callable[[IssuanceCounts], None]:
-    """Return a counter of an issuer's service certificates, whose metrics exist from the start."""
+    """Return a counter of an issuer's service certificates in metrics.
+
+    These metrics exist from the start with the value 0.
+    """
     # A counter that appears only with its first event hides this event from Prometheus' `rate`.
     metrics.issued("service", issuer, 0)
     metrics.renewed(issuer, 0)
@@ -94,13 +97,13 @@ def counting(metrics: Metrics, issuer: str) -> Callable[[IssuanceCounts], None]:
 
 
 def paces(settings: Settings) -> Paces:
-    """Return the paces of gathering changes."""
+    """Return how long changes of policy and of endpoints are collected before a wave, from the settings."""
     policy = Pace(settings.quiet_seconds, settings.longest_seconds)
     return Paces(policy, Pace(settings.endpoint_quiet_seconds, settings.endpoint_longest_seconds))
 
 
 def mesh_settings(settings: Settings) -> MeshSettings:
-    """Return the settings for the catalog."""
+    """Return the part of the server's settings with which the catalog computes the mesh."""
     return MeshSettings(
         TrustDomain(settings.trust_domain),
         settings.cluster_domain,
@@ -118,7 +121,7 @@ def mesh_settings(settings: Settings) -> MeshSettings:
 
 
 def resilience(settings: Settings) -> Resilience:
-    """Return the settings for failing endpoints."""
+    """Return the settings for failing endpoints: connect retries, ejection, and limits of silence."""
     return Resilience.of(
         connect_seconds=settings.connect_seconds,
         retries=settings.connect_retries,

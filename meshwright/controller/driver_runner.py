@@ -37,19 +37,19 @@ _log = structlog.get_logger("controller.driver_runner")
 
 @dataclass(frozen=True, slots=True)
 class RunningDriver:
-    """A running driver: address and health probes."""
+    """A running sidecar driver: the address of the server for proxies, and the health probes."""
 
     address: HostPort
     probes: HealthProbes
 
     @property
     def reached_at(self) -> str:
-        """Return the host at which this process reaches the driver."""
+        """Return the host at which this process can connect to the driver's server."""
         return reached_from_here(self.address.host)
 
 
 class DriverTasks:
-    """Tasks of all drivers; each may end only when the driver is stopped."""
+    """Tasks of all sidecar drivers. An end of a task before the stop of the driver is an error."""
 
     def __init__(self, group: asyncio.TaskGroup, drain_seconds: float) -> None:
         self._group = group
@@ -169,7 +169,7 @@ def _authenticator(parts: Parts, driver: str) -> MeshAuthenticator:
 
 
 def _limits(settings: Settings) -> Limits:
-    """Return the limits of the drivers' servers."""
+    """Return the limits on streams and connections for the drivers' servers, from the settings."""
     return Limits(
         streams=settings.max_streams,
         streams_per_certificate=settings.streams_per_certificate,

@@ -1,4 +1,4 @@
-"""Sidecar drivers of this server: installed, running, and responsible for a workload."""
+"""Sidecar drivers of this server: the installed ones, the running ones, and the one of each workload."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -45,18 +45,24 @@ class MeshDrivers:
 
     @property
     def installed(self) -> lint.InstalledDrivers:
-        """Return the facts for lint."""
+        """Return the installed and the running drivers, for lint's checks of references to drivers."""
         return lint.InstalledDrivers(self.drivers, self.environment, self.running)
 
     def empty(self, reference: Reference) -> Resource | None:
-        """Return the driver's replacement of a rejected resource without an accepted version."""
+        """Return an empty resource to send instead of a rejected one without any accepted version.
+
+        The driver of the resource's type provides the replacement.
+        """
         for driver in self.drivers.values():
             if reference[0] in driver.types:
                 return driver.empty(reference)
         return None
 
     def reason(self, type_url: TypeUrl, said: str) -> Reason:
-        """Return the reason of a rejection, as the driver of the type classifies the message."""
+        """Return the reason of a resource's rejection, from the proxy's error message.
+
+        The driver of the resource's type classifies the message.
+        """
         result = (
             sidecar_driver for sidecar_driver in self.drivers.values() if type_url in sidecar_driver.types
         )
@@ -133,7 +139,7 @@ class DriverPages:
         self._secrets: list[Callable[[], Iterable[AcknowledgedSecrets]]] = []
 
     def page(self, path: str, shows: str, answer: DebugAnswer) -> None:
-        """Add a page; of two pages with one path the first stays."""
+        """Add a driver's debug page; if a path is added twice, only the first page is served."""
 
         async def answered(request: web.Request) -> Document:
             try:
@@ -145,21 +151,21 @@ class DriverPages:
         self._pages.setdefault(path, Page(path, shows, answered, PageLook(shows=shows)))
 
     def streams(self, statuses: Callable[[], tuple[StreamStatus, ...]]) -> None:
-        """Add a driver's streams."""
+        """Add a function for the status of a driver's streams to proxies."""
         self._streams.append(statuses)
 
     def secrets(self, taken: Callable[[], Iterable[AcknowledgedSecrets]]) -> None:
-        """Add a driver's source of acknowledged secrets."""
+        """Add a function for the secrets acknowledged by a driver's proxies."""
         self._secrets.append(taken)
 
     def taken(self) -> Iterator[AcknowledgedSecrets]:
-        """Yield the secrets acknowledged by proxies, from all drivers with such reports."""
+        """Yield the secrets acknowledged by proxies, from all drivers with such a function."""
         return itertools.chain.from_iterable(secrets() for secrets in self._secrets)
 
     def pages(self) -> tuple[Page, ...]:
-        """Return the pages, sorted by path."""
+        """Return the debug pages of all drivers, sorted by path."""
         return tuple(self._pages[path] for path in sorted(self._pages))
 
     def statuses(self) -> tuple[StreamStatus, ...]:
-        """Return the streams of all drivers."""
+        """Return the status of each open stream between a proxy and a driver, for all drivers."""
         return tuple(status for statuses in self._streams for status in statuses())

@@ -127,7 +127,7 @@ async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
         parts.proxies.events.publish(CertificateRevoked(entry.common_name, entry.serial))
 
     def retried(name: ProxyName) -> tuple[Reference, ...]:
-        """Offer a proxy the rejected resources again; return them."""
+        """Offer the rejected resources to a proxy again; return the references of these resources."""
         return core.delivery.answers.retry(NodeKey(str(name)))
 
     app = web.Application(middlewares=[audited, guarded, explained])

@@ -27,7 +27,7 @@ class ServerMeter:
         self.degraded: tuple[str, ...] = ()
 
     def held(self) -> int:
-        """Return an estimate of the bytes of long-lived objects."""
+        """Return the estimated number of long-lived objects of the Python process."""
         view = self._parts.core.delivery.loop.state.view
         values = 0 if view is None else view.graph.size()
         if self._parts.in_cluster.webhook is not None:
@@ -48,7 +48,7 @@ class ServerMeter:
             )
 
     async def run(self) -> None:
-        """Measure every MEASURE_SECONDS until cancelled."""
+        """Update gauges and metrics of failed handshakes every MEASURE_SECONDS, until cancelled."""
         core, gauging = self._parts.core, GaugeBuilder()
         while True:
             core.delivery.observer.report()

@@ -61,7 +61,7 @@ class BoundAddresses:
 
     @property
     def ads(self) -> HostPort:
-        """Return the address for Envoy; raise KeyError without Envoy's driver."""
+        """Return the address of Envoy's ADS server; raise KeyError if Envoy's driver does not run."""
         return self.drivers[ADS_DRIVER]
 
 
@@ -75,7 +75,7 @@ def explained() -> Iterator[None]:
 
 
 class Server:
-    """One run of the server's parts."""
+    """One run of the control plane, from the first read of the sources to the shutdown."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class Server:
         _log.info("server stopped")
 
     def _managed(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
-        """Yield tasks for the service manager, which also run before readiness and while draining."""
+        """Yield tasks for notifications of systemd, which also run before readiness and while draining."""
         if self._manager.listens:
             yield "service manager", self._manager.followed(self._missing, self._remarks)
             yield "service manager's watchdog", self._manager.fed(self._parts.monitors.heartbeat.alive)
@@ -242,7 +242,10 @@ class Server:
     async def _drivers(
         self, group: asyncio.TaskGroup, stop: asyncio.Event
     ) -> AsyncIterator[Mapping[str, RunningDriver]]:
-        """Serve proxies; streams get a drain time only if the server was stopped regularly."""
+        """Run the sidecar drivers, which serve proxies.
+
+        Streams get a drain time only after a regular stop.
+        """
         async with contextlib.AsyncExitStack() as stack:
             with explained():
                 running = await stack.enter_async_context(driving(self._parts, group, stop))
@@ -267,7 +270,7 @@ class Server:
 
     @contextlib.asynccontextmanager
     async def _cluster(self) -> AsyncIterator[None]:
-        """Open the cluster's API, if any, until all tasks have ended."""
+        """Keep the API client of the cluster, if any, open until all tasks have ended."""
         if (cluster := self._parts.in_cluster.cluster) is None:
             yield
         else:

@@ -62,7 +62,7 @@ class StateFile(Generic[_T]):
         self._said = ""
 
     def load(self) -> _T:
-        """Return the value in the file, or the default."""
+        """Return the value in the file; the default, without a file or after an error, which is logged."""
         try:
             content = read(self._path)
             return self._form.nothing if content is None else self._form.read(content)
@@ -74,7 +74,7 @@ class StateFile(Generic[_T]):
         return self._form.nothing
 
     def keep(self, value: _T) -> None:
-        """Replace the file."""
+        """Write a new value to the file. An error is logged once, and not raised."""
         try:
             write_private(self._path, self._form.written(value))
         except StateError as error:

@@ -28,7 +28,7 @@ class Parts:
 
     @property
     def reading(self) -> ServerReading:
-        """Return the data for the admin pages."""
+        """Return the reader of the running server's data for the admin pages."""
         core, monitors = self.core, self.monitors
         return ServerReading(
             delivery=core.delivery,
@@ -44,7 +44,7 @@ class Parts:
         )
 
     def changed(self) -> None:
-        """Handle a change of any source."""
+        """Start a new wave of delivery, and update the Pods' CA certificates, after a source has changed."""
         self.core.delivery.gathering.changed()
         if self.in_cluster.pod_roots is not None:
             self.in_cluster.pod_roots.noticed()

@@ -37,7 +37,7 @@ class _Failure(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Goal:
-    """Wanted state: a Secret or none, and the CA certificates."""
+    """Wanted state of a gateway's Secret: the certificate in the MeshConfig, and the CA certificates."""
 
     wanted: GatewayCertificate | None
     roots: bytes
@@ -101,7 +101,7 @@ class GatewaySecret:
         self._say(tuple(unwritten(view, text) for text in wrong))
 
     async def _round(self, goal: _Goal) -> tuple[str, ...]:
-        """Do all pending work; return the errors."""
+        """Write the wanted Secret, and delete earlier ones with another name; return the error texts."""
         place = None if goal.wanted is None else goal.wanted.secret
         # Each Secret by itself, so an error of one does not prevent the others.
         works = [self._cleared(secret_name) for secret_name in sorted(self._places) if secret_name != place]
@@ -158,7 +158,7 @@ class GatewaySecret:
         return outdated(held.pair, self._issuer, wanted.dns_names, self._clock())
 
     async def _cleared(self, place: SecretName) -> None:
-        """Delete a Secret of ours that is no longer named."""
+        """Delete a Secret of this control plane after the MeshConfig has ceased to name the Secret."""
         held = await self._held(place)
         if held is not None and held.home == self._home:
             await self._api.delete(SECRETS, place.namespace, place.name)

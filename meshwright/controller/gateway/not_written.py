@@ -1,4 +1,4 @@
-"""Problem of a gateway certificate that cannot be written."""
+"""Problem of a gateway certificate that cannot be written to a Secret."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,7 +21,7 @@ _NO_CLUSTER: Final = (
 
 
 class NoGatewaySecret:
-    """Reporter of the problem on a server without a cluster."""
+    """Reporter of the problem on a server without a cluster, which cannot write a gateway's Secret."""
 
     def __init__(self, view: Callable[[], View | None], say: Callable[[Problems], None]) -> None:
         self._view, self._say = view, say
@@ -40,7 +40,7 @@ class NoGatewaySecret:
 
 
 def unwritten(view: View, said: str) -> Problem:
-    """Return the problem, attached to the MeshConfig in force."""
+    """Return the problem of an unwritten gateway certificate, attached to the active MeshConfig."""
     about = config_in_force(view)
     return Problem(
         code=NOT_WRITTEN,

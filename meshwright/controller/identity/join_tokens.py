@@ -11,7 +11,10 @@ from meshwright.enrolment.tokens import JoinToken, TokenRecord, TokenRequest, re
 
 
 def open_tokens(state: Path) -> SqliteTokens:
-    """Open the tokens of a state directory; raise StateError. Only this function knows their place."""
+    """Open the file of join tokens in a state directory; raise StateError.
+
+    Only this function knows the path.
+    """
     return SqliteTokens.open(state / TOKENS_FILE)
 
 
@@ -27,7 +30,7 @@ class JoinTokens:
         self._clock = clock
 
     def create(self, wanted: TokenRequest, made_by: str) -> tuple[JoinToken, TokenRecord]:
-        """Create a token, whose secret is not stored; raise CertificateError."""
+        """Create a join token; raise CertificateError. The token's secret is returned but not stored."""
         token = JoinToken(secrets.token_hex(6), secrets.token_urlsafe(32), pins(self._trust_bundle()))
         record = recorded(wanted, token.id, made_by, self._clock())
         # The file is opened for each call, because commands also run without a server.

@@ -23,14 +23,14 @@ _log = structlog.get_logger("controller.older_ledger")
 
 
 class OlderLedger:
-    """Refused certificates of this CA without an entry in the ledger; for one event loop."""
+    """Refused proxy certificates of this CA without an entry in the ledger; use on one event loop."""
 
     def __init__(self) -> None:
         self._serials: OrderedDict[str, None] = OrderedDict()
         self._lines = RepeatedLines(_log_again)
 
     def show(self, shown: PeerCertificate, pem: bytes, address: str, now: datetime) -> None:
-        """Record a refused certificate."""
+        """Record a refused proxy certificate without an entry in the ledger, and log an error."""
         del pem, now
         self._serials[shown.serial] = None
         # Strangers cannot fill this: only certificates signed by the CA are recorded.
@@ -42,7 +42,7 @@ class OlderLedger:
             _log.error("ledger lacks a certificate of its CA", **answer, do=DO)
 
     def remarks(self) -> tuple[str, ...]:
-        """Return the remark for the readiness page, if any."""
+        """Return the remark for the readiness page if the ledger lacks certificates, else an empty tuple."""
         many = len(self._serials)
         if not many:
             return ()

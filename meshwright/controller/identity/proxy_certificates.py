@@ -50,7 +50,7 @@ class ProxyIssuing:
         return self._issue(request.name, asked(request, self._terms()))
 
     def issue_for(self, name: ProxyName) -> ProxyCertificate:
-        """Issue a certificate with the default validity; raise CertificateError."""
+        """Issue a proxy certificate with the lifetimes in the settings; raise CertificateError."""
         return self._issue(name, self._terms())
 
     def _issue(self, name: ProxyName, terms: ProxyTerms) -> ProxyCertificate:
@@ -102,12 +102,12 @@ class ProxyIssuing:
         return bool(self._issuer.other)
 
     def replaces(self, certificate_pem: bytes) -> bool:
-        """Return whether a certificate was signed by the other CA, which does not sign now."""
+        """Return whether the signer of a certificate is the non-signing CA of a root rotation."""
         return self.changes_roots and self._issuer.signer_of(certificate_pem) != self._issuer.fingerprint
 
 
 def asked(request: ProxyRequest, otherwise: ProxyTerms) -> ProxyTerms:
-    """Return the requested lifetimes, with defaults for missing ones."""
+    """Return the requested lifetimes of a proxy certificate, with missing ones from `otherwise`."""
     validity, within = (
         None if days is None else timedelta(days=days) for days in (request.validity_days, request.claim_days)
     )
@@ -140,7 +140,7 @@ def without_server(
 
 
 def _require_room(state: Path, *, new: bool) -> None:
-    """Raise StartupError unless a new CA may be made in this directory."""
+    """Raise StartupError unless a new CA is allowed (`new`) and this state directory has room for one."""
     if not new:
         raise MissingAuthority(f"{state} has no CA and no issued certificates")
     try:

@@ -18,7 +18,7 @@ _log = structlog.get_logger("controller.server_tls")
 
 
 class ServerTls:
-    """Certificate shown by the drivers' servers in handshakes."""
+    """Server certificate with which the drivers' servers identify themselves to proxies."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class ServerTls:
         self._shown, self._identity = self._made(now)
 
     def identity(self) -> TlsIdentity:
-        """Return the present certificate; may be called from any thread."""
+        """Return the present server certificate with key and roots; may be called from any thread."""
         return self._identity
 
     async def renewing(self, clock: Callable[[], datetime]) -> None:

@@ -32,7 +32,7 @@ class ForeignAuthorityWatch:
         self._is_noted = True
 
     async def running(self, clock: Callable[[], datetime]) -> None:
-        """Check until cancelled."""
+        """Check periodically whether the CA has been replaced, until cancelled."""
         await tending("authority", self._found.whose.kind.value, LOOKING, self.look, clock)
 
     async def look(self, now: datetime) -> None:
@@ -64,7 +64,7 @@ class ForeignAuthorityWatch:
         return authority.fingerprint, authority.trust_bundle()
 
     def _note_signer(self) -> None:
-        """Write the signer to the ledger, unless the ledger is being rebuilt."""
+        """Write the fingerprint of the signing CA to the ledger, unless the ledger is being rebuilt."""
         ledger, signer = self._found.ledger, self._found.authority.fingerprint
         if self._found.rebuilding is None and ledger.authority() != signer:
             ledger.change_authority(signer)

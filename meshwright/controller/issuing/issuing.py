@@ -33,17 +33,20 @@ _log = structlog.get_logger("controller.issuing")
 
 @dataclass(frozen=True, slots=True)
 class IssuerAccess:
-    """An issuer with a strategy for requests."""
+    """An opened issuer of service certificates, and the strategy of requesting certificates there."""
 
     opened: OpenedIssuer
     asking: IssuingStrategy
 
     async def tending(self, clock: Callable[[], datetime]) -> None:
-        """Keep logins and CA certificates current, until cancelled; each error is logged once."""
+        """Keep the issuer's logins and CA certificates current, until cancelled.
+
+        Each error is logged once.
+        """
         await tending("issuer", self.opened.kind.value, self.opened.seconds, self._tended, clock)
 
     def close(self) -> None:
-        """Refuse new requests, and abort requests to other machines."""
+        """Refuse new requests for certificates, and abort requests already sent to other machines."""
         self.asking.close()
         self.opened.close()
 
@@ -82,7 +85,7 @@ async def issuing(
 
 
 def told(settings: Settings) -> Told:
-    """Return the issuer's part of the settings."""
+    """Return the settings of the selected issuer of service certificates; None for the built-in one."""
     match settings.issuer:
         case IssuerKind.BUILT_IN:
             return None
@@ -95,12 +98,12 @@ def told(settings: Settings) -> Told:
 
 
 def making(settings: Settings) -> KeyPairOptions:
-    """Return the options for keys and certificates."""
+    """Return the key type and the backdating of service certificates, from the settings."""
     return KeyPairOptions(settings.service_certificate_key, timedelta(seconds=settings.certificate_backdate))
 
 
 def custody(settings: Settings) -> Custody:
-    """Return the place of the mesh's keys."""
+    """Return the passphrase file of the private keys, and the files of the operator's own CA, if set."""
     directory, certificate = settings.authority_directory, settings.authority_certificate
     authority = None
     if directory is not None or certificate is not None:

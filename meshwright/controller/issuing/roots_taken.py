@@ -26,13 +26,13 @@ _log = structlog.get_logger("controller.hearing")
 
 
 class RootsWaiter(Protocol):
-    """An issuer whose CA certificates must be acknowledged."""
+    """An issuer with CA certificates to be acknowledged by all sidecars before their use."""
 
     def awaited(self, now: datetime) -> TrustBundle | None:
-        """Return the CA certificates to be acknowledged, or `None`."""
+        """Return the CA certificates to be acknowledged by all sidecars, or `None`."""
 
     def have_taken(self, roots: TrustBundle) -> None:
-        """Record the acknowledgement by all sidecars. Raises StateError."""
+        """Record the acknowledgement of these CA certificates by all sidecars. Raises StateError."""
 
 
 async def hearing(
@@ -69,7 +69,7 @@ async def hearing(
 
 
 def without(roots: TrustBundle, taken: Collection[AcknowledgedSecrets]) -> list[str]:
-    """Return the names of proxies without these CA certificates, sorted."""
+    """Return the names of proxies without an acknowledgement of these CA certificates, sorted."""
 
     # Thousands of proxies share a few bundles, so each bundle is parsed once.
     @cache

@@ -51,7 +51,7 @@ class ClusterAccess:
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
-        """Return the access described by the settings."""
+        """Return the kubeconfig, context and namespaces of the mesh's cluster, from the settings."""
         return cls(
             settings.kubeconfig, settings.kube_context, settings.namespaces, settings.namespace_selector
         )

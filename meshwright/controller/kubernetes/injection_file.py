@@ -27,7 +27,7 @@ class InjectionFile(CurrentConfig):
 
     @property
     def is_one(self) -> bool:
-        """Return whether there is a file to follow."""
+        """Return whether the settings name a file with the injection configuration."""
         return self._path is not None
 
     async def following(self, changed: Callable[[], None]) -> None:
@@ -42,7 +42,7 @@ class InjectionFile(CurrentConfig):
                 changed()
 
     def _file_identity(self) -> tuple[int, ...] | None:
-        """Return the identity of the file's present version, or `None` if missing."""
+        """Return device, inode, size and modification time of the file, or `None` without a readable file."""
         try:
             result = None if self._path is None else self._path.stat()
         except OSError:

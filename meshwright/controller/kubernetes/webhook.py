@@ -74,7 +74,10 @@ class WebhookTls:
             self._said = ""
 
     def renew(self, now: datetime) -> None:
-        """Load a new certificate if the present one is due. Raises CertificateError."""
+        """Load a new certificate for the webhook if due, or if another CA signs now.
+
+        Raises CertificateError.
+        """
         certificate = self._made(now)
         # Loading into the same context is safe for connections that are open.
         if certificate.serial != self._shown.serial:
@@ -107,7 +110,7 @@ class Webhook:
         injection: Injection | None = None,
         revision: str = "",
     ) -> None:
-        """Make the parts; raise CertificateError without a certificate."""
+        """Make the webhook's parts; raise CertificateError if the first certificate cannot be made."""
         self.tls = WebhookTls(issuer, pairs, place.host, clock())
         self._metrics, self._clock = metrics, clock
         self._judge = Judge(
@@ -135,11 +138,11 @@ class Webhook:
 
     @property
     def values(self) -> int:
-        """The number of cached derived values."""
+        """The number of derived values in the cache of the policy webhook."""
         return self._judge.values
 
     def remarks(self) -> tuple[str, ...]:
-        """Return remarks about degraded parts."""
+        """Return remarks for operators about problems of injection and of the webhooks' registrations."""
         injection = () if self.injection is None else self.injection.remarks()
         return (
             *injection,
@@ -147,7 +150,10 @@ class Webhook:
         )
 
     def waited_for(self) -> tuple[str, ...]:
-        """Return registrations not attempted successfully yet. A forbidden one is a remark instead."""
+        """Return the webhook registrations not attempted successfully yet.
+
+        A forbidden registration is reported by `remarks` instead.
+        """
         return tuple(
             f"the {registration.what}'s registration"
             for registration in self.registrations

@@ -23,7 +23,7 @@ Own = Callable[[], AbstractContextManager[None]]
 
 
 async def carry_out(probe: HealthProbe, host: str, own: Own = nullcontext) -> str:
-    """Probe once; return the failure, empty for success. Network errors are never raised."""
+    """Probe a driver once; return the error, empty for success. Network errors are never raised."""
     try:
         async with asyncio.timeout(probe.timeout_seconds):
             if probe.scheme is ProbeScheme.HTTP:
@@ -47,7 +47,10 @@ async def _http(probe: HealthProbe, host: str) -> str:
 
 
 async def started(probe: HealthProbe, host: str, own: Own = nullcontext) -> str:
-    """Probe until success, for at most STARTUP_SECONDS; return the last failure, empty for success."""
+    """Probe a driver until the first success, for at most STARTUP_SECONDS.
+
+    Return the last error, empty for success.
+    """
     words = ""
     try:
         async with asyncio.timeout(STARTUP_SECONDS):

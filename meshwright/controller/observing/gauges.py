@@ -66,7 +66,10 @@ class ResourceCounts:
         yield {kind: count for kind, count in self._counts.items() if count}
 
     def _move(self, moves: Mapping[ResourceSet, int]) -> tuple[list[ResourceSet], dict[ResourceSet, None]]:
-        """Count the snapshots of each part; return the added and the removed parts."""
+        """Add `moves` to the number of snapshots with each part.
+
+        Return the parts with a first use, and the parts without further use.
+        """
         come, gone = list[ResourceSet](), dict[ResourceSet, None]()
         for part, by in moves.items():
             before = self._parts.get(part, 0)
@@ -100,7 +103,7 @@ def _parts(snapshot: Snapshot | None) -> tuple[ResourceSet, ...]:
 
 
 def _less(parts: Iterable[ResourceSet], others: Iterable[ResourceSet]) -> list[ResourceSet]:
-    """Return the parts without those among `others`."""
+    """Return the resource sets in `parts` except the ones in `others`."""
     there = set(others)
     return [part for part in parts if part not in there]
 
@@ -173,7 +176,7 @@ class GaugeBuilder:
 
 
 def _objects(counts: Mapping[str, Counts]) -> dict[tuple[str, str], int]:
-    """Return the objects of sources by source and state."""
+    """Return the number of objects by source and state: good, stale or refused."""
     return {
         (name, state): number
         for name, count in counts.items()

@@ -63,11 +63,11 @@ class ServerReading:
         return self.delivery.registry.statuses(self.delivery.quarantine.streams.any_of)
 
     def ejected(self) -> Mapping[str, tuple[ProxyName, ...]]:
-        """Return the proxies with ejected endpoints, by address."""
+        """Return the proxies with ejected endpoints, by the IP address of the endpoint."""
         return self.ejections.by_address(self.clock())
 
     def traffic(self) -> Traffic:
-        """Return the counted calls; their clock is `time.monotonic`."""
+        """Return the calls counted by sidecars, with times of `time.monotonic`."""
         return self.observed
 
     def dead_after(self) -> timedelta:
@@ -109,7 +109,7 @@ class ServerReading:
         )
 
     def left_out(self) -> tuple[LeftOut, ...]:
-        """Return the parts of policy excluded for some proxies."""
+        """Return the parts of policy objects excluded for some proxies after rejections."""
         model = self.delivery.loop.model
         return (
             ()
@@ -120,7 +120,7 @@ class ServerReading:
     def objects_behind(
         self, name: ProxyName, type_url: TypeUrl, resource: ResourceName
     ) -> tuple[InputObject, ...]:
-        """Return the inputs of a proxy's resource."""
+        """Return the objects from which a proxy's resource is computed."""
         model = self.delivery.loop.model
         return () if model is None else model.serving.behind(NodeKey(str(name)), type_url, resource)
 
@@ -142,36 +142,40 @@ class ServerReading:
         return failed.error if failed is not None else ""
 
     def view(self) -> View | None:
-        """Return the newest view."""
+        """Return the newest view of the mesh, or `None` before the first wave."""
         return self.delivery.loop.state.view
 
     def objects(self) -> Mapping[ObjectKey, SourcedObject]:
-        """Return the objects in force."""
+        """Return the active objects of all sources by key."""
         return self.sources.objects()
 
     async def problems(self) -> Problems:
-        """Return the current problems, after a pending search has finished."""
+        """Return the current problems of objects, after a pending search for problems has finished."""
         await self.delivery.loop.linting.finish()
         return self.delivery.loop.state.problems
 
     def newest(self) -> tuple[object, Problems]:
-        """Return the newest state with the problems found so far."""
+        """Return the newest state of the mesh, with the problems of objects found so far."""
         state = self.delivery.loop.state
         return state, state.problems
 
     def answers(self) -> int:
-        """Return the number of answered responses."""
+        """Return the number of ACKs and NACKs received from proxies since the start."""
         return self.delivery.history.answers
 
     def failures(self) -> tuple[tuple[str, str, bool], ...]:
-        """Return the failed groups."""
+        """Return the groups of proxies for which the computation of configuration has failed.
+
+        Each entry has the group's name, the error, and whether all proxies of the group keep an earlier
+        configuration.
+        """
         return tuple(
             (failure.group, failure.error, failure.kept == failure.proxies)
             for failure in self.delivery.loop.state.published.failures
         )
 
     def certificates(self) -> Mapping[ServiceIdentity, ServiceCertificate]:
-        """Return the service certificates in force."""
+        """Return the active service certificate of each service identity."""
         return self.delivery.certificates.certificates
 
     def held_certificate(self, name: ProxyName) -> HeldCertificate | None:
@@ -180,7 +184,7 @@ class ServerReading:
         return None if proxy is None else self.delivery.held_certificates.of(proxy)
 
     def trust_bundle(self) -> bytes:
-        """Return the CA certificates."""
+        """Return the mesh's CA certificates as PEM."""
         return self.opened.authority.trust_bundle()
 
     def ledger(self) -> tuple[LedgerEntry, ...]:
@@ -200,7 +204,7 @@ class ServerReading:
         return {source.name: source.counts() for source in self.sources.all}
 
     def listening(self) -> Mapping[str, str]:
-        """Return the server's addresses."""
+        """Return the addresses at which the server listens, by name."""
         return self.listens()
 
     def settings(self) -> Mapping[str, object]:

@@ -1,4 +1,4 @@
-"""Taps of a server, with the services of each proxy."""
+"""Taps of a server: subscriptions to requests, restricted to the services of each reporting proxy."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -14,7 +14,10 @@ from xds.cache import NodeKey
 
 
 def taps(table: TapTable, view: Callable[[], View | None], changed: Callable[[], None]) -> Taps:
-    """Return an empty set of subscriptions; `changed` is called when the `table` has changed."""
+    """Return an empty set of taps of requests.
+
+    `changed` is called when the requests to be reported by sidecars (`table`) have changed.
+    """
 
     def served(proxy: ProxyName) -> tuple[ServiceKey, ...]:
         result = view()
@@ -27,5 +30,8 @@ def taps(table: TapTable, view: Callable[[], View | None], changed: Callable[[],
 
 
 def told(result: Taps, node: NodeKey, requests: Sequence[TappedRequest]) -> bool:
-    """Pass reported requests on; return True if anyone subscribes to a service of the proxy."""
+    """Pass requests reported by a proxy to the taps of the proxy's services.
+
+    Return True if such a tap exists.
+    """
     return result.told(ProxyName.parse(node), requests, time.monotonic())

@@ -49,11 +49,11 @@ class ClusterParts:
     proofs: Mapping[str, Callable[[], Proof]]
 
     def waited_for(self) -> tuple[str, ...]:
-        """Return the registrations that are still missing in the cluster."""
+        """Return the webhook registrations still missing in the cluster."""
         return () if self.webhook is None else self.webhook.waited_for()
 
     def remarks(self) -> tuple[str, ...]:
-        """Return remarks about degraded parts."""
+        """Return remarks for operators about problems of the webhooks and of the Pods' CA certificates."""
         webhook = () if self.webhook is None else self.webhook.remarks()
         pods = () if self.pod_roots is None else self.pod_roots.remarks()
         return (*webhook, *pods)
@@ -67,7 +67,7 @@ class ClusterParts:
 
 
 def without_cluster(core: CoreParts) -> ClusterParts:
-    """Return the record of a server without a cluster."""
+    """Return the parts of a server without a cluster: only a reporter of problems with a gateway."""
     gateway = NoGatewaySecret(core.view, saying(core.delivery, None, "gateway"))
     return ClusterParts(None, None, None, None, gateway, {})
 

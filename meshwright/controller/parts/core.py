@@ -54,7 +54,10 @@ def join_core(
     cluster: Source | None,
     clock: Callable[[], datetime],
 ) -> CoreParts:
-    """Connect the sources, including the cluster's if given, with delivery. Raises ProviderError."""
+    """Make the core parts: connect the sources with delivery.
+
+    `cluster` is the cluster's source, if any. Raises ProviderError.
+    """
     metrics, tapped = Metrics(), TapTable()
     verdicts = StateFile(settings.state, VERDICTS)
     sources = sources_of(settings, cluster, StateFile(settings.state, DNS_ANSWERS), clock)

@@ -1,4 +1,4 @@
-"""Parts that sidecar drivers work with."""
+"""Parts for serving proxies: the sidecar drivers, their debug pages, and the broker of events."""
 
 from dataclasses import dataclass
 
@@ -16,5 +16,5 @@ class ProxyParts:
 
 
 def join_proxies(drivers: MeshDrivers) -> ProxyParts:
-    """Return the drivers; pages and events are added when they start."""
+    """Return the parts for serving proxies. The drivers add debug pages when they start."""
     return ProxyParts(drivers, DriverPages(), Broker())

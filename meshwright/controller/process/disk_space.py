@@ -27,7 +27,7 @@ _log = structlog.get_logger("controller.process.room")
 
 
 class StateRoom:
-    """Check of the state directory and the ledger; `trouble` is the present error, or empty."""
+    """Check of writing to the state directory and the ledger; `trouble` is the present error, or empty."""
 
     def __init__(
         self, state: Path, ledger_path: Path, ledger: Ledger, monotonic: Callable[[], float] = time.monotonic
@@ -40,14 +40,17 @@ class StateRoom:
         self.trouble = ""
 
     def remarks(self) -> tuple[str, ...]:
-        """Return the remark for the readiness page; may be called from any thread."""
+        """Return the remark about an unwritable state directory for the readiness page.
+
+        May be called from any thread.
+        """
         if not self.trouble:
             return ()
         waiting = f"changes of {self._ledger.unwritten} proxies wait to be written"
         return (f"{self.trouble}; valid configuration and certificates are still served, {waiting}",)
 
     async def watching(self) -> None:
-        """Check every LOOK_SECONDS, until cancelled."""
+        """Check every LOOK_SECONDS whether the state directory can be written, until cancelled."""
         while True:
             self.take(await asyncio.to_thread(self.look))
             await asyncio.sleep(LOOK_SECONDS)

@@ -34,7 +34,7 @@ class Addresses:
 
 @dataclass(frozen=True, slots=True)
 class Sockets:
-    """Listening sockets."""
+    """Listening sockets of the server, except the ones of gRPC."""
 
     http: socket
     debug: socket

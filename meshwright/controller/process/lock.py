@@ -82,7 +82,10 @@ def held(state: Path, seconds: float = 0.0) -> Iterator[None]:
 
 
 def holder(state: Path) -> int | None:
-    """Return the id of the lock's present or last holder, or `None` if unreadable."""
+    """Return the process id of the present or last holder of the state directory's lock.
+
+    `None` if the lock file is unreadable.
+    """
     try:
         return int((state / LOCK_FILE).read_text("ascii"))
     except (OSError, ValueError):

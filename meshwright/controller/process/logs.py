@@ -103,7 +103,7 @@ def _as_json(_logger: WrappedLogger, _method: str, event: MutableMapping[str, ob
 
 
 def for_people(stream: TextIO) -> tuple[Processor, ...]:
-    """Return the processors of a line for people, with colours on a terminal."""
+    """Return structlog processors to format a log line for people, with colours on a terminal."""
     return (_printable, structlog.dev.ConsoleRenderer(colors=stream.isatty()))
 
 

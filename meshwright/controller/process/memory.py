@@ -77,7 +77,7 @@ _log = structlog.get_logger("controller.process.memory")
 
 @contextlib.contextmanager
 def tended() -> Iterator[None]:
-    """Tune the collector inside the block, and restore the settings at the end."""
+    """Tune Python's garbage collector inside the block, and restore the settings at the end."""
     before = gc.get_threshold()
     # Also for collections that the collector starts by itself.
     gc.callbacks.append(_freeze)
@@ -128,13 +128,13 @@ def built_to_stay() -> Iterator[None]:
 
 
 def estimated(values: int, streams: int) -> int:
-    """Return the minimum number of objects in this many derived values and open streams."""
+    """Return a low estimate of the number of Python objects for these derived values and open streams."""
     return _PER_VALUE * values + _PER_STREAM * streams
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryScan:
-    """Result of a thorough collection: objects alive, and the `estimated` number before."""
+    """Result of a full garbage collection: objects alive, and the `estimated` number (`held`)."""
 
     alive: int
     held: int
@@ -207,6 +207,6 @@ def thorough(last: MemoryScan, held: int, *, connected: bool) -> MemoryScan:
 
 
 def _freeze(phase: Literal["start", "stop"], info: dict[str, int]) -> None:
-    """Freeze the survivors of two collections, or of a full one."""
+    """Freeze the survivors of a garbage collection of the middle generation, or of a full one."""
     if phase == "stop" and info["generation"] >= _MIDDLE:
         gc.freeze()

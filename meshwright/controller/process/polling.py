@@ -20,5 +20,5 @@ READ_WHERE_IT_POLLS: Final = "-event_engine_listener"
 
 
 def read_where_it_polls() -> None:
-    """Let the polling thread read the sockets; call this before gRPC is imported."""
+    """Make gRPC's polling thread read the sockets. Call this before gRPC is imported."""
     os.environ.setdefault(EXPERIMENTS, READ_WHERE_IT_POLLS)

@@ -89,11 +89,11 @@ class ServiceManager:
 
     @property
     def listens(self) -> bool:
-        """Return whether a manager receives notifications."""
+        """Return whether systemd receives notifications from this process."""
         return self._address is not None
 
     async def followed(self, missing: Missing, remarks: Remarks) -> None:
-        """Report readiness once, and the status after each change, until cancelled."""
+        """Notify systemd once of readiness, and of the status after each change, until cancelled."""
         while True:
             lacking = await missing()
             if not (self._stopping or lacking or self._ready):
@@ -102,7 +102,7 @@ class ServiceManager:
             await asyncio.sleep(LATER_SECONDS if self._ready else SOON_SECONDS)
 
     async def fed(self, alive: Callable[[], bool]) -> None:
-        """Feed the watchdog twice per interval while `alive` returns True, until cancelled."""
+        """Notify systemd's watchdog twice per interval while `alive` returns True, until cancelled."""
         if self._watchdog is None:
             # Waits for ever, because the task must not end.
             await asyncio.Event().wait()
@@ -114,7 +114,7 @@ class ServiceManager:
 
     @contextlib.contextmanager
     def reloading(self) -> Iterator[None]:
-        """Report the start and end of a reload, if the program is ready."""
+        """Notify systemd at the start and at the end of a reload, if the program is ready."""
         if not self._ready or self._stopping:
             yield
             return
@@ -126,7 +126,7 @@ class ServiceManager:
             self._ready = self._send("READY=1")
 
     def stopping(self) -> None:
-        """Report the shutdown, once."""
+        """Notify systemd of the shutdown, once."""
         if not self._stopping:
             self._stopping = True
             self._send("STOPPING=1", "STATUS=stopping")
@@ -136,7 +136,7 @@ class ServiceManager:
             self._status = status
 
     def _send(self, *fields: str) -> bool:
-        """Send fields; return whether they were sent, and log an error once."""
+        """Send fields to systemd's socket; return whether this succeeded. A repeated error is logged once."""
         if self._address is None:
             return True
         try:

@@ -42,5 +42,5 @@ class Watchdog:
             _log.warning("event loop blocked", seconds=round(seconds, 3), doing=doing)
 
     def moments(self) -> tuple[LateMoment, ...]:
-        """Return the last delays, newest first."""
+        """Return the last noticeable delays of the event loop, newest first."""
         return tuple(reversed(self._moments))

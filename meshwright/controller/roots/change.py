@@ -21,24 +21,24 @@ _log = structlog.get_logger("controller.root_change")
 
 
 class Rule(Protocol):
-    """Authority over the wanted CAs: objects, or commands."""
+    """Decision over the mesh's CAs during root rotations: made by MeshRootCertificates, or by commands."""
 
     def refusal(self) -> str:
-        """Return the reason why commands must not change the CA; empty if they may."""
+        """Return the reason why commands must not start or change a root rotation; empty if they may."""
 
     def held(self, rotation: Rotation) -> str:
-        """Return the reason why the next stage is not wanted yet; empty if wanted."""
+        """Return the reason why the root rotation must not take the next stage yet; empty if it may."""
 
 
 class ManualApproval:
-    """Rule for changes by commands only."""
+    """Rule under which only commands start and change root rotations."""
 
     def refusal(self) -> str:
-        """Return an empty text."""
+        """Return an empty text: commands may change the CA."""
         return ""
 
     def held(self, rotation: Rotation) -> str:
-        """Return an empty text."""
+        """Return an empty text: the next stage is never delayed by this rule."""
         del rotation
         return ""
 
@@ -115,7 +115,10 @@ class RootChange:
         return await self._status_after()
 
     async def take(self, act: Callable[[Rotation, datetime], Rotation]) -> None:
-        """Replace the change in progress; raise RequestError if `act` does not allow it."""
+        """Replace the root rotation in progress by the result of `act`.
+
+        Raise RequestError without a rotation, or if `act` does not allow the step.
+        """
         async with self._turn:
             await self._step(act(self._under_way(), await self._moment()))
 
@@ -150,7 +153,10 @@ class RootChange:
                 reason = str(error)
 
     async def _status_after(self) -> ChangeStatus:
-        """Return the status after a successful command, also if the status itself cannot be read."""
+        """Return the status after a successful command.
+
+        If the ledger cannot be read, raise StateError with the remark about the success.
+        """
         try:
             return await self.status()
         except StateError as error:

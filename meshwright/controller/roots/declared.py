@@ -39,7 +39,7 @@ class DeclaredRule:
         self.found: DeclaredRootSecrets | None = None
 
     def refusal(self) -> str:
-        """Return the reason why commands must not change the CA: an object is in use."""
+        """Return why commands must not change the CA: a MeshRootCertificate is in use. Empty without one."""
         view = self._view()
         if view is None or not (used := wanted(view)):
             return ""
@@ -81,13 +81,13 @@ class DeclaredRoots:
         self._state = state
 
     async def run(self) -> None:
-        """Check every LOOK_SECONDS until cancelled."""
+        """Compare the CA with the MeshRootCertificates every LOOK_SECONDS, until cancelled."""
         while True:
             await self.look()
             await asyncio.sleep(LOOK_SECONDS)
 
     async def look(self) -> None:
-        """Take the next step, if any, and report errors."""
+        """Take the next step of a rotation towards the declared CAs, if any, and report errors."""
         if (view := self._view()) is None:
             return
         used = wanted(view)[:MOST]
@@ -127,7 +127,7 @@ class DeclaredRoots:
         return {}
 
     def _report(self, view: View, errors: Mapping[PolicyKey, str]) -> None:
-        """Report the problems and the state of each object."""
+        """Report the problems and the status of each MeshRootCertificate."""
         self._say(ordered(_problem(view, key, error) for key, error in errors.items()))
         authority, declared_root_secrets = self._authority, self._rule.found
         by_name = (

@@ -74,7 +74,7 @@ def declared_roots(
     reporter: "Reporter | None",
     clock: Callable[[], datetime],
 ) -> DeclaredRoots:
-    """Return the controller of declared CAs, with reports."""
+    """Return the controller of the CAs declared by MeshRootCertificates, with the needed reporters."""
 
     def state(states: Mapping[ObjectKey, str]) -> None:
         if reporter is not None:

@@ -1,4 +1,4 @@
-"""Validation of an installation's settings before there is a server, with the server's own rules."""
+"""Validation of the chart's server settings before the server is installed, with the server's own rules."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ from meshwright.controller.settings.settings import Settings
 
 
 class _FromTheChart(Settings):
-    """The same settings, read neither from the environment nor from a file of this machine."""
+    """The server's settings, read only from the chart: not from the environment or files of this machine."""
 
     @classmethod
     def settings_customise_sources(
@@ -22,7 +22,7 @@ class _FromTheChart(Settings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Read only the given values."""
+        """Read only the values passed to the constructor."""
         return (init_settings,)
 
 

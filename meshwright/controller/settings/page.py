@@ -102,7 +102,7 @@ def as_records() -> list[dict[str, object]]:
 
 
 def page() -> str:
-    """Return the page as Markdown."""
+    """Return docs/settings.md as Markdown."""
     return _HEAD + "".join(map(_line, rows()))
 
 
@@ -125,7 +125,7 @@ def _what(field: FieldInfo) -> str:
 
 
 def _plain(kind: object) -> object:
-    """Return the type of a value if present, without constraints."""
+    """Return the type of a setting's value without `None` and without constraints."""
     of = [item for item in typing.get_args(kind) if item is not type(None)]
     if typing.get_origin(kind) is tuple:
         return tuple
@@ -148,7 +148,7 @@ def _bounds(field: FieldInfo) -> Iterator[str]:
 
 
 def _inner(kind: object) -> Iterator[object]:
-    """Yield the constraints of an optional value."""
+    """Yield the constraints, such as bounds, on the value of an optional setting."""
     for item in typing.get_args(kind):
         for check in typing.get_args(item)[1:]:
             yield from getattr(check, "metadata", ())

@@ -53,7 +53,7 @@ def other(before: Settings, after: Settings) -> tuple[tuple[str, ...], tuple[str
 
 
 class SettingsReloader:
-    """The settings in force: the settings at the start, with later changes."""
+    """The server's active settings: the settings at the start, with changes by later reloads."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -71,7 +71,7 @@ class SettingsReloader:
             _log.info("settings reloaded", **answer)
 
     async def run(self, reload: Reload, apply: Apply) -> None:
-        """Read the settings whenever asked, until cancelled.
+        """Read the settings again at each request of a reload, until cancelled.
 
         Invalid settings are logged and ignored.
         """

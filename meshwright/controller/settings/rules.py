@@ -18,7 +18,7 @@ _OF_ISSUERS: Final = (
 
 
 def check(settings: Fields) -> None:
-    """Raise ValueError for the first invalid combination, as a sentence for people."""
+    """Raise ValueError for the first invalid combination of settings, with a sentence for the operator."""
     _ordered(settings)
     _survivable(settings)
     _collected(settings)
@@ -102,7 +102,10 @@ def _who_signs(settings: Fields) -> None:
 
 
 def _names_files(told: Collection[str], of: str) -> bool:
-    """Return whether a CA in files is named in exactly one of the two ways."""
+    """Return whether settings name a CA's files in exactly one of two ways.
+
+    The ways are a directory, or a certificate and a key.
+    """
     pair = sum(f"{of}_{item}" in told for item in ("certificate", "key"))
     directory, roots = f"{of}_directory" in told, f"{of}_roots" in told
     return not (pair or roots) if directory else pair == 2

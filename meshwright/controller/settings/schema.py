@@ -37,7 +37,7 @@ def settings_schema() -> dict[str, Schema]:
 
 
 def _form(result: Schema, definitions: Mapping[str, Schema]) -> Schema:
-    """Return the schema of a value with all forms in YAML."""
+    """Return the JSON schema of a setting's value, widened to all accepted forms in YAML."""
     if "anyOf" in result:
         return {"anyOf": [_form(item, definitions) for item in result["anyOf"]]}
     if "$ref" in result:

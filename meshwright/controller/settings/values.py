@@ -51,7 +51,7 @@ def _as_text_or_none(value: object) -> str | None:
 
 
 def _addresses(value: object) -> object:
-    """Parse addresses by name: a mapping, or text such as `document=127.0.0.1:15129,other=...`."""
+    """Parse addresses by driver name: a mapping, or text such as `document=127.0.0.1:15129,other=...`."""
     if isinstance(value, str):
         pairs = [part.partition("=") for part in value.split(",") if part.strip()]
         if not all(name.strip() and equals for name, equals, _ in pairs):
