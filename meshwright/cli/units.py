@@ -1,4 +1,4 @@
-"""Text of systemd units for our programs, each with only the necessary privileges. Pure."""
+"""Text of systemd units for Meshwright's programs, each with only the necessary privileges. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -55,18 +55,18 @@ RestartMaxDelaySec=60
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """The command of a unit: the program, its arguments, and our environment variables for it."""
+    """The command of a systemd unit: program, arguments, and Meshwright's environment variables."""
 
     program: str
     arguments: tuple[str, ...]
     variables: Mapping[str, str]
 
     def line(self) -> str:
-        """Return the command line for ExecStart=."""
+        """Return the command line for ExecStart= of a systemd unit."""
         return " ".join(quoted(item) for item in (self.program, *self.arguments))
 
     def environment(self) -> str:
-        """Return the variables as Environment= lines, sorted by name."""
+        """Return the environment variables as Environment= lines of a systemd unit, sorted by name."""
         pairs = sorted(self.variables.items())
         return "".join(f"Environment={quoted(f'{name}={value}', dollars=False)}\n" for name, value in pairs)
 
@@ -115,12 +115,12 @@ def quoted(word: str, *, dollars: bool = True) -> str:
 
 
 def hidden(path: PurePosixPath) -> bool:
-    """Return whether a path is hidden from a unit."""
+    """Return whether a systemd unit of Meshwright cannot see a path."""
     return any(path.is_relative_to(pure_posix_path) for pure_posix_path in HIDDEN)
 
 
 def server_unit(server: Server) -> str:
-    """Return the unit of the control plane."""
+    """Return the text of the systemd unit for the control plane."""
     return (
         _head("Meshwright: control plane of the mesh")
         + f"""\
@@ -152,7 +152,7 @@ OOMScoreAdjust=-500
 
 
 def agent_unit(agent: Agent) -> str:
-    """Return the unit of the agent, which runs Envoy."""
+    """Return the text of the systemd unit for the agent, which runs Envoy."""
     written = f"ReadWritePaths={' '.join(quoted(str(path), dollars=False) for path in agent.written)}\n"
     return (
         _head("Meshwright agent: Envoy beside a workload")

@@ -26,13 +26,13 @@ _WHOLE: Final = 1e21
 
 
 class Integer(int):
-    """An integer with its original text."""
+    """An integer with the original text from the YAML file."""
 
     text: str = ""
 
 
 class Decimal(float):
-    """A float with its original text."""
+    """A float with the original text from the YAML file."""
 
     text: str = ""
 

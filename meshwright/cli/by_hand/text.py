@@ -26,7 +26,7 @@ class Piece:
     as_json: bool = False
 
     def written(self, value: Mapping[str, object]) -> str:
-        """Return the text with another value, after the document's leading comments."""
+        """Return the document's text with `value` as the new content, after the leading comments."""
         if self.as_json:
             return json.dumps(value, indent=4, ensure_ascii=False) + "\n"
         lead = _LEAD.match(self.text)
@@ -80,7 +80,7 @@ def _piece(text: str, file: str, line: int, *, as_json: bool = False) -> Piece:
 
 
 def _is_deep(value: object) -> bool:
-    """Return whether a JSON value is nested too deeply; the YAML reader checks this itself."""
+    """Return whether a JSON value is nested deeper than MAX_DEPTH. The YAML reader checks YAML for this."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(MAX_DEPTH):
         within = (item.values() if isinstance(item, dict) else item for item in level)

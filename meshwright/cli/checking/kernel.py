@@ -39,7 +39,7 @@ def python() -> Check:
 
 
 def port(purpose: str, setting: str, at: HostPort) -> Port:
-    """Return the listeners at an address."""
+    """Return a `Port` for an address of a Meshwright program, with the present listeners."""
     host = _address(at.host)
     owners = [owner for owner in listening() if owner.port == at.port and owner.takes(host)]
     who: set[Holder] = {holder for owner in owners for holder in holders(owner.number)}

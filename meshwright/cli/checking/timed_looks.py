@@ -1,4 +1,4 @@
-"""Concurrent looks, each with a time limit."""
+"""Concurrent observations for checks, each with a time limit."""
 
 import threading
 from collections.abc import Callable
@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 
 class TimedLook(Generic[_T]):
-    """A look in its own thread; the thread is abandoned after the time limit."""
+    """An observation for a check in a separate thread. The thread is abandoned after the time limit."""
 
     def __init__(self, what: str, function: Callable[[], _T], seconds: float = SECONDS) -> None:
         self._function = function

@@ -80,7 +80,7 @@ def connectivity(
 
 
 def _asked(state: Path | None, source: str, to: str, method: str, path: str, headers: list[str]) -> Found:
-    """Request the facts from the running server."""
+    """Request the policy and the proxies' states for this request from the running server."""
     if state is None:
         raise CommandFailed(
             "no server to ask: give --state DIR of the running server, or --facts FILE with the output of "

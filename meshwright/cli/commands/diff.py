@@ -134,14 +134,17 @@ def _document(comparison: "Comparison", wanted: "SelectedSnapshots", how: list["
 
 @dataclass(frozen=True, slots=True)
 class _ServedConfig:
-    """The present configuration: versions by type and name for each proxy, and a proxy's resources."""
+    """The proxies' present configuration.
+
+    `versions` are by type and name for each proxy, and `resources` returns the resources of one proxy.
+    """
 
     versions: Mapping[str, Any]
     resources: Callable[[str], Mapping[str, Any]]
 
 
 def _replaced(directory: Path, state: Path) -> "tuple[_ServedConfig, SelectedSnapshots]":
-    """Return the server's present configuration, and the configuration with this directory instead."""
+    """Return the server's present configuration, and the one with this directory instead of the mesh's."""
     from meshwright.cli.offline.selection import wanted
 
     published: Mapping[str, Any] = api(state, "/published")
@@ -215,7 +218,7 @@ def _changed(changed_proxies: "ChangedProxies") -> str:
 
 
 def _how(served: _ServedConfig, changed_proxies: "ChangedProxies", wanted: "Snapshot") -> "How":
-    """Return unified diffs of the changed resources as YAML, in lines."""
+    """Return unified diffs of the changed xDS resources as YAML, in lines."""
     import difflib
 
     from meshwright.admin.pages.proxies.decoding import decoded

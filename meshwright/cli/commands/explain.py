@@ -144,7 +144,7 @@ def explain(
 
 
 def _asked(method: str, path: str) -> dict[str, str]:
-    """Return the query: a method and a path, or a line of an access log."""
+    """Return the query in an explanation: a method and a path, or a line of an access log."""
     # A line of the access log is a JSON object.
     if method != "-" and not method.startswith("{"):
         return {"method": method, "path": path}
@@ -181,7 +181,7 @@ def text(result: Found) -> str:
 
 
 def _logged(said: Mapping[str, object]) -> str:
-    """Return the result of the request in the access log."""
+    """Return time, response code and policy of a request in a line of an access log, as text."""
     code, details = said.get("response_code", "a connection"), said.get("response_code_details", "")
     by = str(said.get("policy") or "")
     # For other kinds than TrafficTarget, the log has the kind and the name.

@@ -102,7 +102,7 @@ def _is_good(explanation: "Explanation") -> bool:
 
 
 def lines(explanation: "Explanation") -> Iterator[str]:
-    """Yield the lines of an explanation."""
+    """Yield the lines for people of an explanation of injection."""
     if explanation.webhooks is not None:
         yield "Webhooks called when the Pod is created:"
         for webhook in explanation.webhooks:

@@ -67,7 +67,7 @@ def show(
 
 
 def _of(result: Found, section: Section | None) -> dict[str, object]:
-    """Return a proxy's fields, without sections other than the requested one."""
+    """Return a proxy's fields; with a section, omit all other sections."""
     return {
         name: item for name, item in result.items() if section in (None, name) or name not in tuple(Section)
     }

@@ -23,7 +23,7 @@ _ELSEWHERE: Final = "move it, for example below /etc/meshwright"
 
 
 class UnitKind(enum.StrEnum):
-    """A program that can run as a unit."""
+    """A Meshwright program for which `meshwright unit` makes a systemd unit."""
 
     SERVE = "serve"
     AGENT = "agent"
@@ -164,7 +164,7 @@ def _unsaid(lacking: Mapping[str, str], first: Mapping[str, Any]) -> Mapping[str
 
 
 def _require_seen(name: str, path: str, otherwise: str) -> None:
-    """Raise CommandFailed unless a unit can see the path."""
+    """Raise CommandFailed unless a systemd unit can read the path: absolute, and not in hidden folders."""
     if not path.startswith("/"):
         raise CommandFailed(
             f"{name} is {path!r}: must be an absolute path, because a unit has no working directory"

@@ -89,7 +89,7 @@ class Facts:
 
     @property
     def is_withheld(self) -> bool:
-        """Return whether the destination is unreachable for other reasons than missing policy."""
+        """Return whether the destination is unreachable only for other reasons than missing policy."""
         return self.policy is Answer.UNREACHABLE and bool(self.besides) and not self.policy_lacks
 
     def __str__(self) -> str:
@@ -112,7 +112,7 @@ class Agent:
 
 
 def read_facts(result: Found) -> Facts:
-    """Read the server's answer; raise ValueError for an invalid one."""
+    """Read the facts about a request from the server's answer; raise ValueError for an invalid answer."""
     try:
         explained = _object(result["explained"])
         return Facts(
@@ -137,7 +137,7 @@ def read_facts(result: Found) -> Facts:
 
 
 def read_agent(at: str, result: Found) -> Agent:
-    """Read an agent's report about itself."""
+    """Read an agent's status report about itself."""
     plane, proxy = _object(result.get("control_plane")), str(result.get("proxy") or "")
     reasons = "" if result.get("ready") else "; ".join(texts(result, "not_ready")) or "it is not ready"
     # If the control plane is not reached, only the reason for that is shown: it comes before all others.

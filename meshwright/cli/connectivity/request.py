@@ -92,7 +92,7 @@ def _of_allowed(facts: Facts, seen: RequestOutcome, text: str) -> StepResult:
 
 
 def _is_meant(facts: Facts, seen: RequestOutcome) -> bool:
-    """Return whether the sidecar itself answers because of a RoutePolicy or another policy."""
+    """Return whether the answer is made by the sidecar because of policy, for example a RoutePolicy."""
     return seen.flag == "FI" or bool(facts.turned_down and seen.status == facts.turned_down)
 
 

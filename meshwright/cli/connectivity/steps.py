@@ -18,7 +18,7 @@ NAMED: Final = 5
 
 
 class Point(enum.StrEnum):
-    """The subject of a step, in the order of the request's path."""
+    """The subject of a step of `meshwright connectivity`, in the order of the request's path."""
 
     POLICY = "policy"
     AGENT = "agent"
@@ -30,7 +30,7 @@ class Point(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step and its result."""
+    """A step of `meshwright connectivity`: the subject and the result."""
 
     point: Point
     judged: StepResult
@@ -114,7 +114,7 @@ def _sidecars(sidecars: tuple[Sidecar, ...], caller: str, because: tuple[str, ..
 
 
 def _last(well: Sidecar, because: tuple[str, ...]) -> str:
-    """Return the time of the last deciding push, if still in the history."""
+    """Return the last push of a deciding object to the sidecar as text; empty without an acknowledged one."""
     if well.brought is None or well.brought.answer != "ack":
         return ""
     return f", the last change of {', '.join(because)} as {well.brought.type} of {well.brought.at}"

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 
 class Verdict(enum.StrEnum):
-    """OK: as policy says, also a denial. FAILED: different. UNKNOWN: could not be determined."""
+    """Verdict on one step.
+
+    OK: as policy requires, also for a denial. FAILED: different. UNKNOWN: could not be determined.
+    """
 
     OK = "ok"
     FAILED = "failed"

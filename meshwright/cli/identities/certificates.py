@@ -45,7 +45,7 @@ def _is_of(item: Found, wanted: str, serial: str | None) -> bool:
 
 
 def _held(participant: Found) -> object:
-    """Return the serial of the certificate presented to other proxies, or None if unknown."""
+    """Return the serial of the service certificate presented by a proxy to others, or None if unknown."""
     held = participant.get("service_certificate")
     return held.get("serial") if isinstance(held, Mapping) else None
 

@@ -14,7 +14,7 @@ from meshwright.enrolment.tokens import token_of
 
 @dataclass(frozen=True, slots=True)
 class RevokedCertificate:
-    """A revoked certificate, and the join proof of its holder, or an empty string."""
+    """A revoked proxy certificate. `joined_by` is the join proof with which the holder joined, or empty."""
 
     name: str
     serial: str
@@ -24,7 +24,7 @@ class RevokedCertificate:
 def revoke(
     state: Path, serial: str, trust_domain: str, why: str = "", *, shared: bool = False
 ) -> RevokedCertificate:
-    """Revoke a certificate, and record the reason `why`. Raises IssuingError."""
+    """Revoke a proxy certificate, and record the reason `why`. Raises IssuingError."""
 
     def by_server() -> RevokedCertificate:
         answer = asked_of_server(state, "/certs/revoke", {"serial": serial, "reason": why})
@@ -78,7 +78,7 @@ def revoke_tokens(
 def usable_tokens(
     state: Path, revoked: Iterable[RevokedCertificate], trust_domain: str, *, shared: bool = False
 ) -> list[str]:
-    """Return the ids of the holders' join tokens that can still be used. Raises IssuingError."""
+    """Return the ids of the revoked proxies' join tokens with further uses. Raises IssuingError."""
     if not (result := _tokens(revoked)):
         return []
     everything = tokens.listed(state, trust_domain, shared=shared)

@@ -15,7 +15,10 @@ from meshwright.controller.process import lock
 
 
 def sealed(state: Path, passphrase: Path | None, new: Path | None, *, shared: bool = False) -> None:
-    """Encrypt the keys with `passphrase`, or replace this passphrase by `new`. Raises IssuingError."""
+    """Encrypt the private keys in a state directory; raise IssuingError.
+
+    With `new`, replace the old passphrase instead.
+    """
     with _alone(state, passphrase, shared=shared) as path:
         if new is not None:
             sealed_state.change_passphrase(state, path, new)
@@ -31,7 +34,10 @@ def unsealed(state: Path, passphrase: Path | None, *, shared: bool = False) -> i
 
 @contextlib.contextmanager
 def _alone(state: Path, passphrase: Path | None, *, shared: bool) -> Iterator[Path]:
-    """Lock an existing state directory, and yield the passphrase's file. Raises IssuingError."""
+    """Lock a state directory against use by a server, and yield the path of the passphrase's file.
+
+    Raises IssuingError.
+    """
     on_standard_error()
     path = settings_of(state, shared=shared, passphrase=passphrase).key_passphrase_file
     if path is None:

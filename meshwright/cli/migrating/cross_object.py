@@ -42,7 +42,7 @@ class CrossObjectProblems:
     problems: Mapping[tuple[str, str, str], tuple[Problem, ...]]
 
     def of(self, document: Document) -> tuple[Finding, ...]:
-        """Return the problems between an object and others."""
+        """Return findings for the problems of an object with other objects."""
         metadata = mapping(document.get("metadata"))
         where = str(metadata.get("namespace") or _DEFAULT), str(metadata.get("name"))
         problems = self.problems.get((str(document.get("kind")), *where), ())

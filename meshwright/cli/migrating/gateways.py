@@ -22,7 +22,7 @@ _OSM_NAME: Final = re.compile(r"[a-z0-9.-]+\.(?!svc\.)[a-z0-9-]+\.cluster\.local
 
 
 def of_gateway(document: Document) -> Iterator[Finding]:
-    """Yield a finding for each such name in an Ingress or HTTPProxy."""
+    """Yield a finding for each name of Open Service Mesh verified by an Ingress or HTTPProxy."""
     kind = Kind(str(document.get("kind")), group_of(document))
     if kind == INGRESS:
         result = _of_ingress(document)

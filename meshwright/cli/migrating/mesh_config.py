@@ -44,7 +44,7 @@ class FieldReplacement:
 
 @dataclass(frozen=True, slots=True)
 class MeshConfigMigration:
-    """Result of migrating a MeshConfig: findings, the new manifest if possible, and values elsewhere."""
+    """Result of migrating a MeshConfig: findings, the new manifest if possible, and values for the chart."""
 
     findings: tuple[Finding, ...]
     manifest: Document | None = None
@@ -99,7 +99,7 @@ def _metadata(given: Document, home: str) -> Document:
 
 
 def _refused(what: str, document: Document) -> tuple[Finding, ...]:
-    """Return the problems outside the fields of `spec`."""
+    """Return the problems of a MeshConfig outside of `spec`, which prevent a migration."""
     # With an empty spec, only problems of the other fields remain.
     without = {**document, "spec": {}} if isinstance(document.get("spec"), dict | None) else document
     result = (of_problem(what, problem) for problem in read(without).problems)

@@ -81,7 +81,7 @@ def moved(
 
 
 def _to_be_applied(given: list[Document], manifests: list[Document]) -> list[Document]:
-    """Return the objects, with the written MeshConfig in place of the given ones."""
+    """Return the objects to be applied: the given ones, with the new MeshConfig instead of the old."""
     return [*(item for item in given if not _is_mesh_config(item)), *manifests]
 
 
@@ -145,7 +145,10 @@ def _values(mesh: str, settled: MeshConfigMigration) -> dict[str, Any]:
 
 
 def _checked(values: Mapping[str, Any]) -> InjectionConfig:
-    """Return the injector's configuration; raise CommandFailed if values of a MeshConfig are invalid."""
+    """Return the injection configuration in the chart's values.
+
+    Raise CommandFailed if values of a MeshConfig are invalid.
+    """
     try:
         return read_configuration(values["injection"]["config"], "the sidecar settings of the MeshConfig")
     except ConfigurationError as error:
@@ -158,5 +161,5 @@ def _enrolled(documents: Iterable[Document]) -> dict[str, NamespaceObject]:
 
 
 def lost(findings: Iterable[Finding]) -> bool:
-    """Return whether any finding loses a function."""
+    """Return whether any finding means the loss of a function of Open Service Mesh."""
     return any(finding.standing in LOST for finding in findings)

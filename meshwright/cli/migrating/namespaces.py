@@ -42,7 +42,7 @@ class Label:
 
 
 def meshes(documents: Iterable[Document]) -> tuple[str, ...]:
-    """Return the meshes of namespaces, by their label openservicemesh.io/monitored-by."""
+    """Return the names of the meshes in the namespaces' label openservicemesh.io/monitored-by."""
     labels = (mapping(mapping(document.get("metadata")).get("labels")) for document in documents)
     named = (label.get(OSM_MONITORED) for label in labels)
     return tuple(sorted({item for item in named if isinstance(item, str)}))

@@ -59,7 +59,7 @@ def of_problem(what: str, problem: Problem) -> Finding:
 
 
 def standing_of(problem: Problem) -> MigrationStatus:
-    """Return the migration result for a problem."""
+    """Return the migration status of an object with this problem."""
     if problem.severity is Severity.ERROR or problem.code in _REFUSED:
         return MigrationStatus.REFUSED
     if problem.code == str(Code.NOT_ENFORCED):

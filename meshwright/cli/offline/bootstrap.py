@@ -54,7 +54,7 @@ def text(
 
 
 def _admin(text: str | None) -> HostPort | Path | None:
-    """Return the address of Envoy's admin interface; raise CommandFailed."""
+    """Parse the address of Envoy's admin interface; raise CommandFailed."""
     if text is None or not text.startswith("/"):
         return None if text is None else host_port("--admin", text, ADMIN_PORT)
     if len(os.fsencode(text)) > LONGEST_SOCKET:

@@ -51,7 +51,7 @@ def brought(asked: ClusterAccess, where: Path | None) -> IntroducedProblems:
 
 
 def new(before: OfflineMesh, after: OfflineMesh) -> Problems:
-    """Return the new problems of `after`, compared with `before`."""
+    """Return the problems of the mesh `after` without the problems of the mesh `before`."""
     known = frozenset(before.problems)
     return tuple(problem for problem in after.problems if problem not in known)
 

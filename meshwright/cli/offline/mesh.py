@@ -45,7 +45,7 @@ class LoadedManifests:
     """Why the input has no document, as a sentence; empty if there is one."""
 
     def below(self, other: "LoadedManifests") -> "LoadedManifests":
-        """Return both; objects of `other` replace ours with the same name."""
+        """Return these objects and the ones of `other`, which replace ours with the same name."""
         above = {key: self._aged(key, sourced_object) for key, sourced_object in other.objects.items()}
         merged = merge([("above", Picture(above)), ("below", self.objects)])
         claims = {key.claim for key in other.objects}
@@ -101,7 +101,7 @@ def held_some(where: Path) -> LoadedManifests:
 
 
 def seen(loaded_manifests: LoadedManifests, settings: MeshSettings | None = None) -> OfflineMesh:
-    """Return the mesh of objects; raise OfflineError."""
+    """Return the mesh of loaded objects with all problems; raise OfflineError."""
     try:
         view = View.build(loaded_manifests.objects, settings or MeshSettings())
     except ValueError as error:
@@ -131,7 +131,10 @@ def _alone(where: Path) -> tuple[str, str] | None:
 def _contents(
     where: Path, alone: tuple[str, str] | None, unlisted: list[UnlistedFolder]
 ) -> Iterator[tuple[str, Content]]:
-    """Yield files by name, and add unreadable folders to `unlisted`; raise DirectoryError."""
+    """Yield names and contents of manifest files, sorted by name; raise DirectoryError.
+
+    Unreadable folders are added to `unlisted`.
+    """
     if alone is not None:
         yield alone
     else:
@@ -141,7 +144,7 @@ def _contents(
 
 
 def _nothing(where: Path, contents: Iterator[tuple[str, Content]]) -> str:
-    """Return why files have no document, or an empty string if there is one."""
+    """Return the reason why the files contain no document; empty if there is one."""
     files = 0
     for name, content in contents:
         if isinstance(content, str) and documents(content, as_json=name.endswith(".json")):
@@ -154,7 +157,7 @@ def _nothing(where: Path, contents: Iterator[tuple[str, Content]]) -> str:
 
 
 def _of_drivers(view: View) -> Problems:
-    """Return the problems between objects and the installed drivers, in this process's environment."""
+    """Return the problems between objects and the sidecar drivers installed with this command."""
     try:
         drivers = DriverRegistry.discover().drivers
     except DriverError as error:

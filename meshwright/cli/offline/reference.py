@@ -1,4 +1,4 @@
-"""Reference of manifests, from the readers and their examples."""
+"""Reference of all kinds and fields of manifests, from the readers and their examples."""
 
 import functools
 import json
@@ -26,7 +26,7 @@ ALL: Final = "all"
 
 
 def page() -> str:
-    """Return docs/reference.md."""
+    """Return the content of docs/reference.md."""
     return pages.page(described(), text_of)
 
 
@@ -85,13 +85,13 @@ def write(directory: Path) -> tuple[Path, ...]:
 
 @functools.cache
 def described() -> tuple[DescribedKind, ...]:
-    """Return all kinds with their fields, found by reading the examples."""
+    """Return all kinds of manifests with their fields, found by reading the example manifests."""
     values = [document.value for kind in KINDS for document in documents(text_of(kind))]
     return all_described([value for value in values if isinstance(value, dict)])
 
 
 def text_of(kind: Kind) -> str:
-    """Return the text of a kind's examples."""
+    """Return the text of the example manifests of a kind."""
     return (resources.files("meshwright.specs.reference") / "examples" / f"{kind.name}.yaml").read_text(
         "utf-8"
     )

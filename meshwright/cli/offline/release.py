@@ -38,7 +38,7 @@ def _values(
     told_text: Iterable[str],
     told_json: Iterable[str],
 ) -> Mapping[str, Any]:
-    """Return the merged values of files, --set-json, --set and --set-string; raise ValuesError."""
+    """Return the chart's values, merged from files, --set-json, --set and --set-string; raise ValuesError."""
     result = defaults()
     for path in files:
         try:
@@ -55,7 +55,7 @@ def _values(
 
 
 def _read(text: str, path: Path) -> Mapping[str, Any]:
-    """Return the values in a file's text, with scalars typed as by Helm and kubectl."""
+    """Parse the chart's values in a file, with scalars typed as by Helm and kubectl."""
     result = documents(text)
     for fault in result[0].faults if result else ():
         raise CommandFailed(f"--values is {str(path)!r}: line {fault.line}: {fault.expected}")

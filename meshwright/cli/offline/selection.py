@@ -1,4 +1,4 @@
-"""Snapshots for each proxy, as if the given objects were those of a running server."""
+"""xDS snapshots for each proxy, as if the given objects were a running server's."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -66,7 +66,7 @@ def wanted(
 
 
 def served(view: View, problems: Problems) -> SelectedSnapshots:
-    """Compute the snapshots of a view with these problems."""
+    """Compute the xDS snapshot of each proxy in a view of the mesh with these problems."""
     snapshots, kept = dict[str, Snapshot](), dict[str, str]()
     drivers = DriverRegistry.discover().drivers.values()
     rendering = RenderInputs(view, translation(*drivers, environment=os.environ, secrets=False))

@@ -95,7 +95,7 @@ def certificates_lines(result: Found) -> Iterator[str]:
 
 
 def _signed_by(item: Found, authority: object) -> Iterator[str]:
-    """Yield the CA behind a proxy certificate, if known to the ledger."""
+    """Yield a line about the signing CA of a proxy certificate, if the ledger knows the CA."""
     if not isinstance(authority, Mapping) or not (signer := item.get("signer")):
         return
     if signer != authority.get("signer"):

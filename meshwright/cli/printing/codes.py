@@ -79,7 +79,7 @@ def meanings() -> tuple[tuple[str, str], ...]:
 
 
 def document() -> str:
-    """Return the page, in Markdown."""
+    """Return the page docs/codes.md, in Markdown."""
     reading = [(code.value, code.doc) for code in ReaderCode]
     between = [(code.value, code.doc) for code in CatalogCode]
     parts = (

@@ -1,4 +1,4 @@
-"""Watched requests for a terminal, one line each."""
+"""Requests printed by `meshwright tap`, one line each."""
 
 from collections.abc import Mapping
 from http import HTTPStatus

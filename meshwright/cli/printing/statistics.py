@@ -12,7 +12,7 @@ _BADLY = 0.9
 
 
 def figures_tables(of: str, result: Found, rows: list[Found] | None = None) -> tuple[Columns]:
-    """Return the table of `/api/v1/stat/OF`, or only its `rows`, if given."""
+    """Return the table of request statistics from `/api/v1/stat/OF`; with `rows`, of these rows only."""
     first = _FIRST[of]
     table = columns(*first, "SUCCESS", "RPS", "P50", "P95", "P99", "FAILED", "CONNECTIONS")
     for row in records(result, "rows") if rows is None else rows:

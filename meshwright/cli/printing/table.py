@@ -59,7 +59,7 @@ def proxies_tables(result: Found) -> tuple["Columns"]:
 
 
 def _sync(sync: object) -> Text:
-    """Return one word if all types agree, else the state of each unsynced type."""
+    """Return the synchronisation state of a proxy: one word if all types agree, else each unsynced type."""
     if not isinstance(sync, Mapping) or not sync:
         return styled("-")
     states = {str(state) for state in sync.values()}

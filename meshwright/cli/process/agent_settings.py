@@ -79,7 +79,7 @@ def _protocol(text: str) -> "AdsProtocol":
 
 
 def _probes(file: Path | None) -> "Mapping[str, Probe]":
-    """Read a file of probes (JSON); raise CommandFailed."""
+    """Read the application's health probes from a JSON file; raise CommandFailed."""
     from meshwright.agent.status.probes import ProbeConfigError, read_probes
 
     if file is None:
@@ -98,7 +98,10 @@ def _probes(file: Path | None) -> "Mapping[str, Probe]":
 
 
 def _enrolment(told: Told) -> "EnrolmentSettings | None":
-    """Return the settings of enrolment, or None; raise CommandFailed for options without effect."""
+    """Return the agent's settings for joining the mesh, or None without any.
+
+    Raise CommandFailed for options without effect.
+    """
     from meshwright.agent.enrolment.settings import EnrolmentSettings
 
     enrol, renewal = told["enrol"], told["renewal"]

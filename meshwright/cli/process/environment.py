@@ -38,7 +38,7 @@ def say_unknown(environment: Collection[str], known: Iterable[str]) -> None:
 
 
 def of_commands(command: Any) -> Iterator[str]:  # noqa: ANN401 - Typer's own, which it does not export
-    """Yield the variables of a command and of its subcommands."""
+    """Yield the environment variables read by a command and by its subcommands."""
     for param in command.params:
         yield from [param.envvar] if isinstance(param.envvar, str) else param.envvar or ()
     for below in getattr(command, "commands", {}).values():

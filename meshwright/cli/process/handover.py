@@ -22,7 +22,7 @@ _NAME: Final = Path("/proc/self/comm")
 
 @dataclass(frozen=True, slots=True)
 class AgentCommandLine:
-    """The parsed command line, and the environment variables that the command line knows."""
+    """The agent's parsed command line, and the environment variables of the options."""
 
     settings: AgentSettings
     log_level: str

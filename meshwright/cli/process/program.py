@@ -16,7 +16,7 @@ class Program(TyperGroup):
     """The group of all commands; handles the errors of every command in one place."""
 
     def make_context(self, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - Typer's own context
-        """Read the command line up to the command's name."""
+        """Parse the options before the command's name."""
         with _screened():
             return super().make_context(*arguments, **named)
 

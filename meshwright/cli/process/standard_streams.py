@@ -31,7 +31,10 @@ class _Output(io.FileIO):
     _failed = False
 
     def write(self, data: Any, /) -> int:  # noqa: ANN401 - any object with bytes
-        """Write bytes."""
+        """Write bytes to standard output; raise StreamError.
+
+        If the reader of a pipe has gone, end the program.
+        """
         if self._failed:  # also at exit, when the interpreter writes the rest of its buffer
             return len(memoryview(data))
         try:
@@ -45,12 +48,12 @@ class _Output(io.FileIO):
 
 
 class _Words(io.FileIO):
-    """Standard error; `lost` is set if a write failed, unless the reader had gone."""
+    """Standard error. `lost` is set after a failed write, except to a pipe without a reader."""
 
     lost = False
 
     def write(self, data: Any, /) -> int:  # noqa: ANN401 - any object with bytes
-        """Write bytes, and count a failed write as done."""
+        """Write bytes to standard error; a failed write counts as done."""
         try:
             return super().write(data)
         except OSError as error:

@@ -88,7 +88,7 @@ def _answer(
 
 @contextlib.contextmanager
 def _asking(state: Path, connection: http.client.HTTPConnection) -> Iterator[None]:
-    """Translate errors of a connection into errors for the user, and close the connection."""
+    """Turn errors of a connection to the server into errors for the user; close the connection at the end."""
     try:
         yield
     except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError) as error:
@@ -124,12 +124,12 @@ def _is_fine(status: int) -> bool:
 
 
 def _nothing_at(path: str) -> str:
-    """Return a server's text for a path outside the API."""
+    """Return a server's answer for an unknown path."""
     return f"there is no page at {unquote(path)}"
 
 
 def _not_told(state: Path, at: str, status: int, answer: object) -> Exception:
-    """Return the error for an answer with a bad status."""
+    """Return the exception for a server's answer with an HTTP status of an error."""
     match answer:
         # A 404 has two meanings: the requested object does not exist, or an old server lacks the path.
         case {"error": str(reason)} if status == HTTPStatus.NOT_FOUND and reason != _nothing_at(at):

@@ -14,7 +14,7 @@ class UnixConnection(http.client.HTTPConnection):
         self._seconds = seconds
 
     def connect(self) -> None:
-        """Connect to the socket's path."""
+        """Connect to the Unix socket at `path`."""
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self._seconds)
         self.sock.connect(str(self._path))

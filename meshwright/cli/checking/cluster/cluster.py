@@ -1,4 +1,4 @@
-"""Looks of `meshwright check --kubernetes`: a cluster before an installation, and the installation itself."""
+"""Checks of `meshwright check --kubernetes`: of a cluster before an installation, and of the installation."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -130,7 +130,10 @@ async def _kinds(there: ServedResources, *, before: bool) -> Check:
 
 
 async def _conversions(asking: ClusterClient) -> Sequence[Check]:
-    """Check the conversion webhooks of kinds that the server reads; without conversions, return no check."""
+    """Check the conversion webhooks in CustomResourceDefinitions of the kinds read by the server.
+
+    Without such webhooks, return an empty list.
+    """
     result: dict[str, list[str]] = {}
     for raw in await asking.all(DEFINITIONS):
         spec = raw["spec"]

@@ -1,4 +1,4 @@
-"""Looks at an installation in a cluster: the control plane, the webhooks, and the Pods."""
+"""Checks of an installation in a cluster: the control plane, the webhooks, and the Pods."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
@@ -63,7 +63,10 @@ def looks(
     version: tuple[int, int],
     there: Callable[[], ServedResources],
 ) -> list[Look]:
-    """Return the looks by check name; `there` returns the served resources, or raises KubeError."""
+    """Return the checks of an installation as pairs of name and function.
+
+    `there` returns the resources served by the cluster, or raises KubeError.
+    """
     webhooks = Webhooks(asking, home, {str(manifest["kind"]) for manifest in manifests})
     installation_reader = _InstallationReader(asking, home, webhooks, version)
     return [
@@ -223,7 +226,7 @@ def _account(stateful_set: Raw) -> object:
 
 
 def _runner(pod: Raw) -> Runner | None:
-    """Read a Pod of the control plane; return None for an ended or deleted Pod."""
+    """Read name, readiness and image of a control plane's Pod; return None for an ended or deleted Pod."""
     status = pod.get("status") or {}
     if status.get("phase") in ("Succeeded", "Failed") or pod["metadata"].get("deletionTimestamp"):
         return None

@@ -23,7 +23,7 @@ _FIRST: Final = "meshwright_certificate_acknowledged_expiry_seconds"
 
 @dataclass(frozen=True, slots=True)
 class ServerMeasurements:
-    """Metrics of proxies by state, and of the service certificates of proxies."""
+    """Metrics of a control plane: proxies by state, and the service certificates of proxies."""
 
     proxies: Mapping[str, int]
     running_out: int

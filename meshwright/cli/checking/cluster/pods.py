@@ -33,7 +33,7 @@ from meshwright.specs.own_values import unread_name, wrong_values
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """Inputs of the injector."""
+    """Inputs of the injector: configuration, drivers, MeshConfig, and the version of Kubernetes."""
 
     config: InjectionConfig
     drivers: Mapping[str, SidecarDriver]
@@ -63,7 +63,7 @@ class PodsByState:
 
 
 def config_of(raw: Mapping[str, Any] | None, home: str, key: str = CONFIG_KEY) -> InjectionConfig:
-    """Read the configuration from its ConfigMap, as the control plane reads it; raise ConfigurationError."""
+    """Read the injection configuration from a ConfigMap, like the control plane; raise ConfigurationError."""
     text = str(((raw or {}).get("data") or {}).get(key, ""))
     try:
         read = read_configuration(only_in(text, key), key)
@@ -119,7 +119,7 @@ def sorted_out(
 
 
 def _misworded(namespaces: Sequence[NamespaceObject]) -> Iterator[PodFinding]:
-    """Yield labels and annotations of namespaces with unknown values or names of ours."""
+    """Yield namespace labels and annotations of Meshwright with an unknown name or value."""
     for namespace in sorted(namespaces, key=lambda one: str(one.name)):
         for section, pairs in (("labels", namespace.labels), ("annotations", namespace.annotations)):
             for wrong in wrong_values(NAMESPACE, section, pairs):

@@ -27,7 +27,7 @@ class Start(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """The reason for which a sidecar does not run, as text."""
+    """A problem with the start of a Pod's sidecar: faulty or late, and the reason as text."""
 
     start: Start
     why: str
@@ -72,7 +72,7 @@ def _fault(status: Mapping[str, Any]) -> str:
 
 
 def _ended(state: Mapping[str, Any]) -> str:
-    """Return how a container ended; empty for exit code 0."""
+    """Return the reason and exit code with which a container ended; empty for exit code 0."""
     terminated = state.get("terminated") or {}
     code = terminated.get("exitCode", 0)
     return f"{terminated.get('reason') or 'Error'}, exit code {code}" if code else ""
@@ -97,7 +97,7 @@ def _has_started(ours: list[Mapping[str, Any]]) -> bool:
 
 
 def _waits_for(pod: Mapping[str, Any], ours: list[Mapping[str, Any]]) -> str:
-    """Return the reason for which a Pod is pending."""
+    """Return the reason why a Pod is pending: the scheduler, a waiting container, or the startup probe."""
     conditions = {
         condition.get("type"): condition for condition in (pod.get("status") or {}).get("conditions") or ()
     }

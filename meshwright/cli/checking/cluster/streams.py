@@ -36,7 +36,7 @@ async def without(api: Api, pods: Sequence[Mapping[str, Any]]) -> tuple[PodFindi
 
 
 def remark(said: str) -> str:
-    """Return an agent's remark about its ready proxy, or an empty string without one."""
+    """Return the agent's remark on the readiness page of a ready proxy; empty without a remark."""
     lines = (line for line in said.splitlines() if line.startswith(_BUT))
     return next(lines, "").removeprefix(_BUT)
 

@@ -1,4 +1,4 @@
-"""Looks at a control plane's webhooks: their registration, and their answers."""
+"""Checks of a control plane's webhooks: their registration, and their answers."""
 
 import base64
 import binascii
@@ -23,20 +23,27 @@ _WRONG: Final = {"matches": [{"name": "wrong", "pathRegex": "(", "methods": ["*"
 
 
 class Webhooks:
-    """Webhooks of the control plane in namespace `home`; `wanted` are the kinds of installed manifests."""
+    """Admission webhooks of the control plane in namespace `home`.
+
+    `wanted` are the kinds of the chart's manifests.
+    """
 
     def __init__(self, asking: ClusterClient, home: str, wanted: Collection[str]) -> None:
         self._asking, self._home, self._wanted = asking, home, wanted
 
     async def ours(self, resource: Resource) -> Raw | None:
-        """Return our webhook configuration, or else one without an owner's label. Raises KubeError."""
+        """Return the control plane's webhook configuration.
+
+        Without one, return a webhook configuration of Meshwright without an owner's label, or None. Raises
+        KubeError.
+        """
         there = [item for item in await self._asking.all(resource) if is_of_a_control_plane(item)]
         # Reversed, so that the first of several with the same owner is used.
         homes = {home_of(item): item for item in reversed(there)}
         return homes.get(self._home, homes.get(""))
 
     async def revision(self) -> str:
-        """Return the revision of this control plane, or an empty string."""
+        """Return this control plane's revision from a webhook's label; empty without the label."""
         for resource in (MUTATING, VALIDATING):
             if (raw := await self.ours(resource)) is not None:
                 return str((raw["metadata"].get("labels") or {}).get(REVISION, ""))
@@ -106,7 +113,7 @@ class Webhooks:
         ]
 
     async def _asked_about(self, webhooks: Sequence[Raw]) -> str:
-        """Return a namespace for which one of these webhooks is called, or an empty string."""
+        """Return the name of a namespace selected by one of these webhooks; empty without one."""
         for raw in await self._asking.all(NAMESPACES):
             labels = raw["metadata"].get("labels") or {}
             if is_active(raw) and any(
@@ -125,7 +132,7 @@ async def ready_behind(asking: ClusterClient, namespace: str, service: str) -> i
 
 
 def registered(raw: Raw) -> WebhookRegistration:
-    """Read a webhook configuration."""
+    """Read the Services and root certificates from a webhook configuration of the cluster."""
     webhooks = raw.get("webhooks") or ()
     configs = [webhook.get("clientConfig") or {} for webhook in webhooks]
     services = frozenset(

@@ -113,7 +113,7 @@ def proxies(certificates: Iterable[Certificate], now: datetime) -> Check:
 
 
 def own(result: Certificate, now: datetime) -> Check:
-    """Judge a machine's own certificate."""
+    """Judge the validity of the proxy certificate on this machine, by the local clock."""
     name = "certificate"
     if now < result.not_before:
         early = length(result.not_before - now)

@@ -40,13 +40,13 @@ class Check:
 
     @classmethod
     def unseen(cls, name: str, seen: "UnavailableCheck") -> Self:
-        """Return a check for a failed observation."""
+        """Return a check with status WARNING, because of a failed observation."""
         return cls(name, Status.WARNING, f"unknown: {seen.why}", seen.do)
 
 
 @dataclass(frozen=True, slots=True)
 class UnavailableCheck:
-    """The reason of a failed observation, and a remedy."""
+    """The reason for a failed observation of a check, and the next step."""
 
     why: str
     do: str = "try again"

@@ -55,7 +55,7 @@ def api_server(version: tuple[int, int], text: str) -> Check:
 
 
 def other_meshes(injectors: Sequence[Injector], daemons: Sequence[str]) -> Check:
-    """Judge other meshes: injection webhooks, and DaemonSets with rules for nodes (`daemons`)."""
+    """Judge whether the cluster has other meshes. `daemons` are DaemonSets with network rules for nodes."""
     name = "other meshes"
     meshes = [
         f"{mesh} ({injector.configuration})" for injector in injectors if (mesh := mesh_of(injector.name))

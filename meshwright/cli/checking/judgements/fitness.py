@@ -34,7 +34,7 @@ def python(version: Sequence[int], system: str) -> Check:
 
 
 def directory(name: str, result: Directory, option: str) -> Check:
-    """Judge a directory of ours."""
+    """Judge whether a directory for Meshwright's files can be written or created."""
     if result.error:
         return Check.failed(
             name, result.error, f"create the directory for this user, or give another one with {option}"
@@ -43,7 +43,7 @@ def directory(name: str, result: Directory, option: str) -> Check:
 
 
 def mesh(where: Path, objects: int, object_problems: Sequence[ObjectProblem], error: str = "") -> Check:
-    """Judge the mesh directory as lint does."""
+    """Judge the objects in the mesh directory, with the problems found by lint."""
     name = "mesh directory"
     if error:
         return Check.failed(name, error, "create the directory, or give the right one with --mesh")
@@ -58,7 +58,7 @@ def mesh(where: Path, objects: int, object_problems: Sequence[ObjectProblem], er
 
 
 def cluster(objects: int, object_problems: Sequence[ObjectProblem], error: str = "") -> Check:
-    """Judge a cluster as lint does."""
+    """Judge the mesh's objects in a cluster, with the problems found by lint."""
     name = "cluster"
     if error:
         return Check.failed(
@@ -79,7 +79,7 @@ def program(name: str, result: str | None, need: str, do: str) -> Check:
 
 
 def user(uid: int, *, known: bool) -> Check:
-    """Judge the proxy's user."""
+    """Judge whether a user with the proxy's uid exists on this machine."""
     if known:
         return Check.ok("proxy's user", f"{named(uid)} exists")
     do = f"useradd --system --uid {uid} --no-create-home meshwright-proxy"

@@ -18,7 +18,7 @@ _NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """A Pod of the control plane."""
+    """A Pod of the control plane; `why` is the reason if the Pod is not ready."""
 
     name: str
     ready: bool
@@ -43,7 +43,7 @@ class WebhookRegistration:
 
 @dataclass(frozen=True, slots=True)
 class PodFinding:
-    """A Pod with a problem, and the problem."""
+    """An object with a problem, by name (mostly a Pod), and the problem as text."""
 
     name: str
     why: str
@@ -87,7 +87,7 @@ def no_control_plane(replicas: Mapping[str, int], home: str) -> Check:
 
 
 def webhook(name: str, found: WebhookRegistration | None, now: datetime, *, wanted: bool) -> Check:
-    """Judge a webhook configuration: existence, webhooks, and a valid root."""
+    """Judge a webhook configuration: existence, contained webhooks, and a valid root certificate."""
     if found is None and not wanted:
         return Check.ok(name, "not installed and not registered")
     if found is None:
@@ -131,7 +131,10 @@ def service(name: str, where: str, ready: int) -> Check:
 
 
 def judged(name: str, namespace: str, answer: str, *, ours: bool) -> Check:
-    """Judge the answer to an invalid object of policy, offered in a dry run."""
+    """Judge the policy webhook's answer to an invalid object, sent in a dry run.
+
+    `ours` is True if the webhook refused the object.
+    """
     if ours:
         return Check.ok(name, f"the webhook refused an invalid object in namespace {namespace}, as it should")
     do = (
@@ -230,7 +233,7 @@ def misworded(result: Sequence[PodFinding]) -> Check:
 
 
 def uninjected(result: Sequence[PodFinding], namespaces: int) -> Check:
-    """Judge the Pods without their sidecar."""
+    """Judge the Pods without the sidecar requested by their namespace or labels."""
     if result:
         without = listed(map(str, result), _NAMED)
         text = f"{counted(len(result), POD.name)} should have a sidecar but do not: {without}"
@@ -243,7 +246,7 @@ def uninjected(result: Sequence[PodFinding], namespaces: int) -> Check:
 
 
 def outdated(result: Sequence[PodFinding], injected: int) -> Check:
-    """Judge the Pods whose sidecar differs from the present result of injection."""
+    """Judge the Pods with another sidecar than the injector would add now."""
     name = "Pods of another make"
     if not result:
         return Check.ok(
@@ -295,7 +298,7 @@ def streams(found: Sequence[PodFinding], ready: int, most: int) -> Check:
 
 
 def roots(result: Mapping[str, ConfigMapState], config_map: str) -> Check:
-    """Judge the ConfigMaps with which Pods verify the control plane, by namespace."""
+    """Judge, by namespace, the ConfigMaps of root certificates with which Pods verify the control plane."""
     name = "roots"
     answer = {
         ConfigMapState.ABSENT: ("is missing", "Pods wait for it (FailedMount)"),

@@ -39,7 +39,7 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Envoy:
-    """State and version of our running Envoy."""
+    """State and version of the sidecar's Envoy."""
 
     state: str
     version: Version | None
@@ -54,7 +54,7 @@ class Listener:
 
     @property
     def who(self) -> str:
-        """Return the processes with their user."""
+        """Return the listening processes with their user, as text."""
         return f"{', '.join(map(str, self.holders)) or 'a program'} as {named(self.owner.uid)}"
 
 
@@ -110,7 +110,7 @@ def control_plane(at: HostPort, why: UnreachableReason | None) -> Check:
 
 
 def workload(name: str, why: UnreachableReason | None) -> Check:
-    """Judge the certificate's name: the control plane knows the workloads."""
+    """Judge whether the name in the proxy's certificate is known to the control plane as a workload."""
     if why is None:
         return Check.ok("workload", f"{name} is the name of a workload of the mesh")
     if why.reason in _NAMES:
@@ -156,7 +156,7 @@ def agent(at: HostPort, result: Agent | str) -> Check:
 
 
 def envoy(result: Envoy | str, program: Version | None) -> Check:
-    """Judge our own Envoy; a string is the reason for a missing answer."""
+    """Judge the Envoy of the sidecar. A string is the reason for a missing answer."""
     name = "Envoy"
     if isinstance(result, str):
         return Check.failed(

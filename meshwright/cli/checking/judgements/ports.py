@@ -29,12 +29,12 @@ class Port:
 
     @property
     def who(self) -> str:
-        """Return the listening processes, as far as visible to this user."""
+        """Return the processes listening at the port, as far as visible to this user, as text."""
         return ", ".join(map(str, self.holders)) or "a program of another user"
 
 
 def free(port: Port) -> Check:
-    """Judge a port for a program of ours before its start."""
+    """Judge whether a port is free, before the start of the Meshwright program for the port."""
     if not port.address.port:
         return Check.ok(port.name, "the system chooses a free port")
     if port.taken:
@@ -44,7 +44,7 @@ def free(port: Port) -> Check:
 
 
 def ours(port: Port, pids: Sequence[int]) -> Check:
-    """Judge a port at which one of our processes must listen."""
+    """Judge a port at which one of the processes `pids` must listen."""
     if not port.address.port:
         return Check.ok(
             port.name, "the system has chosen a port; see the server's log for the number (`serving`)"

@@ -1,4 +1,4 @@
-"""Problems with objects as one check: their number, and the first of them."""
+"""Problems of policy objects as one check: their number, and the first problems."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from meshwright.mesh.problems.problem import Severity
 
 @dataclass(frozen=True, slots=True)
 class ObjectProblem:
-    """A problem with objects: code, severity and text in one line."""
+    """A problem of a policy object: code, severity, and the text in one line."""
 
     code: str
     severity: Severity

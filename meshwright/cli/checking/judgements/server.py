@@ -41,7 +41,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A source: the error and its start, held-back objects, and numbers of objects."""
+    """A source of objects: the error and its start, held-back objects, and numbers of objects by state."""
 
     name: str
     error: str = ""
@@ -55,7 +55,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy: name, state, whether held, cause of a delay, rejected types, and longest wait."""
+    """A connected or expected proxy: state, hold, rejected types, and the longest wait for an answer."""
 
     name: str
     state: str
@@ -67,7 +67,7 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A delay of the event loop: time, length, and the activity at fault."""
+    """A delay of the server's event loop: time, length, and the activity during the delay."""
 
     at: datetime
     late: timedelta
@@ -102,12 +102,12 @@ def state_directory(state: State, *, shared: bool = False) -> Check:
 
 
 def ledger(known: int) -> Check:
-    """Judge a readable ledger of the right CA."""
+    """Return the check for a readable ledger of the right CA, with `known` proxy certificates."""
     return Check.ok("ledger", f"readable, with {counted(known, 'proxy certificate')}")
 
 
 def broken_ledger(why: str) -> Check:
-    """Judge a ledger or a CA with which no server starts."""
+    """Return the failed check for a ledger or CA with which the server cannot start."""
     # The sentence has the remedy after the semicolon.
     text, _, do = why.partition("; ")
     return Check.failed("ledger", text, do or "see docs/operations.md for the remedy")
@@ -155,7 +155,7 @@ def source(result: Source) -> Check:
 
 
 def problems(object_problems: Sequence[ObjectProblem]) -> Check:
-    """Judge the problems of objects, without rejections by proxies."""
+    """Judge the problems of policy objects, except rejections by proxies."""
     others = [
         object_problem
         for object_problem in object_problems
@@ -179,7 +179,7 @@ def rejections(proxies: Sequence[Proxy], object_problems: Sequence[ObjectProblem
 
 
 def withheld(object_problems: Sequence[ObjectProblem], failures: Sequence[str]) -> Check:
-    """Judge parts of policy out of force, and groups of proxies with outdated configuration."""
+    """Judge parts of policy excluded for some proxies, and groups of proxies with outdated configuration."""
     left = [object_problem for object_problem in object_problems if object_problem.code == LEFT_OUT]
     if failures:
         text = f"{counted(len(failures), 'group')} of proxies cannot get new configuration: {failures[0]}"
@@ -219,7 +219,7 @@ def connected(proxies: Sequence[Proxy]) -> Check:
 
 
 def in_step(proxies: Sequence[Proxy]) -> Check:
-    """Judge whether connected proxies have their current configuration."""
+    """Judge whether connected proxies acknowledge new configuration in time."""
     here = [proxy for proxy in proxies if proxy.state == "connected"]
     if behind := [proxy for proxy in here if proxy.waits > BEHIND]:
         text = listed(f"{proxy.name} for {length(proxy.waits)} ({proxy.why})" for proxy in behind)

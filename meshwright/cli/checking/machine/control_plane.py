@@ -50,7 +50,7 @@ def dials_in(
     *,
     before: bool = False,
 ) -> Iterator[Check]:
-    """Yield the checks of the connection: files, certificate, clock, control plane and workload."""
+    """Yield the checks of the connection to the control plane: credentials, certificate, clock, and name."""
     if isinstance(files, UnavailableCheck):
         yield Check.unseen("credentials", files)
     else:
@@ -85,7 +85,7 @@ def dials_in(
 
 
 def files_of(where: DialSettings) -> Credentials | str:
-    """Return the credentials, or why their owner cannot use them."""
+    """Return the proxy's credentials, or the reason why their owner cannot use them."""
     try:
         user = user_of(where.credentials) if where.credentials.exists() else None
         return read(where.credentials, shared=where.shared, user=user, told=where.trust_domain)

@@ -23,7 +23,7 @@ _SECONDS: Final = 8.0
 
 @dataclass(frozen=True, slots=True)
 class EnvoyState:
-    """The state of a running Envoy, the listeners, and the application's addresses."""
+    """Answers of a running Envoy: state and version, listeners, and the application's addresses."""
 
     envoy: Envoy
     listeners: tuple[Listener, ...]
@@ -36,7 +36,7 @@ class EnvoyState:
 
     @property
     def waits_at(self) -> tuple[int, ...]:
-        """Return the ports for intercepted traffic; empty without interception."""
+        """Return Envoy's ports for intercepted traffic; empty without interception."""
         ports = (listener.port for listener in self.listeners if "|" not in listener.name)
         return tuple(sorted(port for port in ports if port in _INTERCEPTING))
 

@@ -1,4 +1,4 @@
-"""Looks of `meshwright agent check`."""
+"""Checks of `meshwright agent check`."""
 
 import asyncio
 import os

@@ -43,7 +43,7 @@ class ServerPaths:
 
     @classmethod
     def of(cls, settings: Settings) -> "ServerPaths":
-        """Return the paths and addresses of settings."""
+        """Return the paths, addresses and sources of a server with these settings."""
         named = (("ADS", "ads_address"), ("HTTP", "http_address"), ("debug", "debug_address"))
         addresses = [
             (purpose, f"--{name.replace('_', '-')}", getattr(settings, name)) for purpose, name in named
@@ -62,7 +62,10 @@ class ServerPaths:
 
 
 def told_by(flags: Mapping[str, object]) -> ServerPaths:
-    """Return the paths of a server with these flags; sources are not required. Raises CommandFailed."""
+    """Return the paths of a server with these command-line flags; raise CommandFailed.
+
+    The flags need not name a source.
+    """
     try:
         return ServerPaths.of(load(flags, nothing_to_read=True))
     except SettingsError as error:
@@ -115,6 +118,6 @@ def clock(told: ServerPaths, issued: Iterable[datetime]) -> Check:
 
 
 def all_ports(told: ServerPaths, judge: Callable[[ports.Port], Check]) -> Iterator[Check]:
-    """Judge the listeners at each address."""
+    """Yield the result of `judge` for each address of the server, with the present listeners."""
     for purpose, setting, at in told.addresses:
         yield judge(kernel.port(purpose, setting, at))

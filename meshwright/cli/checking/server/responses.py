@@ -67,7 +67,7 @@ class Certificates:
 
 
 def sources(page: Page) -> tuple[Source, ...]:
-    """Read `/api/v1/sources`."""
+    """Read the sources of objects from the answer of `/api/v1/sources`."""
     return tuple(map(_source, _rows(page, "sources")))
 
 
@@ -86,7 +86,7 @@ def _source(item: Page) -> Source:
 
 
 def proxies(page: Page) -> tuple[Proxy, ...]:
-    """Read `/api/v1/proxies`."""
+    """Read the states of proxies from the answer of `/api/v1/proxies`."""
     return tuple(map(_proxy, _rows(page, "proxies")))
 
 
@@ -103,7 +103,7 @@ def _proxy(item: Page) -> Proxy:
 
 
 def policies(page: Page) -> Policies:
-    """Read `/api/v1/policies`."""
+    """Read the problems and failed groups from the answer of `/api/v1/policies`."""
     problems = (
         ObjectProblem(
             str(_field(row, "code")), Severity(str(_field(row, "severity"))), str(_field(row, "line"))
@@ -115,7 +115,7 @@ def policies(page: Page) -> Policies:
 
 
 def moments(page: Page) -> tuple[Moment, ...]:
-    """Read `/api/v1/loop`."""
+    """Read the delays of the event loop from the answer of `/api/v1/loop`."""
     return tuple(
         Moment(
             _moment(row, "at"),
@@ -127,7 +127,7 @@ def moments(page: Page) -> tuple[Moment, ...]:
 
 
 def every_certificate(page: Page) -> Certificates:
-    """Read `/api/v1/certificates`."""
+    """Read service and proxy certificates from the answer of `/api/v1/certificates`."""
     services = (
         Certificate(str(_field(row, "identity")), _moment(row, "not_before"), _moment(row, "not_after"))
         for row in _rows(page, "service_certificates")

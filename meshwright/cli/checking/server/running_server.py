@@ -1,4 +1,4 @@
-"""Looks of `meshwright check` at a running server."""
+"""Checks of `meshwright check` for a running server."""
 
 import http.client
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Looks of `meshwright check` at a server, running or not."""
+"""Checks of `meshwright check` for a server, running or not."""
 
 from collections.abc import Iterator
 from typing import Final

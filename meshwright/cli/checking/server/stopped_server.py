@@ -1,4 +1,4 @@
-"""Looks of `meshwright check` at a stopped server, or before the first start."""
+"""Checks of `meshwright check` for a stopped server, or before the first start."""
 
 import os
 import shutil
@@ -37,7 +37,7 @@ _START: Final = (
 
 
 def checks(told: ServerPaths, why: str) -> Iterator[Check]:
-    """Make the checks without a server; `why` is the message about the missing server."""
+    """Yield the checks of a stopped server. `why` is the message about the missing server."""
     now = datetime.now(UTC)
     mesh, ledger = _Mesh(told), TimedLook("ledger", lambda: _ledger(told, now))
     yield directory(told)
@@ -66,7 +66,7 @@ def before(told: ServerPaths, envoy: str) -> Iterator[Check]:
 
 
 class _Mesh:
-    """Looks at the sources of the mesh, which begin when this object is created."""
+    """Concurrent reads of the mesh's sources, which begin when this object is created."""
 
     def __init__(self, told: ServerPaths) -> None:
         self._sources = told.sources
@@ -77,7 +77,7 @@ class _Mesh:
             self._looks.append((_CLUSTER, TimedLook(_CLUSTER, partial(_cluster, told.cluster))))
 
     def checks(self) -> Iterator[Check]:
-        """Return the checks of all sources."""
+        """Yield one check for each source of the mesh, after the reads have ended."""
         if not self._sources:
             do = "give --mesh or MESHWRIGHT_MESH, or --kubernetes"
             yield Check.unseen(_DIRECTORY, UnavailableCheck("the directory is not given", do))
