@@ -10,7 +10,7 @@ Again = Callable[[str, int], None]
 
 
 class RepeatedLines:
-    """Lines of one logger, by kind; for one event loop."""
+    """Rate limit for the repeated log lines of one logger, by kind of event; for one event loop."""
 
     def __init__(self, again: Again, seconds: float = PERIOD_SECONDS) -> None:
         self._again = again
@@ -18,7 +18,7 @@ class RepeatedLines:
         self._timer: asyncio.TimerHandle | None = None
 
     def first(self, kind: str) -> bool:
-        """Count an event; return True if the caller must write a line now."""
+        """Count an event of a kind. Return True if the caller must write a log line now."""
         result = self._repeats.first(kind, asyncio.get_running_loop().time())
         self._wait()
         return result
@@ -28,7 +28,7 @@ class RepeatedLines:
         return self._repeats.kind(wanted)
 
     def flush(self) -> None:
-        """Write all remaining counts, at the end of the server."""
+        """Write a log line for each remaining count, at the end of the server."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

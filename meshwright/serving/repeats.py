@@ -22,7 +22,7 @@ class _Period:
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """Counts of repeated events by kind."""
+    """Counts of repeated events by kind, each for a period of `seconds`."""
 
     seconds: float = PERIOD_SECONDS
     _periods: dict[str, _Period] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Repeats:
         return True
 
     def due(self, now: float) -> dict[str, int]:
-        """Return the counts of kinds whose period is over, and begin their next period."""
+        """Return the counts of the kinds with an ended period, and begin the next period of these kinds."""
         result = dict[str, int]()
         for kind, period in tuple(self._periods.items()):
             if now - period.began < self.seconds:
@@ -62,5 +62,5 @@ class Repeats:
         return result
 
     def next_due(self) -> float | None:
-        """Return when the first period ends, or None without a period."""
+        """Return the time at which the earliest period ends, or None without a running period."""
         return min((period.began + self.seconds for period in self._periods.values()), default=None)

@@ -26,13 +26,13 @@ _OF_CLIENT: Final = (HttpProcessingError, RequestPayloadError, ConnectionError)
 
 
 class Log(Protocol):
-    """The used part of a structlog logger."""
+    """The methods of a structlog logger for use by RequestErrors."""
 
     def warning(self, event: str, **fields: object) -> object:
-        """Write a line about clients."""
+        """Write a line about an unreadable request, which is the client's fault."""
 
     def error(self, event: str, **fields: object) -> object:
-        """Write a line about a fault of ours."""
+        """Write a line about a failed request handler, which is a fault of this program."""
 
 
 def reason_of(error: BaseException) -> str:
@@ -41,7 +41,7 @@ def reason_of(error: BaseException) -> str:
 
 
 class RequestErrors(logging.Logger):
-    """Logger of one server, used from one event loop."""
+    """Replacement of the logger `aiohttp.server` for one server; for one event loop."""
 
     def __init__(self, log: Log, seconds: float = PERIOD_SECONDS) -> None:
         super().__init__("aiohttp.server")
@@ -51,7 +51,7 @@ class RequestErrors(logging.Logger):
         self._failed = RepeatedLines(self._failed_again, seconds)
 
     def exception(self, msg: object, *args: object, **options: object) -> None:
-        """Log an error of a request: of the client, or of a handler of ours."""
+        """Log an error of an HTTP request: an unreadable request, or a failed handler of this program."""
         error = _error_of(options.get("exc_info", True))
         if isinstance(error, _OF_CLIENT):
             self._unreadable_request(error, args)
@@ -59,13 +59,13 @@ class RequestErrors(logging.Logger):
             self._lines.error(str(msg) % args if args else str(msg), exc_info=error)
 
     def debug(self, msg: object, *args: object, **options: object) -> None:  # noqa: ARG002
-        """Log a request other than HTTP, which aiohttp logs at this level; drop anything else."""
+        """Log input other than HTTP, which aiohttp logs at this level; drop all other debug lines."""
         error = _error_of(options.get("exc_info"))
         if isinstance(error, _OF_CLIENT):
             self._unreadable_request(error, args)
 
     def flush(self) -> None:
-        """Write all remaining counts, at the end of the server."""
+        """Write the remaining counts of repeated errors, at the end of the server."""
         self._unreadable.flush()
         self._failed.flush()
 
