@@ -78,20 +78,20 @@ class _CommandOutput(asyncio.SubprocessProtocol):
         self._kept = {_OUTPUT: bytearray(), _ERRORS: bytearray()}
 
     def kept(self, descriptor: int) -> bytes:
-        """Return the stored bytes of a pipe."""
+        """Return the stored bytes from standard output (descriptor 1) or standard error (2)."""
         return bytes(self._kept[descriptor])
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Store the data, up to the limit."""
+        """Store data from the command's output, up to the limit."""
         kept = self._kept[fd]
         kept += data[: self._most - len(kept)]
 
     def process_exited(self) -> None:
-        """Set `ended`; other processes may still hold the pipes."""
+        """Set the event `ended`; other processes may still hold the command's pipes."""
         self.ended.set()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - always None here
-        """Set `over`."""
+        """Set the event `over`: the command has ended, and all pipes are closed."""
         self.over.set()
 
 
