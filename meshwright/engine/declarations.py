@@ -18,7 +18,7 @@ class DeclaringSource(ComputationSource, Protocol):
 
     @property
     def made(self) -> "dict[DeclaredPart[Any, Any], Any]":
-        """Return the parts made so far."""
+        """Return the tables, indexes and firewalls made so far for this source."""
         ...
 
 
@@ -48,7 +48,7 @@ class DeclaredPart(Generic[S, T]):
         return f"<declared {self.name}>"
 
     def __call__(self, source: S) -> T:
-        """Return the part of a source."""
+        """Return the source's own table, index or firewall for this declaration."""
         result = source.made.get(self)
         if result is None:  # declared by a module that was imported after the source was made
             with source.graph.lock:
@@ -59,13 +59,13 @@ class DeclaredPart(Generic[S, T]):
 
 
 class Declarations(Generic[S]):
-    """All parts declared for one kind of source, in order."""
+    """All tables, indexes and firewalls declared for one kind of source, in the order of declaration."""
 
     def __init__(self) -> None:
         self._declared: list[DeclaredPart[S, Any]] = []
 
     def declare(self, name: str, make: Callable[[S], T]) -> DeclaredPart[S, T]:
-        """Declare a part for every source."""
+        """Declare a table, index or firewall; `make` creates the one of a given source."""
         declared = DeclaredPart(self, name, make)
         self._declared.append(declared)
         return declared
@@ -98,7 +98,7 @@ class Declarations(Generic[S]):
     def derived_index(
         self, name: str, table: Callable[[S], Table[K, V]], entries_of: Callable[[S, K], Collection[E]]
     ) -> DeclaredPart[S, DerivedIndex[E, K, V]]:
-        """Declare an index over derived values; see `engine.index.DerivedIndex`."""
+        """Declare an index over values derived from a table's keys; see `engine.index.DerivedIndex`."""
 
         def make(source: S) -> DerivedIndex[E, K, V]:
             return DerivedIndex(source.graph, name, table(source), lambda key: entries_of(source, key))

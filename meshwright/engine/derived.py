@@ -11,11 +11,11 @@ from meshwright.engine.table import Table
 
 
 class ComputationSource(Protocol):
-    """Source of inputs for derived values: hashable, with a graph."""
+    """Source of inputs for derived values. A source is hashable and has a graph."""
 
     @property
     def graph(self) -> Graph:
-        """Return the graph that caches the values."""
+        """Return the graph with the cached derived values of this source."""
         ...
 
 
@@ -35,7 +35,7 @@ class DerivedFunction(Generic[S, P, V]):
         self._single = len(inspect.signature(function).parameters) == 2  # the source, and one argument
 
     def __call__(self, source: S, /, *args: P.args, **kwargs: P.kwargs) -> V:
-        """Return the value, computed if necessary; raise the function's error."""
+        """Return the derived value, computed if necessary; raise the function's error."""
         # Called a hundred times for each group of proxies, so written for few stack frames: one frame, and a
         # second one if the node does not exist yet.
         graph = source.graph
@@ -46,12 +46,12 @@ class DerivedFunction(Generic[S, P, V]):
         return value
 
     def is_known(self, source: S, /, *args: P.args, **kwargs: P.kwargs) -> bool:
-        """Return whether the value is cached and up to date, without computing anything."""
+        """Return whether the value for these arguments is cached and up to date. Computes no value."""
         result = self.family(source).nodes.get(self._key(*args, **kwargs))
         return result is not None and not result.stale
 
     def node(self, source: S, /, *args: P.args, **kwargs: P.kwargs) -> Derivation:
-        """Return the node of the cached value for these arguments."""
+        """Return the graph node of the cached value for these arguments."""
         return self.family(source).node(self._key(*args, **kwargs))
 
     def _key(self, *args: P.args, **kwargs: P.kwargs) -> Hashable:
@@ -61,7 +61,7 @@ class DerivedFunction(Generic[S, P, V]):
         return key
 
     def family(self, source: S) -> Function:
-        """Return all cached values for one source."""
+        """Return all cached values of this function for one source."""
         families = source.graph.families(self)
         family = families.get(source)
         if family is None:
@@ -107,7 +107,7 @@ class ObservedValues(Generic[K, V]):
                 self._changed.pop(node, None)
 
     def discard(self, key: K) -> None:
-        """Stop keeping the value of a key current."""
+        """Stop keeping the value of a key current, after an earlier `add`."""
         if (node := self._find(key)) is not None:
             self._graph.let_go(node)
 
@@ -141,7 +141,7 @@ class ObservedTable(ObservedValues[K, V]):
         table.followed(self)
 
     def follow(self, key: K, old: object, new: object) -> None:
-        """Handle an added or removed key."""
+        """Start to keep the value of an added table key current, or stop for a removed key."""
         if old is ABSENT:
             self._gone.pop(key, None)
             self.add(key)
@@ -150,7 +150,7 @@ class ObservedTable(ObservedValues[K, V]):
             self._gone[key] = None
 
     def take_changed(self) -> tuple[K, ...]:
-        """Return the keys added, removed or possibly changed since the last call."""
+        """Return the table keys added, removed or with a possibly changed value since the last call."""
         gone = tuple(self._gone)
         self._gone.clear()
         return (*gone, *super().take_changed())

@@ -1,4 +1,4 @@
-"""Errors in programs of derived values."""
+"""Errors of the computation engine, each caused by a mistake in the functions of derived values."""
 
 
 class CycleError(Exception):
@@ -10,4 +10,4 @@ class OrderError(Exception):
 
 
 class BusyError(Exception):
-    """Error for a change of inputs from within a computation."""
+    """Error for a change of inputs while a derived value is being computed."""

@@ -32,14 +32,14 @@ class Firewall(Generic[V]):
         self._seen_at = 0
 
     def value(self) -> V:
-        """Return the value, or raise its error."""
+        """Return the derived value behind the firewall, or raise the error of the computation."""
         self._graph.record(
             self._source
         )  # not the derivation behind it, whose readers would be marked with every change
         return self._settled()
 
     def settle(self) -> None:
-        """Update the value, and mark the readers after a change."""
+        """Update the derived value, and after a change mark the values computed from this one."""
         if not self._pending and not self._node.stale:
             return
         self._pending.clear()
@@ -68,7 +68,7 @@ class MappingFirewall(Firewall[Mapping[K, V]], Generic[K, V]):
         self._keys = Family(self._source.family.name)
 
     def get(self, key: K) -> V | None:
-        """Return the value of a key, or `None`; raise the mapping's error."""
+        """Return the value of a key in the derived mapping, or `None`; raise the mapping's error."""
         if self._graph.computing:
             result = self._keys.nodes.get(key)
             if result is None:
@@ -105,7 +105,7 @@ class Firewalls(Generic[P, V]):
         self._level = graph.add_stage(self)
 
     def value(self, *args: P.args, **kwargs: P.kwargs) -> V:
-        """Return the value for these arguments, or raise its error."""
+        """Return the derived value for these arguments, or raise the error of the computation."""
         graph = self._graph
         with graph.lock:
             node = self._function.node(self._source, *args, **kwargs)
@@ -122,7 +122,7 @@ class Firewalls(Generic[P, V]):
             return cast("V", node.outcome)
 
     def settle(self) -> None:
-        """Update the values concerned by a change, and mark the readers of changed ones."""
+        """Update the derived values concerned by a change, and mark the readers of changed ones."""
         while self._pending:
             node = next(iter(self._pending))
             self._settle(node, self._walls.nodes[node.key])

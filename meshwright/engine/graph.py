@@ -17,17 +17,17 @@ from meshwright.engine.node import Derivation, Function, Gate, Node, RaisedError
 
 
 class Edit(Protocol):
-    """One input to be written."""
+    """Prepared write of one input of the graph."""
 
     def __call__(self) -> None:
-        """Write the input."""
+        """Write the input to the table."""
 
 
 class Stage(Protocol):
-    """A part of the graph updated with every change."""
+    """A part of the graph updated with every change of inputs: a firewall or a derived index."""
 
     def settle(self) -> None:
-        """Update the stage, and mark the readers of changed values."""
+        """Update the values of the stage, and mark the derived values computed from changed ones."""
 
 
 class Graph:
@@ -99,7 +99,7 @@ class Graph:
         return frames[-1] if frames and self._computing_in == get_ident() else None
 
     def families(self, function: object) -> dict[object, Function]:
-        """Return the cached values of one function by source."""
+        """Return the cached values of one derived function by source."""
         functions = self._families.get(function)
         if functions is None:
             functions = self._families[function] = {}
@@ -110,7 +110,7 @@ class Graph:
         return sum(len(family.nodes) for families in self._families.values() for family in families.values())
 
     def add_stage(self, stage: Stage) -> int:
-        """Append a stage; return the number, which is the level of the stage's nodes."""
+        """Append a stage; return the stage's number, which is the level of the stage's nodes."""
         self._stages.append(stage)
         return len(self._stages)
 
@@ -132,7 +132,7 @@ class Graph:
             dirty_set[node] = None
 
     def let_go(self, node: Derivation) -> None:
-        """Undo `keep`."""
+        """Undo `keep`: without readers the derivation is dropped with the next change."""
         if node.dirty_set is not None:
             node.dirty_set.pop(node, None)
         node.dirty_set = None
@@ -170,7 +170,7 @@ class Graph:
             return outcome
 
     def refresh(self, node: Derivation) -> None:
-        """Bring a derivation up to date; raise CycleError if it is being computed already."""
+        """Bring a derivation up to date; raise CycleError if this derivation is being computed already."""
         if not node.stale:
             return
         if node in self._path:
@@ -269,7 +269,7 @@ class Graph:
             self._unread[read] = None
 
     def _forget(self, node: Node) -> None:
-        """Drop a node, unless read or kept."""
+        """Drop a node, unless another derivation reads the node or `keep` holds the node."""
         nodes = node.family.nodes
         if node.readers or node.dirty_set is not None or nodes.get(node.key) is not node:
             return  # read again meanwhile, or replaced by a new node, which must stay
@@ -312,7 +312,7 @@ def sources(node: Node) -> Iterator[Source]:
 
 
 def _level(reads: Iterable[Node]) -> int:
-    """Return the latest stage among these reads."""
+    """Return the number of the latest stage among these nodes."""
     level = 0
     for read in reads:
         if read.level > level:

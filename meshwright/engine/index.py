@@ -37,17 +37,17 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
         self._crowds = Source(Family(f"{name}, the entries of several"), None)
 
     def watch(self) -> None:
-        """Start to record changed entries, beginning with all present ones; see `take_changed`."""
+        """Start to record changed index entries, beginning with all present ones; see `take_changed`."""
         self._watched = dict.fromkeys(self._members)
 
     def take_changed(self) -> tuple[E, ...]:
-        """Return the entries changed, added or removed since the last call."""
+        """Return the index entries changed, added or removed since the last call."""
         changed = tuple(self._watched or ())
         self._watched = {}
         return changed
 
     def several(self) -> tuple[E, ...]:
-        """Return the entries with more than one key; depends on the set of these entries."""
+        """Return the entries with more than one key. The caller depends on the set of these entries."""
         self._graph.record(self._crowds)
         with self._graph.lock:
             if self._several is None:
@@ -68,7 +68,7 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
     @overload
     def get(self, entry: E, default: tuple[K, ...] | T, /) -> tuple[K, ...] | T: ...
     def get(self, entry: E, default: object = None, /) -> object:
-        """Return the keys of an entry, or `default`."""
+        """Return the keys of an index entry, or `default` for a missing entry."""
         self._read(entry)
         result = self._members.get(entry)
         return default if result is None else self._keys_of(result)
@@ -161,11 +161,11 @@ class Index(Entries[E, K], Generic[E, K, V]):
         table.followed(self)
 
     def found(self, entry: E) -> tuple[V, ...]:
-        """Return the values of an entry's keys, sorted by key; empty for a missing entry."""
+        """Return the table values of an entry's keys, sorted by key; empty for a missing entry."""
         return tuple(self._table[key] for key in self.get(entry, ()))
 
     def follow(self, key: K, old: V | AbsentInput, new: V | AbsentInput) -> None:
-        """Handle the change of one input."""
+        """Update the index entries after the change of one input in the table."""
         before = () if isinstance(old, AbsentInput) else self._entries_of(key, old)
         after = () if isinstance(new, AbsentInput) else self._entries_of(key, new)
         self._move(key, before, after)
@@ -195,7 +195,7 @@ class DerivedIndex(Entries[E, K], Generic[E, K, V]):
         return self._failures
 
     def follow(self, key: K, old: V | AbsentInput, new: V | AbsentInput) -> None:
-        """Handle an added or removed key; changes of the value are found by recorded reads."""
+        """Handle an added or removed table key; changed values are found by recorded reads."""
         if old is ABSENT:
             self._graph.keep(self._derivations.node(key), self._pending)
         elif new is ABSENT:
@@ -204,7 +204,7 @@ class DerivedIndex(Entries[E, K], Generic[E, K, V]):
             self._removed.append(key)
 
     def settle(self) -> None:
-        """Update the index, and mark the readers of changed entries."""
+        """Update the index, and mark the derived values computed from a changed entry."""
         # Removed keys first, because a key removed and added again in one change is in both lists.
         removed, self._removed = self._removed, []
         for key in removed:

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 
 class AbsentInput(enum.Enum):
-    """Marker of a missing input, because `None` is an ordinary value."""
+    """Marker of an input missing from a table, because `None` is an ordinary value."""
 
     ABSENT = enum.auto()
 
@@ -54,18 +54,18 @@ class Function(Family):
         self.single = single
 
     def arguments(self, key: Hashable) -> tuple[Any, ...]:
-        """Return the arguments behind a key."""
+        """Return the function's arguments for a key, without the arguments `first`."""
         return (key,) if self.single else key  # type: ignore[return-value]
 
     def node(self, key: Hashable) -> "Derivation":
-        """Return the node of a key, created if necessary."""
+        """Return the derivation for a key, created if necessary."""
         derivation: Derivation | None = self.nodes.get(key)
         if derivation is None:
             derivation = self.nodes[key] = Derivation(self, key)
         return derivation
 
     def run(self, key: Hashable) -> Any:  # noqa: ANN401 - a graph has functions of all types
-        """Compute the value for a key, or raise the function's error."""
+        """Call the function with the arguments of a key, and return the value or raise the error."""
         if self.single:
             return self.function(*self.first, key)
         return self.function(*self.first, *self.arguments(key))
@@ -128,7 +128,7 @@ class Node:
 
 
 class Source(Node):
-    """Node that is written, not computed."""
+    """Node with a value written by a caller, and not computed by the graph."""
 
     __slots__ = ()
 
@@ -138,12 +138,12 @@ class Source(Node):
 
     @property
     def origin(self) -> str:
-        """The name of the table or index."""
+        """The name of the table or index in which the value is stored."""
         return self.family.name
 
 
 class Wall(Source):
-    """Source that is written from one derivation, `behind`."""
+    """Source written with the result of one derivation, `behind`; readers are marked only after a change."""
 
     __slots__ = ("reads",)
 
@@ -153,12 +153,12 @@ class Wall(Source):
 
     @property
     def behind(self) -> "Derivation":
-        """The derivation behind the wall."""
+        """The derivation that provides the value of the wall."""
         return cast("Derivation", self.reads[0])
 
 
 class Gate(Wall):
-    """Wall whose derivation is kept only for the wall, and released with it."""
+    """Wall with a derivation kept only for this wall, and released together with the wall."""
 
     __slots__ = ()
 
@@ -187,9 +187,9 @@ class Derivation(Node):
 
     @property
     def error(self) -> Exception | None:
-        """The error, if the outcome is one."""
+        """The error raised by the function, or `None` if the outcome is a value."""
         return self.outcome.error if isinstance(self.outcome, RaisedError) else None
 
     def outcome_is(self, outcome: object) -> bool:
-        """Return whether this outcome can replace the present one."""
+        """Return whether a new outcome is the same as the present one, so readers need no new computation."""
         return same(self.outcome, outcome)

@@ -18,10 +18,10 @@ V_contra = TypeVar("V_contra", contravariant=True)
 
 
 class Follower(Protocol[K_contra, V_contra]):
-    """Index over a table, informed of every change before the write."""
+    """Index over a table; notified of each change before the table is written."""
 
     def follow(self, key: K_contra, old: V_contra | AbsentInput, new: V_contra | AbsentInput) -> None:
-        """Handle the change of one input; ABSENT represents a missing value."""
+        """Handle the change of one value in the table. ABSENT represents a missing value."""
 
 
 class Table(Mapping[K, V], Generic[K, V]):
@@ -41,21 +41,21 @@ class Table(Mapping[K, V], Generic[K, V]):
         self._followers: list[Follower[K, V]] = []
 
     def set(self, key: K, value: V) -> Edit:
-        """Return the edit for writing a value; an equal value is not a change."""
+        """Return the edit for writing a value to the table; writing an equal value is not a change."""
         return lambda: self._write(key, value)
 
     def remove(self, key: K) -> Edit:
-        """Return the edit for removing a value; a missing value is not a change."""
+        """Return the edit for removing a value from the table; removing a missing value is not a change."""
         return lambda: self._write(key, ABSENT)
 
     def followed(self, follower: Follower[K, V]) -> None:
-        """Register an index, and inform it of all present values."""
+        """Register an index for changes of this table, and inform the index of all present values."""
         self._followers.append(follower)
         for key, value in self._values.items():
             follower.follow(key, ABSENT, value)
 
     def held(self) -> Mapping[K, V]:
-        """Return the inputs without recording a read, for callers outside of computations."""
+        """Return the values of the table without recording a read, for callers outside of computations."""
         return self._values
 
     def __getitem__(self, key: K) -> V:
@@ -72,7 +72,7 @@ class Table(Mapping[K, V], Generic[K, V]):
     @overload
     def get(self, key: K, default: V | T, /) -> V | T: ...
     def get(self, key: K, default: object = None, /) -> object:
-        """Return the value of a key, or `default`."""
+        """Return the value of a key in the table, or `default`."""
         self._read(key)
         return self._values.get(key, default)
 
@@ -127,7 +127,7 @@ class Column(Table[K, P], Generic[K, V, P]):
         table.followed(self)
 
     def follow(self, key: K, old: V | AbsentInput, new: V | AbsentInput) -> None:
-        """Handle the change of one input."""
+        """Update the column after the change of one value in the table."""
         del old
         part = None if isinstance(new, AbsentInput) else self._part(new)
         self._write(key, ABSENT if part is None else part)
