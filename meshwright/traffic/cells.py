@@ -22,20 +22,20 @@ _COUNTS: Final = 21
 
 @dataclass(frozen=True, slots=True)
 class Grain:
-    """Length of a cell in seconds, and the number of kept cells."""
+    """Duration of one cell in seconds, and the number of kept cells of this duration."""
 
     seconds: int
     cells: int
 
     @property
     def span(self) -> int:
-        """The seconds covered by all cells."""
+        """The seconds covered by all kept cells of this grain."""
         return self.seconds * self.cells
 
 
 @dataclass(slots=True)
 class Cell(Generic[Key]):
-    """Statistics reported from `start` on, in seconds."""
+    """Traffic statistics reported in one span of time, which begins at `start` (seconds)."""
 
     start: float
     packed: dict[Key, bytes] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Span(Generic[Key]):
     cells: tuple[Mapping[Key, bytes], ...]
 
     def summed(self) -> dict[Key, Figures]:
-        """Return the sums by key; for many keys call this in a thread."""
+        """Return the sum of the statistics of all cells by key; for many keys call this in a thread."""
         every: defaultdict[Key, list[bytes]] = defaultdict(list)
         for cell in self.cells:
             for key, packed in cell.items():
@@ -73,11 +73,11 @@ class Cells(Generic[Key]):
         """Number of statistics not added because of the bound."""
 
     def __len__(self) -> int:
-        """Return the number of entries."""
+        """Return the number of entries (statistics of one key in one cell), over all cells."""
         return self._count
 
     def add(self, rows: Iterable[tuple[Key, Figures]], now: float) -> None:
-        """Add rows at the time `now`, in seconds that never go back."""
+        """Add statistics by key to the current cells; `now` is in seconds and never goes back."""
         self.forget(now)
         current = [
             self._current(grain, held, now) for grain, held in zip(self._grains, self._held, strict=True)
@@ -99,7 +99,7 @@ class Cells(Generic[Key]):
             pass
 
     def forget(self, now: float) -> None:
-        """Drop cells beyond the kept time."""
+        """Drop cells older than the time for which their grain is kept."""
         for grain, held in zip(self._grains, self._held, strict=True):
             while held and held[0].start <= now - grain.span - grain.seconds:
                 self._count -= len(held.popleft().packed)

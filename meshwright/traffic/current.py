@@ -130,7 +130,7 @@ class RowFilter:
     behind: frozenset[str] = frozenset()
 
     def of(self, made: Iterable[Row]) -> tuple[Row, ...]:
-        """Return the matching rows."""
+        """Return the rows selected by this filter."""
         return tuple(row for row in made if self._has(row))
 
     def _has(self, row: Row) -> bool:

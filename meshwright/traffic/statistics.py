@@ -22,7 +22,7 @@ TIMES: Final = len(BOUNDS_MS) + 1
 
 
 class Direction(enum.StrEnum):
-    """Side of a call at which the counting proxy is."""
+    """Side of a call at which the proxy counts: the caller (OUTBOUND) or the called service (INBOUND)."""
 
     OUTBOUND = "outbound"
     INBOUND = "inbound"
@@ -97,7 +97,7 @@ class Figures:
 
     @classmethod
     def of(cls, numbers: Iterable[int]) -> Self:
-        """Return statistics from numbers in the order of `numbers`."""
+        """Return statistics from numbers in the order of the method `numbers`."""
         every = tuple(numbers)
         rest = CLASSES + TIMES
         return cls(every[:CLASSES], every[CLASSES:rest], *every[rest:])
@@ -118,7 +118,7 @@ class Figures:
         )
 
     def __add__(self, other: Self) -> Self:
-        """Return the sum."""
+        """Return the sum of two statistics, number by number."""
         return type(self).of(map(add, self.numbers(), other.numbers()))
 
     @property
@@ -159,7 +159,7 @@ class Figures:
 
 
 class RowKind(enum.StrEnum):
-    """Subject of rows."""
+    """Subject of the rows of a traffic table: services, proxies, edges, routes or backends."""
 
     SERVICES = "services"
     PROXIES = "proxies"

@@ -1,7 +1,4 @@
-"""Subscriptions to tapped requests, and the unread reported requests.
-
-All memory is bounded.
-"""
+"""Subscriptions to tapped requests, with the reported requests not read yet. All memory is bounded."""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -22,7 +19,7 @@ PER_SECOND: Final = 200
 
 
 class TooManyTaps(Exception):
-    """Error for a subscription beyond MOST_TAPS."""
+    """Error for one more subscription to tapped requests than MOST_TAPS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +36,7 @@ class TapSubscription:
     statuses: range = range(0)
 
     def fits(self, proxy: ProxyName, request: TappedRequest) -> bool:
-        """Return whether a request, reported by this proxy, is selected."""
+        """Return whether this subscription selects a request reported by the given proxy."""
         return (
             self.proxy in (None, proxy)
             and (not self.statuses or request.status in self.statuses)
@@ -62,14 +59,14 @@ class Tap:
     _kept: int = 0
 
     def take(self) -> tuple[list[tuple[ProxyName, TappedRequest]], int]:
-        """Return the unread requests, and the number of dropped requests, since the last call."""
+        """Return the unread requests, and the number of requests dropped since the last call."""
         result, lost = list(self._waiting), self._lost
         self._waiting.clear()
         self._lost = 0
         return result, lost
 
     def told(self, proxy: ProxyName, request: TappedRequest, now: float) -> None:
-        """Keep a request, if the bounds allow it."""
+        """Keep a request until `take`, or only count the request beyond a limit; then call `noticed`."""
         # A new second has a new allowance.
         if int(now) != self._second:
             self._second, self._kept = int(now), 0
@@ -82,7 +79,7 @@ class Tap:
 
 
 class TapTable:
-    """Tapped requests by service, written by Taps and read by delivery."""
+    """Selections of requests to tap, by service. Written by Taps; delivery configures sidecars from them."""
 
     def __init__(self) -> None:
         self._tapped: Picture[ServiceKey, Tapped] = Picture()
@@ -117,7 +114,7 @@ class Taps:
         self._taps: list[Tap] = []
 
     def begin(self, watched: TapSubscription, noticed: Callable[[], None]) -> Tap:
-        """Add a subscription; raises TooManyTaps."""
+        """Add a subscription to tapped requests; raises TooManyTaps."""
         if len(self._taps) >= MOST_TAPS:
             raise TooManyTaps
         tap = Tap(watched, noticed)
@@ -126,7 +123,7 @@ class Taps:
         return tap
 
     def end(self, tap: Tap) -> None:
-        """Remove a subscription."""
+        """Remove a subscription to tapped requests."""
         self._taps.remove(tap)
         self._follow(tap.watched.service)
 

@@ -1,4 +1,4 @@
-"""Store of the reports of all proxies in the last hour."""
+"""Store of the traffic reports of all proxies in the last hour."""
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ Reports then take less than 2 % of a processor of the control plane (see docs/te
 
 @dataclass(frozen=True, slots=True, order=True)
 class Caller:
-    """The calling workloads of a service; their proxies counted the calls."""
+    """A service as caller: the calls were counted by the proxies of the service's workloads."""
 
     namespace: str
     service: str
@@ -63,7 +63,7 @@ class _LastReport:
 
 
 class Traffic:
-    """Store of reports; use from one event loop. Times are seconds that never go back."""
+    """Store of traffic reports; use from one event loop. Times are monotonic seconds."""
 
     def __init__(self) -> None:
         self._by_source = Cells[BySource](GRAINS, MOST)
@@ -71,7 +71,7 @@ class Traffic:
         self._last: dict[ProxyName, _LastReport] = {}
 
     def take(self, by: ProxyName, report: Report, now: float) -> int:
-        """Count a report once; return the seconds until the next one is wanted."""
+        """Add a report to the statistics, once only; return the seconds until the proxy's next report."""
         last, share = self._last.pop(by, None), now // SHARE_SECONDS
         known = last.rows if last is not None and last.share == share else set[int]()
         # Inserted again at the end: the proxy with the oldest report is first.
@@ -86,7 +86,7 @@ class Traffic:
         return every_seconds(len(self._last))
 
     def by_source(self, seconds: float, now: float) -> Span[BySource]:
-        """Return the counts by caller of the last `seconds` and a little more."""
+        """Return the counts of calls by calling service, for the last `seconds` and a little more."""
         return self._since(self._by_source, seconds, now)
 
     def by_proxy(self, seconds: float, now: float) -> Span[ByProxy]:
@@ -94,7 +94,7 @@ class Traffic:
         return self._since(self._by_proxy, seconds, now)
 
     def reporting(self, now: float) -> int:
-        """Return the number of proxies with a report within three times the expected interval."""
+        """Return the number of proxies with a last report at most three report intervals old."""
         within = 3 * every_seconds(len(self._last))
         return sum(now - last_report.at <= within for last_report in self._last.values())
 
@@ -105,17 +105,17 @@ class Traffic:
 
     @property
     def every_seconds(self) -> int:
-        """The seconds between two reports of a proxy."""
+        """The seconds between two reports of a proxy, for the present number of reporting proxies."""
         return every_seconds(len(self._last))
 
     @property
     def entries(self) -> int:
-        """The number of entries kept."""
+        """The number of entries kept, by calling service and by proxy (see `Cells`)."""
         return len(self._by_source) + len(self._by_proxy)
 
     @property
     def left_out(self) -> int:
-        """The number of rows dropped because of the bounds."""
+        """The number of statistics not stored because a limit on the entries was reached."""
         return self._by_source.left_out + self._by_proxy.left_out
 
     def _since(self, cells: Cells[_Key], seconds: float, now: float) -> Span[_Key]:
