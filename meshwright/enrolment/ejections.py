@@ -22,13 +22,13 @@ class _EjectionReport:
 
 
 class Ejections:
-    """The last report of each proxy; proxies without ejected endpoints are missing."""
+    """The last ejection report of each proxy. A proxy without ejected endpoints has no entry."""
 
     def __init__(self) -> None:
         self._said: dict[ProxyName, _EjectionReport] = {}
 
     def note(self, by: ProxyName, endpoints: Iterable[HostPort], now: datetime) -> None:
-        """Replace the report of a proxy, and drop expired reports."""
+        """Replace a proxy's report of ejected endpoints, and drop expired reports of all proxies."""
         kept = tuple(sorted(set(endpoints))[:MOST])
         # Expired reports are dropped on each call, so the dictionary needs no task of its own.
         self._said = {
@@ -40,7 +40,7 @@ class Ejections:
             self._said[by] = _EjectionReport(kept, now + HOLDS)
 
     def by_address(self, now: datetime) -> Mapping[str, tuple[ProxyName, ...]]:
-        """Return the proxies with ejected endpoints, by the endpoint's IP address, sorted by name."""
+        """Return the names of the ejecting proxies, sorted, by the IP address of the ejected endpoint."""
         result: dict[str, list[ProxyName]] = {}
         for name, ejection_report in sorted(self._said.items(), key=lambda item: item[0]):
             if now < ejection_report.until:
@@ -49,7 +49,7 @@ class Ejections:
         return {host: tuple(names) for host, names in result.items()}
 
     def count(self, now: datetime) -> int:
-        """Return the number of ejected endpoints."""
+        """Return the number of different endpoints ejected by at least one proxy."""
         return len(
             {
                 endpoint

@@ -16,7 +16,7 @@ _IPV6_PREFIX: Final = 64
 
 
 class Entry:
-    """Allowances by address and by recognised name; times are seconds that never go back."""
+    """Allowances for join requests, by client address and by recognised name. Times are monotonic seconds."""
 
     def __init__(self, limits: EnrolmentLimits) -> None:
         self._failures = Allowances(limits.by_address)
@@ -34,7 +34,7 @@ class Entry:
         self._recognised.require(f"{proof.kind} {name}", now, f"{proof.kind} {name}")
 
     def failed(self, address: str, now: float) -> None:
-        """Charge a failed request to the address."""
+        """Charge a failed join request to the allowance of the client address."""
         self._failures.take(origin_of(address), now)
 
 

@@ -15,7 +15,7 @@ _log = structlog.get_logger("enrolment.server")
 
 
 class Faults:
-    """Log lines of one port; use from one event loop."""
+    """Writer of the log lines about failures at one enrolment port; use from one event loop."""
 
     def __init__(self) -> None:
         self._causes = RepeatedLines(_log_ended_again)
@@ -36,12 +36,12 @@ class Faults:
                 pass  # a repetition, which `first` has counted
 
     def ended(self, address: str, cause: str) -> None:
-        """Log a connection closed for exceeding a limit."""
+        """Log a client connection closed by the server because of an exceeded limit."""
         if self._causes.first(cause):
             _log.warning("connections ended", cause=cause, count=1, last=address)
 
     def flush(self) -> None:
-        """Write all pending counts when the port closes."""
+        """Log the counts of repeated failures not logged yet, when the port closes."""
         self._causes.flush()
         self._failures.flush()
 

@@ -77,7 +77,7 @@ class Allowances:
         return bucket.level + 1 <= bucket.size and bucket.fill(now, 1)
 
     def has_room(self, who: str, now: float) -> bool:
-        """Return whether a client may ask once more, without counting or remembering anything."""
+        """Return whether one more request of a client is within the limit. Counts no request."""
         bucket = self._buckets.get(who)
         if bucket is None:
             return self._pace.at_once >= 1
@@ -85,6 +85,6 @@ class Allowances:
         return bucket.level + 1 <= bucket.size
 
     def require(self, who: str, now: float, what: str) -> None:
-        """Count a request; raise LimitExhausted above the limit."""
+        """Count a request of a client; raise LimitExhausted if the request is above the limit."""
         if not self.take(who, now):
             raise LimitExhausted(what)

@@ -59,7 +59,7 @@ def renewing(
     limits: EnrolmentLimits,
     counted: Callable[[str, str], None],
 ) -> EnrolmentPort:
-    """Return the renewal port, for clients with a certificate."""
+    """Return the gRPC server of the renewal port, for clients with a proxy certificate."""
 
     async def renew(request: bytes, peer: Peer) -> bytes:
         asked = _read(wire.RenewRequest, request)
@@ -102,7 +102,7 @@ def _read(kind: type[Message], request: bytes) -> Message:
 
 
 def _endpoint(said: wire.Endpoint) -> HostPort:
-    """Return an endpoint in canonical form, for example `[fd00::1]:8080`; raise UnreadableRequest."""
+    """Return a reported endpoint in canonical form, for example `[fd00::1]:8080`; raise UnreadableRequest."""
     try:
         host = str(ip_address(said.address))
     except ValueError as error:

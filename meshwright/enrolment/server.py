@@ -41,11 +41,11 @@ _RESULTS: Final = {
 
 
 class UnreadableRequest(ValueError):
-    """Error for a request that is not the expected message."""
+    """Error for an enrolment request that cannot be decoded as the message of the called method."""
 
 
 class NoRequest(Exception):
-    """Error for a call without a request."""
+    """Error for an enrolment call in which the client sends no request in time."""
 
 
 REFUSALS: Final = (ProofRefused, RequestError, UnreadableRequest, BadReport, NoRequest, LimitExhausted)
@@ -77,7 +77,7 @@ class EnrolmentPort:
         self._watch: asyncio.Task[None] | None = None
 
     async def start(self, at: str) -> int:
-        """Listen on `host:port` and return the port; raises `xds.server.listener.ListenError`."""
+        """Listen on `at` (`host:port`) and return the port. Raises `xds.server.listener.ListenError`."""
         bounds = _bounds(self._limits)
         guard = ConnectionGuard(bounds, self._ended)
         allowed = ("grpc.max_allowed_incoming_connections", guard.allowed)
@@ -128,7 +128,7 @@ class EnrolmentPort:
         context.set_trailing_metadata((*date, (REASON, reason)) if known else date)
 
     async def _request(self, context: grpc.aio.ServicerContext) -> bytes:
-        """Return the request; raise NoRequest or UnreadableRequest."""
+        """Return the request message of a call; raise NoRequest or UnreadableRequest."""
         try:
             async with asyncio.timeout(self._limits.call_seconds):
                 request = await context.read()
@@ -154,7 +154,7 @@ class EnrolmentPort:
             raise
 
     def _log_unheard(self, work: asyncio.Task[bytes]) -> None:
-        """Log an error on our side in a request whose client has disconnected."""
+        """Log a server failure in a request from a client that has disconnected meanwhile."""
         if not work.cancelled() and isinstance(error := work.exception(), Exception):
             self._say(error)
 
@@ -192,7 +192,7 @@ def _status(error: Exception) -> tuple[grpc.StatusCode, str, str]:
 
 
 def _bounds(limits: EnrolmentLimits) -> Limits:
-    """Return the limits of connections; a client makes few and short calls."""
+    """Return the connection limits of the enrolment ports; a client makes few and short calls."""
     return Limits(
         request_bytes=limits.request_bytes,
         streams=4 * limits.under_way,

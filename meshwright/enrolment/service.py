@@ -65,15 +65,15 @@ class Signer(Protocol):
 
     @property
     def changes_roots(self) -> bool:
-        """Return whether a change of the root is in progress."""
+        """Return whether a root rotation is in progress."""
 
     def replaces(self, certificate_pem: bytes) -> bool:
-        """Return whether a certificate must be renewed at any age, because another CA signs now."""
+        """Return whether a proxy certificate must be renewed at any age, because another CA signs now."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentGrant:
-    """A certificate with the CA bundle; `now` is the server's clock."""
+    """A signed proxy certificate with the CA bundle to trust; `now` is the server's time of day."""
 
     signed: SignedProxy
     bundle: TrustBundle = field(repr=False)
@@ -81,7 +81,7 @@ class EnrolmentGrant:
 
     @property
     def renew_after(self) -> datetime:
-        """Return the time of the next renewal."""
+        """Return the time from which the machine should renew the certificate."""
         return renew_at(self.signed)
 
 
@@ -163,7 +163,7 @@ class Enrolment:
         return granted
 
     async def renew(self, csr_der: bytes, certificate: bytes | None, address: str) -> EnrolmentGrant:
-        """Certify a key for the holder of the present certificate; raises like `join`."""
+        """Sign a new key for the holder of the present certificate; raises the errors of `join`."""
         try:
             request = await asyncio.to_thread(judged, csr_der)
             evidence = Evidence(b"", request.key_digest, address, certificate)
@@ -257,7 +257,7 @@ class Enrolment:
         return TrustBundle.of((self._signer.trust_bundle(),))
 
     def _log_refusal(self, event: str, error: Exception, address: str, kind: str) -> None:
-        """Log a refusal, with a rate limit per address."""
+        """Log a refused join or renewal request, with a rate limit per client address."""
         if not self._said.take(origin_of(address), self._monotonic()):
             return
         match error:

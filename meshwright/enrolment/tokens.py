@@ -28,7 +28,7 @@ _PIN: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class TokenRefusal(enum.StrEnum):
-    """Reasons to refuse a token; written to our log and never sent to the client."""
+    """Reasons to refuse a join token; written to the server's log and never sent to the client."""
 
     MALFORMED = "token_malformed"
     UNKNOWN = "token_unknown"
@@ -40,14 +40,14 @@ class TokenRefusal(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JoinToken:
-    """A token with its secret, which `repr` does not show."""
+    """A join token with the secret, which `repr` does not show."""
 
     id: str
     secret: str = field(repr=False)
     pins: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """Return the text of the token; only for its owner."""
+        """Return the join token as text with the secret; show the text only to the owner of the token."""
         return ".".join((self.id, self.secret, *self.pins))
 
     @property
@@ -57,7 +57,7 @@ class JoinToken:
 
 
 def read_token(text: str) -> JoinToken:
-    """Parse a token; raise ValueError without any part of the token in the message."""
+    """Parse a join token; raise ValueError. The message contains no part of the token."""
     parts = text.strip().split(".") if len(text) <= MOST_CHARACTERS else []
     if len(parts) < 2 or not _ID.fullmatch(parts[0]) or not _SECRET.fullmatch(parts[1]):
         raise ValueError("the text is not a join token: must be <id>.<secret>[.<pin>...] on one line")
@@ -90,14 +90,14 @@ class TokenRecord:
     revoked_at: datetime | None = None
 
     def standing(self, now: datetime) -> str:
-        """Return the state in words, for example `usable`, `expired` or `used up`."""
+        """Return the state of the join token in words, for example `usable`, `expired` or `used up`."""
         refusal = unusable(self, now) or (TokenRefusal.USED_UP if self.used >= self.uses else None)
         return "usable" if refusal is None else refusal.removeprefix("token_").replace("_", " ")
 
 
 @dataclass(frozen=True, slots=True)
 class TokenRequest:
-    """Properties of a token to be created."""
+    """Properties of a join token to be created."""
 
     service: str
     namespace: str

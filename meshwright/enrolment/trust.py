@@ -35,11 +35,11 @@ class Confirmations:
         self._tidied: datetime | None = None
 
     def note(self, name: ProxyName, confirmation: Confirmation) -> None:
-        """Record a confirmation."""
+        """Record a machine's confirmation of the CA bundle in use, which replaces the last one."""
         self._last[name] = confirmation
 
     def give(self, name: ProxyName, bundle_digest: str) -> None:
-        """Record a bundle as sent to a machine, and not yet confirmed."""
+        """Record a CA bundle as sent to a machine, and not yet confirmed."""
         # A machine without a confirmation is not counted by `are_all` in any case.
         if (last := self._last.get(name)) is not None:
             self._last[name] = replace(last, given=last.given | {bundle_digest})
@@ -55,15 +55,15 @@ class Confirmations:
             }
 
     def of(self, name: ProxyName) -> Confirmation | None:
-        """Return the last confirmation of a proxy, or `None`."""
+        """Return a proxy's last confirmation of a CA bundle, or `None`."""
         return self._last.get(name)
 
     def all(self) -> dict[ProxyName, Confirmation]:
-        """Return the last confirmations of all proxies."""
+        """Return the last confirmation of a CA bundle by each proxy."""
         return dict(self._last)
 
     def are_all(self, bundle_digest: str, since: datetime) -> bool:
-        """Return whether all machines with a confirmation since then have exactly this bundle."""
+        """Return whether all machines with a confirmation after `since` trust exactly this CA bundle."""
         return all(
             confirmation.possible == {bundle_digest}
             for confirmation in self.all().values()

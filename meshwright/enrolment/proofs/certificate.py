@@ -1,4 +1,4 @@
-"""Proof by the present certificate: the holder gets another certificate for the same name."""
+"""Proof by the present proxy certificate: the holder gets a new certificate for the same name."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -17,7 +17,7 @@ This is the same check of validity, serial and ledger as for every RPC of the co
 
 
 class CertificateProof:
-    """Judge of present certificates, with the same check as for xDS clients."""
+    """Judge of the proxy certificate shown for a renewal, with the same check as for xDS clients."""
 
     kind = KIND
 

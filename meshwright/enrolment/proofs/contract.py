@@ -85,15 +85,15 @@ class ProofUndecided(Exception):
 
 
 class ProofPending(ProofUndecided):
-    """ProofUndecided without a fault: the needed information will arrive soon."""
+    """Error for a proof that cannot be judged yet, although no server fails: the data will arrive soon."""
 
 
 class Proof(Protocol):
-    """Judge of one kind of proof."""
+    """Judge of one kind of proof by which machines get certificates."""
 
     @property
     def kind(self) -> str:
-        """Return the kind, as requests name it, for example `join-token`."""
+        """Return the kind of proof, as written in join requests, for example `join-token`."""
 
     async def prove(self, evidence: Evidence, now: datetime) -> Entitlement:
         """Return the entitlement; raise ProofRefused, ProofUndecided or LimitExhausted.

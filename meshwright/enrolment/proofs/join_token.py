@@ -32,7 +32,7 @@ class JoinTokenProof:
         self._monotonic = monotonic
 
     async def recognise(self, evidence: Evidence) -> str:
-        """Return the id of a token if the request shows the secret."""
+        """Return the id of the join token in a request if the request also shows the token's secret."""
         try:
             token = _read(evidence.data)
             await asyncio.to_thread(self._store.recognise, token)

@@ -74,7 +74,7 @@ SeenAs = Callable[[WorkloadKey], PodIdentity | None]
 
 
 class KubernetesProof:
-    """Judge of ServiceAccount tokens by TokenReview."""
+    """Judge of Kubernetes ServiceAccount tokens: each is checked by the API server with a TokenReview."""
 
     kind = KIND
 

@@ -25,7 +25,7 @@ class TokenRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TokenRedemption:
-    """Result of a redemption; `first` is True for the key's first use of the token."""
+    """Result of using a join token for a key; `first` is True for the key's first use of the token."""
 
     token: TokenRecord
     first: bool
@@ -39,16 +39,16 @@ class TokenStore(Protocol):
     """
 
     def add(self, token: JoinToken, record: TokenRecord) -> None:
-        """Store a token; of the secret only the digest is kept."""
+        """Store a join token; of the secret only the SHA-256 is stored."""
 
     def tokens(self) -> tuple[TokenRecord, ...]:
-        """Return all tokens, oldest first."""
+        """Return the records of all join tokens, oldest first."""
 
     def revoke(self, token: str, now: datetime) -> TokenRecord:
-        """Revoke a token; raise `certs.errors.RequestError` for an unknown id."""
+        """Revoke the join token with this id; raise `certs.errors.RequestError` for an unknown id."""
 
     def recognise(self, token: JoinToken) -> None:
-        """Raise TokenRefused if the token does not exist, or has another secret."""
+        """Raise TokenRefused if no stored join token has this id, or if the secret is wrong."""
 
     def redeem(self, token: JoinToken, key: str, now: datetime) -> TokenRedemption:
         """Assign a use to a key (its digest), unless the key has one; raise TokenRefused.
@@ -57,4 +57,4 @@ class TokenStore(Protocol):
         """
 
     def give_back(self, token: str, key: str) -> None:
-        """Take the use of a token from a key, because the certificate was not issued."""
+        """Cancel a key's use of a join token, because the certificate was not issued."""

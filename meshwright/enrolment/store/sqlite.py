@@ -68,7 +68,7 @@ class SqliteTokens:
         return cls(path)
 
     def close(self) -> None:
-        """Close the file; later calls raise StateError."""
+        """Close the SQLite file; later calls raise StateError."""
         with self._lock:
             self._connection.close()
 
@@ -81,7 +81,7 @@ class SqliteTokens:
         self.close()
 
     def add(self, token: JoinToken, record: TokenRecord) -> None:
-        """Store a token, and delete tokens that ended more than 90 days ago."""
+        """Store a join token, and delete tokens that expired more than 90 days before."""
         row = (
             *(record.id, token.secret_digest, record.service, record.namespace, record.uuid, record.uses),
             *(record.days, _seconds(record.made_at), _seconds(record.expires_at), record.made_by),
@@ -92,13 +92,13 @@ class SqliteTokens:
             connection.execute("INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)", row)
 
     def tokens(self) -> tuple[TokenRecord, ...]:
-        """Return all tokens, oldest first."""
+        """Return the records of all join tokens, oldest first."""
         with self._asking() as connection:
             rows = connection.execute(f"{_SELECT} ORDER BY made_at, id").fetchall()
         return tuple(_record(row) for row in rows)
 
     def revoke(self, token: str, now: datetime) -> TokenRecord:
-        """Revoke a token; a second call has no effect. Raises RequestError."""
+        """Revoke a join token; a second call has no effect. Raises RequestError for an unknown id."""
         with self._asking() as connection:
             try:
                 row = _revoked(connection, token, now)
@@ -122,7 +122,7 @@ class SqliteTokens:
             _recognised(connection, token)
 
     def redeem(self, token: JoinToken, key: str, now: datetime) -> TokenRedemption:
-        """Assign a use to a key (its digest), unless the key has one; raise TokenRefused."""
+        """Assign a use of a join token to a key digest, unless the key has one; raise TokenRefused."""
         # One write transaction for check and use: two processes cannot both take the last use.
         with self._changing() as connection:
             record = _recognised(connection, token)
@@ -137,7 +137,7 @@ class SqliteTokens:
         return TokenRedemption(record, not known)
 
     def give_back(self, token: str, key: str) -> None:
-        """Take the use of a token from a key."""
+        """Cancel a key's use of a join token, so another key can use the token."""
         with self._changing() as connection:
             connection.execute("DELETE FROM redemptions WHERE token = ? AND key_digest = ?", (token, key))
 
@@ -190,7 +190,7 @@ def _revoked(
 
 
 def _recognised(connection: sqlite3.Connection, token: JoinToken) -> TokenRecord:
-    """Return the record of a token after checking its secret; raise TokenRefused."""
+    """Return the stored record of a join token if the secret is right; raise TokenRefused otherwise."""
     row = connection.execute(f"{_SELECT} WHERE id = ?", (token.id,)).fetchone()
     if row is None:
         raise TokenRefused(TokenRefusal.UNKNOWN)
