@@ -67,12 +67,12 @@ class Answers:
         return self._quarantine.takes_calls(node, response)
 
     def closed(self, stream: int) -> None:
-        """Drop the reductions of an ended stream."""
+        """Drop the record of rejected resources of an ended stream."""
         if self._quarantine.streams.closed(stream):
             self._serve(Step(), "")
 
     def decides(self, node: NodeKey) -> bool:
-        """Return whether an ACK of this proxy can change a decision: only after a rejection."""
+        """Return whether an ACK of this proxy can change the served resources: only after a rejection."""
         return self._quarantine.decides(node)
 
     def opened(self, node: NodeKey) -> None:
@@ -90,11 +90,11 @@ class Answers:
         return rejected
 
     def judged(self) -> None:
-        """Wake `keeping`, because the verdicts may have changed."""
+        """Wake the task `keeping`, which stores the verdicts on rejected units of policy."""
         self._judged.set()
 
     async def retrying(self) -> None:
-        """Offer excluded resources again whenever their retry is due, until cancelled."""
+        """Offer rejected resources to their proxies again whenever a retry is due, until cancelled."""
         while True:
             due = self._quarantine.due()
             with contextlib.suppress(TimeoutError):

@@ -65,7 +65,7 @@ class Follower(Protocol):
         """
 
     def changed(self) -> None:
-        """Handle the end of a wave, or a change of the problems."""
+        """Handle the end of a wave, or a change of the mesh's problems."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +200,7 @@ class _Announcer:
             follower.published(wave, step, replaced)
 
     def state_changed(self, answers: Answers, state: MeshState) -> None:
-        """Forget proxies without a workload, and notify the followers of the end of a wave."""
+        """Forget proxies without a workload and their verdicts, and notify the followers of a wave's end."""
         records = self._records
         records.quarantine.forget(records.registry.follow(state.proxies))
         # After `forget`, which may have removed verdicts.

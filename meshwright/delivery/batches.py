@@ -1,4 +1,4 @@
-"""Splitting of a step into parts that can be published one after the other."""
+"""Splitting of a step (changed snapshots and group memberships) into parts published one after the other."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -39,7 +39,7 @@ def parts(step: Step, before: PublishedSnapshots, size: int = GROUPS) -> Iterato
 
 
 def _together(step: Step, before: PublishedSnapshots) -> Iterator[tuple[list[GroupKey], list[NodeKey]]]:
-    """Yield groups connected by moving proxies, with these proxies; other groups are yielded alone."""
+    """Yield the groups between which proxies move, with these proxies; other groups are yielded alone."""
     moving: dict[GroupKey, list[NodeKey]] = {}
     for node, after in step.members.items():
         for group in (before.members.get(node), after):

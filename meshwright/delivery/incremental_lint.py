@@ -1,4 +1,4 @@
-"""Search for problems between objects, after waves and not within them, so publishing never waits."""
+"""Search for problems between mesh objects. Runs after a wave and not within, so publishing never waits."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,7 +16,7 @@ Within this time the answers of proxies go first, and the waves of a burst share
 
 
 async def soon() -> None:
-    """Return AFTER_SECONDS later."""
+    """Return after AFTER_SECONDS."""
     await asyncio.sleep(AFTER_SECONDS)
 
 
@@ -49,14 +49,14 @@ class IncrementalLint:
         self._later = True
 
     async def after_wave(self) -> None:
-        """Search now, or wake `run`."""
+        """Search for problems now, or wake the task `run` if there is one."""
         if self._later:
             self._due.set()
         else:
             await self._search()
 
     async def run(self) -> None:
-        """Search after waves until cancelled, and begin with the whole mesh."""
+        """Search for problems after each wave until cancelled; the first search covers the whole mesh."""
         self._later = True
         try:
             if (model := self._model()) is not None:
@@ -84,7 +84,7 @@ class IncrementalLint:
                 await self._search()
 
     async def _search(self) -> None:
-        """Examine all changed objects; later changes are examined next time."""
+        """Examine all changed objects for problems; later changes wait for the next search."""
         if (model := self._model()) is not None:
             result = await Slices().result(model.lint())
             # A wave that failed meanwhile has dropped this model, so the results may be wrong.

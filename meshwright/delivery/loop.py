@@ -110,7 +110,7 @@ class Loop:
         self.state = MeshState(said=self._problems)
 
     async def run(self) -> None:
-        """Make waves until cancelled."""
+        """Make a wave whenever changes of the sources are due, until cancelled."""
         while True:
             await self._gathering.due()
             await self.wave()

@@ -1,4 +1,4 @@
-"""Changes of the sources, counted when they arrive, and gathered until a wave begins."""
+"""Changes of the mesh's sources, counted when they arrive, and gathered until a wave begins."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ ENDPOINT_KINDS: Final = frozenset({WORKLOAD, ENDPOINT_SLICE, *READ_AS, ADMISSION
 
 @dataclass(frozen=True, slots=True)
 class Paces:
-    """Paces for gathering changes: one for changes of endpoints alone, one for all others."""
+    """Paces for gathering changes into a wave: one for changes of endpoints alone, one for all others."""
 
     policy: Pace
     endpoints: Pace
@@ -52,7 +52,7 @@ class MeshSources:
         self._changes = Debounce(_by_matter(paces))
 
     def pace(self, paces: Paces) -> None:
-        """Use other paces from now on."""
+        """Gather changes with other times from now on, also the changes already pending."""
         self._changes.pace(_by_matter(paces))
 
     def changed(self) -> None:
@@ -89,7 +89,7 @@ class MeshSources:
         return self._changes.take(now)
 
     def concerned(self, proxies: int) -> None:
-        """Record the number of connected proxies that the last wave concerned."""
+        """Record the number of connected proxies for which the last wave changed resources."""
         self._changes.concerned(proxies)
 
 
@@ -99,7 +99,7 @@ def _by_matter(paces: Paces) -> Mapping[Matter, Pace]:
 
 
 def matter(events: Counts) -> Matter:
-    """Return the subject of changes: admissions alone, endpoints, or policy (also for no counted change)."""
+    """Return the kind of these changes: admissions alone, endpoints, or policy (also without any change)."""
     if events and all(kind is ADMISSION for _, kind in events):
         return Matter.ADMISSIONS
     if events and all(kind in ENDPOINT_KINDS for _, kind in events):

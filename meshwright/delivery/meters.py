@@ -9,7 +9,7 @@ class WaveMeter(Protocol):
     """Counters of changes and waves; each method must be quick and must not raise."""
 
     def event(self, source: str, kind: str, count: int = 1) -> None:
-        """Count changes of a kind of object from a source."""
+        """Count changed objects of one kind from a source."""
 
     def wave(self, seconds: float, *, published: bool) -> None:
         """Count a wave of `seconds`, and whether it published anything."""
@@ -28,28 +28,28 @@ class StreamMeter(Protocol):
     """Counters of connections, streams and messages; each method must be quick and must not raise."""
 
     def handshake(self) -> None:
-        """Count a TLS handshake."""
+        """Count a TLS handshake of a proxy with the xDS port."""
 
     def connection_used(self) -> None:
-        """Count a connection when its first stream is requested."""
+        """Count a connection of a proxy when the first stream on the connection is requested."""
 
     def connection_ended(self, cause: str) -> None:
-        """Count a connection closed because it exceeded a limit."""
+        """Count a proxy connection closed by the server because of an exceeded limit."""
 
     def stream_opened(self, protocol: str) -> None:
-        """Count an accepted stream."""
+        """Count an accepted xDS stream; `protocol` is the variant, `delta` or `sotw`."""
 
     def stream_refused(self, reason: str) -> None:
         """Count a refused stream."""
 
     def exceeded(self, bound: str) -> None:
-        """Count a call that exceeded a limit of its budget."""
+        """Count a call in which a client exceeded a limit; `bound` names the limit."""
 
     def sent(self, type_url: TypeUrl, resources: int, size: int) -> None:
-        """Count a response with its number of resources and its size in bytes."""
+        """Count an xDS response with the number of resources and the size in bytes."""
 
     def large(self, type_url: TypeUrl) -> None:
-        """Count a response that is too large for some gRPC clients."""
+        """Count an xDS response larger than the default message limit of gRPC clients."""
 
     def pushed(self, seconds: float) -> None:
         """Count a response caused by a change, with the seconds since the first event of the change."""
@@ -65,4 +65,4 @@ class StreamMeter(Protocol):
 
 
 class Meter(WaveMeter, StreamMeter, Protocol):
-    """All counters."""
+    """Counters of both waves and streams."""

@@ -44,7 +44,7 @@ NOTHING_TAPPED: Final[Picture[ServiceKey, Tapped]] = Picture()
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Counts of the work done so far: see `engine.graph.Graph`; `encoded` counts pieces."""
+    """Counts of the computations done so far (see `engine.graph.Graph`); `encoded` counts pieces."""
 
     computed: int
     reused: int
@@ -126,7 +126,7 @@ class Model:
         yield True
 
     def attend(self, here: Picture[ProxyName, ProxyName]) -> Iterator[bool | None]:
-        """Apply the set of connected proxies, and drop unneeded values; yield True at the end."""
+        """Apply the set of connected proxies, and drop values no longer needed; yield True at the end."""
         yield from self._forget()
         self.serving.wanted.attend(here)
         yield True
@@ -164,7 +164,7 @@ class Model:
 
     @property
     def certified(self) -> bool:
-        """True after the first call of `certify` with a result."""
+        """True if service certificates and CA certificates have been applied at least once."""
         return bool(self._trust_bundle)
 
     def certify(
@@ -199,7 +199,7 @@ class Model:
         yield True
 
     def lint(self) -> Iterator[Sequence[Looked] | None]:
-        """Search for problems where objects have changed; yield the results at the end."""
+        """Search changed objects for problems; yield `None` after each step, and the results at the end."""
         result: list[Looked] = []
         for item in self.linter.looks():
             result.append(item)
@@ -231,7 +231,7 @@ class Model:
         )
 
     def work(self) -> Work:
-        """Return the counts of the work done so far."""
+        """Return the counts of the computations done so far."""
         graph = self.view.graph
         return Work(graph.computed, graph.reused, graph.stopped, self.serving.rendering.encoded)
 

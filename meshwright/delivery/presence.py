@@ -52,7 +52,7 @@ class ConnectionGracePeriod:
         self._left[node] = now
 
     def due(self) -> float | None:
-        """Return the time at which the next grace period ends, or `None`."""
+        """Return the time at which the next proxy's grace period ends, or `None`."""
         first = next(iter(self._left.values()), None)
         # A time in the past: with too many entries the oldest ends at once.
         if first is None or len(self._left) > self._most:
@@ -104,7 +104,7 @@ class Presence:
         return self._lingering.here(now)
 
     async def due(self) -> None:
-        """Return when new proxies should be served, or a grace period has ended."""
+        """Wait until new proxies should be served, or until a proxy's grace period has ended."""
         await until(self._due, self._noted, self._now)
 
     def _due(self) -> float | None:
@@ -125,7 +125,7 @@ class ExpectedSidecars:
         view.workloads.followed(self)
 
     def follow(self, _: WorkloadKey, old: Workload | AbsentInput, new: Workload | AbsentInput) -> None:
-        """Record a changed workload."""
+        """Record the sidecars of an added, changed or removed workload, for the next call of `proxies`."""
         for item in (old, new):
             if not isinstance(item, AbsentInput) and (claimed := item.sidecar) is not None:
                 self._touched[claimed] = None

@@ -18,7 +18,7 @@ _LOGGED: Final = "sources"
 
 
 class ProblemChanges:
-    """New and solved problems since the last call of `take`."""
+    """New and solved problems of the mesh since the last call of `take`."""
 
     def __init__(self, standing: Container[Problem], come: Iterable[Problem] = ()) -> None:
         """Take the table of current problems, `standing`, and the problems that count as new at first."""
@@ -81,12 +81,12 @@ class AllProblems:
         self._count(who, (problem for problem in old if problem not in new), -1)
 
     def of_sources(self, said: Mapping[str, Problems]) -> None:
-        """Replace the problems of each source by name; the sources have logged them."""
+        """Replace the problems reported by each source, by name. Sources log their problems themselves."""
         for name, problems in said.items():
             self.say(_LOGGED, name, problems)
 
     def found(self, said: Iterable[tuple[Hashable, Problems]]) -> None:
-        """Replace the problems of the examined objects."""
+        """Replace the problems between objects, for each object examined by the search (lint)."""
         for of, problems in said:
             self.say("lint", of, problems)
 
@@ -102,7 +102,7 @@ class AllProblems:
         return moves
 
     def forget(self) -> None:
-        """Drop all reports; every reporter will repeat its own."""
+        """Drop the problems of all reporters, which will report them again."""
         for who, of in tuple(self._said):
             self.say(who, of, ())
 
@@ -133,7 +133,7 @@ class AllProblems:
 
 
 def failure_problem(failure: Failure) -> Problem:
-    """Return the problem of a failed group."""
+    """Return the problem of a group of proxies for which the snapshot could not be computed."""
     return Problem(
         code="translation-failed",
         severity=Severity.ERROR,
@@ -149,7 +149,7 @@ def failure_problem(failure: Failure) -> Problem:
 
 
 def wave_problem(error: Exception) -> Problem:
-    """Return the problem of a failed wave."""
+    """Return the problem of a wave that ended with an error."""
     return Problem(
         code="wave-failed",
         severity=Severity.ERROR,

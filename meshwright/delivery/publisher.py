@@ -47,7 +47,7 @@ class PendingRecords(Protocol):
         """True if any record is buffered."""
 
     def settle(self, nodes: Iterable[NodeKey]) -> None:
-        """Write the records of some proxies now."""
+        """Write the buffered records of these proxies now."""
 
     def entering(self) -> Iterator[bool | None]:
         """Write all records; yield `None` after each part, and True at the end."""
@@ -59,15 +59,15 @@ class NoPendingRecords:
     waits = False
 
     def settle(self, nodes: Iterable[NodeKey]) -> None:
-        """Do nothing."""
+        """Do no work, because the buffer is always empty."""
 
     def entering(self) -> Iterator[bool | None]:
-        """Yield True."""
+        """Yield True, because the buffer is always empty."""
         yield True
 
 
 def nobody(wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
-    """Do nothing."""
+    """Ignore a published part: default for a publisher without receivers."""
 
 
 class Publisher:
@@ -98,7 +98,7 @@ class Publisher:
 
     @property
     def published(self) -> PublishedSnapshots:
-        """Computed and published snapshots, before the quarantine's reductions for single proxies."""
+        """The published snapshots as computed, without the quarantine's changes for single proxies."""
         return self.quarantine.published
 
     async def publish(self, wave: Wave, step: Step, slices: Slices) -> int | None:
@@ -142,14 +142,14 @@ class Publisher:
             raise
 
     def withhold(self, wave: Wave, step: Step) -> None:
-        """Publish a reduced snapshot; `step` is the quarantine's decision about a NACK."""
+        """Publish a snapshot reduced after a NACK; `step` is the quarantine's decision."""
         wave = self._begin(wave)
         self._settle(step)
         self._serve(wave, step)
         self._finish(wave)
 
     def lessen(self) -> None:
-        """Apply the quarantine's changed reductions for single streams to the cache."""
+        """Pass the quarantine's changed reductions of single streams to the snapshot cache."""
         for stream, (node, less) in self.quarantine.streams.take_changes().items():
             self._cache.lessen(node, stream, less)
 
@@ -200,7 +200,7 @@ class Publisher:
         await slices.result(self._noted.entering())
 
     def _settle(self, step: Step) -> None:
-        """Write the buffered records of all proxies and groups in a step."""
+        """Write the buffered records of all proxies concerned by a step, also of whole groups."""
         if self._noted.waits:
             self._noted.settle(step.members)
             self._settle_groups({*step.snapshots, *step.members.values()})

@@ -30,12 +30,12 @@ class Trials(Generic[T]):
 
     @property
     def out(self) -> frozenset[T]:
-        """All excluded items."""
+        """All excluded items: guilty ones, and those waiting for a trial."""
         return self.guilty | self.suspects
 
     @property
     def suspects(self) -> frozenset[T]:
-        """Items excluded until their trial."""
+        """Items excluded until they are tried."""
         return frozenset(item for batch in self.waiting for item in batch)
 
     def refused(self, blamed: Collection[T]) -> "Trials[T]":
@@ -48,7 +48,7 @@ class Trials(Generic[T]):
         return Trials((*_halves(tuple(dict.fromkeys(blamed))), *others.waiting), (), others.guilty)
 
     def next(self) -> "Trials[T]":
-        """Return the state with the next batch offered; items tried until now are innocent."""
+        """Return the state with the next batch of items on trial; the items tried before are innocent."""
         return replace(self, waiting=self.waiting[1:], trying=self.waiting[0] if self.waiting else ())
 
     def again(self, items: Iterable[T]) -> "Trials[T]":

@@ -1,4 +1,4 @@
-"""Waves: one computation of the mesh, with the changes that caused it."""
+"""Waves: each is one computation of the mesh, with the changed inputs as causes."""
 
 import enum
 import itertools
@@ -28,7 +28,7 @@ WATCHED: Final = "meshwright tap"
 
 
 class Change(enum.StrEnum):
-    """Change of an input."""
+    """Change of one input of the mesh."""
 
     ADDED = "added"
     CHANGED = "changed"
@@ -55,7 +55,7 @@ class Cause:
 
     @property
     def object(self) -> ObjectKey:
-        """Return the object's key."""
+        """Return the key of the changed object."""
         namespace, _, name = self.name.rpartition("/")
         return ObjectKey(self.kind, Namespace(namespace), name)
 
@@ -78,7 +78,7 @@ class Wave:
 
 
 class Causes:
-    """Collector of the causes of the next wave."""
+    """Collector of the changed inputs behind the next wave."""
 
     __slots__ = ("_more", "_named")
 
@@ -101,7 +101,7 @@ class Causes:
 
 
 def causes(view: View, edits: Edits) -> Iterator[Cause]:
-    """Yield the changes that edits will make to a view."""
+    """Yield a cause for each input of the view to be changed by these edits."""
     for proxy, admission in edits.admissions.items():
         # The end of a withdrawal gives traffic back, so it counts as added.
         given = admission is Admission.ADMITTED or view.admissions.held().get(proxy) is Admission.WITHDRAWN
@@ -122,25 +122,25 @@ def causes(view: View, edits: Edits) -> Iterator[Cause]:
 def certificate_causes(
     held: Mapping[ServiceIdentity, object], changed: Mapping[ServiceIdentity, object | None]
 ) -> Iterator[Cause]:
-    """Yield the certificates that will change."""
+    """Yield a cause for each service certificate to be added, changed or removed."""
     for identity, certificate in changed.items():
         yield Cause(kinds.CERTIFICATE, str(identity), CERTIFICATES, _change(held.get(identity), certificate))
 
 
 def trust_bundle_cause(trust_domain: str, *, first_ever: bool) -> Cause:
-    """Return the cause for changed CA certificates."""
+    """Return the cause of a wave for changed CA certificates."""
     return Cause(
         kinds.TRUST_BUNDLE, trust_domain, CERTIFICATES, Change.ADDED if first_ever else Change.CHANGED
     )
 
 
 def rejection_cause(proxy: str) -> Cause:
-    """Return the cause for a snapshot reduced after a rejection, or offered again."""
+    """Return the cause of a wave that reduces a snapshot after a rejection, or offers a retry."""
     return Cause(kinds.REJECTION, proxy, PROXIES, Change.CHANGED)
 
 
 def _equal(before: SourcedObject | None, after: SourcedObject | None) -> bool:
-    """Return whether an object is unchanged apart from its place, on which only messages depend."""
+    """Return whether an object is unchanged except for its place in the source, used in messages only."""
     return before is not None and after is not None and before.value == after.value
 
 

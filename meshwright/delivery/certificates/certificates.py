@@ -120,7 +120,7 @@ class ServiceCertificates:
         return again or other or self._asking.arrived() or not self._all_good(now)
 
     async def renewing(self, clock: Callable[[], datetime], changed: Callable[[], None]) -> None:
-        """Call `changed` whenever there is work, until cancelled."""
+        """Call `changed` whenever `update` has work, for example a due renewal, until cancelled."""
         # The answers arrive in other threads, so the event is set by way of the loop.
         loop, woken = asyncio.get_running_loop(), asyncio.Event()
 
@@ -156,7 +156,7 @@ class ServiceCertificates:
         return min(max(soonest, SHORTEST_SECONDS), RENEWAL_SECONDS)
 
     def has_work(self, changes: Needs, validity: timedelta, now: datetime) -> bool:
-        """Return whether `update` with these arguments would change anything."""
+        """Return whether `update` has work: changed needs or validity, a due renewal, or an answer."""
         return bool(changes) or validity != self._validity or self.needs_work(now)
 
     def running_out(self, now: datetime) -> tuple[ExpiringCertificate, ...]:
@@ -262,7 +262,7 @@ class ServiceCertificates:
         return looked
 
     def _report_failures(self, manager: CertificateManager, now: datetime) -> None:
-        """Update the problems of failed identities, and log each expiring certificate once."""
+        """Update the problems of failed issuances, and log each certificate close to expiry once."""
         failures = sorted(self._retries.failures.items())
         self.problems = tuple(problem(identity, failure.error) for identity, failure in failures)
         self._again = min((failure.again for _, failure in failures), default=None)
@@ -297,11 +297,11 @@ class ServiceCertificates:
         return self._good is not None and self._good[0] <= now < self._good[1]
 
     def _issuer_roots(self) -> tuple[bytes, bytes]:
-        """Return the CA certificates to be trusted, and those that verify newly issued certificates."""
+        """Return two PEM bundles: the CA certificates to trust, and those for new certificates."""
         return self._issuer.trust_bundle(), self._issuer.signing_bundle()
 
     def _manager_for(self, validity: timedelta) -> CertificateManager:
-        """Return the certificate manager; `validity` applies to certificates issued from now on."""
+        """Return the certificate manager, and set the validity of certificates issued from now on."""
         self._validity = validity
         if self._manager is None:
             self._manager = CertificateManager(
@@ -314,7 +314,7 @@ class ServiceCertificates:
 def _good_between(
     held: Iterable[ServiceCertificate | None], good: tuple[datetime, datetime]
 ) -> tuple[datetime, datetime]:
-    """Return the part of the interval `good` in which none of these certificates is due."""
+    """Return the part of the interval `good` in which no held certificate is due for renewal."""
     begin, end = good
     there = [service_certificate for service_certificate in held if service_certificate is not None]
     return max((begin, *(service_certificate.not_before for service_certificate in there))), min(

@@ -1,4 +1,4 @@
-"""Problems of service certificates: failed issuance, and expiry without renewal."""
+"""Problems of service certificates: failed issuance, and expiry because the renewal fails."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class ExpiringCertificate:
 
 
 def remarks_on(expiring_certificates: Collection[ExpiringCertificate]) -> tuple[str, ...]:
-    """Return one sentence for the readiness page as a tuple, empty without expiring certificates."""
+    """Return a sentence about expiring certificates for the readiness page, in a tuple; empty without any."""
     if not expiring_certificates:
         return ()
     first = min(

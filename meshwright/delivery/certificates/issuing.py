@@ -24,7 +24,7 @@ Answer = tuple[Pair, str] | CertificateError
 
 
 class IssuingStrategy(Protocol):
-    """A way to have requests answered; one caller at a time, in any thread."""
+    """Way of sending certificate requests to the issuer. One caller at a time, in any thread."""
 
     def ask(
         self, requests: Mapping[Need, Request], now: datetime, again: Container[ServiceIdentity] = ()
@@ -36,13 +36,13 @@ class IssuingStrategy(Protocol):
         """
 
     def open(self) -> frozenset[ServiceIdentity]:
-        """Return the identities whose requests are not answered yet."""
+        """Return the identities with certificate requests not answered by the issuer yet."""
 
     def arrived(self) -> bool:
-        """Return whether `ask` would return answers at once; may be called from any thread."""
+        """Return whether `ask` would return an issuer's answer at once; may be called from any thread."""
 
     def when_arrived(self, tell: Callable[[], None]) -> None:
-        """Call `tell`, in any thread, for each answer after `ask` has returned."""
+        """Call `tell`, in any thread, for each answer of the issuer after `ask` has returned."""
 
     def close(self) -> None:
         """Start no further requests; running requests finish by themselves."""
@@ -54,7 +54,7 @@ class SequentialIssuing:
     def ask(
         self, requests: Mapping[Need, Request], now: datetime, again: Container[ServiceIdentity] = ()
     ) -> Mapping[Need, Answer]:
-        """Answer all requests."""
+        """Send each certificate request to the issuer, and return all answers."""
         del again
         return {need: _answer(request, now) for need, request in requests.items()}
 
@@ -63,14 +63,14 @@ class SequentialIssuing:
         return frozenset()
 
     def arrived(self) -> bool:
-        """Return False."""
+        """Return False, because every answer is returned by `ask` itself."""
         return False
 
     def when_arrived(self, tell: Callable[[], None]) -> None:
         """Do nothing, because all answers arrive within `ask`."""
 
     def close(self) -> None:
-        """Do nothing."""
+        """Do no work, because no request runs outside of `ask`."""
 
 
 class ConcurrentIssuing:
@@ -93,7 +93,7 @@ class ConcurrentIssuing:
     def ask(
         self, requests: Mapping[Need, Request], now: datetime, again: Container[ServiceIdentity] = ()
     ) -> Mapping[Need, Answer]:
-        """Start requests that are not running yet; return the answers received within the patience."""
+        """Start the requests not running yet; return the issuer's answers received within the patience."""
         asked, fresh = self._seconds(), list[Future[Answer]]()
         for need, request in requests.items():
             if need not in self._open:
@@ -112,17 +112,17 @@ class ConcurrentIssuing:
         return {need: item.result() for need, item in done.items()}
 
     def open(self) -> frozenset[ServiceIdentity]:
-        """Return the identities of running requests."""
+        """Return the identities with a running certificate request."""
         with self._lock:
             return frozenset(identity for identity, _ in self._open)
 
     def arrived(self) -> bool:
-        """Return whether a request has been answered."""
+        """Return whether the issuer has answered a request since the last `ask`."""
         with self._lock:
             return any(future.done() for future in self._open.values())
 
     def when_arrived(self, tell: Callable[[], None]) -> None:
-        """Set the function to be called when an answer arrives."""
+        """Set the function to be called when an answer of the issuer arrives."""
         self._tell = tell
 
     def close(self) -> None:
@@ -150,4 +150,4 @@ def _answer(request: Request, now: datetime) -> Answer:
 
 
 def _nobody() -> None:
-    """Do nothing."""
+    """Do no work: default for the function called when an answer of the issuer arrives."""

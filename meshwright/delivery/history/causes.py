@@ -1,4 +1,4 @@
-"""Attribution of responses to waves, from the names changed by each wave in each group."""
+"""Attribution of xDS responses to waves, from the resource names changed by each wave in each group."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class GroupWave:
     names: Mapping[TypeUrl, frozenset[ResourceName]] | None
 
     def concerns(self, content: Content) -> bool:
-        """Return whether the wave changed a resource sent or removed by the response."""
+        """Return whether the wave changed a resource sent or removed by a response with this content."""
         if self.names is None:
             return True
         if content.whole and content.type_url in self.names:
@@ -36,7 +36,7 @@ class GroupWave:
         return content.names_any(self.of(content.type_url))
 
     def of(self, type_url: TypeUrl) -> frozenset[ResourceName]:
-        """Return the names of one type known to be changed by the wave."""
+        """Return the names of the resources of one type changed by the wave, as far as known."""
         names = self.names or {}
         resource_names = names.get(type_url, frozenset())
         # The endpoints of a changed cluster are sent with the cluster, changed or not (rule O4).
@@ -47,7 +47,7 @@ class Triggers:
     """The last waves with changes of each group, and the moves of proxies between groups."""
 
     def __init__(self, is_here: Callable[[GroupKey], bool], replaced: Callable[[Resource], None]) -> None:
-        """Take `is_here` (is a proxy of this group connected?) and the receiver of `replaced` resources."""
+        """Take `is_here` (has this group a connected proxy?) and the receiver of `replaced` resources."""
         self._is_here = is_here
         self._replaced = replaced
         self._touches: dict[GroupKey, tuple[GroupWave, ...]] = {}

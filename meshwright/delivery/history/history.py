@@ -204,7 +204,7 @@ class PushHistory:
         return frozenset(item.object for item in causes)
 
     def unanswered_age(self, now: float) -> float:
-        """Return the age in seconds of the oldest unanswered response, or 0."""
+        """Return the seconds since the oldest unanswered response to any proxy was sent, or 0."""
         return max(0.0, now - min((sent_response.sent for sent_response in self._waiting), default=now))
 
     def pushes(self, node: NodeKey, now: float, date: datetime) -> tuple[Push, ...]:

@@ -1,4 +1,4 @@
-"""Cache of replaced resources, so pages can compare two versions of a resource."""
+"""Cache of replaced resources, so debug pages can compare two versions of a resource."""
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ BESIDE: Final = 768
 
 
 class ReplacedResources:
-    """The most recently replaced resources by type, name and version; secrets are never kept."""
+    """The most recently replaced resources by type, name and version, up to a size limit; never secrets."""
 
     def __init__(self, limit: int = BYTES) -> None:
         self._limit = limit
@@ -61,7 +61,7 @@ def left(
 
 
 def changed(old: Snapshot, names: Mapping[TypeUrl, frozenset[ResourceName]]) -> Iterator[Resource]:
-    """Yield the resources of a snapshot that have these names."""
+    """Yield the resources of the snapshot `old` with these names."""
     for type_url, these in names.items():
         there = old.resources(type_url)
         yield from (resource for name in these if (resource := there.get(name)) is not None)

@@ -35,7 +35,7 @@ WAVES: Final = 64
 
 
 class _OpenWave:
-    """One wave in flight."""
+    """One wave in flight, with the responses sent because of the wave, and their answers."""
 
     __slots__ = (
         "answers",
@@ -76,7 +76,7 @@ class _OpenWave:
             self.pushes[push] = (node, PushRecord.of(node, push, now))
 
     def ending(self, now: float) -> WaveEnd | None:
-        """Return the reason why the wave has ended, or `None` while it is in flight."""
+        """Return the reason why the wave has ended, or `None` if proxies may still answer."""
         if self.published is None:  # still being published, or failed half-way
             return WaveEnd.LATE if now - self.publishing >= DEADLINE else None
         if not self.waiting and len(self.nodes) >= (self.touched or 0) and now - self.last >= QUIET:
@@ -123,7 +123,7 @@ class OpenWaves:
         self._open[wave.number] = _OpenWave(wave, now)
 
     def published(self, wave: Wave, touched: int) -> None:
-        """Add a published part of a wave, which concerns `touched` connected proxies."""
+        """Record a published part of a wave, with `touched` connected proxies concerned."""
         if (open_wave := self._open.get(wave.number)) is not None:
             open_wave.touched = (open_wave.touched or 0) + touched
 
@@ -138,7 +138,7 @@ class OpenWaves:
         open_wave.last = max(open_wave.last, open_wave.published)
 
     def sent(self, node: NodeKey, push: SentResponse) -> None:
-        """Record a response sent because of waves in flight."""
+        """Record a response sent to a proxy because of waves in flight."""
         for open_wave in self._concerned(push):
             open_wave.sent(node, push)
 

@@ -1,4 +1,4 @@
-"""One response as pages show it: content, cause and answer."""
+"""One xDS response as debug pages show a push: content, cause and answer."""
 
 import enum
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Record of one proxy: its last responses with their answers."""
+"""Record of one proxy: the last xDS responses to the proxy, with their answers."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from xds.stream_status import Variant
 
 @dataclass(slots=True, eq=False)
 class SentResponse:
-    """One response to one proxy; `response` is kept as long as an answer is possible."""
+    """One xDS response to one proxy; `response` is kept as long as an ACK or NACK is possible."""
 
     delivery: Delivery
     nonce: str
@@ -59,13 +59,13 @@ class Record:
 
 
 class ProxyRecords(Protocol):
-    """Holder of the record of one proxy, which is forgotten together with the proxy."""
+    """Object with the push record of one proxy; the record is dropped when the proxy is forgotten."""
 
     pushes: Record | None
 
 
 class PushFollower(Protocol):
-    """Follower of pushes until their answers; the methods must be quick and must not raise."""
+    """Observer of each xDS response until the answer; the methods must be quick and must not raise."""
 
     def sent(self, node: NodeKey, push: SentResponse) -> None:
         """Handle the sending of a response."""

@@ -39,7 +39,7 @@ class VersionChanges:
 
     @property
     def is_news(self) -> bool:
-        """Return whether the response changed anything."""
+        """Return whether the response added, changed or removed a resource of the proxy."""
         return bool(self.added or self.changed or self.removed)
 
 
@@ -63,11 +63,11 @@ class Content:
 
     @property
     def whole(self) -> bool:
-        """Return whether the client drops every resource not listed in the response (rule W9)."""
+        """Return whether the proxy drops every resource not listed in the response (rule W9)."""
         return self.variant is Variant.SOTW and self.type_url in FULL_STATE
 
     def let_go(self) -> None:
-        """Drop the cached results: the content is forgotten, so further proxies cannot use them."""
+        """Drop the cached differences, causes and record, because no further proxy will use this content."""
         self.last = self.first = self.cause = self.delivery = None
 
     def names_any(self, names: frozenset[ResourceName]) -> bool:
@@ -75,7 +75,7 @@ class Content:
         return any(name in self.versions for name in names) or not names.isdisjoint(self.removed)
 
     def is_within(self, names: set[ResourceName]) -> bool:
-        """Return whether these contain every name sent or removed by the response."""
+        """Return whether `names` has the name of every resource sent or removed by the response."""
         if len(names) < max(len(self.versions), len(self.removed)):
             return False
         return names.issuperset(self.versions) and names.issuperset(self.removed)
@@ -211,14 +211,14 @@ class _KnownContent:
 
 
 class Contents:
-    """The latest distinct responses, so equal responses share one content."""
+    """Cache of the contents of the latest distinct responses, so equal responses share one content."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[object, ...], _KnownContent] = OrderedDict()
         self._last: tuple[Response, Content] | None = None
 
     def of(self, variant: Variant, response: Response) -> Content:
-        """Return the content of a response; the same object for the same resources."""
+        """Return the content of a response, shared by all responses with the same resources."""
         # Streams that take the same step one after the other get the very same tuple of resources.
         if self._last is not None:
             before, content = self._last

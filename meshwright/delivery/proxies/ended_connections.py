@@ -1,4 +1,4 @@
-"""Counts of connections closed because they exceeded a limit, logged once in a while."""
+"""Counts of proxy connections closed because of an exceeded limit, logged at intervals."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ SAID_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class EndedCount:
-    """Number of connections closed for one cause; `last` is the most recent one."""
+    """Number of connections closed for one cause; `last` is the peer of the most recent one."""
 
     cause: Cause
     count: int
@@ -20,7 +20,7 @@ class EndedCount:
 
 
 class EndedConnections:
-    """Closed connections that are not logged yet; times are seconds of any clock that never goes back."""
+    """Counts of closed connections not logged yet. Times are monotonic seconds."""
 
     def __init__(self) -> None:
         self._counts: Counter[Cause] = Counter()
@@ -28,7 +28,7 @@ class EndedConnections:
         self._said: dict[Cause, float] = {}
 
     def note(self, peer: Peer, cause: Cause) -> None:
-        """Count a closed connection."""
+        """Count a connection to this peer, closed for this cause."""
         self._counts[cause] += 1
         self._last[cause] = peer
 

@@ -26,7 +26,7 @@ A check of all proxies took 80 to 120 ms for 2000 sidecars.
 
 
 class ExpiryMeter(Protocol):
-    """Receiver of the results."""
+    """Receiver of the remaining validity of the certificates of connected proxies."""
 
     def expires(self, seconds: dict[str, float]) -> None:
         """Set the seconds until the first certificate of each kind expires.
@@ -36,7 +36,7 @@ class ExpiryMeter(Protocol):
 
 
 async def looking(expiry: "Expiry", meter: ExpiryMeter, clock: Callable[[], datetime]) -> None:
-    """Check every LOOK_SECONDS in a thread, until cancelled."""
+    """Measure the remaining validity of certificates every LOOK_SECONDS in a thread, until cancelled."""
     while True:
         meter.expires(await asyncio.to_thread(expiry.seconds_left, clock()))
         await asyncio.sleep(LOOK_SECONDS)

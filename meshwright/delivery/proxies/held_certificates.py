@@ -25,7 +25,7 @@ _BEGIN, _KEY = b"-----BEGIN CERTIFICATE-----", b"PRIVATE KEY-----"
 
 @dataclass(frozen=True, slots=True)
 class HeldCertificate:
-    """Certificate shown by a proxy to other proxies."""
+    """Service certificate received by a proxy, and shown to other proxies."""
 
     serial: str
     not_after: datetime
@@ -61,7 +61,7 @@ class HeldCertificates:
         return self._first(resource for there in kinds for resource in there if resource.secret)
 
     def first_end(self, proxies: Iterable[Proxy]) -> datetime | None:
-        """Return the earliest expiry of the certificates held by these proxies, or `None`."""
+        """Return the earliest expiry of the service certificates held by these proxies, or `None`."""
         held = (self.of(proxy) for proxy in proxies)
         return min(
             (held_certificate.not_after for held_certificate in held if held_certificate is not None),
@@ -69,7 +69,7 @@ class HeldCertificates:
         )
 
     def _secrets(self, noted: AcknowledgedVersions) -> Iterator[Resource]:
-        """Yield the newest acknowledged version of each secret of a type."""
+        """Yield the newest acknowledged version of each secret in the record of one resource type."""
         for name in dict.fromkeys((*noted.named, *noted.whole)):
             newest = noted.get(name)
             if newest and not newest[0].secret:

@@ -27,7 +27,7 @@ _log = structlog.get_logger("delivery.proxies.identity")
 
 
 class Refusal(enum.StrEnum):
-    """Reasons to refuse a client, besides those from its certificate (`certs.errors.RefusalReason`)."""
+    """Reasons to refuse an xDS client, besides those from the certificate (`certs.errors.RefusalReason`)."""
 
     NO_CERTIFICATE = "no_certificate"
     OTHER_WORKLOAD = "other_workload"
@@ -37,7 +37,7 @@ class Refusal(enum.StrEnum):
 
 
 class HoldReason(enum.StrEnum):
-    """Reasons for a silent stream, which are sent to the proxy."""
+    """Reasons why an accepted stream gets no response yet; the reason is sent to the proxy."""
 
     WORKLOAD = "workload-unknown"
     FAILED = "translation-failed"
@@ -73,13 +73,13 @@ Arguments: the certificate, its PEM, the client's address, and the time.
 
 
 def _no_reason(name: ProxyName) -> str:
-    """Return an empty reason."""
+    """Return an empty text: no reason against serving the proxy."""
     del name
     return ""
 
 
 def _trust_all(signer: str) -> bool:
-    """Return True."""
+    """Return True: every signer of proxy certificates is trusted."""
     del signer
     return True
 

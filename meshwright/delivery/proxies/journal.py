@@ -37,7 +37,7 @@ _log = structlog.get_logger("delivery.proxies.journal")
 
 
 class JournalEntry(NamedTuple):
-    """A response of `size` bytes sent at the time `at`."""
+    """Record of an xDS response of `size` bytes, sent at the time `at`."""
 
     response: Response
     size: int
@@ -45,7 +45,7 @@ class JournalEntry(NamedTuple):
 
 
 class Acknowledgement(NamedTuple):
-    """An ACK at the time `at`, of a proxy without rejections."""
+    """Record of an ACK received at the time `at`, from a proxy without rejections."""
 
     response: Response
     at: float
@@ -87,7 +87,7 @@ class Journal:
         self._note(node, JournalEntry(response, size, self._now()))
 
     def accepted(self, node: NodeKey, response: Response) -> None:
-        """Record an ACK received now, from a proxy without rejections."""
+        """Buffer a record of an ACK received now, from a proxy without rejections."""
         self._unanswered -= 1
         self._note(node, Acknowledgement(response, self._now()))
         # Records are written while no proxy waits for a response.
@@ -95,12 +95,12 @@ class Journal:
             self._due.set()
 
     def settle(self, nodes: Iterable[NodeKey]) -> None:
-        """Write the records of some proxies now."""
+        """Write the buffered records of these proxies to the push history and the quarantine now."""
         for node in nodes:
             self._enter(node)
 
     def entering(self) -> Iterator[bool | None]:
-        """Write all records, proxy by proxy; yield `None` after each, and True at the end."""
+        """Write all buffered records, proxy by proxy; yield `None` after each proxy, and True at the end."""
         # Unanswered responses start from zero: an answer to an older response must not delay the next write.
         self._count = self._unanswered = 0
         for node in tuple(self._entries):
@@ -113,7 +113,7 @@ class Journal:
         return min((entries[0].at for entries in self._entries.values()), default=now)
 
     async def run(self) -> None:
-        """Write records when they are due, until cancelled."""
+        """Write buffered records to the push history and the quarantine when due, until cancelled."""
         while True:
             await self._noted.wait()
             while self._entries:  # more may have been added while others were written

@@ -27,7 +27,7 @@ class LargeResponse:
 
     @property
     def hint(self) -> str:
-        """Return advice for the client's operator; empty for a client that accepts any size."""
+        """Return advice about the client's message limit; empty for a client that accepts any size."""
         if not self.user_agent.startswith("gRPC"):
             return ""
         return (
@@ -53,7 +53,7 @@ _NONE: Final[Mapping[TypeUrl, LargeResponse]] = MappingProxyType({})
 
 
 class LargeResponses:
-    """Large responses to one proxy, by type."""
+    """The last large response of each resource type to one proxy."""
 
     __slots__ = ("_found",)
 
@@ -79,7 +79,7 @@ class LargeResponses:
             self._settle(response.type_url)
 
     def unanswered(self) -> tuple[LargeResponse, ...]:
-        """Return the large responses without an answer, by type."""
+        """Return the large responses without an answer, sorted by resource type."""
         result = (large_response for large_response in self._found.values() if not large_response.answered)
         return tuple(sorted(result, key=lambda large_response: large_response.type_url))
 

@@ -35,13 +35,13 @@ _logging = logging.getLogger("controller.ads")
 
 
 class AnswerListener(Protocol):
-    """Decider about the resources of a proxy after its answers."""
+    """Receiver of a proxy's ACKs and NACKs, which decides about the resources served to the proxy."""
 
     def opened(self, node: NodeKey) -> None:
-        """Handle a new stream."""
+        """Handle a new xDS stream of a proxy."""
 
     def decides(self, node: NodeKey) -> bool:
-        """Return whether an ACK of this proxy can change a decision: only after a rejection."""
+        """Return whether an ACK of this proxy can change the served resources: only after a rejection."""
 
     def answered(
         self,
@@ -63,7 +63,7 @@ class AnswerListener(Protocol):
         """Return whether a proxy has accepted all inbound listeners after acknowledging this response."""
 
     def closed(self, stream: int) -> None:
-        """Handle the end of a stream."""
+        """Handle the end of an xDS stream."""
 
 
 class MeshObserver:
@@ -92,7 +92,7 @@ class MeshObserver:
         self.streams = {variant.value: 0 for variant in Variant}
 
     def handshake(self) -> None:
-        """Count a handshake, except those of the control plane's own connections."""
+        """Count a TLS handshake, except those of the control plane's own connections."""
         if self._own:
             self._own -= 1
         else:
@@ -104,7 +104,7 @@ class MeshObserver:
         self._ended.note(peer, cause)
 
     def report(self) -> None:
-        """Log the closed connections; call this from time to time."""
+        """Log the closed connections, with one line for each cause; call this from time to time."""
         for ended in self._ended.due(self._now()):
             certificate = _common_name(ended.last)
             answer = {"cause": ended.cause.value, "count": ended.count, "last": ended.last.address}
@@ -125,7 +125,7 @@ class MeshObserver:
             raise
 
     def opened(self, node_key: NodeKey, peer: Peer, variant: Variant) -> None:
-        """Handle a new stream."""
+        """Record a new xDS stream of a proxy, and notify the listener."""
         self._count_connection(peer)
         proxy = self._registry.opened(node_key, peer.address, variant)
         # The history interprets records by the stream that was open then, so older ones are written first.
@@ -156,7 +156,7 @@ class MeshObserver:
         self._metrics.connection_used()
 
     def exceeded(self, node_key: NodeKey | None, peer: Peer, excess: Excess) -> None:
-        """Count and log a client that exceeded a limit."""
+        """Count and log a call in which a client exceeded a limit."""
         self._metrics.exceeded(excess.bound.value)
         _log.warning(
             "client exceeded a limit",
@@ -168,7 +168,7 @@ class MeshObserver:
         )
 
     def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
-        """Count and record a response."""
+        """Count an xDS response, and record the response in the journal."""
         self._registry.of(node_key).large.sent(response, size)
         self._metrics.sent(response.type_url, len(response.resources), size)
         self._journal.sent(node_key, response, size)
@@ -227,7 +227,7 @@ class MeshObserver:
     def _decide(
         self, node_key: NodeKey, response: Response, rejection: Rejection | None, stream: int
     ) -> None:
-        """Have the resources of a proxy decided after an answer, with all earlier records written."""
+        """Let the listener decide about a proxy's resources after an answer; write earlier records first."""
         # A NACK is judged by the versions acknowledged before.
         self._journal.settle((node_key,))
         changed = self._history.changed(node_key, response) if rejection is not None else frozenset()

@@ -47,7 +47,7 @@ class Participation:
 
     @property
     def takes_part(self) -> bool:
-        """Return whether the proxy is a participant."""
+        """Return whether the proxy takes part in the mesh: no requirement is missing (`lacks` is empty)."""
         return not self.lacks
 
 
@@ -57,7 +57,7 @@ def participants(
     discovered: AbstractSet[ProxyName],
     now: datetime,
 ) -> tuple[Participation, ...]:
-    """Return the participation of every proxy in any of the three sets, sorted by name."""
+    """Return the participation of every proxy in the ledger, connected or discovered, sorted by name."""
     ordered = sorted(entries, key=lambda entry: (entry.common_name, entry.issued_at, entry.serial))
     issued = {
         ProxyName.parse(name): tuple(result)
@@ -72,7 +72,7 @@ def participants(
 def of_statuses(
     entries: Iterable[LedgerEntry], statuses: Iterable[ProxyStatus], now: datetime
 ) -> tuple[Participation, ...]:
-    """Return the participation of proxies by their statuses: connected, or with a known workload."""
+    """Return the participation of proxies, given the ledger and the status of each proxy."""
     standing = tuple(statuses)
     connected = {status.name for status in standing if status.state is ProxyState.CONNECTED}
     return participants(entries, connected, {status.name for status in standing if status.known}, now)
@@ -97,7 +97,7 @@ def _participation(
 
 
 def _refused(entry: LedgerEntry, now: datetime) -> Lack:
-    """Return the reason why a certificate is not in force."""
+    """Return the reason why a proxy certificate is not in force: revoked, expired, or not used in time."""
     if entry.state is LedgerState.REVOKED:
         return Lack.REVOKED
     return Lack.EXPIRED if now > entry.not_after else Lack.UNCLAIMED

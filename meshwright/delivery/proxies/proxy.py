@@ -1,4 +1,4 @@
-"""The record of one proxy: streams, pushes and acknowledged resources."""
+"""The control plane's record of one proxy: streams, pushes and acknowledged resources."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -49,7 +49,7 @@ class Proxy:
         return None if self.expected is None else ProxyState.EXPECTED
 
     def status(self, *, is_shared: bool = False) -> ProxyStatus | None:
-        """Return the state and its beginning; `None` as for `state`."""
+        """Return the state of the proxy and the time since when; `None` if `state` is `None`."""
         state, since = self.state, self.since or self.expected
         if state is None or since is None:
             return None

@@ -51,7 +51,7 @@ def admission(mode: EndpointAdmission, reached: Progress) -> Admission | None:
 
 
 def progress_of_all(entries: Iterable[LedgerEntry]) -> dict[NodeKey, Progress]:
-    """Return the progress of each proxy; `entries` must be sorted by common name."""
+    """Return each proxy's progress towards traffic; `entries` of the ledger are sorted by common name."""
     grouped = itertools.groupby(entries, key=lambda entry: NodeKey(entry.common_name))
     return {node: progress(result) for node, result in grouped}
 
@@ -104,7 +104,7 @@ class EndpointReadiness:
             self._note(node, ready=True)
 
     def revoked(self, entry: LedgerEntry) -> None:
-        """Record that a certificate was revoked, which the ledger already knows."""
+        """Note a certificate revoked in the ledger, so the admission of the proxy is checked again."""
         self._note(NodeKey(entry.common_name), ready=False)
 
     async def run(self, ledger: Ledger, clock: Callable[[], datetime], changed: Callable[[], None]) -> None:
@@ -142,7 +142,7 @@ class EndpointReadiness:
         self._woken.set()
 
     def _take(self, result: Mapping[NodeKey, Progress]) -> bool:
-        """Apply the progress read from the ledger; return whether an admission has changed."""
+        """Apply the progress of proxies read from the ledger; return whether an admission has changed."""
         self._progress.update(result)
         before = self._admissions
         edits = {ProxyName.parse(node): admission(self._mode, reached) for node, reached in result.items()}

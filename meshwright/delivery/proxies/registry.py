@@ -26,7 +26,7 @@ REMEMBERED: Final = timedelta(hours=1)
 
 
 def never(node: NodeKey) -> bool:
-    """Return False: no collision of proxies with one identity is known."""
+    """Return False: no two proxies with this identity are known to collide."""
     del node
     return False
 
@@ -71,7 +71,7 @@ class ProxyRegistry:
         return proxy
 
     def closed(self, node: NodeKey, address: str) -> Variant:
-        """Record the end of a stream, and return its variant."""
+        """Record the end of a proxy's stream; return the variant of the stream (delta or SotW)."""
         proxy = self._proxies[node]
         # Streams of one connection are not distinguished, so the newest one is taken.
         newest = max(at for at, (peer, _) in enumerate(proxy.streams) if peer == address)
@@ -160,7 +160,7 @@ class ProxyRegistry:
 
     @contextlib.contextmanager
     def _counted(self, proxy: Proxy) -> Iterator[Proxy]:
-        """Update the counts by state when the block ends."""
+        """Update the counts of proxies by state after the block has changed this proxy."""
         before = proxy.state
         yield proxy
         self._states[before] -= 1

@@ -21,18 +21,18 @@ LOOK_SECONDS: Final = 5.0
 
 
 class SharedIdentities:
-    """Identities that several proxies use now, and their problems."""
+    """Proxy identities in use by several proxies at once, and the problems for them."""
 
     def __init__(self, registry: ProxyRegistry, quarantine: Quarantine) -> None:
         self._registry = registry
         self._quarantine = quarantine
 
     def found(self) -> tuple[Proxy, ...]:
-        """Return the records of these identities, sorted by name."""
+        """Return the proxy records of shared identities, sorted by name."""
         return self._registry.shared(self._quarantine.streams.any_of)
 
     def problems(self, view: View) -> Problems:
-        """Return a problem for each of these identities, attached to its workload."""
+        """Return a problem for each shared identity, attached to the workload of the identity."""
         return tuple(_problem(view, proxy) for proxy in self.found())
 
     async def watching(self, changed: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""Proxy certificates shown to this server since the last check of their expiry."""
+"""Proxy certificates shown to this server since the last check of certificate expiry."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from xds.cache import NodeKey
 
 @dataclass(frozen=True, slots=True)
 class ShownCertificate:
-    """A proxy certificate accepted from its proxy."""
+    """Validity of a proxy certificate accepted by this server."""
 
     issued_at: datetime
     not_after: datetime

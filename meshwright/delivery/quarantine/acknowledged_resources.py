@@ -225,13 +225,13 @@ class AcknowledgedResources:
             held[type_url] = noted.replaced(before.resources(type_url), names)
 
     def rejected(self, node: NodeKey, resource: Resource) -> None:
-        """Remove a version from the acknowledged ones of a proxy that rejects this version now."""
+        """Remove a version rejected by the proxy now from the versions acknowledged by the proxy."""
         if self.accepts(node, resource):
             held = self._of(node)
             held[resource.type_url] = held[resource.type_url].put({resource.name: ()})
 
     def accepts(self, node: NodeKey, resource: Resource) -> bool:
-        """Return whether this version is the last one that the proxy has acknowledged."""
+        """Return whether the proxy's last acknowledged version of this resource is this version."""
         held = _found(self._of(node), (resource.type_url, resource.name))
         return any(item.version == resource.version for item in held)
 
@@ -245,7 +245,7 @@ class AcknowledgedResources:
             yield from _found(held, key)
 
     def forget(self, nodes: Iterable[NodeKey], groups: Iterable[GroupKey]) -> None:
-        """Forget removed proxies and groups."""
+        """Forget the acknowledged versions of removed proxies and groups."""
         for node in nodes:
             self._of(node).clear()
         for group in groups:

@@ -33,7 +33,7 @@ class LeftOut:
 
 
 def parts_left_out(serving: GroupSnapshots, out: Iterable[ExcludedUnit]) -> tuple[LeftOut, ...]:
-    """Return the excluded parts of policy, sorted by object and match."""
+    """Return the parts of policy excluded for some proxies, sorted by object and match."""
     view = serving.view
     left_outs = [
         LeftOut(
@@ -63,7 +63,7 @@ def parts_left_out(serving: GroupSnapshots, out: Iterable[ExcludedUnit]) -> tupl
 
 
 def refused_units(serving: GroupSnapshots) -> dict[Unit, tuple[RefusedResource, list[NodeKey]]]:
-    """Return the units excluded before they are sent, each with the reason and the proxies."""
+    """Return the units of policy excluded before sending, each with the fault and the proxies."""
     result: dict[Unit, tuple[RefusedResource, list[NodeKey]]] = {}
     for group, refused in sorted(serving.refused.items(), key=lambda item: repr(item[0])):
         for refused_resource in refused:

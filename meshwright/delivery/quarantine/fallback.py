@@ -57,7 +57,7 @@ class Fallback:
 
 @dataclass(frozen=True, slots=True)
 class Exclusions:
-    """Exclusions by proxy, applied to snapshots computed from scratch (see `self_check`)."""
+    """Excluded units and versions by proxy, applied to snapshots computed from scratch (see `self_check`)."""
 
     by_node: Mapping[NodeKey, Exclusion]
     empty: Empty
@@ -131,7 +131,7 @@ class _Search:
         self.instead: dict[Reference, Resource | None] = {}
 
     def snapshot(self) -> Snapshot:
-        """Return the snapshot with the replacements so far."""
+        """Return the group's snapshot with all replacements so far."""
         put = [resource for resource in self.instead.values() if resource is not None]
         gone = [key for key, resource in self.instead.items() if resource is None]
         return self._current.changed(put, gone) if put or gone else self._current

@@ -45,7 +45,7 @@ class ExcludedUnit:
 
 
 class Findings:
-    """Read-only view of the records of rejections."""
+    """Read-only view of the records of rejected resources."""
 
     def __init__(self, records: Records) -> None:
         self._records = records
@@ -113,7 +113,7 @@ class Findings:
         )
 
     def rejections_of(self, node: NodeKey, key: Reference) -> tuple[RejectedResource, ...]:
-        """Return the certain rejections of a proxy in one resource."""
+        """Return the certain rejections of one resource by a proxy."""
         cases = (case for case in self._cases(node) if case.accusation.key == key)
         return tuple(self._told([case]) for case in sorted(cases, key=lambda case: str(case.suspect)))
 

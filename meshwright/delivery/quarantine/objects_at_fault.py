@@ -140,7 +140,7 @@ def _saying(view: View, unit: Calling, behind: Iterable[InputObject]) -> ObjectK
 
 
 def _sayings(view: View, unit: Calling) -> tuple[Kind, list[tuple[PolicyKey, tuple[object, ...]]]]:
-    """Return the kind of objects with such a part, and the parts of each object."""
+    """Return the kind of objects with such units, and the units of each object of this kind."""
     match unit:
         case RateLimits() | ConnectionLimits():
             limiting = settings(view).held().items()

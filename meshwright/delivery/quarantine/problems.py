@@ -139,7 +139,7 @@ def _problem(
 
 
 def _outcome(unit: Unit) -> str:
-    """Return the effect of a missing unit on traffic, as a clause."""
+    """Return the effect of an excluded unit of policy on traffic, as a clause of a message."""
     if isinstance(unit, Calling):
         return "calls are made without it"
     return "requests that only it allows are denied"

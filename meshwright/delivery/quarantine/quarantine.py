@@ -38,7 +38,7 @@ Judge = Callable[[TypeUrl, str], Reason]
 
 
 def by_content(type_url: TypeUrl, said: str) -> Reason:
-    """Return CONTENT for every rejection; for drivers that do not interpret messages."""
+    """Return CONTENT as the reason of each rejection; for drivers without interpretation of messages."""
     del type_url, said
     return Reason.CONTENT
 
@@ -84,15 +84,15 @@ class Quarantine:
         return self._records.published
 
     def served(self) -> PublishedSnapshots:
-        """Return the published snapshots as served: with variants in place of groups."""
+        """Return the snapshots as served to proxies: with variants in place of groups."""
         return self._variants.all_served()
 
     def exclusions(self) -> Exclusions:
-        """Return the exclusions by proxy, for a computation from scratch."""
+        """Return the excluded units and versions by proxy, for a computation from scratch."""
         return self._variants.exclusions()
 
     def after(self, step: Step) -> Step:
-        """Accept a step of computed snapshots; return the step to serve."""
+        """Accept a step of computed snapshots; return the step to publish, with exclusions applied."""
         before = self._records.published
         # Read the replaced snapshots before `take` overwrites them: a rejection may have to go back to them.
         replaced = list(self._replacing(step))
@@ -116,7 +116,7 @@ class Quarantine:
             self._records.earlier.pop(node, None)
 
     def undone(self, before: PublishedSnapshots) -> None:
-        """Restore the state before a step whose publication failed."""
+        """Restore the published snapshots before a step with a failed publication."""
         self._records.published = before
 
     def answered(
@@ -195,7 +195,7 @@ class Quarantine:
             self._accepted.note(node, group, response, published.snapshots[group])
 
     def opened(self, node: NodeKey) -> Step | None:
-        """Handle a new stream: offer the rejected resources again, but not excluded units of policy."""
+        """Handle a proxy's new stream: offer rejected resources again, but not excluded units of policy."""
         record = self._records.by_node.get(node)
         return self._offered(node, [e for e in record.certain if not isinstance(e, str)] if record else ())
 
@@ -207,14 +207,14 @@ class Quarantine:
         return Step() if step is None and of_streams else step
 
     def due(self) -> float | None:
-        """Return the time of the next retry for `on_time`, or `None` while nothing is withheld."""
+        """Return the time of the next retry by `on_time`, or `None` if no resource is withheld."""
         moments = (
             number for record in self._records.by_node.values() if (number := record.due()) is not None
         )
         return min((*moments, *self.streams.due()), default=None)
 
     def on_time(self, now: float) -> Step | None:
-        """Retry all due rejections; return the step to serve, or `None` for no change."""
+        """Offer all rejected resources with a due retry again; return the step to serve, or `None`."""
         due = [
             node
             for node, record in self._records.by_node.items()

@@ -81,7 +81,7 @@ class Record:
 
     @property
     def certain(self) -> frozenset[Suspect]:
-        """Suspects proved guilty and excluded now."""
+        """Suspects (units of policy or resources) proved guilty of a rejection, and excluded now."""
         return frozenset(item for trials in self.trials.values() for item in trials.guilty)
 
     @property
@@ -101,16 +101,16 @@ class Record:
 
     @property
     def withheld(self) -> frozenset[Reference]:
-        """Resources that are withheld, or made without some units."""
+        """References of resources withheld from the proxy, or made without some units of policy."""
         return frozenset(self.accused[item].key for item in self._out())
 
     def exclusion(self) -> Exclusion:
-        """Return a copy of the current exclusions, for a computation."""
+        """Return a copy of the excluded units and versions, for the computation of a fallback."""
         good = MappingProxyType(dict(self.good))
         return Exclusion(MappingProxyType(dict(self.rejected)), good, self.units)
 
     def refuse(self, suspects: Mapping[Suspect, Accusation], moment: Moment, jitter: float) -> None:
-        """Record a rejection of one or more of these suspects, all of one type URL."""
+        """Record a rejection caused by one or more of these suspects, all in resources of one type."""
         type_url = next(iter(suspects.values())).key[0]
         for other in self.trials.keys() - {type_url}:
             self.trials[other] = self.trials[other].less(suspects)
@@ -128,7 +128,7 @@ class Record:
         self.moved = moment.seconds
 
     def accepted(self, keys: Collection[Reference]) -> bool:
-        """Record that the proxy accepted these resources without their suspects; return True if new."""
+        """Record that the proxy accepted these resources without the suspects; return True for a new fact."""
         out = frozenset(self._out())
         news = {
             item: replace(one, confirmed=True)
@@ -139,7 +139,7 @@ class Record:
         return bool(news)
 
     def recall(self, unit: UnitId, accusation: Accusation) -> None:
-        """Restore a unit proved guilty earlier."""
+        """Restore the verdict on a unit of policy proved guilty earlier."""
         self.accused[unit] = accusation
         trials = self.trials.get(accusation.key[0], Trials())
         self.trials[accusation.key[0]] = replace(trials, guilty=trials.guilty | {unit})
@@ -155,7 +155,7 @@ class Record:
         return bool(after.trying)
 
     def again(self, items: Iterable[Suspect]) -> bool:
-        """Offer guilty suspects again, one by one; return whether any of them is offered now."""
+        """Offer guilty suspects to the proxy again, one by one; return whether any is offered now."""
         wanted, moves = frozenset(items), False
         for type_url, trials in [*self.trials.items()]:
             if result := sorted(trials.guilty & wanted, key=str):
@@ -172,7 +172,7 @@ class Record:
         return min(moments, default=None)
 
     def on_time(self, now: float) -> bool:
-        """Retry due suspects, and continue stalled searches; return whether any suspect is offered now."""
+        """Offer suspects with a due retry, continue a stalled search; return whether any is offered now."""
         moves = False
         if now >= self.moved + STALLED_SECONDS:
             for type_url in [kind for kind, trials in self.trials.items() if trials.waiting]:
@@ -196,7 +196,7 @@ class Record:
         self._drop(gone)
 
     def is_about(self, own: Snapshot) -> bool:
-        """Return whether any accusation concerns the computed snapshot."""
+        """Return whether an accused unit or resource is in the computed snapshot `own`."""
         return any(isinstance(item, str) or item[1] in own.resources(item[0]) for item in self.accused)
 
     def trim(self, own: Snapshot, asked: Collection[Reference]) -> None:
@@ -232,7 +232,7 @@ class Record:
 
 @dataclass(slots=True)
 class StreamRecord:
-    """Record of one stream of a proxy; `latest` caches the last snapshot and its reduction."""
+    """Record of rejections on one stream; `latest` caches the last snapshot with the reduced one."""
 
     node: NodeKey
     record: Record = field(default_factory=Record)

@@ -1,4 +1,4 @@
-"""Published snapshots, and the records of proxies with rejections."""
+"""Published snapshots, and the records of rejections by proxies."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -29,7 +29,7 @@ class Records:
             self.earlier.setdefault(verdict.proxy, []).append(verdict)
 
     def lapse(self, nodes: Iterable[NodeKey]) -> None:
-        """Keep the verdicts on disconnected proxies in `earlier`."""
+        """Keep the verdicts on rejections by disconnected proxies in `earlier`."""
         for node in self.by_node.keys() & nodes:
             if verdicts := self.verdicts(node):
                 self.earlier[node] = [*verdicts]
@@ -46,13 +46,13 @@ class Records:
         )
 
     def take(self, step: Step) -> None:
-        """Apply a step of computed snapshots."""
+        """Apply a step of computed snapshots to `published`."""
         for group in step.snapshots:
             self._units.pop(group, None)
         self.published = step.after(self.published)
 
     def all_of(self, node: NodeKey) -> Iterator[Record]:
-        """Yield the records of a proxy: its own, then those of its streams."""
+        """Yield a proxy's records of rejections: the proxy's own, then those of single streams."""
         if (own := self.by_node.get(node)) is not None:
             yield own
         yield from (record.record for record in self.by_stream.values() if record.node == node)
@@ -62,7 +62,7 @@ class Records:
         return sorted(self.by_node.keys() | {record.node for record in self.by_stream.values()})
 
     def group(self, node: NodeKey) -> GroupKey | None:
-        """Return the computed group of a proxy, or `None` if the workload is not known."""
+        """Return the computed group of a proxy, or `None` if the proxy's workload is not known."""
         return self.published.members.get(node)
 
     def own(self, node: NodeKey) -> Snapshot | None:
@@ -77,6 +77,6 @@ class Records:
         return result
 
     def unit(self, node: NodeKey, key: UnitId) -> Unit | None:
-        """Return a unit of policy in the computed snapshot of a proxy, or `None`."""
+        """Return the unit of policy with this id in the computed snapshot of a proxy, or `None`."""
         group = self.group(node)
         return None if group is None else self.units(group).get(key)

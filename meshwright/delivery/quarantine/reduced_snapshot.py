@@ -26,7 +26,7 @@ def units_of(resource: Resource | None) -> Mapping[UnitId, Unit]:
 
 
 def concerns(resource: Resource, suspects: Collection[object]) -> bool:
-    """Return whether a resource is among the suspects or is made from one of them."""
+    """Return whether a resource is a suspect, or is made from a suspected unit of policy."""
     if not suspects:
         return False
     return (resource.type_url, resource.name) in suspects or any(e in suspects for e in units_of(resource))
@@ -45,7 +45,7 @@ def all_units(snapshot: Snapshot) -> Mapping[UnitId, Unit]:
 def lessened(
     own: Snapshot, out: Collection[UnitId], good: Callable[[Reference], Resource | None]
 ) -> Snapshot:
-    """Return a snapshot without these units; `good` finds good versions."""
+    """Return a snapshot without the units of policy in `out`; `good` finds good versions of resources."""
     if not out:
         return own
     put: list[Resource] = []

@@ -22,7 +22,7 @@ from xds.protocol.wire import Response
 
 
 class Streams:
-    """Records of rejections by stream number; `take_changes` returns the streams with a changed reduction."""
+    """Records of rejections by stream; used if several proxies share an identity."""
 
     def __init__(self, records: Records, accepted: AcknowledgedResources, empty: Empty) -> None:
         self._records = records
@@ -36,11 +36,11 @@ class Streams:
         return None if record is None else record.record
 
     def any_of(self, node: NodeKey) -> bool:
-        """Return whether any stream of a proxy has a record."""
+        """Return whether any stream of a proxy has a record of rejections."""
         return any(record.node == node for record in self._records.by_stream.values())
 
     def lessened(self, stream: int, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot for a stream whose proxy is served `snapshot`."""
+        """Return the reduced snapshot for a stream; `snapshot` is the one served to the proxy."""
         record = self._records.by_stream.get(stream)
         if record is None:
             return snapshot
@@ -58,13 +58,13 @@ class Streams:
         moment: Moment,
         jitter: float,
     ) -> None:
-        """Record a rejection of one or more of these suspects."""
+        """Record a rejection on a stream, caused by one or more of these suspects."""
         record = self._records.by_stream.setdefault(stream, StreamRecord(node))
         record.record.refuse(suspects, moment, jitter)
         self._change(stream, record)
 
     def accepted(self, stream: int, response: Response, served: Snapshot, moment: Moment) -> bool:
-        """Record an acknowledgement of a stream with a record; return whether anything follows."""
+        """Record an ACK on a stream with a record; return True if the search or a verdict has advanced."""
         record = self._records.by_stream[stream]
         there = served.versions(response.type_url)
         now = {(e.type_url, e.name) for e in response.resources if there.get(e.name) == e.version}
@@ -87,12 +87,12 @@ class Streams:
         return bool(offers)
 
     def due(self) -> list[float]:
-        """Return the times of the next retries, in monotonic seconds."""
+        """Return the times of the next retries of all streams, in monotonic seconds."""
         moments = (record.record.due() for record in self._records.by_stream.values())
         return [moment for moment in moments if moment is not None]
 
     def on_time(self, now: float) -> bool:
-        """Retry due rejections of all streams; return whether any is offered."""
+        """Offer all streams their rejected resources with a due retry; return whether any is offered."""
         due = [
             (stream, record)
             for stream, record in self._records.by_stream.items()
@@ -103,7 +103,7 @@ class Streams:
         return bool(due)
 
     def closed(self, stream: int) -> bool:
-        """Drop the record of a stream that has ended; return whether there was one."""
+        """Drop the record of rejections of an ended stream; return whether there was one."""
         record = self._records.by_stream.pop(stream, None)
         if record is not None:
             self._changed[stream] = record.node

@@ -25,7 +25,7 @@ KNOWN: Final = 64
 
 
 class Variants:
-    """Variants in use. Proxies without rejections stay in the computed group and are not affected."""
+    """Groups for proxies with reduced snapshots. Proxies without rejections remain in the computed group."""
 
     def __init__(self, records: Records, accepted: AcknowledgedResources, empty: Empty) -> None:
         self._records = records
@@ -52,7 +52,7 @@ class Variants:
         )
 
     def exclusions(self) -> Exclusions:
-        """Return the exclusions by proxy, for a computation from scratch."""
+        """Return the excluded units and versions by proxy, for a computation from scratch."""
         by_node = {node: record.exclusion() for node, record in self._records.by_node.items()}
         return Exclusions(by_node, self._empty)
 

@@ -1,4 +1,4 @@
-"""Verdicts kept over a restart: parts of policy rejected by one proxy."""
+"""Verdicts stored over a restart: units of policy rejected by one proxy."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ _TEXTS: Final = ("proxy", "unit", "type", "resource", "about", "said", "at")
 
 
 class VerdictsError(ValueError):
-    """Error for a document without verdicts."""
+    """Error for file content that is not a document of verdicts."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

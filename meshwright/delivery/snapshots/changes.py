@@ -35,7 +35,7 @@ class ChangedProxies:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Result of a comparison: changed proxies, and proxies known on one side only."""
+    """Result of comparing the configurations of all proxies: changed ones, and ones on one side only."""
 
     changed: tuple[ChangedProxies, ...]
     unchanged: int
@@ -72,7 +72,7 @@ def compare(before: Mapping[str, Resources], after: Mapping[str, Resources]) -> 
 
 
 def changes(before: Resources, after: Resources) -> Iterator[Change]:
-    """Yield the differing resources, sorted by type and name."""
+    """Yield the resources that differ between two configurations of a proxy, sorted by type and name."""
     for kind in sorted(before.keys() | after.keys()):
         old, new = before.get(kind, {}), after.get(kind, {})
         for name in sorted(old.keys() | new.keys()):

@@ -12,7 +12,7 @@ from xds.protocol.resources.snapshot import Snapshot
 
 
 class InconsistentSnapshot(Exception):
-    """Error for references to missing resources; the message names the first reference."""
+    """Error for a snapshot with references to missing resources; names the first such reference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class LastSnapshot:
     made: weakref.ref[ResourceSet] | None = None
 
     def of(self, held: ResourceSet) -> tuple[Resource, ...] | None:
-        """Return the resources of a set in their original order, or `None` for another set."""
+        """Return the group's own resources in order if `held` is the last set of them, or `None`."""
         return self.resources if self.made is not None and self.made() is held else None
 
 

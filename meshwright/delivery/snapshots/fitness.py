@@ -29,14 +29,14 @@ class RefusedResource:
 
 @dataclass(frozen=True, slots=True)
 class FittingResources:
-    """Resources to be published, and the units excluded from them."""
+    """Resources to be published, and the units of policy excluded from them."""
 
     resources: tuple[Resource, ...]
     refused: tuple[RefusedResource, ...] = ()
 
 
 def joined(result: Iterable[FittingResources]) -> FittingResources:
-    """Return the union of several results."""
+    """Return the resources and the excluded units of several results as one result."""
     every = tuple(result)
     resources = tuple(resource for fitting_resources in every for resource in fitting_resources.resources)
     return FittingResources(
@@ -45,7 +45,7 @@ def joined(result: Iterable[FittingResources]) -> FittingResources:
 
 
 def fitting(piece: Piece) -> FittingResources:
-    """Return a piece's resources without the units at fault."""
+    """Return the resources made from a piece, without the units of policy at fault."""
     resources = piece.resources()
     units = piece.units
     # Usually without a fault, so the search below is rare.
@@ -62,7 +62,7 @@ def fitting(piece: Piece) -> FittingResources:
 
 
 def _made_without(piece: Piece, left_out: frozenset[Unit]) -> list[tuple[Reference, str]]:
-    """Return the faults of a piece's resources without these units."""
+    """Return the faults of the resources made from a piece without these units of policy."""
     return _faults(piece.without(left_out).resources(), piece)
 
 

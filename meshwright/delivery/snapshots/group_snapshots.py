@@ -103,7 +103,7 @@ class GroupSnapshots:
         return not (self._came or self._due)
 
     def _begin(self, came: Iterable[ProxyGroup]) -> None:
-        """Start to keep wanted groups current, and record which other groups are touched."""
+        """Start to keep the snapshots of wanted groups current, and record the other touched groups."""
         for key in came:
             if self.wants(key) and key not in self._groups:
                 self._groups[key] = _Group(group_name(key))
@@ -119,21 +119,21 @@ class GroupSnapshots:
             self._due.pop(key, None)
 
     def is_touched(self, group: ProxyGroup) -> bool:
-        """Return whether more than the shared resources of a group may have changed."""
+        """Return whether more than the shared resources may have changed in a group's snapshot."""
         exception_group = self._groups.get(group)
         return exception_group is None or exception_group.itself
 
     def wants(self, group: ProxyGroup) -> bool:
-        """Return whether a group is to be kept current."""
+        """Return whether the snapshot of a group is to be kept current."""
         return group in self.wanted.groups
 
     def group(self, node: NodeKey) -> ProxyGroup | None:
-        """Return the group of a proxy, or `None` for an unknown workload."""
+        """Return the group of a proxy, or `None` if no known workload has the proxy."""
         workload = holder_of(self.view, ProxyName.parse(node))
         return None if workload is None else group_of(self.view, workload)
 
     def is_known(self, node: NodeKey) -> bool:
-        """Return whether the workload of a proxy exists."""
+        """Return whether a known workload has this proxy."""
         return holder_of(self.view, ProxyName.parse(node)) is not None
 
     def nodes(self, group: ProxyGroup) -> tuple[NodeKey, ...]:
@@ -165,7 +165,7 @@ class GroupSnapshots:
         return made_from(self.view, group, part)
 
     def behind(self, node: NodeKey, type_url: TypeUrl, name: ResourceName) -> tuple[InputObject, ...]:
-        """Return the inputs of a proxy's resource; empty for an unknown workload."""
+        """Return the input objects of a proxy's resource; empty for an unknown workload."""
         group = self.group(node)
         return () if group is None else self.objects_behind(group, type_url, name)
 
@@ -285,13 +285,13 @@ class GroupSnapshots:
 
 @derived
 def preview(rendering: RenderInputs, group: ProxyGroup) -> Snapshot:
-    """Return a group's snapshot for people to read; references are not checked."""
+    """Return a group's snapshot for a debug page; references between resources are not checked."""
     return Snapshot.of(resources(rendering, group).resources)
 
 
 @derived
 def nodes_of(view: View, group: ProxyGroup) -> tuple[NodeKey, ...]:
-    """Return the proxies of a group by the common names of their certificates."""
+    """Return the node keys of a group's proxies: the common names of their certificates."""
     names = (view.workloads[member].proxy_name for member in members(view).get(group, ()))
     return tuple(NodeKey(str(name)) for name in names if name is not None)
 

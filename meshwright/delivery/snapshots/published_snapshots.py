@@ -65,7 +65,7 @@ class Step:
 
 
 class Result:
-    """Collector of the changes of touched groups."""
+    """Collector of changed snapshots, group members and failures, to be returned as a step."""
 
     def __init__(self, before: PublishedSnapshots) -> None:
         self.before = before
@@ -88,7 +88,7 @@ class Result:
             self._failed.setdefault(group_key, None)
 
     def add(self, name: GroupKey, nodes: Iterable[NodeKey], snapshot: Snapshot) -> None:
-        """Add a group's nodes with their snapshot."""
+        """Add the computed snapshot of a group, with the proxies in the group."""
         self._snapshots[name] = snapshot
         self._members.update(dict.fromkeys(nodes, name))
 
@@ -107,7 +107,7 @@ class Result:
         self._failed[name] = Failure(name, f"{type(error).__name__}: {error}", len(nodes), kept)
 
     def step(self, is_known: Callable[[NodeKey], bool]) -> Step:
-        """Return the difference from before; `is_known` returns whether a proxy's workload exists."""
+        """Return the step from `before` to the collected state; `is_known` checks a proxy's workload."""
         return Step(
             {
                 name: snapshot

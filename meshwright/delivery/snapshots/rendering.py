@@ -79,7 +79,7 @@ class RenderInputs:
     def certify(
         self, changed: Mapping[ServiceIdentity, ServiceCertificate | None], trust_bundle: bytes
     ) -> None:
-        """Apply changed certificates (`None` for a removed one) and the CA certificates."""
+        """Apply changed service certificates (`None` for a removed one) and the CA certificates."""
         edits = [
             self.certificates.remove(identity) if held is None else self.certificates.set(identity, held)
             for identity, held in changed.items()
@@ -105,7 +105,7 @@ class GroupResources:
 
 @dataclass(frozen=True, slots=True)
 class RenderedResources:
-    """All resources of a group."""
+    """All resources of a group of proxies, and the excluded units of policy."""
 
     resources: tuple[Resource, ...]
     refused: tuple[RefusedResource, ...] = ()
@@ -113,7 +113,7 @@ class RenderedResources:
 
 @derived
 def resources(rendering: RenderInputs, group: ProxyGroup) -> RenderedResources:
-    """Return all resources of a group, and the excluded units of policy."""
+    """Return all resources of a group of proxies, and the units of policy excluded from them."""
     mine = own(rendering, group)
     shared = [together(rendering, pieces) for pieces in mine.shared]
     every = (
@@ -211,13 +211,13 @@ def translated(rendering: RenderInputs, group: ProxyGroup) -> tuple[SortedOut, t
 
 @derived
 def _once(rendering: RenderInputs, pieces: Pieces) -> tuple[Piece | Pieces, ...]:
-    """Return the pieces made from `pieces`, which do not depend on endpoints."""
+    """Return the single pieces within a shared set of pieces, stored because they need no endpoints."""
     del rendering
     return pieces.pieces()
 
 
 def _sorted_out(rendering: RenderInputs, pieces: Iterable[Piece]) -> SortedOut:
-    """Return the resources that do not depend on endpoints, and the pieces that do."""
+    """Return the resources without need of endpoints, and the pieces with such a need."""
     every = tuple(pieces)
     lasting = (made(rendering, piece) for piece in every if not piece.destinations)
     return joined(lasting), tuple(wanting(rendering, piece) for piece in every if piece.destinations)

@@ -1,4 +1,4 @@
-"""Sets of shared resources, each derived from the most similar earlier set."""
+"""Sets of resources shared by groups, each derived from the most similar earlier set."""
 
 import weakref
 from collections.abc import Iterable, Sequence

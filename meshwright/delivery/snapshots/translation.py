@@ -12,7 +12,7 @@ _NO_ENVIRONMENT: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class CertificateMissing(Exception):
-    """Error for a group before the certificate of the identity is issued."""
+    """Error for a group of proxies before their service certificate is issued."""
 
 
 def translation(

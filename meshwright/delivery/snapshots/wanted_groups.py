@@ -15,7 +15,7 @@ NOBODY: Final[Picture[ProxyName, ProxyName]] = Picture()
 
 
 class WantedGroups(Protocol):
-    """Groups of one view to keep current."""
+    """Groups of proxies with a snapshot to keep current, within one view."""
 
     @property
     def groups(self) -> Entries[ProxyGroup, Any]:
@@ -26,11 +26,11 @@ class WantedGroups(Protocol):
         """Set the connected proxies."""
 
     def anew(self, view: View) -> "WantedGroups":
-        """Return the same selection for another view of equal content."""
+        """Return the same selection of groups for another view with equal content."""
 
 
 class AllGroups:
-    """All groups, for tools examining a whole mesh."""
+    """Selection of all groups of proxies, for tools that examine a whole mesh."""
 
     def __init__(self, view: View) -> None:
         self.groups: Entries[ProxyGroup, Any] = members(view)

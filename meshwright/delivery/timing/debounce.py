@@ -26,7 +26,7 @@ SLOWEST: Final = 5.0
 
 
 class Matter(enum.Enum):
-    """Subject of a change: where something runs, its admission to traffic, or anything else."""
+    """Kind of a change of the mesh: endpoints, a proxy's admission to traffic, or anything else."""
 
     ENDPOINTS = enum.auto()
     ADMISSIONS = enum.auto()
@@ -97,12 +97,12 @@ class Changes:
         self._wave: float | None = None
 
     def note(self, now: float, matter: Matter = Matter.POLICY) -> None:
-        """Record a change."""
+        """Record a change of the mesh at the time `now`."""
         first, _ = self._noted.get(matter, (now, now))
         self._noted[matter] = (first, now)
 
     def due(self, paces: Mapping[Matter, Pace]) -> float | None:
-        """Return the time at which a wave should begin, or `None` without changes."""
+        """Return the time at which the next wave should begin, or `None` without pending changes."""
         return min(
             (
                 begin_at(PendingChanges(first, last, self._wave), self._pace(paces, matter))
@@ -116,7 +116,7 @@ class Changes:
         return for_so_many(pace, self._concerned) if matter is Matter.ADMISSIONS else pace
 
     def concerned(self, proxies: int) -> None:
-        """Record the number of proxies that the last wave concerned."""
+        """Record the number of connected proxies for which the last wave changed resources."""
         self._concerned = proxies
 
     def take(self, now: float) -> float:
@@ -136,25 +136,25 @@ class Debounce:
         self._noted = asyncio.Event()
 
     def note(self, matter: Matter) -> None:
-        """Record a change."""
+        """Record a change of the mesh at the present time."""
         self._changes.note(time.monotonic(), matter)
         self._noted.set()
 
     def pace(self, paces: Mapping[Matter, Pace]) -> None:
-        """Use other paces from now on, also for pending changes."""
+        """Gather changes with other paces from now on, also the changes already pending."""
         self._paces = paces
         self._noted.set()
 
     def take(self, now: float) -> float:
-        """Begin a wave; see `Changes.take`."""
+        """Begin a wave with all pending changes; see `Changes.take`."""
         return self._changes.take(now)
 
     def concerned(self, proxies: int) -> None:
-        """Record the number of proxies that the last wave concerned."""
+        """Record the number of connected proxies for which the last wave changed resources."""
         self._changes.concerned(proxies)
 
     async def due(self) -> None:
-        """Return when the next wave should begin."""
+        """Wait until the next wave should begin."""
         await until(lambda: self._changes.due(self._paces), self._noted, time.monotonic)
 
 
