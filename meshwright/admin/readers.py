@@ -43,7 +43,7 @@ class LateMoment:
 
 
 class LoopReading(Protocol):
-    """Delays of the event loop."""
+    """Reader of the delays of the event loop."""
 
     def late_moments(self) -> tuple[LateMoment, ...]:
         """Return the last late moments, newest first."""
@@ -60,27 +60,27 @@ class SettingsReading(Protocol):
 
 
 class SourceReading(Protocol):
-    """State of the sources."""
+    """Reader of the state of the mesh's sources."""
 
     def freshness(self) -> Mapping[str, Freshness]:
-        """Return the freshness of each source, by its name."""
+        """Return the freshness (time of the last read and so on) of each source, by source name."""
 
     def counts(self) -> Mapping[str, Counts]:
-        """Return the number of objects in each source, by its name."""
+        """Return the numbers of good, stale and refused objects of each source, by source name."""
 
 
 class ViewReading(Protocol):
-    """The computed mesh."""
+    """Reader of the computed mesh."""
 
     def view(self) -> View | None:
-        """Return the newest view, None before the first."""
+        """Return the newest view of the mesh; None before the first one is computed."""
 
 
 class ObjectReading(Protocol):
-    """The objects read from the sources, and their problems."""
+    """Reader of the mesh objects from the sources, and of their problems."""
 
     def objects(self) -> Mapping[ObjectKey, SourcedObject]:
-        """Return the objects in force."""
+        """Return the mesh objects in use: the last valid version of each."""
 
     async def problems(self) -> Problems:
         """Return the sorted problems of the input, after a pending search for problems has finished."""
@@ -90,7 +90,7 @@ class ObjectReading(Protocol):
 
 
 class ProxyReading(ViewReading, Protocol):
-    """The proxies; the workload of a proxy is in the view."""
+    """Reader of the proxies; the workload of a proxy is in the view."""
 
     def proxies(self) -> tuple[ProxyStatus, ...]:
         """Return every connected, expected and former proxy, sorted by name."""
@@ -106,28 +106,28 @@ class TrafficReading(Protocol):
     """Traffic statistics that proxies report."""
 
     def traffic(self) -> Traffic:
-        """Return the store of statistics; its times are those of `time.monotonic`."""
+        """Return the store of traffic statistics, with times by `time.monotonic`."""
 
 
 class ChangeReading(Protocol):
-    """Values that differ after a change of the mesh."""
+    """Reader of values with a difference after each change of the mesh, for change events."""
 
     def newest(self) -> tuple[object, Problems]:
         """Return the state after the newest wave (a new object for each wave), and the problems so far."""
 
     def answers(self) -> int:
-        """Return the number of responses that proxies have acknowledged or rejected since the start."""
+        """Return the number of ACKs and NACKs received from proxies since the start of the server."""
 
 
 class StreamReading(Protocol):
-    """The open streams."""
+    """Reader of the open xDS streams."""
 
     def streams(self) -> tuple[StreamStatus, ...]:
-        """Return the open streams."""
+        """Return the status of each open xDS stream."""
 
 
 class SnapshotReading(Protocol):
-    """The configuration of proxies."""
+    """Reader of the snapshots (resources) served to proxies."""
 
     def snapshot(self, name: ProxyName) -> Snapshot | None:
         """Return the published snapshot of a proxy.
@@ -137,7 +137,7 @@ class SnapshotReading(Protocol):
 
 
 class OriginReading(Protocol):
-    """Origins of resources."""
+    """Reader of the objects from which a proxy's resources are made."""
 
     def objects_behind(
         self, name: ProxyName, type_url: TypeUrl, resource: ResourceName
@@ -146,7 +146,7 @@ class OriginReading(Protocol):
 
 
 class PushReading(Protocol):
-    """The responses sent to proxies."""
+    """Reader of the xDS responses sent to proxies."""
 
     def pushes(self, name: ProxyName) -> tuple[Push, ...]:
         """Return the last responses to a proxy, newest first."""
@@ -156,7 +156,7 @@ class PushReading(Protocol):
 
 
 class RejectionReading(Protocol):
-    """Resources that proxies reject, or may be unable to receive."""
+    """Reader of resources rejected by proxies, or perhaps too large for them."""
 
     def rejected(self, name: ProxyName) -> tuple[Reference, ...]:
         """Return the resources that a proxy has rejected and does not get now, sorted by type and name."""
@@ -171,14 +171,14 @@ class RejectionReading(Protocol):
         """Return the large responses that a proxy may be unable to receive, as text; empty without any."""
 
     def failure(self, name: ProxyName) -> str:
-        """Return the reason why a proxy's group could not be computed, empty after a success."""
+        """Return the error if the computation of the group of a proxy failed; empty after a success."""
 
 
 class CertificateReading(Protocol):
-    """Certificates, never their keys."""
+    """Reader of certificates, never of their keys."""
 
     def certificates(self) -> Mapping[ServiceIdentity, ServiceCertificate]:
-        """Return the service certificates in force."""
+        """Return the service certificate used for each identity."""
 
     def held_certificate(self, name: ProxyName) -> HeldCertificate | None:
         """Return the service certificate that a proxy has acknowledged, or None if unknown."""
@@ -187,7 +187,7 @@ class CertificateReading(Protocol):
         """Return the CA certificates by which proxies verify their peers, as PEM."""
 
     def ledger(self) -> tuple[LedgerEntry, ...]:
-        """Return the proxy certificates."""
+        """Return the ledger entries of all proxy certificates."""
 
     def authority(self) -> AuthorityStatus:
         """Return the status of the CA that signs proxy certificates."""
@@ -209,4 +209,4 @@ class MeshReading(
     CertificateReading,
     Protocol,
 ):
-    """Everything that pages show."""
+    """All readers together: the data of every debug page and API answer."""

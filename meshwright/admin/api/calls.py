@@ -1,4 +1,4 @@
-"""Shapes of the answers about one request: explanation and connectivity."""
+"""JSON shapes of the API's answers about one request: explanation and connectivity."""
 
 from typing import Final
 

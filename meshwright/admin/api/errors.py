@@ -1,4 +1,4 @@
-"""JSON errors for unknown paths and methods below `/api/v1`."""
+"""JSON error answers for unknown paths and methods below `/api/v1`."""
 
 from aiohttp import web
 from aiohttp.typedefs import Handler

@@ -49,7 +49,7 @@ CHANGED: Final[Shape] = record(
 
 
 class EventReading(ChangeReading, ProxyReading, TrafficReading, Protocol):
-    """The state described by events."""
+    """The readers of the mesh state from which events are made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class MeshFingerprint:
 
 
 def seen(reading: EventReading) -> MeshFingerprint:
-    """Return the fingerprint of the mesh at this moment."""
+    """Return the fingerprint of the mesh now, for a comparison with a later one."""
     statuses = reading.proxies()
     connected = frozenset(status.name for status in statuses if status.state is ProxyState.CONNECTED)
     every = frozenset(status.name for status in statuses)
@@ -79,7 +79,7 @@ def seen(reading: EventReading) -> MeshFingerprint:
 
 
 def changed(before: MeshFingerprint, after: MeshFingerprint, at: datetime) -> Document | None:
-    """Return the event for the changes between two moments, or None without changes."""
+    """Return the event for the changes between two fingerprints of the mesh, or None without changes."""
     came = sorted(map(str, after.connected - before.connected))
     went = sorted(map(str, before.connected - after.connected))
     parts = {

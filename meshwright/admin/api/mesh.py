@@ -23,7 +23,7 @@ from meshwright.admin.readers import MeshReading
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """Sources of the answers: the mesh, the time of day, and the runner of trials."""
+    """Sources of the API's answers: the mesh, the time of day, and the runner of manifest trials."""
 
     reading: MeshReading
     clock: Callable[[], datetime]
@@ -68,13 +68,13 @@ async def one_proxy(api: Api, request: web.Request) -> Document:
 
 
 async def pushes(api: Api, request: web.Request) -> Document:
-    """Return the last responses to a proxy, newest first. Raises NothingToShow."""
+    """Return the last xDS responses to a proxy, newest first. Raises NothingToShow."""
     name = find(api.reading, request.match_info["name"]).name
     return {"proxy": str(name), "pushes": proxy.history(api.reading, name)}
 
 
 async def configuration(api: Api, request: web.Request) -> Document:
-    """Return the configuration of a proxy in the form of Envoy. Raises NothingToShow."""
+    """Return the configuration of a proxy as Envoy resources in JSON. Raises NothingToShow."""
     shown = await proxy.configured(api.reading, request.match_info["name"], api.clock())
     return {"proxy": shown["cn"], "configuration": shown["configuration"]}
 
@@ -102,7 +102,7 @@ async def all_certificates(api: Api, _request: web.Request) -> Document:
 
 
 async def policies(api: Api, request: web.Request) -> Document:
-    """Return the objects in force and their problems, or one object. Raises NothingToShow."""
+    """Return the mesh objects in use and all problems, or one object. Raises NothingToShow."""
     result = await debug.policies(api.reading, request.query.get("object"))
     # The page of one object has no failures, but the shape of the API requires the field.
     return {"failures": []} | result
@@ -119,13 +119,16 @@ async def explain(api: Api, request: web.Request) -> Document:
 
 
 async def connectivity(api: Api, request: web.Request) -> Document:
-    """Return the state of every part on the path of a request. Raises web.HTTPBadRequest, NothingToShow."""
+    """Return the state of each sidecar and endpoint on a request's path.
+
+    Raises web.HTTPBadRequest, NothingToShow.
+    """
     _require(request, "from", "to")
     return await Answers(api.reading, api.clock).connectivity(request)
 
 
 async def all_sources(api: Api, _request: web.Request) -> Document:
-    """Return the freshness and the objects of each source."""
+    """Return the freshness and the object counts of each source of the mesh."""
     # In a thread, because a large cluster has thousands of watches.
     return await asyncio.to_thread(sources, api.reading, api.clock())
 
@@ -137,7 +140,7 @@ async def hosts(api: Api, request: web.Request) -> Document:
 
 
 async def config(api: Api, _request: web.Request) -> Document:
-    """Return the MeshConfig in force and the server's settings."""
+    """Return the MeshConfig in use, and the server's settings."""
     return debug.config(api.reading)
 
 
@@ -147,7 +150,7 @@ async def loop(api: Api, _request: web.Request) -> Document:
 
 
 def _require(request: web.Request, *names: str) -> None:
-    """Raise web.HTTPBadRequest for the first of these parameters that is missing."""
+    """Raise web.HTTPBadRequest for the first of these query parameters missing in the request."""
     for name in names:
         if name not in request.query:
             raise web.HTTPBadRequest(reason=f"parameter {name} is missing")

@@ -21,7 +21,7 @@ _ERRORS: Final = {
 
 
 def described(routes: Iterable[Route]) -> Document:
-    """Return the OpenAPI document of a table of routes."""
+    """Return the OpenAPI document of the JSON API for a table of routes."""
     return {
         "openapi": VERSION,
         "info": {

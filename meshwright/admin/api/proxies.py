@@ -1,4 +1,4 @@
-"""Shapes of the answers about proxies: state, configuration, responses and streams."""
+"""JSON shapes of the API's answers about proxies: state, configuration, responses and streams."""
 
 from typing import Final
 

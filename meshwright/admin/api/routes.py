@@ -186,7 +186,7 @@ async def _answer(api: Api, route: Route, request: web.Request) -> web.Response:
 
 
 def _known(route: Route, request: web.Request) -> None:
-    """Raise web.HTTPBadRequest for an unknown parameter, or for a second value of a single one."""
+    """Raise web.HTTPBadRequest for a query parameter unknown to the route, or wrongly repeated."""
     names = [parameter.name for parameter in route.parameters]
     if unknown := sorted(request.query.keys() - set(names)):
         there = f"must be one of {', '.join(names)}" if names else "this path has no parameters"

@@ -31,27 +31,27 @@ def record(fields: Mapping[str, Shape], sometimes: Mapping[str, Shape] = Mapping
 
 
 def listed(item: Shape) -> Shape:
-    """Return the shape of a list with elements of the given shape."""
+    """Return the JSON Schema of a list with elements of this schema."""
     return {"type": "array", "items": item}
 
 
 def named(item: Shape) -> Shape:
-    """Return the shape of an object with arbitrary names and values of the given shape."""
+    """Return the JSON Schema of an object with arbitrary names, and values of this schema."""
     return {"type": "object", "additionalProperties": item}
 
 
 def maybe(shape: Shape) -> Shape:
-    """Return the shape of a nullable value."""
+    """Return the JSON Schema of a nullable value: of this schema, or null."""
     return {"anyOf": [shape, {"type": "null"}]}
 
 
 def one_of(*words: str) -> Shape:
-    """Return the shape of a text with a fixed set of values."""
+    """Return the JSON Schema of a text with a fixed set of values."""
     return {"type": "string", "enum": list(words)}
 
 
 def noted(shape: Shape, words: str) -> Shape:
-    """Return a shape with a description."""
+    """Return a JSON Schema with these words as description."""
     return shape | {"description": words}
 
 

@@ -1,4 +1,4 @@
-"""Shapes of the answers of `/api/v1/stat` and `/api/v1/topology`."""
+"""JSON shapes of the answers of `/api/v1/stat` and `/api/v1/topology`."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Types of the API's table: routes and their parameters."""
+"""Types for the table of API routes: a route, and the query parameters of a route."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field

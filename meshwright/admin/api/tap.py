@@ -35,7 +35,7 @@ GONE_SECONDS: Final = 10.0
 
 
 class TapReading(ProxyReading, Protocol):
-    """Proxies and services for a tap."""
+    """The readers of proxies and services for a tap of requests."""
 
 
 @dataclass(slots=True)
@@ -103,7 +103,7 @@ class TapStream:
         await client.say({"ended": f"the time of {client.asked.seconds:g} seconds is over"})
 
     def _watching(self, wanted: TapQuery) -> Document:
-        """Return the tapped service and the number of connected proxies serving it."""
+        """Return the tapped service, and the number of connected proxies serving this service."""
         watched = wanted.watched
         here = (proxy.name for proxy in self.reading.proxies() if proxy.state is ProxyState.CONNECTED)
         those = (
@@ -125,7 +125,10 @@ class _Client:
         return self.request.transport is not None
 
     async def say(self, line: Document) -> None:
-        """Write one line. Raises TimeoutError if the client does not read for GONE_SECONDS."""
+        """Write one JSON line to the client.
+
+        Raises TimeoutError if the client does not read for GONE_SECONDS.
+        """
         async with asyncio.timeout(GONE_SECONDS):
             await self.response.write(f"{json.dumps(line)}\n".encode())
 
@@ -138,7 +141,7 @@ def add_tap(app: web.Application, reading: TapReading, taps: Taps) -> None:
 
 
 def request_document(proxy: ProxyName, request: TappedRequest) -> Document:
-    """Return a reported request as JSON."""
+    """Return a tapped request, reported by this proxy, as JSON."""
     caller = request.caller
     return {
         "at": jsonable(request.at),

@@ -53,7 +53,7 @@ BODY: Final[Shape] = record({"manifests": noted(TEXT, "manifests in YAML, as for
 
 
 async def answer(api: Api, request: web.Request) -> web.Response:
-    """Answer with the effect of manifests. Nothing is applied."""
+    """Answer with the proxies and resources affected by the posted manifests. No manifest is applied."""
     if is_of_another_site(request):
         return await _error(ELSEWHERE, HTTPStatus.FORBIDDEN)
     # For this type a browser asks first (CORS preflight), and this server never agrees.
@@ -90,7 +90,7 @@ async def _body(request: web.Request) -> bytes:
 
 
 def _manifests(body: bytes) -> str:
-    """Return the manifests of a body. Raises ValueError, with the valid form."""
+    """Return the manifests in a JSON body. Raises ValueError; the message names the valid form."""
     try:
         response = json.loads(body)
     except (ValueError, RecursionError):

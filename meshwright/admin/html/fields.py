@@ -10,28 +10,28 @@ def said(result: Document, name: str) -> str:
 
 
 def part(result: Document, name: str) -> Document:
-    """Return an object field."""
+    """Return the object in a field of a page's JSON; empty if missing."""
     value = result.get(name)
     return value if isinstance(value, dict) else {}
 
 
 def records(result: Document, name: str) -> list[Document]:
-    """Return the objects of a list field."""
+    """Return the objects in a list field of a page's JSON; other elements are left out."""
     return [item for item in items(result, name) if isinstance(item, dict)]
 
 
 def words(result: Document, name: str) -> list[str]:
-    """Return the plain values of a list field as text."""
+    """Return the plain values (no objects or lists) in a list field of a page's JSON as text."""
     return [str(item) for item in items(result, name) if not isinstance(item, dict | list)]
 
 
 def number(result: Document, name: str) -> float:
-    """Return a number field, 0.0 if missing."""
+    """Return the number in a field of a page's JSON, 0.0 if missing."""
     value = result.get(name)
     return float(value) if isinstance(value, int | float) else 0.0
 
 
 def items(result: Document, name: str) -> list[Json]:
-    """Return a list field."""
+    """Return the list in a field of a page's JSON; empty if missing."""
     value = result.get(name)
     return value if isinstance(value, list) else []

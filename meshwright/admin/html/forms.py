@@ -1,4 +1,4 @@
-"""Forms for requesting a page, by GET only, so a form never changes anything."""
+"""HTML forms of the debug pages. They only request a page, by GET, and never change anything."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The parameters of a page, and the label of the button."""
+    """An HTML form with the query parameters of a page as fields, and the label of the button."""
 
     fields: tuple[Field, ...]
     button: str
@@ -45,7 +45,7 @@ CALL: Final = (
 
 
 def form(asks: Form, path: str, query: Query) -> Markup:
-    """Return a form with the values of the current request."""
+    """Return a form as HTML, filled with the query parameters of the current request."""
     inputs = [
         _input(field, at, given) for field in asks.fields for at, given in enumerate(_given(field, query))
     ]

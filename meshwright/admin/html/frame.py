@@ -1,4 +1,4 @@
-"""Frame of a page: navigation, title, verdict, forms and body."""
+"""Common frame of the debug pages: navigation, title, verdict, forms and body."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ SCRIPT_PATH: Final = "/debug/live.js"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An entry of the navigation."""
+    """An entry of the navigation: the path and label of a page."""
 
     path: str
     label: str

@@ -23,7 +23,7 @@ _PROXY: Final = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+){2}(?= [a-z])")
 
 
 def href(path: str, query: Mapping[str, str] | None = None, anchor: str = "") -> str:
-    """Return an address on this server."""
+    """Return the address of a page on this server, with query and anchor."""
     return path + (f"?{urlencode(query)}" if query else "") + (f"#{quote(anchor, safe='')}" if anchor else "")
 
 
@@ -38,7 +38,7 @@ def proxy(named: str, shown: str = "") -> Markup:
 
 
 def mesh_object(key: str, shown: str = "") -> Markup:
-    """Return a link to an object by kind and name, for example `Service shop/store`."""
+    """Return a link to the page of a mesh object by kind and name, for example `Service shop/store`."""
     return link(shown or key, object_address(key))
 
 
@@ -93,7 +93,7 @@ def certificates(common_name: str, shown: str) -> Markup:
 
 
 def source(named: str, shown: str = "") -> Markup:
-    """Return a link to a source."""
+    """Return a link to a source on the page Sources."""
     return link(shown or named, href("/debug/sources", anchor=named))
 
 

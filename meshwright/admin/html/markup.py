@@ -17,7 +17,7 @@ _VOID: Final = frozenset({"input", "meta", "br", "link"})
 
 
 def text(value: object) -> Markup:
-    """Return a value as text."""
+    """Return a value as escaped HTML text."""
     return Markup(escape(str(value)))
 
 
@@ -41,7 +41,7 @@ def tag(element: str, *inner: Markup, **attributes: str | bool | None) -> Markup
 
 
 def joined(parts: Iterable[Markup], between: str = "") -> Markup:
-    """Return the parts one after the other, with the text `between` them."""
+    """Return several HTML parts one after the other, with the text `between` them."""
     return Markup(escape(between).join(parts))
 
 
@@ -51,12 +51,12 @@ def code(value: object) -> Markup:
 
 
 def listed(items: Iterable[Markup]) -> Markup:
-    """Return a list with one item per line."""
+    """Return an HTML list with one item per line."""
     return tag("ul", *(tag("li", markup) for markup in items))
 
 
 def detail(summary: Markup, *inner: Markup) -> Markup:
-    """Return a summary with content that a click opens."""
+    """Return an HTML summary with content opened by a click."""
     return tag("details", tag("summary", summary), *inner)
 
 

@@ -22,7 +22,7 @@ _LOCK: Final = "M1 5h8v6h-8z M2.8 5v-1.8a2.2 2.2 0 0 1 4.4 0v1.8"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A box with a name, a second line, a link and a tone."""
+    """A node of the drawn graph: a box with a name, a second line, a link and a tone."""
 
     name: str
     below: str
@@ -33,7 +33,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """A line between two nodes: dashed without observed traffic, with a lock for observed mTLS."""
+    """An edge of the drawn graph: dashed without observed traffic, with a lock for observed mTLS."""
 
     says: str
     tone: Tone
@@ -48,7 +48,7 @@ _Point = tuple[float, float]
 def picture(
     nodes: Mapping[str, Node], arrows: Mapping[tuple[str, str], Arrow], label: str, about: str = ""
 ) -> Markup:
-    """Return the picture of nodes and arrows by their IDs; `about` is the highlighted node."""
+    """Return the graph of nodes and arrows as SVG; keys are node IDs, and `about` is the highlighted one."""
     result = layout(list(nodes), set(arrows))
     tallest = max(map(len, result.layers), default=0)
     width = 2 * MARGIN + max(0, len(result.layers) - 1) * AHEAD + WIDTH
@@ -77,7 +77,7 @@ def picture(
 
 
 def _heads() -> Markup:
-    """Return the arrow heads, one for each tone."""
+    """Return the SVG definitions of the arrow heads, one for each tone."""
     return tag(
         "defs",
         *(
@@ -122,7 +122,7 @@ def _short(words: str) -> str:
 
 
 def _arrow(arrow: Arrow, way: Sequence[_Point]) -> tuple[Markup, Markup]:
-    """Return the line of an arrow, and the label."""
+    """Return the SVG line of an arrow, and the label of the arrow."""
     forward = way[0][0] < way[-1][0]
     points = [_passing(item, number, len(way), forward=forward) for number, item in enumerate(way)]
     steps = [f"M{points[0][0]:g} {points[0][1]:g}"]

@@ -1,4 +1,4 @@
-"""Rendering of whole pages by their looks, of the index, and of errors."""
+"""Rendering of complete debug pages by their looks, of the index, and of error pages."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Entry:
 
 
 def drawn(look: PageLook, result: Document, asked: PageRequest, places: Iterable[Place]) -> str:
-    """Return a page."""
+    """Return a debug page as HTML, from the page's JSON (`result`) and look."""
     one = (value for name, value in asked.query if name in look.subjects)
     subject = said(result, "cn") or said(result, "proxy") or next(one, "")
     title, body = look.label or named(asked.path), look.body(result, asked)
@@ -69,5 +69,5 @@ def _back() -> Markup:
 
 
 def named(path: str) -> str:
-    """Return the title of a page without a label, made from the path."""
+    """Return the title for a page without a label, made from the path: `Proxy` for `/debug/proxy`."""
     return path.removeprefix("/debug/").capitalize()

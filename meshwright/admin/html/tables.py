@@ -23,7 +23,7 @@ class Column:
 
 
 def plain(label: str, field: str) -> Column:
-    """Return a column with the unchanged value of one field."""
+    """Return a table column with one field of each record, unchanged."""
     return Column(label, lambda record: shown(record.get(field)), (field,))
 
 
@@ -54,7 +54,7 @@ def table(
 
 
 def further(left: Document) -> Markup:
-    """Return the other fields of a record, closed at first."""
+    """Return the fields of a record without a column, hidden until a click."""
     if not left:
         return NONE
     return detail(text("more"), pairs({name: shown(value) for name, value in left.items()}))

@@ -1,4 +1,4 @@
-"""Timeline of several spans in SVG without scripts; tables beside it have the same content."""
+"""Timeline of certificate lifetimes in SVG without scripts; tables on the page have the same content."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ SHORTEST: Final = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A time in which something is valid; None as `start` means always until `end`."""
+    """A bar of the timeline: the lifetime of a certificate. None as `start` means always until `end`."""
 
     name: str
     start: datetime | None

@@ -31,7 +31,7 @@ _OF: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The line above a page: a tone, and a sentence as summary of the page."""
+    """The line at the top of a page: a tone, and a sentence as summary of the page."""
 
     tone: Tone
     sentence: str
@@ -40,7 +40,7 @@ class Verdict:
 
 
 def tone_of(state: str) -> Tone:
-    """Return the tone of a state's word; PLAIN for an unknown word."""
+    """Return the tone for a word, for example GOOD for `connected`; PLAIN for an unknown word."""
     return _OF.get(state, Tone.PLAIN)
 
 
@@ -55,7 +55,7 @@ def badge(word: str, tone: Tone | None = None) -> Markup:
 
 
 def banner(verdict: Verdict) -> Markup:
-    """Return a verdict as the line above a page."""
+    """Return a verdict as HTML, for the top of a page."""
     return tag(
         "p",
         badge(verdict.word or verdict.tone.value, verdict.tone),

@@ -1,4 +1,4 @@
-"""Rendering of arbitrary JSON values: pairs, lists, tables and times."""
+"""Rendering of arbitrary JSON values as HTML: pairs, lists, tables and times."""
 
 import json
 import re
@@ -16,7 +16,7 @@ _COLUMNS: Final = 6
 
 
 def shown(value: Json) -> Markup:
-    """Return any value as markup."""
+    """Return any JSON value as HTML."""
     match value:
         case None | "":
             return NONE
@@ -33,7 +33,7 @@ def shown(value: Json) -> Markup:
 
 
 def moment(value: str, *, exact: bool = False) -> Markup:
-    """Return a UTC time, to the second or `exact`; another text is returned unchanged."""
+    """Return a UTC time as HTML, to the second or `exact`; another text is returned unchanged."""
     match = _MOMENT.fullmatch(value)
     if match is None:
         return name(value) if value else NONE
@@ -43,7 +43,7 @@ def moment(value: str, *, exact: bool = False) -> Markup:
 
 
 def pairs(markups: Mapping[str, Markup]) -> Markup:
-    """Return names with their values."""
+    """Return an HTML list of names with their values."""
     rows = (
         tag("div", tag("dt", name(item.replace("_", " "))), tag("dd", value))
         for item, value in markups.items()

@@ -22,7 +22,7 @@ _ENCODED: Final = {"charset": "utf-8"}
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """A media range with weight; `*` matches anything."""
+    """A media range of an `Accept` header with the weight; `*` matches any type."""
 
     kind: str
     subtype: str
@@ -53,7 +53,7 @@ def prefers_html(request: web.Request) -> bool:
 
 
 def _wanted(ranges: Iterable[_Range], media_type: str) -> tuple[float, int]:
-    """Return the weight and the specificity of the most specific matching range."""
+    """Return weight and specificity of the most specific range of the `Accept` header for a media type."""
     result = (
         (closely, item.weight) for item in ranges if (closely := item.specificity(media_type)) is not None
     )
@@ -74,5 +74,5 @@ def _ranges(lines: Iterable[str]) -> Iterator[_Range]:
 
 
 def _plain(value: str) -> str:
-    """Return the text of a token or a quoted string (5.6.4)."""
+    """Return the text of an unquoted or quoted parameter value in an `Accept` header (RFC 9110, 5.6.4)."""
     return re.sub(r"\\(.)", r"\1", value[1:-1]) if value.startswith('"') else value

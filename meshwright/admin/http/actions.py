@@ -57,7 +57,7 @@ def action(method: str, path: str, said: object) -> Described | None:
 
 
 def result(status: int) -> str:
-    """Return the result of an action, by the HTTP status of the answer."""
+    """Return the result of an administrative action (`done`, `refused`, `failed`) by the HTTP status."""
     return "done" if status < 400 else "refused" if status < 500 else "failed"
 
 

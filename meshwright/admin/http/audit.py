@@ -59,7 +59,7 @@ def user_name(uid: int) -> str:
 
 
 def name_object(request: web.Request, **fields: object) -> None:
-    """Add fields to the logged object of an action."""
+    """Add fields to the object of an administrative action in the audit log."""
     request[NAMED] = fields
 
 
@@ -100,7 +100,7 @@ async def _said(request: web.Request) -> object:
 
 
 def _error(response: web.StreamResponse) -> str:
-    """Return the sentence of an error answer; empty for other answers."""
+    """Return the sentence in the field `error` of an error answer; empty for other answers."""
     if response.status < 400 or not isinstance(response, web.Response):
         return ""
     try:

@@ -54,11 +54,11 @@ class ProxyRequest:
 
 
 class CommandError(ValueError):
-    """A request is invalid. The message names the valid form."""
+    """Error for an invalid request to the command socket. The message names the valid form."""
 
 
 class UnknownHolder(CommandError):
-    """The name of a requested certificate matches no workload. The message suggests similar ones."""
+    """Error for a certificate request with a proxy name without a workload; suggests similar names."""
 
     def __init__(self, name: ProxyName, why: str) -> None:
         super().__init__(f"proxy {name} matches no workload: {why}")
@@ -68,13 +68,13 @@ class ProxyCertificates(Protocol):
     """Issuer of proxy certificates. Callers use a thread, because the methods may block."""
 
     def issue(self, request: ProxyRequest) -> ProxyCertificate:
-        """Issue a certificate. Raises CertificateError."""
+        """Issue a proxy certificate. Raises CertificateError."""
 
     def revoke(self, serial: str, why: str) -> LedgerEntry:
-        """Revoke a certificate and store the reason `why`. Raises CertificateError."""
+        """Revoke a proxy certificate and store the reason `why`. Raises CertificateError."""
 
     def trust_bundle(self) -> bytes:
-        """Return the roots for proxies to trust, as PEM."""
+        """Return the root certificates to be trusted by proxies, as PEM."""
 
     @property
     def trust_domain(self) -> TrustDomain:
@@ -108,7 +108,7 @@ def _days(body: Mapping[str, object], field: str) -> int | None:
 
 
 def require_holder(view: View | None, request: ProxyRequest) -> None:
-    """Raise UnknownHolder if no workload has the name. Without a view the name is accepted."""
+    """Raise UnknownHolder if no workload has the proxy name. Without a view the name is accepted."""
     if view is None or request.anyway or not is_proxy_name(str(request.name)):
         return  # the issuer refuses an invalid name
     if why := nobody_has(view, request.name):

@@ -69,7 +69,7 @@ def _is_at(scheme: str, came: str, asked: str) -> bool:
 
 
 def known_hosts_only(configured: Iterable[str]) -> Middleware:
-    """Return a middleware for answering requests for unknown hosts with 421."""
+    """Return a middleware for answering requests with an unknown `Host` header with status 421."""
     hosts = tuple(configured)
 
     @web.middleware

@@ -33,21 +33,21 @@ class Heartbeat:
 
     @property
     def age(self) -> float:
-        """Return the seconds since the last beat."""
+        """Return the seconds since the last beat of the event loop."""
         return self._clock() - self._last
 
     def beat(self, late: float = 0.0) -> None:
-        """Record a beat that was `late` seconds late."""
+        """Record a beat of the event loop, `late` seconds after the planned time."""
         self._last = self._clock()
         self.lateness = max(late, 0.0)
         self._worst = max(self._worst, self.lateness)
 
     def alive(self) -> bool:
-        """Return True if the last beat is recent enough."""
+        """Return True if the last beat of the event loop is at most `limit` seconds old."""
         return not is_stale(self._last, self._clock(), self._limit)
 
     def take_worst(self) -> float:
-        """Return the greatest lateness in seconds since the last call, and start again from 0."""
+        """Return the longest delay of a beat in seconds since the last call, and start again from 0."""
         worst, self._worst = self._worst, 0.0
         return worst
 

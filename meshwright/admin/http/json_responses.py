@@ -12,6 +12,6 @@ from meshwright.admin.jsonable import Document, pieces
 async def answered(
     make: Callable[[], Document], headers: Mapping[str, str], status: int = HTTPStatus.OK
 ) -> web.Response:
-    """Return an answer with a document. `make` runs in a thread; its errors are raised."""
+    """Return an HTTP answer with the JSON document from `make`, which runs in a thread; errors are raised."""
     text = await asyncio.to_thread(lambda: "".join(pieces(make())))
     return web.Response(text=text, content_type="application/json", headers=headers, status=status)

@@ -20,18 +20,18 @@ _log = structlog.get_logger("admin.http.rebuilding")
 
 
 class LedgerRebuilding(Protocol):
-    """The ledger during a rebuild. Callers use a thread, because the methods may block."""
+    """The certificate ledger during a rebuild. Callers use a thread, because the methods may block."""
 
     def candidates(self) -> tuple[Candidate, ...]:
-        """Return the presented certificates, confirmed or not. Raises CertificateError."""
+        """Return the proxy certificates shown or confirmed during the rebuild. Raises CertificateError."""
 
     def confirm(self, serial: str) -> Candidate:
-        """Confirm a presented certificate. Raises CertificateError."""
+        """Confirm a shown proxy certificate, by an entry in the new ledger. Raises CertificateError."""
 
 
 @dataclass(frozen=True, slots=True)
 class RebuildCommands:
-    """Handlers of the commands. `rebuilding` is None if the ledger is intact."""
+    """Handlers of the commands for a ledger rebuild. `rebuilding` is None if the ledger is intact."""
 
     rebuilding: LedgerRebuilding | None
     reading: ViewReading

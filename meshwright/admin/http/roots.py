@@ -22,36 +22,36 @@ class ChangeStatus(Protocol):
 
     @property
     def rotation(self) -> Rotation | None:
-        """Return the change in progress; None without one."""
+        """Return the root rotation in progress; None without one."""
 
     @property
     def holdouts(self) -> tuple[Holdout, ...]:
-        """Return the proxies blocking the next step."""
+        """Return the proxies blocking the next step of the root rotation."""
 
     @property
     def behind(self) -> tuple[BlockingPart, ...]:
-        """Return the parts of the server blocking the next step."""
+        """Return the parts of the server blocking the next step of the root rotation."""
 
 
 class RootChange(Protocol):
-    """Root change of a server. Each method raises CertificateError."""
+    """Control of a server's root rotation. Each method raises CertificateError."""
 
     async def status(self) -> ChangeStatus:
-        """Return the status."""
+        """Return the status of the root rotation."""
 
     async def begin(self) -> ChangeStatus:
-        """Begin a root change."""
+        """Begin a root rotation, and return the status."""
 
     async def abort(self) -> ChangeStatus:
-        """Abort the root change."""
+        """Abort the root rotation, and return the status."""
 
     async def give_up(self, proxies: Collection[str], older_than: timedelta | None = None) -> ChangeStatus:
-        """Stop waiting for some proxies."""
+        """Stop waiting for these proxies, and for proxies silent for `older_than`, in a root rotation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Request: abort, stop waiting for some proxies, or (without fields) begin or continue."""
+    """Request about a root rotation: abort, give up proxies, or (without fields) begin."""
 
     abort: bool = False
     give_up: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Request:
 
 
 def read_request(body: object) -> Request:
-    """Read the JSON of a request. Raises CommandError, which names the field."""
+    """Read the JSON of a root-rotation request. Raises CommandError, which names the field."""
     if not isinstance(body, dict):
         raise CommandError("the body must be a JSON object")
     if unknown := sorted(body.keys() - _FIELDS):  # without them it would begin a change
@@ -83,7 +83,7 @@ def _is_age(seconds: object) -> bool:
 
 
 def document(status: ChangeStatus) -> Document:
-    """Return the status as JSON. `stage` is null without a root change."""
+    """Return the status of a root rotation as JSON. `stage` is null without a rotation."""
     rotation = status.rotation
     if rotation is None:
         return {"stage": None}

@@ -27,7 +27,7 @@ _log = structlog.get_logger("admin.http")
 
 
 class SocketError(Exception):
-    """The Unix socket cannot be created. The message is one sentence with the cause."""
+    """Error for a failure to create the Unix socket. The message is one sentence with the cause."""
 
 
 def unix_socket(path: Path) -> socket.socket:

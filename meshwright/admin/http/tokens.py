@@ -29,10 +29,10 @@ class JoinTokens(Protocol):
         """Create a token. Raises CertificateError."""
 
     def tokens(self) -> tuple[TokenRecord, ...]:
-        """Return all tokens. Raises CertificateError."""
+        """Return the records of all join tokens. Raises CertificateError."""
 
     def revoke(self, token: str) -> TokenRecord:
-        """Revoke a token. Raises CertificateError."""
+        """Revoke the join token with this id. Raises CertificateError."""
 
 
 def asked(wanted: TokenRequest) -> Document:
@@ -48,7 +48,7 @@ def asked(wanted: TokenRequest) -> Document:
 
 
 def read_token_request(body: object) -> TokenRequest:
-    """Read the JSON of a request for a token. Raises CommandError, which names the field."""
+    """Read the JSON of a request for a join token. Raises CommandError, which names the field."""
     if not isinstance(body, dict):
         raise CommandError("the body must be a JSON object")
     uuid = body.get("uuid")
@@ -95,20 +95,20 @@ def token_document(record: TokenRecord, now: datetime) -> Document:
 
 
 def tokens_document(records: Iterable[TokenRecord], now: datetime) -> Document:
-    """Return all tokens."""
+    """Return all join tokens as JSON, without the secrets."""
     return {"join_tokens": [token_document(record, now) for record in records]}
 
 
 @dataclass(frozen=True, slots=True)
 class TokenCommands:
-    """Handlers of the commands. `clock` returns the time of day."""
+    """Handlers of the commands about join tokens. `clock` returns the time of day."""
 
     tokens: JoinTokens
     reading: ViewReading
     clock: Callable[[], datetime]
 
     async def create(self, request: web.Request) -> web.Response:
-        """Create a token. The answer contains the secret."""
+        """Create a join token. The answer contains the secret."""
         body = await body_of(request)
         wanted = read_token_request(body)
         anyway = isinstance(body, dict) and body.get("anyway") is True
@@ -121,12 +121,12 @@ class TokenCommands:
         )
 
     async def listed(self, request: web.Request) -> web.Response:
-        """Return all tokens."""
+        """Return all join tokens, without the secrets."""
         del request
         return await answered(lambda: tokens_document(self.tokens.tokens(), self.clock()), _NO_STORE)
 
     async def revoke(self, request: web.Request) -> web.Response:
-        """Revoke a token."""
+        """Revoke a join token."""
         body = await body_of(request)
         wanted = body.get("token") if isinstance(body, dict) else None
         if not isinstance(wanted, str):

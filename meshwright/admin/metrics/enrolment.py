@@ -4,7 +4,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 
 class EnrolmentMetrics:
-    """Requests at the enrolment port and the renewal port."""
+    """Counters of the machines' requests at the enrolment port and the renewal port."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._requests = Counter(

@@ -1,4 +1,4 @@
-"""Metrics of the remaining lifetime of certificates in use."""
+"""Metrics of the remaining lifetime of certificates used by connected proxies."""
 
 from collections.abc import Mapping
 
@@ -19,5 +19,5 @@ class ExpiryMetrics:
         )
 
     def expires(self, seconds: Mapping[str, float]) -> None:
-        """Set the smallest remaining lifetime in seconds of each kind; missing kinds lose their series."""
+        """Set the seconds to the first expiry of each kind of certificate; others lose their series."""
         set_all(self._expiry, {(kind,): left for kind, left in seconds.items()})

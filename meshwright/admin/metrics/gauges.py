@@ -1,4 +1,4 @@
-"""Metrics of one moment: gauges that are all set together."""
+"""Gauges of the server: metrics of one moment, all set together."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 @dataclass(frozen=True, slots=True)
 class Gauges:
-    """Values of one moment; a mapping is from label value to number."""
+    """Values of all gauges at one moment; a mapping is from label value to number."""
 
     streams: Mapping[str, int] = field(default_factory=dict)
     """By protocol: `delta`, `sotw`."""
@@ -51,7 +51,7 @@ class Gauges:
 
 
 class MomentMetrics:
-    """The gauges; `measured` sets all of them together."""
+    """The Prometheus gauges of the server; `measured` sets all of them together."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._served(registry)
@@ -170,7 +170,7 @@ class MomentMetrics:
         )
 
     def measured(self, now: Gauges) -> None:
-        """Set all gauges; a label value that no longer exists loses its series."""
+        """Set all gauges to these values; label values no longer present lose their series."""
         set_all(self._streams, _single(now.streams))
         set_all(self._proxies, _single(now.proxies))
         self._shared.set(now.shared_identities)
@@ -202,7 +202,7 @@ def _single(values: Mapping[str, float]) -> dict[tuple[str, ...], float]:
 
 
 def set_all(gauge: Gauge, values: Mapping[tuple[str, ...], float]) -> None:
-    """Set the series of a gauge, and remove its other series."""
+    """Set a gauge's series to these values by label values, and remove all other series of the gauge."""
     known: Iterable[Sequence[str]] = list(gauge._metrics)  # noqa: SLF001 - the library has no public list
     for labels in known:
         if tuple(labels) not in values:

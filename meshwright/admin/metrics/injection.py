@@ -4,7 +4,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 
 class InjectionMetrics:
-    """Pods and configurations that the injector handled."""
+    """Counters of the Pods reviewed by the injector, and of the injection configurations."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._pods = Counter(
@@ -28,10 +28,10 @@ class InjectionMetrics:
         )
 
     def injection(self, result: str, reason: str, seconds: float) -> None:
-        """Count a pod as `injected`, `unchanged`, `skipped` or `refused`, with the deciding reason."""
+        """Count a reviewed Pod: `injected`, `unchanged`, `skipped` or `refused`, with the deciding reason."""
         self._pods.labels(result, reason).inc()
         self._seconds.observe(seconds)
 
     def injection_configuration(self, *, taken: bool) -> None:
-        """Count a configuration of injection that was read, by whether it is in force (`taken`)."""
+        """Count an injection configuration after reading: accepted (`taken`) or refused."""
         self._configurations.labels("taken" if taken else "refused").inc()

@@ -1,10 +1,10 @@
-"""Metrics of reports about a cluster's objects: conditions and Kubernetes Events."""
+"""Metrics of reports to a Kubernetes cluster: conditions of objects, and Events."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 
 class ReportMetrics:
-    """Conditions and Events that were written, and failed requests."""
+    """Counters of conditions and Events written to Kubernetes, and of failed write requests."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._reports = Counter(
@@ -33,5 +33,5 @@ class ReportMetrics:
             self._reports.labels(what).inc()
 
     def reporting(self, *, leads: bool) -> None:
-        """Record whether this server writes the reports, because it leads."""
+        """Record whether this server is the leader, which alone writes conditions and Events."""
         self._reporting.set(leads)

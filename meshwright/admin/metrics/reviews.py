@@ -4,7 +4,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 
 class ReviewMetrics:
-    """Reviews of objects, by verdict."""
+    """Counter of the objects reviewed by the validating webhook, by verdict."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._reviews = Counter(
@@ -15,5 +15,5 @@ class ReviewMetrics:
         )
 
     def reviewed(self, verdict: str) -> None:
-        """Count a review: `allowed`, `warned`, `refused`, or `unchecked` for lack of time."""
+        """Count a reviewed object: `allowed`, `warned`, `refused`, or `unchecked` for lack of time."""
         self._reviews.labels(verdict).inc()

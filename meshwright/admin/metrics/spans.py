@@ -1,10 +1,10 @@
-"""Metrics of the export of the control plane's own spans."""
+"""Metrics of the export of the control plane's own trace spans."""
 
 from prometheus_client import CollectorRegistry, Counter
 
 
 class SpanMetrics:
-    """Spans that the collector accepted, and dropped spans."""
+    """Counters of trace spans accepted by the collector, and of dropped spans."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._exported = Counter(

@@ -21,7 +21,7 @@ TYPES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class _OfType:
-    """The counters of one type, looked up once because every push updates several of them."""
+    """The counters of one resource type, looked up once because every push updates several of them."""
 
     responses: Tally
     resources: Tally
@@ -141,30 +141,30 @@ class StreamMetrics:
         self._used.inc()
 
     def sent(self, type_url: str, resources: int, size: int) -> None:
-        """Count a response with the number of its resources, and `size` in bytes."""
+        """Count an xDS response with the number of resources, and the `size` in bytes."""
         tallies = self._of(type_url)
         tallies.responses.total += 1
         tallies.resources.total += resources
         tallies.bytes.total += size
 
     def large(self, type_url: str) -> None:
-        """Count a response beyond the default size limit of gRPC clients."""
+        """Count an xDS response larger than the default message limit of gRPC clients."""
         self._large.labels(short_type(type_url)).inc()
 
     def pushed(self, seconds: float) -> None:
-        """Count a response caused by a change, `seconds` after the first event of the change."""
+        """Count an xDS response caused by a change, sent `seconds` after the first event of the change."""
         self._pushed.observe(seconds)
 
     def acknowledged(self, seconds: float) -> None:
-        """Count the ACK of such a response, `seconds` after the same event."""
+        """Count the ACK of a response caused by a change, `seconds` after the first event of the change."""
         self._acknowledged.observe(seconds)
 
     def acked(self, type_url: str) -> None:
-        """Count an acknowledged response."""
+        """Count an xDS response acknowledged by a proxy."""
         self._of(type_url).acks.total += 1
 
     def nacked(self, type_url: str) -> None:
-        """Count a rejected response."""
+        """Count an xDS response rejected by a proxy."""
         self._of(type_url).nacks.total += 1
 
     def _of(self, type_url: str) -> _OfType:

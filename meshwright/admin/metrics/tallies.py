@@ -26,7 +26,7 @@ class Tally:
         self._counter = counter
 
     def show(self) -> None:
-        """Update the counter; must be called by one thread at a time."""
+        """Add the growth since the last call to the Prometheus counter; call from one thread at a time."""
         total = self.total
         self._counter.inc(total - self._shown)
         self._shown = total
@@ -50,7 +50,7 @@ class Tallies:
         return tally
 
     def collect(self) -> Iterable[Metric]:
-        """Update the counters; a tally is not a metric of its own."""
+        """Update the Prometheus counters of all tallies; yields no metric of its own."""
         # Two scrapes at the same time would else add the same difference twice.
         with self._lock:
             for tally in self._tallies:

@@ -1,4 +1,4 @@
-"""Metrics of the watches of a cluster, by kind of object."""
+"""Metrics of the watches on a Kubernetes cluster, by kind of object."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -13,7 +13,7 @@ _RESOURCE: Final = ("resource",)
 
 
 class WatchMetrics:
-    """Ages, failures and counts of watches."""
+    """Ages, failures and counts of the watches on a Kubernetes cluster."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._watch_ages = {
@@ -82,7 +82,7 @@ class WatchMetrics:
 
 
 def _first(moments: Iterable[tuple[str, datetime | None]]) -> dict[tuple[str, ...], datetime]:
-    """Return the earliest time of each kind, without kinds that have no time."""
+    """Return the earliest time for each kind of object; kinds without a time are left out."""
     result: dict[tuple[str, ...], datetime] = {}
     for kind, at in moments:
         if at is not None and ((known := result.get((kind,))) is None or at < known):
@@ -91,7 +91,7 @@ def _first(moments: Iterable[tuple[str, datetime | None]]) -> dict[tuple[str, ..
 
 
 def _worst(values: Iterable[tuple[str, float]]) -> dict[tuple[str, ...], float]:
-    """Return the largest value of each kind."""
+    """Return the largest value for each kind of object."""
     result: dict[tuple[str, ...], float] = {}
     for kind, value in values:
         result[(kind,)] = max(value, result.get((kind,), value))

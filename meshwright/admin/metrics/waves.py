@@ -118,11 +118,11 @@ class WaveMetrics:
         self._beats.observe(late)
 
     def group_failed(self) -> None:
-        """Count a group that kept its last good snapshot."""
+        """Count a failed computation of a group of proxies, which keeps the last good snapshot."""
         self._failures.inc()
 
     def issued(self, kind: str, issuer: str, count: int = 1) -> None:
-        """Count issued certificates: `service`, `proxy` or `gateway`; `issuer` is a word of a closed set."""
+        """Count certificates issued to a `service`, `proxy` or `gateway`; `issuer` is from a closed set."""
         self._issued.labels(kind, issuer).inc(count)
 
     def renewed(self, issuer: str, count: int) -> None:

@@ -21,7 +21,7 @@ from meshwright.mesh.service import Protocol, Service, ServiceKey, ServicePort
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A service port as seen by one identity."""
+    """A pair of one calling identity and one service port."""
 
     source: ServiceIdentity
     service: Service
@@ -33,7 +33,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class AccessGrant:
-    """The requests that one object allows; None means every request."""
+    """The requests allowed by one policy object, `by`; None as `matches` means every request."""
 
     by: str
     matches: tuple[HTTPMatch, ...] | None

@@ -1,4 +1,4 @@
-"""Documents of several debug pages: policies, configuration, event loop, access and hosts; never a key."""
+"""JSON of the debug pages Policies, Configuration, Event loop, Access and Hosts; never a key."""
 
 import asyncio
 from typing import Protocol
@@ -15,7 +15,7 @@ from meshwright.mesh.problems.problem import Problem, Problems
 
 
 class ConfigReading(SettingsReading, ViewReading, Protocol):
-    """The configuration of the mesh and of the server."""
+    """The readers of the MeshConfig and of the server's settings."""
 
 
 async def policies(reading: ObjectReading, wanted: str | None = None) -> Document:
@@ -33,7 +33,7 @@ async def policies(reading: ObjectReading, wanted: str | None = None) -> Documen
 
 
 def wrong(reading: ObjectReading, problems: Problems) -> Document:
-    """Return all problems and failed groups."""
+    """Return all problems of the mesh, and the groups of proxies with a failed computation."""
     return {
         "problems": [problem(item) for item in problems],
         "failures": [
@@ -56,7 +56,7 @@ def _one(reading: ObjectReading, every: Problems, wanted: str) -> Document:
 
 
 def problem(result: Problem) -> Document:
-    """Return one problem, by field and as one line."""
+    """Return one problem of the mesh as JSON, by field and as one line."""
     return {
         "severity": result.severity.value,
         "code": result.code,
@@ -70,7 +70,7 @@ def problem(result: Problem) -> Document:
 
 
 def sourced(sourced_object: SourcedObject) -> Document:
-    """Return one object in force; `stale` means that a newer version is invalid."""
+    """Return one mesh object in use as JSON; `stale` means an invalid newer version in the source."""
     return {
         "kind": str(sourced_object.key.kind),
         "namespace": sourced_object.key.namespace,

@@ -1,4 +1,4 @@
-"""Handlers of the debug pages: from a request to the function that computes the document."""
+"""Handlers of the debug pages: each calls the function for the JSON of the page."""
 
 import asyncio
 import contextlib
@@ -26,13 +26,13 @@ from meshwright.traffic.statistics import RowKind
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Handlers over one reading; each raises NothingToShow, or an HTTP error with a sentence."""
+    """Handlers of the debug pages; each raises NothingToShow, or an HTTP error with a sentence."""
 
     reading: MeshReading
     clock: Callable[[], datetime]
 
     async def proxies(self, request: web.Request) -> Document:
-        """Return every proxy, or one with its configuration."""
+        """Return every proxy with its state, or one proxy with the configuration."""
         if (wanted := request.query.get("proxy")) is not None:
             return await proxy.configured(self.reading, wanted, self.clock())
         return await proxy.listed(self.reading, self.clock())
@@ -42,25 +42,25 @@ class Answers:
         return await proxy.told(self.reading, request.query, self.clock())
 
     async def streams(self, request: web.Request) -> Document:
-        """Return the streams, or one proxy's last pushes."""
+        """Return the open xDS streams, or one proxy's streams and last pushes."""
         if "proxy" in request.query:
             return proxy.pushed(self.reading, request.query)
         return streams(self.reading)
 
     async def difference(self, request: web.Request) -> Document:
-        """Return the difference between two versions of a resource."""
+        """Return the difference between two versions of a proxy's resource."""
         return await proxy.differing(self.reading, request.query)
 
     async def published(self, _request: web.Request) -> Document:
-        """Return the resources of each proxy."""
+        """Return the versions of the resources published for each proxy."""
         return await published(self.reading)
 
     async def policies(self, request: web.Request) -> Document:
-        """Return the objects in force and all problems, or one object."""
+        """Return the mesh objects in use and all problems, or one object."""
         return await debug.policies(self.reading, request.query.get("object"))
 
     async def traffic(self, request: web.Request) -> Document:
-        """Return traffic statistics."""
+        """Return the traffic statistics of the requested kind of rows."""
         query = dict(request.query)
         named = query.pop("of", RowKind.EDGES.value)
         if named not in tuple(RowKind):
@@ -69,11 +69,11 @@ class Answers:
         return await stat(self.reading, RowKind(named), query, self.clock())
 
     async def topology(self, request: web.Request) -> Document:
-        """Return the graph of traffic."""
+        """Return the graph of services and the traffic between them."""
         return await topology(self.reading, request.query, self.clock())
 
     async def access(self, request: web.Request) -> Document:
-        """Return the allowed requests."""
+        """Return the allowed requests for each pair of calling identity and service port."""
         # In a thread, because the cost is the product of identities and services.
         return await asyncio.to_thread(debug.access, self.reading, request.query.get("source"))
 
@@ -104,11 +104,11 @@ class Answers:
             return await connectivity.connectivity(self.reading, request.query, headers, self.clock())
 
     async def certificates(self, _request: web.Request) -> Document:
-        """Return the certificates."""
+        """Return the service certificates, the proxy certificates and the participation of proxies."""
         return await certificates(self.reading, self.clock())
 
     async def config(self, _request: web.Request) -> Document:
-        """Return the MeshConfig and the settings."""
+        """Return the MeshConfig and the server's settings."""
         return debug.config(self.reading)
 
     async def loop(self, _request: web.Request) -> Document:
@@ -116,13 +116,13 @@ class Answers:
         return debug.loop(self.reading)
 
     async def sources(self, _request: web.Request) -> Document:
-        """Return the sources."""
+        """Return the freshness and the object counts of each source of the mesh."""
         return sources(self.reading, self.clock())
 
 
 @contextlib.contextmanager
 def _understood() -> Iterator[None]:
-    """Answer an invalid query with 400 and its error message."""
+    """Turn a QueryError in the block into an HTTP error 400 with the same message."""
     try:
         yield
     except explaining.QueryError as error:

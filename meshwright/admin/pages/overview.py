@@ -1,4 +1,4 @@
-"""Verdicts of the pages for the index, each computed from as little data as possible."""
+"""Verdicts of the debug pages for their index, each computed from as little data as possible."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,21 +29,21 @@ class Glances:
         return proxies.of_all(await listed(self.reading, self.clock()))
 
     async def streams(self) -> Verdict:
-        """Return the state of the streams."""
+        """Return the verdict on the open streams: whether all resource types are in sync."""
         return pushes.of_streams(streams(self.reading))
 
     async def traffic(self) -> Verdict:
-        """Return the success of the edges."""
+        """Return the verdict on the traffic between services: the success rates."""
         return traffic.of_traffic(await stat(self.reading, RowKind.EDGES, {}, self.clock()))
 
     async def policies(self) -> Verdict:
-        """Return the numbers of problems and objects."""
+        """Return the verdict on the policy objects: the numbers of problems and objects."""
         # Only the number of objects is needed; converting their values would take long.
         result = debug.wrong(self.reading, await self.reading.problems())
         return policies.of_policies(result | {"objects": [None] * len(self.reading.objects())})
 
     async def certificates(self) -> Verdict:
-        """Return whether certificates in use have expired."""
+        """Return the verdict on certificates: whether one in use has expired."""
         return of_certificates(await certificates(self.reading, self.clock()))
 
     async def loop(self) -> Verdict:
@@ -51,5 +51,5 @@ class Glances:
         return mesh.of_loop(debug.loop(self.reading))
 
     async def sources(self) -> Verdict:
-        """Return the state of the sources."""
+        """Return the verdict on the sources: failures, and stale or refused objects."""
         return mesh.of_sources(sources(self.reading, self.clock()))

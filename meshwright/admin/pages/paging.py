@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Items from number `offset` (from 0), at most `limit` of them; None means all."""
+    """Part of a list: at most `limit` items from number `offset` (from 0); None means all further items."""
 
     limit: int | None
     offset: int
@@ -29,7 +29,7 @@ class Page:
 
 
 def page(query: Mapping[str, str]) -> Page:
-    """Return the requested page. Raises web.HTTPBadRequest for an invalid number."""
+    """Return the requested part of a list. Raises web.HTTPBadRequest for an invalid number."""
     limit = _number("limit", query["limit"], 1) if query.get("limit") else None
     return Page(limit, _number("offset", query.get("offset") or "0", 0))
 

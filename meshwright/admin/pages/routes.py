@@ -34,7 +34,7 @@ from meshwright.admin.readers import MeshReading
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """A page without data, which `page` combines with a reading."""
+    """A debug page without data; the method `page` adds the handlers of a mesh reading."""
 
     path: str
     shows: str
@@ -43,7 +43,7 @@ class _Route:
     glance: Callable[[Glances], Awaitable[Verdict]] | None = None
 
     def page(self, answers: Answers, glances: Glances) -> Page:
-        """Return the page over one reading."""
+        """Return the page with the handlers and verdicts of one mesh reading."""
         glance = None if self.glance is None else partial(self.glance, glances)
         return Page(self.path, self.shows, partial(self.answer, answers), self.look, glance)
 
@@ -148,7 +148,7 @@ _ROUTES: Final = (
 def pages(
     reading: MeshReading, clock: Callable[[], datetime], trying: TrialRunner | None = None
 ) -> tuple[Page, ...]:
-    """Return the pages over one reading; with `trying` also the page for trials."""
+    """Return all debug pages for one mesh reading; with `trying` also the page for trials of manifests."""
     answers, glances = Answers(reading, clock), Glances(reading, clock)
     result = tuple(route.page(answers, glances) for route in _ROUTES)
     return result if trying is None else (*result, _try(trying))

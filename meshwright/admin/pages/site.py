@@ -37,7 +37,7 @@ Answer = Callable[[web.Request], Awaitable[Document]]
 
 
 class FormRefused(Exception):
-    """A form is invalid: `document` is shown, with `status` as HTTP status."""
+    """Error for an invalid submitted form: the page shows `document`, with the HTTP status `status`."""
 
     def __init__(self, document: Document, status: HTTPStatus) -> None:
         super().__init__(status)
@@ -73,7 +73,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """All pages; those of `further` may change while the server runs. `clock` returns the time of day."""
+    """All debug pages; those of `further` may change at run time. `clock` returns the time of day."""
 
     first: tuple[Page, ...]
     further: Callable[[], Iterable[Page]]
@@ -94,7 +94,7 @@ class Site:
         return await self._shown(request, result, None if result is None else result.answer)
 
     async def posted(self, answer: Answer, page: Page, request: web.Request) -> web.Response:
-        """Answer a submitted form from one of our own pages or from a program."""
+        """Answer a form submitted by one of our own pages or by a program; other sites are refused."""
         if is_of_another_site(request):
             return await self._failed(request, page.look, ELSEWHERE, HTTPStatus.FORBIDDEN)
         return await self._shown(request, page, answer)
@@ -223,7 +223,7 @@ def _route(app: web.Application, site: Site) -> None:
 
 
 async def script(_request: web.Request) -> web.Response:
-    """Answer with the script of the pages."""
+    """Answer with the JavaScript of the debug pages."""
     return web.Response(text=SCRIPT, content_type="text/javascript", headers=SECURITY_HEADERS)
 
 

@@ -56,7 +56,7 @@ class TrialInput:
 
 
 def tried(asked: TrialInput) -> Document:
-    """Return the effect of manifests; must run in a thread. Raises TooLong."""
+    """Return the changes caused by manifests; must run in a thread. Raises TooLong."""
     step = _within(time.monotonic() + SECONDS)
     objects, wrong = asked.read(asked.manifests)
     view = View(asked.settings)

@@ -1,4 +1,4 @@
-"""Runner of trials: one at a time, and nothing is applied."""
+"""Runner of trials of manifests: one trial at a time, and no manifest is applied."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ _FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 class TrialUnavailable(Exception):
-    """The trial was not made: a sentence with the reason, and the HTTP status."""
+    """Error for a trial that is not made: a sentence with the reason, and the HTTP status."""
 
     def __init__(self, sentence: str, status: HTTPStatus) -> None:
         super().__init__(sentence)
@@ -28,14 +28,14 @@ class TrialUnavailable(Exception):
 
 @dataclass(slots=True)
 class TrialRunner:
-    """Runner of trials on a second copy of the mesh."""
+    """Runner of trials of manifests on a second copy of the mesh."""
 
     reading: ViewReading
     read: Read
     _one: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def tried(self, manifests: str) -> Document:
-        """Return the effect of manifests. Raises TrialUnavailable."""
+        """Return the changes caused by manifests, without applying them. Raises TrialUnavailable."""
         if len(manifests.encode(errors="replace")) > BYTES:
             raise TrialUnavailable(TOO_LONG, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         view = self.reading.view()

@@ -40,12 +40,12 @@ class _Trace:
         return round((moment + self.epoch) * 1_000_000_000)
 
     def child(self, name: str, begun: float, ended: float, attributes: Mapping[str, Value]) -> Span:
-        """Return the span of one step of a change."""
+        """Return the span for one step of a change of the mesh."""
         begins, ends = self.at(begun), self.at(ended)
         return Span(self.trace, self.new_id(8), self.root, name, Kind.INTERNAL, begins, ends, attributes)
 
     def push(self, push: PushRecord) -> Span:
-        """Return the span of one push, from its sending to its answer."""
+        """Return the span for one push to a proxy, from the sending to the answer."""
         return Span(
             trace=self.trace,
             id=self.new_id(8),

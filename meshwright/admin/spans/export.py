@@ -60,7 +60,7 @@ _log = structlog.get_logger("controller.span_export")
 
 
 class SpanMeter(Protocol):
-    """Counter of spans."""
+    """Counter of exported and dropped trace spans."""
 
     def spans_exported(self, count: int) -> None:
         """Count spans that the collector has accepted."""
@@ -104,7 +104,7 @@ class SpanExport:
         yield "span collector", self._sending()
 
     def offer(self, trace: Sequence[Span]) -> None:
-        """Queue a trace, or drop it if the queue is full. Never waits."""
+        """Queue the spans of a trace for export, or drop them if the queue is full. Never waits."""
         if len(self._queue) + len(trace) > QUEUE:
             self._meter.spans_dropped("queue-full", len(trace))
             return
@@ -135,7 +135,7 @@ class SpanExport:
     async def _sent(
         self, export: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes], message: bytes, count: int
     ) -> None:
-        """Return when the collector has accepted the request, or refused it permanently."""
+        """Repeat an export request until the collector accepts the request or refuses it permanently."""
         while True:
             try:
                 answer = await export(message, timeout=SECONDS)

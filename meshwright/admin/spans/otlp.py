@@ -24,7 +24,7 @@ _PARTIAL_SUCCESS, _REJECTED_SPANS = 1, 1
 
 
 def request(teller: Mapping[str, Value], version: str, spans: Iterable[Span]) -> bytes:
-    """Return the bytes of an export request; `teller` has the resource attributes of the sender."""
+    """Return the bytes of an OTLP export request; `teller` has the resource attributes of the sender."""
     scope = trace_pb2.InstrumentationLibrarySpans(
         instrumentation_library=common_pb2.InstrumentationLibrary(name=SCOPE, version=version),
         spans=map(_span, spans),
@@ -36,7 +36,7 @@ def request(teller: Mapping[str, Value], version: str, spans: Iterable[Span]) ->
 
 
 def rejected(answer: bytes) -> int:
-    """Return the number of spans that a collector has rejected in an answered request."""
+    """Return the number of spans rejected by the collector, from the answer to an export request."""
     try:
         details = (
             item for part in _field(answer, _PARTIAL_SUCCESS) for item in _field(part, _REJECTED_SPANS)

@@ -71,7 +71,7 @@ class Calls:
         return True if self.tls else False if self.opened else None
 
     def count(self, more: Figures) -> None:
-        """Add statistics."""
+        """Add traffic statistics reported by callers."""
         self.figures = more if self.figures is None else self.figures + more
 
 
@@ -94,7 +94,7 @@ class Sidecar:
 
 @dataclass(frozen=True, slots=True)
 class EdgeCounts:
-    """Reported statistics of the requested window (`lately`) and of the last hour."""
+    """Traffic statistics reported by proxies: of the requested window (`lately`), and of the last hour."""
 
     lately: Mapping[BySource, Figures]
     hour: Mapping[BySource, Figures]
@@ -132,7 +132,7 @@ _ByBackend = Mapping[Between, Figures]
 
 
 def _told(result: Mapping[BySource, Figures], edges: defaultdict[Between, Calls]) -> _ByBackend:
-    """Add the reported requests to `edges`; return the requests that each backend received."""
+    """Add the requests reported by callers to `edges`; return the requests received by each backend."""
     behind = defaultdict[Between, Figures](Figures)
     for (caller, calls), figures in result.items():
         between = (caller_of(caller), called_of(calls.called))

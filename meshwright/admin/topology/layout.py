@@ -29,7 +29,7 @@ class Layout:
 
 
 def layout(nodes: Sequence[str], edges: Edges) -> Layout:
-    """Return the layout of a graph; an edge from a node to itself is ignored."""
+    """Return the drawing layout of a graph; an edge from a node to itself is ignored."""
     turned = _turned(nodes, edges)
     forward = {edge: edge[::-1] if edge in turned else edge for edge in sorted(edges) if edge[0] != edge[1]}
     rank = _ranks(nodes, {*forward.values()})
@@ -49,7 +49,7 @@ def layout(nodes: Sequence[str], edges: Edges) -> Layout:
 
 
 def crossings(rows: Sequence[Sequence[str]], steps: Iterable[Edge]) -> int:
-    """Return the number of crossings between neighbouring layers, which measures an order."""
+    """Return the number of edge crossings between all neighbouring layers of the drawing."""
     at = {place: (layer, number) for layer, row in enumerate(rows) for number, place in enumerate(row)}
     between = defaultdict[int, list[tuple[int, int]]](list)
     for one, other in steps:
@@ -74,7 +74,7 @@ def _inversions(numbers: Sequence[int]) -> int:
 
 
 def _turned(nodes: Sequence[str], edges: Edges) -> frozenset[Edge]:
-    """Return the edges that close a cycle."""
+    """Return the edges to be drawn backwards, because they close a cycle."""
     after = defaultdict[str, list[str]](list)
     for source, destination in sorted(edges):
         if source != destination:
@@ -107,7 +107,7 @@ def _walk(start: str, after: Mapping[str, Iterable[str]], done: set[str], turned
 
 
 def _ranks(nodes: Sequence[str], forward: Edges) -> dict[str, int]:
-    """Return the layer of each node: after the last of its callers."""
+    """Return the layer of each node in the drawing: after the last of the node's callers."""
     waiting, after = dict.fromkeys(nodes, 0), defaultdict[str, list[str]](list)
     for source, destination in forward:
         waiting[destination] += 1
@@ -160,7 +160,7 @@ def _ordered(rows: list[list[str]], steps: Sequence[Edge]) -> list[list[str]]:
 
 
 def _swap(rows: list[list[str]], near: Mapping[str, Sequence[str]]) -> None:
-    """Swap two adjacent places if that reduces the crossings."""
+    """Swap two adjacent nodes of a layer if there are fewer crossings of edges afterwards."""
     for row in rows:
         at = {place: number for item in rows for number, place in enumerate(item)}
         layer = {place: number for number, item in enumerate(rows) for place in item}

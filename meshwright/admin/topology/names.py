@@ -15,15 +15,15 @@ Between = tuple[Name, Name]
 
 
 def name_of(key: ServiceKey) -> Name:
-    """Return the name of a service."""
+    """Return the graph name (namespace, name) of a service."""
     return (str(key.namespace), str(key.name))
 
 
 def caller_of(caller: Caller) -> Name:
-    """Return the name of the reporting proxy's service, which its certificate proves."""
+    """Return the graph name of the reporting proxy's service, which the proxy's certificate proves."""
     return (caller.namespace, caller.service)
 
 
 def called_of(called_port: CalledPort) -> Name:
-    """Return the name of a destination as the report gives it."""
+    """Return the graph name of a called service as the traffic report gives the name."""
     return (called_port.namespace or OUTSIDE, called_port.service)

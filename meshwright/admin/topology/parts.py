@@ -8,7 +8,7 @@ from meshwright.admin.topology.names import OUTSIDE, Between, Name
 
 
 def around(whole: Graph, service: Name) -> Graph:
-    """Return a service with its callers, the services it calls, and their TrafficSplit backends."""
+    """Return the part of the graph around a service: callers, called services, and TrafficSplit backends."""
     near = {service, *(end for between in whole.edges if service in between for end in between)}
     behind = {between for between, calls in whole.edges.items() if calls.weights and near & {*between}}
     shown = near.union(*behind) if behind else near
@@ -21,7 +21,7 @@ def around(whole: Graph, service: Name) -> Graph:
 
 
 def within(whole: Graph, namespace: str) -> Graph:
-    """Return the services of a namespace and their neighbours."""
+    """Return the part of the graph with the services of a namespace and their neighbours."""
     kept = {between for between in whole.edges if namespace in (between[0][0], between[1][0])}
     own = {node for node in whole.nodes if node[0] == namespace}
     return _only(whole, own.union(*kept) if kept else own, kept)

@@ -16,7 +16,7 @@ from meshwright.admin.jsonable import Document
 
 
 def of_access(result: Document) -> Verdict:
-    """Return the number of pairs whose requests are allowed."""
+    """Return the verdict of the page Access: the number of pairs of caller and port with allowed requests."""
     records_ = records(result, "access")
     may = sum(record.get("allowed") is True for record in records_)
     return Verdict(

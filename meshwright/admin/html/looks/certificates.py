@@ -17,7 +17,7 @@ from meshwright.admin.jsonable import Document
 
 
 def of_certificates(result: Document) -> Verdict:
-    """Return the number of certificates, and a failure if one in use has expired."""
+    """Return the verdict of the page Certificates: their number, BAD if one in use has expired."""
     services, proxies = records(result, "service_certificates"), records(result, "proxy_certificates")
     # Only the newest certificate of a proxy is in use: older ones may expire.
     newest = {
@@ -113,7 +113,7 @@ MOST_SPANS: Final = 24
 
 
 def _spans(result: Document) -> Iterator[Span]:
-    """Yield the lifetimes of service certificates, and of older ones still in use by proxies."""
+    """Yield the lifetimes of service certificates for the timeline, also of older ones in use by proxies."""
     current = set[str]()
     for record in records(result, "service_certificates"):
         current.add(said(record, "serial"))

@@ -18,7 +18,7 @@ from meshwright.providers.text.yaml_documents import printed
 
 
 def of_explained(result: Document) -> Verdict:
-    """Return the answer of policy, and whether the answer is in force."""
+    """Return the verdict of the page Explain: the answer by policy, and whether sidecars apply the answer."""
     if "usage" in result:
         return Verdict(Tone.PLAIN, "Ask whether a call may pass.")
     how = " ".join(filter(None, (said(result, "method"), said(result, "path"))))
@@ -52,7 +52,7 @@ def _explained(result: Document, _asked: PageRequest) -> Iterable[Markup]:
 
 
 def _missing(result: Document) -> Iterable[Markup]:
-    """Yield the missing manifests, for copying with one click or for a trial."""
+    """Yield the manifests needed to allow the request, with buttons to copy and to try them."""
     missing = records(result, "missing")
     if not missing:
         return
@@ -67,7 +67,7 @@ def _missing(result: Document) -> Iterable[Markup]:
 
 
 def _objects(result: Document) -> Iterable[Markup]:
-    """Yield the involved objects in force, as YAML."""
+    """Yield the objects involved in the decision about the request, as YAML."""
     objects = records(result, "objects")
     if objects:
         yield tag("h2", text("What is in force"))

@@ -1,4 +1,4 @@
-"""Look of a page: label, forms, verdict and body."""
+"""Type for the look of a debug page: label, forms, verdict and body."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ def _as_it_is(result: Document, _asked: PageRequest) -> Iterable[Markup]:
 
 @dataclass(frozen=True, slots=True)
 class PageLook:
-    """Rendering of a page's JSON; without `label`, the path is the name of the page."""
+    """Rendering of a debug page from the page's JSON; without `label`, the title is made from the path."""
 
     label: str = ""
     verdict: Callable[[Document], Verdict] = _counts

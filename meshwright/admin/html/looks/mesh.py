@@ -19,7 +19,7 @@ SLOW: Final = 1.0
 
 
 def of_sources(result: Document) -> Verdict:
-    """Return the state of the sources, with the numbers of stale, refused and held objects."""
+    """Return the verdict of the page Sources: failures, and numbers of stale, refused and held objects."""
     sources = records(result, "sources")
     if not sources:
         return Verdict(Tone.WARNING, "There is no source: the mesh is empty.")
@@ -60,7 +60,7 @@ def _error(source: Document) -> Markup:
 
 
 def _when(title: str, age: str, at: str) -> Column:
-    """Return a column of times with ages."""
+    """Return a table column with the time of an event and the age of the event."""
 
     def shown(source: Document) -> Markup:
         if not said(source, at):
@@ -117,7 +117,7 @@ def _sources(result: Document, _asked: PageRequest) -> Iterable[Markup]:
 
 
 def of_config(result: Document) -> Verdict:
-    """Return a warning before the first configuration is read."""
+    """Return the verdict of the page Configuration: WARNING before the first MeshConfig is read."""
     if result.get("mesh_config") is None:
         return Verdict(Tone.WARNING, "Nothing has been read yet; the settings are those of this server.")
     return Verdict(
@@ -132,7 +132,7 @@ def _config(result: Document, _asked: PageRequest) -> Iterable[Markup]:
 
 
 def of_loop(result: Document) -> Verdict:
-    """Return a warning if the event loop was blocked for at least SLOW seconds."""
+    """Return the verdict of the page Event loop: WARNING after a blockage of at least SLOW seconds."""
     late = [number(record, "seconds") for record in records(result, "late")]
     if not late:
         return Verdict(Tone.GOOD, "The event loop was never held.")

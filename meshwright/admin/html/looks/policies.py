@@ -1,4 +1,4 @@
-"""Layout of the page Policies: objects in force, and problems."""
+"""Layout of the page Policies: the mesh objects in use, and the problems."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -16,7 +16,7 @@ from meshwright.admin.jsonable import Document, Json
 
 
 def of_policies(result: Document) -> Verdict:
-    """Return the number of objects in force, or the numbers of problems."""
+    """Return the verdict of the page Policies: the number of objects in use, or the numbers of problems."""
     severities = [said(record, "severity") for record in records(result, "problems")]
     failures = len(records(result, "failures"))
     wrong = [counted(severities.count(item), item) for item in ("error", "warning") if severities.count(item)]

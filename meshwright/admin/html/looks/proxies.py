@@ -29,7 +29,7 @@ def tone(proxy: Document) -> Tone:
 
 
 def of_all(result: Document) -> Verdict:
-    """Return the number of proxies in step, and the worst tone of the others."""
+    """Return the verdict on all proxies: the number in step, and the worst tone of the others."""
     proxies = records(result, "proxies")
     tones = [tone(proxy) for proxy in proxies]
     well = tones.count(Tone.GOOD)
@@ -43,7 +43,7 @@ def of_all(result: Document) -> Verdict:
 
 
 def of_one(result: Document) -> Verdict:
-    """Return the state of one proxy, with the reason for an outdated configuration."""
+    """Return the verdict on one proxy: the state, with the reason for an outdated configuration."""
     if "usage" in result:
         return Verdict(Tone.PLAIN, "Say which proxy.")
     if "proxies" in result:
@@ -54,7 +54,7 @@ def of_one(result: Document) -> Verdict:
 
 
 def state(proxy: Document) -> Markup:
-    """Return the state of a proxy as a word, and the duration."""
+    """Return the state of a proxy as HTML: one word, and the time for which the state has lasted."""
     also = [joined((text(" "), badge(item))) for item in ("held", "dead") if proxy.get(item) is True]
     return joined(
         (badge(said(proxy, "state")), *also, tag("span", text(f" for {said(proxy, 'age')}"), class_="whole"))
@@ -99,7 +99,7 @@ def _all(result: Document) -> Iterable[Markup]:
 
 
 def facts(proxy: Document) -> Markup:
-    """Return the fields of one proxy as pairs."""
+    """Return the fields of one proxy as an HTML list of names and values."""
     cn = said(proxy, "cn")
     drawn = {"state": state(proxy), "sync": _sync(proxy), "behind": _why(proxy)}
     if workload := said(proxy, "workload"):

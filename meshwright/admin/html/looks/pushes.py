@@ -18,7 +18,7 @@ PROXY: Final = Field("proxy", "Proxy: UUID, common name or workload", "shop/stor
 
 
 def of_streams(result: Document) -> Verdict:
-    """Return the number of streams, and whether all types are in sync."""
+    """Return the verdict of the page Streams: the number of open streams, and the types not in sync."""
     streams = records(result, "streams")
     states = [said(item, "state") for stream in streams for item in _types(stream).values()]
     if not streams:
@@ -57,7 +57,7 @@ _STREAM: Final = (
 
 
 def pushes(cn: str, result: list[Document]) -> Markup:
-    """Return the table of one proxy's pushes, in the given order."""
+    """Return the HTML table of the last pushes to one proxy, in the given order."""
     columns = (
         Column("When", lambda item: moment(said(item, "at"), exact=True), ("at",)),
         Column("Type", lambda item: text(said(item, "type")), ("type",)),
@@ -140,7 +140,7 @@ def _compare(cn: str, resource: str) -> Markup:
 
 
 def made_from(result: Document) -> Markup:
-    """Return the inputs of a resource with their origins."""
+    """Return the HTML list of the input objects of a resource, with their origins."""
     objects = records(result, "objects")
     if not objects:
         return tag("p", text("Nothing: the proxy is served no such resource."), class_="empty")

@@ -23,7 +23,7 @@ _TONES: Final = {tone.value: tone for tone in Tone}
 
 
 def of_topology(result: Document) -> Verdict:
-    """Return the number of observed edges, and the one with the lowest success rate."""
+    """Return the verdict of the page Topology: the observed edges, and the lowest success rate."""
     edges = records(result, "edges")
     seen = [edge for edge in edges if part(edge, "seen")]
     failing = [item for item in seen if _tone(item) in (Tone.WARNING, Tone.BAD)]
@@ -168,7 +168,7 @@ def _p95(edge: Document) -> Markup:
 
 
 def _calls(ends: Mapping[str, Markup]) -> tuple[Column, ...]:
-    """Return the columns of edges, with links to both ends."""
+    """Return the columns of the table of edges; `ends` are the links to callers and called services."""
     return (
         Column("From", lambda item: ends.get(said(item, "source"), NONE), ("source",)),
         Column("To", lambda item: ends.get(said(item, "destination"), NONE), ("destination",)),
@@ -192,7 +192,7 @@ def _sidecars(node: Document) -> Markup:
 
 
 def _nodes(ends: Mapping[str, Markup]) -> tuple[Column, ...]:
-    """Return the columns of services or namespaces, with links."""
+    """Return the columns of the table of services or namespaces; `ends` are the links to them."""
     return (
         Column("Name", lambda item: ends.get(said(item, "id"), NONE), ("id", "name", "namespace")),
         *_OF_NODES,

@@ -21,7 +21,7 @@ BADLY: Final = 0.9
 
 
 def tone(row: Document) -> Tone:
-    """Return the tone of a row by success rate; PLAIN without requests."""
+    """Return the tone of a traffic statistic by success rate; PLAIN without requests."""
     success = row.get("success")
     if not isinstance(success, int | float):
         return Tone.PLAIN
@@ -66,7 +66,7 @@ def _end(row: Document, field: str) -> str:
 
 
 def _whole_name(row: Document) -> str:
-    """Return the name of a row: proxy, route, or the ends of the requests."""
+    """Return the subject of a traffic statistic: the proxy, the route, or the caller and called service."""
     ends = [_end(row, "source"), _end(row, "destination"), _end(row, "backend")]
     return said(row, "proxy") or said(row, "route") or " to ".join(filter(None, ends))
 

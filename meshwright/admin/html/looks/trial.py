@@ -19,7 +19,7 @@ MOST_NAMED: Final = 20
 
 
 def of_trial(found: Document) -> Verdict:
-    """Return the number of problems, and of proxies with a changed configuration."""
+    """Return the verdict of the page Try: the numbers of problems and of proxies with a change."""
     if error := said(found, "error"):
         return Verdict(Tone.BAD, error, "error")
     if "objects" not in found:

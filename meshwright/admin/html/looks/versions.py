@@ -41,7 +41,7 @@ def _difference(result: Document, _asked: PageRequest) -> Iterable[Markup]:
 
 
 def difference(lines: Iterable[str]) -> Markup:
-    """Return the lines of a diff."""
+    """Return the lines of a diff as HTML, marked as added or removed."""
     return tag("pre", joined(map(_changed, lines), "\n"), tabindex="0")
 
 
@@ -51,7 +51,7 @@ def _changed(line: str) -> Markup:
 
 
 def of_published(result: Document) -> Verdict:
-    """Return the number of proxies and of their configurations."""
+    """Return the verdict of the page Published: the numbers of proxies and of distinct configurations."""
     snapshots = records(result, "snapshots")
     proxies = sum(len(words(snapshot, "proxies")) for snapshot in snapshots)
     if not snapshots:

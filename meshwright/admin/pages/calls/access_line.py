@@ -45,11 +45,11 @@ _LOCAL: Final = "|local"
 
 
 class LineError(QueryError):
-    """The line is invalid; the message describes a valid one."""
+    """Error for an invalid access-log line; the message describes a valid one."""
 
 
 def read_line(text: str) -> dict[str, str]:
-    """Return the known fields of a line, without empty ones. Raises LineError."""
+    """Return the known, non-empty fields of a line from a sidecar's access log. Raises LineError."""
     try:
         result = json.loads(text)
     except ValueError:
@@ -95,14 +95,14 @@ def _completed(view: View, line: Mapping[str, str], query: Mapping[str, str]) ->
 
 
 def _headers(line: Mapping[str, str]) -> Iterator[str]:
-    """Yield the headers in the log; all other headers of the request are unknown."""
+    """Yield the request headers known from the log line; all others are unknown."""
     for name, header in (("authority", "host"), ("user_agent", "user-agent")):
         if name in line:
             yield f"{header}: {line[name]}"
 
 
 def _caller(line: Mapping[str, str]) -> str:
-    """Return the caller's identity from its SPIFFE ID."""
+    """Return the caller as `namespace/service account`, from the SPIFFE ID in the log line."""
     if "caller" not in line:
         raise LineError(
             "the log line does not name the caller, because it is from the caller's own sidecar: give --from"
@@ -119,7 +119,7 @@ def _caller(line: Mapping[str, str]) -> str:
 
 
 def _called(view: View, line: Mapping[str, str]) -> str:
-    """Return the called service and port."""
+    """Return the called service and port as `namespace/service:port`, from the log line."""
     host = line.get("authority", "")
     cluster = line.get("upstream_cluster", "")
     inbound = "caller" in line or cluster.endswith(_LOCAL)
@@ -136,7 +136,7 @@ def _called(view: View, line: Mapping[str, str]) -> str:
 
 
 def _served_at(view: View, line: Mapping[str, str]) -> Iterator[tuple[ServiceKey, int]]:
-    """Yield the services and ports of the workload at the local address of the line."""
+    """Yield the services and ports of the workload at the local address in the log line."""
     try:
         where = HostPort.parse(line.get("local_address", ""))
     except ValueError:

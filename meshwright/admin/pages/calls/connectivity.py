@@ -94,7 +94,7 @@ async def connectivity(
 
 
 def _callers(view: View, asked: Request) -> dict[ProxyName, Workload]:
-    """Return the caller's workloads by the names of their sidecars."""
+    """Return the workloads with the caller's identity, by the proxy names of their sidecars."""
     running = () if asked.identity is None else by_identity(view).found(asked.identity)
     return {workload.proxy_name: workload for workload in running if workload.proxy_name is not None}
 
@@ -102,7 +102,7 @@ def _callers(view: View, asked: Request) -> dict[ProxyName, Workload]:
 def _asked(
     view: View, query: Mapping[str, str], headers: Iterable[str]
 ) -> tuple[Request, Service, ServicePort]:
-    """Return the request with the called Service and port."""
+    """Return the request of the query, with the called Service and port."""
     if explaining.read_outside(view, query, ()) is not None:
         raise QueryError(
             f"to is {query['to']!r}, outside the mesh: use `meshwright explain` for such a request"
@@ -135,7 +135,7 @@ def _with_port(view: View, query: Mapping[str, str]) -> Mapping[str, str]:
 def _lacks(
     view: View, explanation: Explanation, sidecars: Mapping[ProxyName, Sidecar]
 ) -> dict[ProxyName, tuple[str, ...]]:
-    """Return the excluded policy of each sidecar that changes the outcome of this request."""
+    """Return, for each sidecar, the excluded parts of policy with an effect on this request."""
     whole = dict.fromkeys(sidecars, Sidecar())
 
     def because(known: Mapping[ProxyName, Sidecar]) -> tuple[str, ...]:
@@ -187,7 +187,7 @@ def _sidecar(
 
 
 def _types(shown: Json) -> dict[str, Json]:
-    """Return the sent and the acknowledged version of each type."""
+    """Return the state, sent version and acknowledged version of each resource type on a stream."""
     wanted = ("state", "version", "acknowledged_version")
     result = shown if isinstance(shown, dict) else {}
     return {

@@ -52,7 +52,7 @@ _CALLED: Final = "<namespace>/<service>:<port>, or outside the mesh <IP or host>
 
 
 class QueryError(ValueError):
-    """The query is invalid; the message describes the valid form."""
+    """Error for an invalid query about a request; the message describes the valid form."""
 
 
 def read_request(query: Mapping[str, str], headers: Iterable[str]) -> Request:
@@ -87,7 +87,7 @@ def read_request(query: Mapping[str, str], headers: Iterable[str]) -> Request:
 
 
 def _client(text: str) -> Client:
-    """Return the caller. Raises QueryError."""
+    """Return the caller in the parameter `from`: an identity or an outside client. Raises QueryError."""
     address, *lines = text.split(",")
     socket_address = parse_address(address)
     if socket_address is None:
@@ -203,7 +203,7 @@ def _steps(steps: Iterable[Step]) -> list[Json]:
 
 
 def explained(view: View, request: Request) -> tuple[Explanation, tuple[ProxyName, ...]]:
-    """Return the explanation of a request by policy, and the sidecars on its path."""
+    """Return the explanation of a request by policy, and the names of the sidecars on the path."""
     explanation = explain(view, request)
     return explanation, concerned(view, request, explanation.decision)
 

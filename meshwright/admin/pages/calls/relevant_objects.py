@@ -1,4 +1,4 @@
-"""Involved objects of an explanation, as manifests."""
+"""Objects involved in the explanation of a request, as manifests."""
 
 from collections.abc import Collection, Iterable
 from typing import Final

@@ -18,7 +18,7 @@ from meshwright.mesh.workload import Endpoint, Explicit, Workload
 
 
 def behind(view: View, asked: Request, port: ServicePort) -> tuple[Endpoint, ...]:
-    """Return the endpoints of all backends of a request, with and without traffic."""
+    """Return the endpoints of all backends of a request, including endpoints without traffic."""
     arrived = oracle.arriving(view, asked)
     if isinstance(arrived, LocalReply):
         return ()

@@ -16,7 +16,7 @@ from xds.stream_status import StreamStatus, SyncState
 
 
 class SidecarReading(OriginReading, ProxyReading, RejectionReading, StreamReading, Protocol):
-    """Data about sidecars."""
+    """The readers of the data from which the state of sidecars is derived."""
 
 
 class SidecarState(enum.StrEnum):
@@ -50,7 +50,7 @@ class SidecarStatus:
 
     @property
     def sidecar(self) -> Sidecar:
-        """The evidence in the form of the explanation of a request."""
+        """The state of the sidecar as evidence for the explanation of a request."""
         return Sidecar(self.clause, self.without)
 
 

@@ -16,7 +16,7 @@ from meshwright.sidecars.addresses import plain_address
 
 
 class CertificatePage(CertificateReading, ProxyReading, Protocol):
-    """Data for the page of certificates."""
+    """The readers of the data for the page Certificates."""
 
 
 async def certificates(reading: CertificatePage, now: datetime) -> Document:

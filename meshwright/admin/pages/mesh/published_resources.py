@@ -12,7 +12,7 @@ from xds.protocol.resources.snapshot import Snapshot
 
 
 class PublishedPage(ProxyReading, SnapshotReading, Protocol):
-    """Data for the page of published resources."""
+    """The readers of the data for the page Published."""
 
 
 async def published(reading: PublishedPage) -> dict[str, Json]:
@@ -46,13 +46,13 @@ async def published(reading: PublishedPage) -> dict[str, Json]:
 
 
 def _names(view: View | None, admission: Admission) -> list[Json]:
-    """Return the names with an admission, sorted."""
+    """Return the names of the proxies with this admission, sorted."""
     held = {} if view is None else view.admissions.held()
     return [str(name) for name in sorted(held) if held[name] is admission]
 
 
 def versions(snapshot: Snapshot) -> dict[str, Json]:
-    """Return the version of every resource of a snapshot except secrets, by type and name."""
+    """Return the version of every resource in a proxy's snapshot except secrets, by type and name."""
     return {
         type_word(type_url): {resource.name: resource.version for resource in plain}
         for type_url in snapshot.types()

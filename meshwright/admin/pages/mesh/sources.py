@@ -1,4 +1,4 @@
-"""`/debug/sources`: freshness and objects of each source, and objects that stay in force."""
+"""`/debug/sources`: freshness and objects of each source, and deleted objects still in use."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from meshwright.providers.contract import Counts, Freshness, Watch
 
 
 def sources(reading: SourceReading, now: datetime) -> Document:
-    """Return every source."""
+    """Return the freshness and the object counts of every source as JSON."""
     counts = reading.counts()
     return {
         "sources": [

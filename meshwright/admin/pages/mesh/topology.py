@@ -27,7 +27,7 @@ MOST_SERVICES: Final = 300
 
 
 class TopologyReading(ProxyReading, StreamReading, TrafficReading, Protocol):
-    """Data for the graph."""
+    """The readers of the data for the traffic graph."""
 
 
 async def topology(reading: TopologyReading, query: Mapping[str, str], now: datetime) -> Document:
@@ -102,7 +102,7 @@ def identifier(name: Name) -> str:
 
 
 def _nodes(part: Graph, by: str) -> list[Json]:
-    """Return the nodes, in time proportional to the number of nodes plus edges."""
+    """Return the nodes of a graph as JSON, in time proportional to the number of nodes plus edges."""
     successes = defaultdict[Name, list[float]](list)
     for (_, called), calls in part.edges.items():
         # Traffic without policy is the claim of one proxy, which must not change the verdict of another

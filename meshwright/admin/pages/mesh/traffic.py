@@ -30,11 +30,11 @@ DEFAULT_SECONDS: Final = 60
 
 
 class MeshTrafficReading(ProxyReading, TrafficReading, Protocol):
-    """Data for the statistics."""
+    """The readers of the data for the traffic statistics."""
 
 
 async def stat(reading: MeshTrafficReading, of: RowKind, query: Mapping[str, str], now: datetime) -> Document:
-    """Return the requested rows. Raises web.HTTPBadRequest for an invalid query."""
+    """Return the requested rows of traffic statistics. Raises web.HTTPBadRequest for an invalid query."""
     traffic, at = reading.traffic(), time.monotonic()
     window, shown = window_seconds(query, traffic), page(query)
     wanted = _wanted(
@@ -75,7 +75,7 @@ def _rows(of: RowKind, span: Span[BySource], view: View | None) -> tuple[Row, ..
 
 
 def row_document(row: Row, seconds: float) -> Document:
-    """Return a row as JSON, with rates over `seconds`."""
+    """Return a row of traffic statistics as JSON, with rates over `seconds`."""
     return {
         "source": _party(row.source),
         "destination": _called(row.destination),
@@ -89,7 +89,7 @@ def row_document(row: Row, seconds: float) -> Document:
 
 
 def figures_document(figures: Figures, seconds: float) -> Document:
-    """Return the counts over `seconds`, with rates and response times in milliseconds."""
+    """Return counts of calls over `seconds` as JSON, with rates and response times in milliseconds."""
     times = {f"p{round(part * 100)}_ms": _rounded(figures.quantile_ms(part)) for part in QUANTILES}
     return {
         "requests": figures.requests,
@@ -136,7 +136,7 @@ def window_seconds(query: Mapping[str, str], traffic: Traffic) -> float:
 
 
 def backends_of(view: View | None, called: str) -> frozenset[str]:
-    """Return the backends of the TrafficSplits with this apex; empty for another service."""
+    """Return the backends of the TrafficSplits with this apex service; empty for another service."""
     namespace, slash, name = called.partition("/")
     if view is None or not slash:
         return frozenset()

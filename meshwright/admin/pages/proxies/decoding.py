@@ -93,7 +93,7 @@ def masked(value: object) -> Json:
 
 
 def _other(resource: Resource) -> Json:
-    """Return a resource of another driver than Envoy's."""
+    """Return a resource for a proxy other than Envoy as JSON; a secret is replaced by REDACTED."""
     if resource.secret:
         return REDACTED
     try:

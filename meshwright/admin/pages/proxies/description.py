@@ -35,14 +35,14 @@ def listeners(policy: ProxyPolicy) -> list[Document]:
 
 
 def routes(policy: ProxyPolicy) -> list[Document]:
-    """Return the admitted callers of each port, and the routes of each called service."""
+    """Describe, line by line, the admitted callers of each port and the routes of each called service."""
     lines = [line for port in policy.inbound for line in _admission(port)]
     lines += [_route(service, route) for service in policy.outbound for route in service.routes]
     return lines + describe_outside.routes(policy.outside)
 
 
 def clusters(policy: ProxyPolicy) -> list[Document]:
-    """Return the clusters: the application, and called services with the expected identities."""
+    """Describe, line by line, the clusters: the application, and called services with their identities."""
     lines: list[Document] = [
         {
             "direction": "inbound",
@@ -56,7 +56,7 @@ def clusters(policy: ProxyPolicy) -> list[Document]:
 
 
 def endpoints(policy: ProxyPolicy) -> list[Document]:
-    """Return the endpoints of each called service."""
+    """Describe, line by line, the endpoints of each called service."""
     return [line for place in policy.service_destinations for line in _endpoints(place)]
 
 

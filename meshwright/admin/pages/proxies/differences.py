@@ -23,12 +23,12 @@ USAGE: Final = (
 
 
 class VersionReading(PushReading, SnapshotReading, Protocol):
-    """Current and earlier versions of resources."""
+    """The readers of the present and earlier versions of resources."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two versions of one resource of one proxy."""
+    """Two versions of one resource of a proxy, for a comparison."""
 
     proxy: ProxyName
     before: Resource
@@ -116,7 +116,7 @@ def comparable(reading: VersionReading, proxy: ProxyName) -> frozenset[Reference
 def _find(
     reading: VersionReading, current: Resource | None, wanted: tuple[TypeUrl, ResourceName, Version]
 ) -> Resource | None:
-    """Return a version of a resource: the one in force, or a stored one."""
+    """Return a resource in this version: the served one, or a stored earlier one."""
     if current is not None and current.version == wanted[2]:
         return current
     return reading.replaced(*wanted)
@@ -143,7 +143,7 @@ def difference(shown: Pair) -> Document:
 def _before(
     pushes: tuple[Push, ...], type_url: TypeUrl, name: ResourceName, version: Version
 ) -> Iterator[Version]:
-    """Yield the versions that this version replaced, the latest first."""
+    """Yield the versions of a resource replaced by this version, the latest first."""
     for push in pushes:
         for changed, old, new in push.changed if push.type_url == type_url else ():
             if changed == name and new == version:

@@ -12,12 +12,12 @@ _LISTED: Final = 8
 
 
 def listeners(ports: Iterable[OutsidePort]) -> list[Document]:
-    """Return the allowed traffic at each port, by addresses."""
+    """Describe, line by line, the traffic out of the mesh allowed at each port, by addresses."""
     return [_range(port, outside_range) for port in ports for outside_range in port.ranges]
 
 
 def routes(ports: Iterable[OutsidePort]) -> list[Document]:
-    """Return the allowed requests to each host, and their destination."""
+    """Describe, line by line, the allowed requests to each host outside the mesh, and their destination."""
     return [line for port in ports for outside_range in port.ranges for line in _routes(port, outside_range)]
 
 

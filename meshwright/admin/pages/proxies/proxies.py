@@ -28,11 +28,11 @@ NAMED: Final = 20
 
 
 class ProxiesPage(ProxyReading, RejectionReading, StreamReading, Protocol):
-    """Data for the page of all proxies."""
+    """The readers of the data for the page Proxies."""
 
 
 def proxies(reading: ProxiesPage, entries: Iterable[LedgerEntry], now: datetime) -> Iterator[Document]:
-    """Yield every connected, expected and former proxy; `entries` is the ledger."""
+    """Yield the state of every connected, expected and former proxy as JSON; `entries` is the ledger."""
     streams = by_proxy(reading.streams())
     # One iterator for all proxies, because NAMED is the limit of the whole page.
     issued, view, left = newest(entries, now), reading.view(), iter(range(NAMED))
@@ -71,7 +71,7 @@ def known(
 def _ejected_by(
     view: View | None, name: ProxyName, ejected: Mapping[str, tuple[ProxyName, ...]]
 ) -> tuple[ProxyName, ...]:
-    """Return the proxies that ejected an endpoint at an address of a proxy's workload."""
+    """Return the proxies that ejected an endpoint at an address of this proxy's workload."""
     workload = None if view is None else holder_of(view, name)
     own = () if workload is None else (workload.address, *workload.other_addresses)
     return tuple(sorted({by for address in own for by in ejected.get(address, ())}))
@@ -86,7 +86,7 @@ def _waits_for(view: View | None, name: ProxyName) -> str:
 
 
 def one(reading: ProxiesPage, status: ProxyStatus, entries: Iterable[LedgerEntry], now: datetime) -> Document:
-    """Return one proxy."""
+    """Return the state of one proxy as JSON; `entries` is the ledger."""
     streams = [stream for stream in reading.streams() if stream.node_key == str(status.name)]
     return proxy(
         status,

@@ -1,4 +1,4 @@
-"""Pages about one proxy: streams and pushes, its configuration, and differences between versions."""
+"""JSON about one proxy: streams and pushes, the configuration, and differences between versions."""
 
 import asyncio
 from collections.abc import Mapping
@@ -59,11 +59,14 @@ class ProxyPage(
     StreamReading,
     Protocol,
 ):
-    """Data for the pages about one proxy."""
+    """The readers of the data for the pages about one proxy."""
 
 
 async def listed(reading: ProxyPage, now: datetime) -> Document:
-    """Return every proxy; other tasks run after every AT_A_TIME, because a mesh may have thousands."""
+    """Return the state of every proxy.
+
+    Other tasks run after every AT_A_TIME, because a mesh may have thousands.
+    """
     shown: list[Json] = []
     for proxy in proxies(reading, await asyncio.to_thread(reading.ledger), now):
         shown.append(proxy)
@@ -114,7 +117,7 @@ def pushed(reading: ProxyPage, query: Query) -> Document:
 
 
 async def differing(reading: ProxyPage, query: Query) -> Document:
-    """Return the difference between two versions of a resource."""
+    """Return the difference between two versions of a proxy's resource, and the inputs of the resource."""
     if not query:
         return {"usage": DIFF_USAGE}
     if missing := [item for item in ("proxy", "type", "name") if item not in query]:
@@ -180,7 +183,7 @@ def policy_of(reading: ProxyPage, status: ProxyStatus) -> ProxyPolicy | None:
 
 
 def history(reading: ProxyPage, name: ProxyName) -> list[Json]:
-    """Return a proxy's last pushes, newest first."""
+    """Return a proxy's last pushes as JSON, newest first."""
     there = kept(reading, name)
     return [push(item, there) for item in reading.pushes(name)]
 
@@ -203,7 +206,7 @@ def secrets(reading: ProxyPage, status: ProxyStatus) -> list[Document]:
 
 
 def _secrets(snapshot: Snapshot | None) -> list[Resource]:
-    """Return the secret resources of a snapshot."""
+    """Return the resources with secrets in a snapshot."""
     if snapshot is None:
         return []
     return [resource for kind in snapshot.types() for resource in snapshot.ordered(kind) if resource.secret]

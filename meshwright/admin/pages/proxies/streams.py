@@ -1,4 +1,4 @@
-"""`/debug/xds`: streams, and the state of each type on them."""
+"""`/debug/xds`: the xDS streams, and the state of each resource type on them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -24,7 +24,7 @@ _SYNC = {
 
 
 def streams(reading: StreamReading) -> Document:
-    """Return every stream with its types."""
+    """Return every open xDS stream with the state of each resource type."""
     return {"streams": [stream(status) for status in reading.streams()]}
 
 
@@ -37,7 +37,7 @@ def by_proxy(statuses: Iterable[StreamStatus]) -> Mapping[str, Sequence[StreamSt
 
 
 def stream(status: StreamStatus) -> Document:
-    """Return one stream with the last response of each type and its answer."""
+    """Return one xDS stream as JSON, with the last response of each resource type and the answer."""
     return {
         "stream": status.number,
         "proxy": status.node_key,

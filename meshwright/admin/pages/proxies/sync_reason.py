@@ -98,14 +98,14 @@ def _behind(proxy: ProxyStatus, known: ProxyEvidence, now: datetime, waits: str)
 
 
 def _shared(proxy: ProxyStatus) -> str:
-    """Return a clause with the addresses of all proxies that share this identity."""
+    """Return a clause with the addresses of all proxies sharing an identity; empty without sharing."""
     if not proxy.peers:
         return ""
     return f"{len(proxy.peers)} proxies share this identity: {', '.join(map(plain_address, proxy.peers))}"
 
 
 def _ejected(by: tuple[ProxyName, ...]) -> str:
-    """Return a clause with the callers that have ejected the proxy."""
+    """Return a clause with the calling proxies by which this one is ejected; empty without any."""
     if not by:
         return ""
     named = ", ".join(map(str, by[:_NAMED]))
