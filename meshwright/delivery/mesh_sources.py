@@ -52,7 +52,7 @@ class MeshSources:
         self._changes = Debounce(_by_matter(paces))
 
     def pace(self, paces: Paces) -> None:
-        """Gather changes with other times from now on, also the changes already pending."""
+        """Gather changes with other paces from now on, also the changes already pending."""
         self._changes.pace(_by_matter(paces))
 
     def changed(self) -> None:
