@@ -25,12 +25,12 @@ class Usage(enum.StrEnum):
 
     @property
     def client_auth(self) -> bool:
-        """Return whether the holder may be a TLS client."""
+        """Return whether the holder of a certificate with this usage may be a TLS client."""
         return self is not Usage.SERVER
 
     @property
     def server_auth(self) -> bool:
-        """Return whether the holder may be a TLS server."""
+        """Return whether the holder of a certificate with this usage may be a TLS server."""
         return self in (Usage.SERVICE, Usage.SERVER)
 
 
@@ -98,7 +98,7 @@ class CertificateRequest:
 
     @property
     def csr_pem(self) -> bytes:
-        """Return the PKCS#10 request; for a key of this process, signed at first use."""
+        """Return the PKCS#10 request (PEM); for a key made in this process, signed at first use."""
         return self.possession.csr_pem
 
 
@@ -120,9 +120,9 @@ class Issuer(Protocol):
         """Return every root to trust now, as PEM; during a change of roots there are several."""
 
     def signing_bundle(self) -> bytes:
-        """Return, as PEM, the roots of certificates issued now.
+        """Return the roots above the certificates issued now, as PEM.
 
-        Certificates below others must be replaced.
+        Certificates below other roots must be replaced.
         """
 
 
@@ -135,7 +135,7 @@ class Authority(Issuer, Protocol):
 
     @property
     def other(self) -> str:
-        """Return the fingerprint of the other root during a change of roots; empty otherwise."""
+        """Return the fingerprint of the root beside the signing one in a root rotation; empty otherwise."""
 
     @property
     def leaving(self) -> str:
@@ -143,10 +143,13 @@ class Authority(Issuer, Protocol):
 
     @property
     def not_after(self) -> datetime:
-        """Return the end of the signing CA, which limits every certificate."""
+        """Return the end of the signing CA's validity, which limits every issued certificate."""
 
     def trusts(self, signer: str) -> bool:
-        """Return whether certificates of a signer are valid now; False for a retired root."""
+        """Return whether certificates below the root with fingerprint `signer` are accepted now.
+
+        The result is False for a retired root.
+        """
 
     def signer_of(self, chain_pem: bytes) -> str:
-        """Return the fingerprint of the signer of a certificate; empty for foreign certificates."""
+        """Return the fingerprint of this CA's root above a certificate; empty below other CAs."""

@@ -63,7 +63,10 @@ class FirstProxy:
         self._noted = False
 
     def read(self) -> str | None:
-        """Return the stored serial, or None. Raises StateError."""
+        """Return the stored serial of the first proxy certificate, or None if not stored.
+
+        Raises StateError.
+        """
         content = files.read(self._path)
         return None if content is None else content.decode("ascii", "replace").strip()
 
@@ -76,7 +79,7 @@ class FirstProxy:
                 self._noted = True
 
     def forget(self) -> None:
-        """Remove the stored serial."""
+        """Remove the stored serial of the first proxy certificate."""
         self._path.unlink(missing_ok=True)
 
 
@@ -213,7 +216,7 @@ def rebuilt(state: Path) -> int:
 def _lost(
     state: Path, ledger_path: Path, first: FirstProxy, whose: OpenedAuthority | None, seal: Seal
 ) -> Loss | None:
-    """Return the loss, judged by the existing files; creates no file."""
+    """Return the missing or wrong part of the CA and the ledger, judged by the files; creates no file."""
     signer = None if whose is None else whose.authority.fingerprint
     marked, shown = first.read(), _shown(state, seal)
     if not _has_content(ledger_path):

@@ -30,11 +30,14 @@ def gateway_pair(
     now: datetime,
     making: KeyPairOptions = MAKING,
 ) -> Pair:
-    """Issue a certificate with a new key. Raises IssuerError or RequestError."""
+    """Issue a gateway's certificate for these DNS names, with a new key.
+
+    Raises IssuerError or RequestError.
+    """
     return issue_pair(issuer, Usage.GATEWAY, gateway_names(dns_names), validity, now, making)
 
 
 def outdated(pair: Pair, issuer: Issuer, dns_names: tuple[str, ...], now: datetime) -> str:
-    """Return why a certificate must be replaced; empty if the certificate is good."""
+    """Return why a gateway's certificate must be replaced; empty if the certificate is good."""
     text = misfit(pair, Usage.GATEWAY, gateway_names(dns_names), issuer.signing_bundle())
     return text or ("it is due for renewal" if due(pair.leaf, now) else "")

@@ -34,7 +34,10 @@ _ASKING: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class VaultSettings:
-    """A Vault; one of `token_file`, `approle_file` and `kubernetes_role` determines the login."""
+    """Settings of Vault as the issuer.
+
+    One of `token_file`, `approle_file` and `kubernetes_role` determines the login.
+    """
 
     address: str
     mount: str
@@ -55,7 +58,7 @@ class VaultSettings:
 
     @property
     def login(self) -> Login:
-        """Return the login method."""
+        """Return the login method for Vault."""
         if self.token_file is not None:
             return ByToken(self.token_file)
         if self.approle_file is not None:
@@ -151,7 +154,7 @@ def open_issuer(
 
 
 def _both(tend: Callable[[datetime], None], look: Callable[[datetime], None]) -> Callable[[datetime], None]:
-    """Return a function to tend an issuer, and then always look at the result."""
+    """Return a function that calls `tend` and then `look`, even after an error of `tend`."""
 
     def both(now: datetime) -> None:
         try:
@@ -186,5 +189,5 @@ def _cert_manager(
 
 
 def _known(before: Succession, name: str) -> TrustBundle:
-    """Return the recorded roots of an issuer; empty if another one has signed."""
+    """Return the recorded roots of the issuer `name`; empty if the record is about another issuer."""
     return before.roots if before.name == name else TrustBundle.of([])

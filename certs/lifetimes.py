@@ -29,7 +29,7 @@ class ProxyTerms:
     asked: bool = False
 
     def asking(self, validity: timedelta | None, claim_within: timedelta | None = None) -> Self:
-        """Return these terms with requested values."""
+        """Return these terms with the requested validity, and the requested time limit of the first use."""
         return replace(
             self,
             validity=self.validity if validity is None else validity,

@@ -57,7 +57,7 @@ class CertificateManager:
         self.issued = 0
 
     def get(self, identity: ServiceIdentity) -> ServiceCertificate | None:
-        """Return the certificate in force for an identity; None without one."""
+        """Return the current certificate of an identity; None without one."""
         return self._held.get(identity)
 
     def trust_bundle(self) -> bytes:
@@ -115,7 +115,10 @@ class CertificateManager:
         )
 
     def take(self, identity: ServiceIdentity, pair: Pair, unkept: str) -> ServiceCertificate:
-        """Bring an issued certificate into force. Without storage the certificate lasts until a restart."""
+        """Use a newly issued certificate for the identity.
+
+        A certificate that is not stored lasts until a restart.
+        """
         self.issued += 1
         _say_issued(identity, pair, unkept)
         return self._hold(identity, pair)

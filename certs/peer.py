@@ -36,14 +36,14 @@ def read_peer(pem: bytes) -> PeerCertificate:
 
 @dataclass(frozen=True, slots=True)
 class AdmittedPeer:
-    """An admitted peer: the proxy name, and the ledger entry of the certificate."""
+    """An admitted proxy: its name, and the ledger entry of its certificate."""
 
     name: ProxyName
     entry: LedgerEntry
 
 
 def _all(signer: str) -> bool:
-    """Trust every signer trusted by TLS."""
+    """Return True for every signer, because TLS has verified the certificate."""
     del signer
     return True
 

@@ -43,7 +43,7 @@ class NumberedValidity(Validity, Protocol):
 
 
 def renew_at(certificate: NumberedValidity) -> datetime:
-    """Return the time from which a certificate is due; the same after a restart."""
+    """Return the time from which a certificate is due for renewal; the same after a restart."""
     drawn = (
         zlib.crc32(certificate.serial.encode()) / 0xFFFFFFFF
     )  # hashed, because issuers may use consecutive serials

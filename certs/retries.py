@@ -15,7 +15,7 @@ _NUMBERS: Final = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The number of consecutive failures, the last error, and the time of the next try."""
+    """Failed issuances for an identity: consecutive failures, last error, and time of the next try."""
 
     times: int
     error: CertificateError
@@ -55,7 +55,7 @@ class Retries:
         return failure is not None and now < failure.again <= now + LONGEST_RETRY
 
     def due(self, now: datetime) -> set[ServiceIdentity]:
-        """Return the identities to try now."""
+        """Return the identities with a failed issuance to try again now."""
         return {failure for failure in self.failures if not self.waits(failure, now)}
 
 

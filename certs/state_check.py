@@ -13,7 +13,7 @@ from certs.ledger.mark import ENDING
 
 
 class MissingState(enum.Enum):
-    """The missing or wrong part."""
+    """The missing or wrong part of the state: the ledger, the CA, or both."""
 
     LEDGER = enum.auto()
     OTHER_LEDGER = enum.auto()
@@ -49,7 +49,7 @@ class StateContents:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The missing part, and the serial with which to begin anew."""
+    """The missing or wrong part of the state, and the serial by which the operator confirms a remedy."""
 
     lost: MissingState
     serial: str
@@ -57,7 +57,10 @@ class Loss:
 
 
 def loss(state_contents: StateContents) -> Loss | None:
-    """Return the loss; None if both parts match, or before the first issued certificate."""
+    """Return the missing or wrong part.
+
+    The result is None if CA and ledger match, or before the first issued certificate.
+    """
     if state_contents.authority is None:
         if state_contents.first is not None:
             return Loss(MissingState.AUTHORITY, state_contents.first)
@@ -82,7 +85,7 @@ def loss(state_contents: StateContents) -> Loss | None:
 
 
 def sentence(lost: Loss, state: Path, ledger: Path) -> str:
-    """Return a sentence with the loss and every remedy."""
+    """Return a sentence for the operator about a missing CA or ledger, with every remedy."""
     authority = state / "ca"
     anew = f"--begin-anew {lost.serial} (then every proxy needs a new certificate)"
     rebuilt = f"rebuild it from the certificates of the connected proxies with --rebuild-ledger {lost.serial}"

@@ -46,7 +46,7 @@ class CertificateAuthority:
 
     @property
     def fingerprint(self) -> str:
-        """Return the fingerprint of the key."""
+        """Return the fingerprint of the root's public key."""
         return self._fingerprint
 
     @property
@@ -56,7 +56,7 @@ class CertificateAuthority:
 
     @property
     def leaving(self) -> str:
-        """Return the own fingerprint, because the root never changes here."""
+        """Return the fingerprint of the only root, which this authority never changes."""
         return self.fingerprint
 
     @property
@@ -73,7 +73,7 @@ class CertificateAuthority:
         return self.trust_bundle()
 
     def trusts(self, signer: str) -> bool:
-        """Return True, because TLS accepts only certificates of the one root."""
+        """Return True for every signer, because TLS accepts only certificates below the only root."""
         del signer
         return True
 
@@ -109,7 +109,10 @@ class CertificateAuthority:
 
 
 def _begun(root: Root, usage: Usage) -> x509.CertificateBuilder:
-    """Return the common part of a root's certificates for one usage; builders are immutable."""
+    """Return a builder with the extensions common to a root's certificates for one usage.
+
+    Builders are immutable.
+    """
     return (
         x509.CertificateBuilder()
         .issuer_name(root.certificate.subject)

@@ -23,7 +23,7 @@ Answered = tuple[int, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A request; headers and content may be secret."""
+    """An HTTP request to the server of an issuer. Headers and content may be secret, so `repr` omits them."""
 
     method: str
     path: str
@@ -42,7 +42,7 @@ class Line(http.client.HTTPConnection):
         self._connected: socket.socket | None = None
 
     def connect(self) -> None:
-        """Connect; a cut is noticed from this moment on."""
+        """Connect to the server. Raises ConnectionAbortedError if `cut` was called before."""
         super().connect()
         if self._tls is not None:
             self.sock = self._tls.wrap_socket(
@@ -55,13 +55,13 @@ class Line(http.client.HTTPConnection):
             self.sock.do_handshake()
 
     def answer(self, question: Question) -> Answered:
-        """Send the request and return the answer; raise OSError or HTTPException."""
+        """Send the request, and return the server's answer; raise OSError or HTTPException."""
         self.request(question.method, question.path, question.content, dict(question.headers))
         with self.getresponse() as answer:
             return answer.status, answer.read(_LONGEST)
 
     def cut(self) -> None:
-        """End any wait for the connection; may be called from any thread."""
+        """End any wait for the server on this connection; may be called from any thread."""
         self._is_cut = True
         if (connected := self._connected) is not None:
             with suppress(OSError):  # it has been closed
@@ -82,7 +82,10 @@ class Exchanges:
         self._is_stopped = False
 
     def ask(self, line: Line, question: Question, seconds: float) -> Answered:
-        """Return the answer; raise OSError, HTTPException, or TimeoutError after this many seconds."""
+        """Send a request on a connection, and return the answer.
+
+        Raises OSError, HTTPException, or TimeoutError after this many seconds.
+        """
         outcome: _Outcome = SimpleQueue()
         with self._lock:
             if self._is_stopped:
@@ -118,7 +121,7 @@ class Exchanges:
             end()
 
     def stop(self) -> None:
-        """End all pending requests at once."""
+        """End all pending requests at once, and refuse new ones."""
         with self._lock:
             self._is_stopped = True
             for outcome in self._open:

@@ -41,11 +41,11 @@ class WatchedFiles:
 
     @property
     def place(self) -> Path:
-        """Return the path for messages."""
+        """Return the path of the CA's files for messages."""
         return self.directory or self.certificate
 
     def now(self) -> CaFiles:
-        """Return the current paths."""
+        """Return the current paths of the CA's files."""
         base = Path()
         if self.directory is not None:
             data = self.directory / _DATA
@@ -115,7 +115,7 @@ class WatchedIssuer:
 
     @property
     def leaving(self) -> str:
-        """Return the own fingerprint."""
+        """Return the fingerprint of the signing key, because there is one CA at a time."""
         return self.fingerprint
 
     @property
@@ -124,7 +124,7 @@ class WatchedIssuer:
         return self._signer.not_after
 
     def trusts(self, signer: str) -> bool:
-        """Return True for every certificate accepted by TLS."""
+        """Return True for every signer, because TLS accepts only certificates below the current CA."""
         return self._signer.trusts(signer)
 
     def signer_of(self, chain_pem: bytes) -> str:

@@ -19,7 +19,10 @@ _RULE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class IssuerReference:
-    """An issuer for CertificateRequests, in the requests' namespace unless the kind is cluster-scoped."""
+    """Reference to an issuer for CertificateRequests.
+
+    The issuer is in the requests' namespace, unless the kind is cluster-scoped.
+    """
 
     kind: str
     name: str

@@ -20,7 +20,7 @@ class RemoteIssuer:
     """
 
     def __init__(self, trust_domain: TrustDomain, known: TrustBundle) -> None:
-        """Begin with known roots, without a request."""
+        """Begin with the roots in `known`, without a request to the issuer."""
         self._trust_domain = trust_domain
         self._lock = threading.Lock()
         self._bundle = known
@@ -32,7 +32,7 @@ class RemoteIssuer:
         return self._trust_domain
 
     def trust_bundle(self) -> bytes:
-        """Return the roots, from the file or as last received, without a request."""
+        """Return the roots from the configured file, or as last received, without a request to the issuer."""
         return self._bundle.pem
 
     def signing_bundle(self) -> bytes:
@@ -41,7 +41,7 @@ class RemoteIssuer:
 
 
 def given_roots(setting: str, file: Path) -> TrustBundle:
-    """Read the file of roots in a setting; raise StateError, which names both."""
+    """Read the roots from the file in a setting; a StateError names the setting and the file."""
     content = files.read(file)
     if content is None:
         raise StateError(f"{setting} {file} is missing")

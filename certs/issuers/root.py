@@ -38,7 +38,7 @@ _AWAY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A CA certificate with its key, and the chain above."""
+    """A CA certificate with its private key, and the chain of the CAs above."""
 
     certificate: x509.Certificate
     key: SigningKey = field(repr=False)
@@ -57,7 +57,7 @@ def fingerprint_in(directory: Path) -> str:
 
 
 def is_there(state: Path) -> bool:
-    """Return whether a state directory has a CA, even partly; raise StateError if unknown."""
+    """Return whether a state directory has a CA, even partly; raise StateError for a broken link."""
     directory = state / "ca"
     if directory.is_symlink() and not directory.exists():
         raise StateError(f"{directory} is a symbolic link to a missing directory")

@@ -41,7 +41,7 @@ CHANNEL: Final = Role(AUTHORITY_FILE, "proxy certificates", timedelta(hours=1))
 
 
 def known(state: Path, role: Role = SERVICES) -> Succession | None:
-    """Return the recorded succession, or None. Raises StateError."""
+    """Return the recorded succession of issuers, or None without a record. Raises StateError."""
     path = state / role.file
     content = files.read(path)
     if content is None:
@@ -77,7 +77,7 @@ class SucceedingIssuer:
         drops: bool,
         role: Role = SERVICES,
     ) -> None:
-        """Record a new issuer. Raises StateError if the record cannot be written."""
+        """Record the issuer `name` if new. Raises StateError if the record cannot be written."""
         self._inner = inner
         self._name = name
         self._role = role
@@ -131,11 +131,11 @@ class SucceedingIssuer:
 
     @property
     def formers(self) -> tuple[FormerIssuer, ...]:
-        """Return the predecessors with trusted roots."""
+        """Return the predecessors with roots that sidecars still trust."""
         return self._succession.formers
 
     def settled(self) -> datetime:
-        """Return the time from which on all have the signing roots."""
+        """Return the time from which on all sidecars have the signing roots."""
         return self._succession.settled
 
     def waits(self, now: datetime) -> bool:
@@ -149,9 +149,9 @@ class SucceedingIssuer:
         return None if noted.heard or now < noted.settled else noted.roots
 
     def have_taken(self, roots: TrustBundle) -> None:
-        """Record that all connected sidecars have taken these roots.
+        """Record that all connected sidecars have acknowledged these roots.
 
-        Raises StateError; nothing changes then.
+        Raises StateError, without a change.
         """
         with self._lock:
             if self._succession.roots == roots and not self._succession.heard:
@@ -159,7 +159,10 @@ class SucceedingIssuer:
                 _log.info("connected sidecars have all acknowledged the issuer's roots", issuer=self._name)
 
     def look(self, now: datetime) -> None:
-        """Record new roots, and remove expired predecessors. Raises StateError; nothing changes then."""
+        """Record new roots of the issuer, and remove expired predecessors.
+
+        Raises StateError, without a change.
+        """
         with self._lock:
             self._look(now)
 
@@ -198,7 +201,10 @@ class SucceedingIssuer:
 
 @lru_cache(maxsize=4)
 def _united(pems: tuple[bytes, ...]) -> bytes:
-    """Return the roots of all texts; cached, because the function is called for each identity."""
+    """Return the roots in all these PEM texts as one text.
+
+    The result is cached, because the function is called for each identity.
+    """
     return TrustBundle.of(pems).pem
 
 

@@ -22,7 +22,7 @@ Before, the new issuer signs only for identities without a usable certificate.
 
 @dataclass(frozen=True, slots=True)
 class FormerIssuer:
-    """Roots of a former issuer, and the end of the last certificate."""
+    """Roots of a former issuer, and the time when its last certificate ends."""
 
     roots: TrustBundle
     until: datetime
@@ -44,7 +44,7 @@ class Succession:
 
     @property
     def trusted(self) -> TrustBundle:
-        """Return all roots to trust."""
+        """Return the roots of the current issuer and of all former ones, which must be trusted."""
         return TrustBundle.of((self.roots.pem, *(former_issuer.roots.pem for former_issuer in self.formers)))
 
     def lasting(self, now: datetime) -> "Succession":
@@ -97,7 +97,7 @@ def followed(
 
 
 def written(succession: Succession) -> bytes:
-    """Return the JSON form for `read`."""
+    """Return a succession as JSON, in the form parsed by `read`."""
     formers = [
         {"roots": _text(former_issuer.roots), "until": former_issuer.until.isoformat()}
         for former_issuer in succession.formers
@@ -113,7 +113,7 @@ def written(succession: Succession) -> bytes:
 
 
 def read(content: bytes) -> Succession:
-    """Parse the JSON of `written`. Raises ValueError for anything else."""
+    """Parse a succession from the JSON of `written`. Raises ValueError for anything else."""
     try:
         document = json.loads(content)
         return Succession(

@@ -80,7 +80,10 @@ def _certificates(pem: bytes) -> list[x509.Certificate]:
 
 
 def pins(bundle_pem: bytes) -> tuple[str, ...]:
-    """Return the pins of a bundle's roots, sorted. Raises ValueError for malformed PEM."""
+    """Return the pins of a bundle's roots (SHA-256 of the public keys), sorted.
+
+    Raises ValueError for malformed PEM.
+    """
     return tuple(sorted({key_digest(certificate.public_key()) for certificate in loaded(bundle_pem)}))
 
 

@@ -46,12 +46,12 @@ class OwnKey:
         self._names = names
 
     def public_key(self) -> bytes:
-        """Return the key (DER)."""
+        """Return the public key of the pair (DER)."""
         return written(self._private.public_key())
 
     @cached_property
     def csr_pem(self) -> bytes:
-        """PKCS#10 request for these names, for a remote issuer."""
+        """Return a PKCS#10 request (PEM) for the names of the certificate, for a remote issuer."""
         builder = x509.CertificateSigningRequestBuilder().subject_name(subject(self._names.common_name))
         extension = alternative_names(self._names)
         if extension is not None:

@@ -40,7 +40,7 @@ _DIGESTS: Final = (hashes.SHA256, hashes.SHA384, hashes.SHA512)
 
 @dataclass(frozen=True, slots=True)
 class SigningRequest:
-    """A request with an acceptable key; `key_digest` (SHA-256, hexadecimal) identifies the key."""
+    """A PKCS#10 request with an acceptable key. `key_digest` (SHA-256, hexadecimal) identifies the key."""
 
     csr_pem: bytes = field(repr=False)
     key_digest: str

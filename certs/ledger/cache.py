@@ -55,7 +55,7 @@ class LedgerCache:
             self._file = None
 
     def current(self, serial: str) -> LedgerEntry | None:
-        """Return the present entry of the file, or None if a read is necessary."""
+        """Return the cached entry of a serial if up to date, or None if the file must be read."""
         # Check the counter before the entries: those of a change in between are newer, never older.
         counter = self._count()
         if counter is None or counter not in (self._counter, self._ours):
@@ -63,20 +63,20 @@ class LedgerCache:
         return self._entries.get(serial)
 
     def last(self, serial: str) -> LedgerEntry | None:
-        """Return an entry as last read."""
+        """Return the entry of a serial as last read from the file, or None if unknown."""
         return self._entries.get(serial) or self._before.get(serial)
 
     def take(self, entry: LedgerEntry) -> None:
-        """Store an entry just read."""
+        """Store an entry just read from the file."""
         self._entries[entry.serial] = entry
 
     def take_all(self, entries: Collection[LedgerEntry]) -> None:
-        """Store the AT_ONCE most recently issued of all entries, which were just read."""
+        """Store the AT_ONCE most recently issued ones of all entries, which were just read from the file."""
         for ledger_entry in heapq.nlargest(AT_ONCE, entries, key=lambda entry: entry.issued_at):
             self.take(ledger_entry)
 
     def stamped(self, serial: str, noted: Mapping[Stamp, StampDetail]) -> None:
-        """Apply stamps just written."""
+        """Apply stamps just written to the file to the cached entry of a serial."""
         for entries in (
             self._entries,
             self._before,
@@ -86,7 +86,7 @@ class LedgerCache:
 
     @contextmanager
     def reading(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """Read in one transaction, after stale entries are dropped."""
+        """Read the file in one transaction, in which stale cached entries are dropped first."""
         connection.execute("BEGIN")
         try:
             self._look(connection)
@@ -119,7 +119,7 @@ class LedgerCache:
             raise
 
     def wrote(self, connection: sqlite3.Connection) -> None:
-        """Read the counter after a write; on failure the next reader reads the counter."""
+        """Read the file's change counter after a write; on failure the next reader reads the counter."""
         try:
             with self.reading(connection):
                 pass
@@ -144,7 +144,7 @@ class LedgerCache:
         self._version, self._counter = version, counter
 
     def _count(self) -> int | None:
-        """Return the number of transactions in the file's header, or None if invalid."""
+        """Return the change counter in the header of the SQLite file, or None if invalid."""
         if self._file is None:
             return None
         try:

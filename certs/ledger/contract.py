@@ -41,7 +41,7 @@ class Ledger(Protocol):
 
     @property
     def unwritten(self) -> int:
-        """Return the number of certificates with unwritten stamps."""
+        """Return the number of certificates with stamps not yet written to the file."""
 
     def record(self, entry: LedgerEntry, judge: Judge | None = None) -> None:
         """Write a new entry, so the ledger knows a certificate before the holder gets the certificate.
@@ -79,7 +79,7 @@ class Ledger(Protocol):
         """Return the time of the newest issue, or None if the ledger is empty."""
 
     def authority(self) -> str | None:
-        """Return the fingerprint of the signing CA; None if unknown."""
+        """Return the recorded fingerprint of the signing CA; None if unknown."""
 
     def name_authority(self, fingerprint: str) -> None:
         """Record the signing CA, unless one is recorded; on a full disk, a later start records the CA.
@@ -118,7 +118,7 @@ class Ledger(Protocol):
         """
 
     def write_unwritten(self) -> None:
-        """Write everything remembered. Raises StateError as long as writing fails."""
+        """Write all remembered stamps to the file. Raises StateError as long as writing fails."""
 
 
 def unknown(serial: str, near: Iterable[tuple[str, str]]) -> RequestError:

@@ -125,7 +125,7 @@ class LedgerEntry:
 
     @property
     def state(self) -> LedgerState:
-        """Return the state; a revoked certificate is REVOKED, claimed or not."""
+        """Return the state of the certificate; a revoked one is REVOKED, claimed or not."""
         if self.revoked_at is not None:
             return LedgerState.REVOKED
         return LedgerState.ISSUED if self.claimed_at is None else LedgerState.CLAIMED

@@ -62,7 +62,7 @@ def open_file(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def waiting(connection: sqlite3.Connection, seconds: float) -> Iterator[None]:
-    """Wait up to `seconds` for the lock of other processes, within the block."""
+    """Within the block, wait up to `seconds` for a lock of another process on the ledger's file."""
     connection.execute(_busy(seconds))
     try:
         yield

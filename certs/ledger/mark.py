@@ -24,14 +24,17 @@ _log = structlog.get_logger("certs.ledger")
 
 
 class RevocationMark:
-    """The mark of one ledger; processes of one machine share it."""
+    """The file with the highest number of revocations in one ledger.
+
+    Processes of one machine share the file.
+    """
 
     def __init__(self, ledger: Path) -> None:
         self.path = ledger.with_name(ledger.name + ENDING)
         self._missed = 0
 
     def read(self) -> int:
-        """Return the highest number of revocations ever, 0 without a record. Raises StateError."""
+        """Return the highest recorded number of revocations, 0 without a record. Raises StateError."""
         content = files.read(self.path)
         if content is None or not content.strip():
             return 0
@@ -61,7 +64,7 @@ class RevocationMark:
                 _log.error("revocation count cannot be written", reason=str(error), count=count)
 
     def _holds(self, count: int) -> bool:
-        """Return whether the file exists and notes at least this number."""
+        """Return whether the file exists and has at least this number of revocations."""
         return self.path.exists() and count <= self.read()
 
     def _write(self, count: int) -> None:

@@ -1,4 +1,4 @@
-"""Stamps that count before they are written, and their way into the ledger's file."""
+"""Stamps of certificates, which count before they are written to the ledger's file."""
 
 import sqlite3
 import threading
@@ -31,14 +31,14 @@ class PendingEntries:
         return len(self._noted)
 
     def note(self, entry: LedgerEntry, stamp: Stamp, said: StampDetail) -> None:
-        """Remember a stamp, if the entry takes the stamp."""
+        """Remember a stamp for a later write, if the entry takes the stamp."""
         with self._lock:
             noted = self._noted.get(entry.serial, {})
             if entry.stamped(noted).takes(stamp, said.at):
                 self._noted[entry.serial] = {**noted, stamp: said}
 
     def noted(self, serial: str) -> Mapping[Stamp, StampDetail]:
-        """Return the remembered stamps of a certificate."""
+        """Return the remembered stamps of a certificate, which are not yet in the file."""
         return self._noted.get(serial, NOTHING)
 
     def on(self, entry: LedgerEntry, before: Mapping[Stamp, StampDetail] = NOTHING) -> LedgerEntry:
@@ -65,7 +65,7 @@ class PendingEntries:
         self.failing = False
 
     def write_now(self, connection: sqlite3.Connection, serial: str) -> None:
-        """Write the stamps of one certificate, on a full disk too."""
+        """Write the remembered stamps of one certificate to the file, on a full disk too."""
         try:
             self._write(connection, (serial,))
         except sqlite3.OperationalError as error:
@@ -74,7 +74,10 @@ class PendingEntries:
             self._write(connection, (serial,), full=True)
 
     def _write(self, connection: sqlite3.Connection, serials: Iterable[str], *, full: bool = False) -> None:
-        """Write the stamps of these serials in one transaction; if `full`, use the reserved pages."""
+        """Write the stamps of these serials in one transaction.
+
+        If `full`, use the pages reserved for a full disk.
+        """
         result = {serial: self._noted[serial] for serial in serials if serial in self._noted}
         if not result:
             return
@@ -91,7 +94,7 @@ class PendingEntries:
         self._seen.wrote(connection)
 
     def _forget(self, serial: str, written: dict[Stamp, StampDetail]) -> None:
-        """Remove the written stamps, and keep the stamps added during the write."""
+        """Forget the written stamps of a certificate, and keep the stamps added during the write."""
         with self._lock:
             left = {
                 stamp: stamp_detail

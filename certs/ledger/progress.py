@@ -52,7 +52,10 @@ def _is_revoked(entries: Iterable[LedgerEntry]) -> bool:
 
 
 def _lasts(entries: Iterable[LedgerEntry], reached: Callable[[LedgerEntry], bool]) -> bool:
-    """Return whether there was always a certificate in force since one that `reached` the state."""
+    """Return whether certificates of a proxy have continued without a gap since one that `reached` the state.
+
+    A certificate continues until its revocation.
+    """
     known = list(entries)
     until = max((_end(entry) for entry in known if reached(entry)), default=None)
     if until is None:

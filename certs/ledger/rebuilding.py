@@ -58,10 +58,7 @@ class RebuildingLedger:
         self._lock = threading.Lock()
 
     def show(self, shown: PeerCertificate, pem: bytes, address: str, now: datetime) -> None:
-        """Collect a certificate refused because of the missing ledger.
-
-        Does not wait for the disk.
-        """
+        """Collect a proxy certificate refused because the ledger is missing. Does not wait for the disk."""
         with self._lock:
             if (before := self._shown.get(shown.serial)) is None and len(self._shown) >= MOST:
                 return
@@ -73,7 +70,7 @@ class RebuildingLedger:
             )
 
     def candidates(self) -> tuple[Candidate, ...]:
-        """Return collected and confirmed certificates, sorted by name and serial."""
+        """Return the collected and confirmed proxy certificates, sorted by name and serial."""
         known = {entry.serial: _confirmed(entry) for entry in self._kept.entries()}
         with self._lock:
             for serial, candidate in self._shown.items():
@@ -107,23 +104,23 @@ class RebuildingLedger:
         return 0
 
     def record(self, entry: LedgerEntry, judge: Judge | None = None) -> None:
-        """Raise StateError."""
+        """Raise StateError, because the ledger is being rebuilt."""
         raise _refused(entry, judge)
 
     def entry(self, serial: str) -> LedgerEntry | None:
         """Return None: no certificate is known."""
 
     def entries(self) -> tuple[LedgerEntry, ...]:
-        """Return an empty tuple."""
+        """Return an empty tuple: no certificate is known."""
         return ()
 
     def entries_of(self, name: ProxyName) -> tuple[LedgerEntry, ...]:
-        """Return an empty tuple."""
+        """Return an empty tuple: no certificate is known."""
         del name
         return ()
 
     def entries_of_all(self, names: Iterable[ProxyName]) -> tuple[LedgerEntry, ...]:
-        """Return an empty tuple."""
+        """Return an empty tuple: no certificate is known."""
         del names
         return ()
 
@@ -134,11 +131,11 @@ class RebuildingLedger:
         """Return None: no certificate is known."""
 
     def authority(self) -> str | None:
-        """Return the signing CA, as recorded in the new ledger."""
+        """Return the fingerprint of the signing CA, as recorded in the new ledger."""
         return self._kept.authority()
 
     def name_authority(self, fingerprint: str) -> None:
-        """Record the signing CA in the new ledger."""
+        """Record the fingerprint of the signing CA in the new ledger."""
         self._kept.name_authority(fingerprint)
 
     def change_authority(self, fingerprint: str) -> None:
@@ -146,11 +143,11 @@ class RebuildingLedger:
         raise _refused(fingerprint)
 
     def claim(self, serial: str, now: datetime, address: str = "") -> LedgerEntry:
-        """Raise StateError."""
+        """Raise StateError, because the ledger is being rebuilt."""
         raise _refused(serial, now, address)
 
     def see(self, serial: str, now: datetime) -> LedgerEntry:
-        """Raise StateError."""
+        """Raise StateError, because the ledger is being rebuilt."""
         raise _refused(serial, now)
 
     def admit(self, names: Iterable[ProxyName], now: datetime) -> None:

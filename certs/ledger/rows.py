@@ -39,7 +39,7 @@ _WORDS: Final = {Stamp.CLAIMED: "claimed_from", Stamp.REVOKED: "revoked_why"}
 
 
 def insert(connection: sqlite3.Connection, entry: LedgerEntry) -> None:
-    """Add an entry."""
+    """Add the row of a new entry."""
     connection.execute(
         f"INSERT INTO proxy_certificates ({_COLUMNS}) "  # noqa: S608 - literals of this module
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -86,7 +86,7 @@ def stamp(connection: sqlite3.Connection, which: Stamp, noted: Mapping[str, Stam
 
 
 def by_serial(connection: sqlite3.Connection, serial: str) -> LedgerEntry | None:
-    """Return the entry of a serial, by the primary key."""
+    """Return the entry with a serial, the primary key; None if missing."""
     return next(_read(connection, "WHERE serial = ?", serial), None)
 
 
@@ -110,14 +110,14 @@ def every(connection: sqlite3.Connection) -> Iterator[LedgerEntry]:
 
 
 def first(connection: sqlite3.Connection) -> str | None:
-    """Return the first issued serial, or None."""
+    """Return the serial of the first issued certificate, or None without a row."""
     query = "SELECT serial FROM proxy_certificates ORDER BY issued_at, serial LIMIT 1"
     row = connection.execute(query).fetchone()
     return None if row is None else str(row[0])
 
 
 def last_issued_at(connection: sqlite3.Connection) -> datetime | None:
-    """Return the time of the newest issue, or None."""
+    """Return the time of issue of the newest certificate, or None without a row."""
     (last,) = connection.execute("SELECT max(issued_at) FROM proxy_certificates").fetchone()
     return _moment_or_none(last)
 

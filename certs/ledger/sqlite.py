@@ -23,7 +23,7 @@ from meshwright.mesh.identity import ProxyName
 
 
 class SqliteLedger:
-    """An open ledger, implementing `certs.ledger.contract.Ledger`."""
+    """An open ledger in an SQLite file, implementing `certs.ledger.contract.Ledger`."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
@@ -71,7 +71,7 @@ class SqliteLedger:
 
     @property
     def unwritten(self) -> int:
-        """Return the number of certificates with unwritten stamps."""
+        """Return the number of certificates with stamps not yet written to the file."""
         return len(self._unwritten)
 
     def record(self, entry: LedgerEntry, judge: Judge | None = None) -> None:
@@ -124,7 +124,7 @@ class SqliteLedger:
             return rows.last_issued_at(connection)
 
     def authority(self) -> str | None:
-        """Return the fingerprint of the signing CA; None if unknown."""
+        """Return the recorded fingerprint of the signing CA; None if unknown."""
         with self._statements() as connection, suppress(sqlite3.OperationalError):  # no table: an old ledger
             row = connection.execute("SELECT fingerprint FROM authority").fetchone()
             return None if row is None else str(row[0])
@@ -154,11 +154,11 @@ class SqliteLedger:
         return self._remember(serial, Stamp.CLAIMED, StampDetail.of(now, address))
 
     def see(self, serial: str, now: datetime) -> LedgerEntry:
-        """Remember that a certificate is in use; otherwise as `claim`."""
+        """Remember that a certificate is in use at `now`; result and errors are those of `claim`."""
         return self._remember(serial, Stamp.SEEN, StampDetail.of(now))
 
     def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
-        """Stamp the claimed certificates of these proxies as admitted, and write everything remembered."""
+        """Stamp the claimed certificates of these proxies as admitted, and write all remembered stamps."""
         with self._statements() as connection:
             with self._seen.reading(connection):
                 entries = [self._unwritten.on(name) for name in rows.by_names(connection, names)]
@@ -195,12 +195,12 @@ class SqliteLedger:
             return max(0, self._mark.read() - rows.revocations(connection))
 
     def note_revocations(self) -> None:
-        """Raise the mark to the current number of revocations, including revocations by older programs."""
+        """Raise the revocation mark to the current number, including revocations by older programs."""
         with self._statements() as connection:
             self._mark.raise_to(rows.revocations(connection))
 
     def write_unwritten(self) -> None:
-        """Write everything remembered. Raises StateError as long as writing fails."""
+        """Write all remembered stamps to the file. Raises StateError as long as writing fails."""
         with self._statements() as connection:
             self._unwritten.write_all(connection)
             self._mark.raise_to(rows.revocations(connection))

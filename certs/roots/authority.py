@@ -31,7 +31,7 @@ class ChangingAuthority:
 
     @classmethod
     def open(cls, state: Path, trust_domain: TrustDomain, now: datetime, seal: Seal = PLAIN) -> Self:
-        """Open the CA of a state directory, with any change of the root under way."""
+        """Open the CA of a state directory, and continue a root rotation under way."""
         return cls(state, trust_domain, now, seal)
 
     @property
@@ -46,7 +46,7 @@ class ChangingAuthority:
 
     @property
     def other(self) -> str:
-        """Return the fingerprint of the root beside the signing one; empty without a change."""
+        """Return the fingerprint of the root beside the signing one; empty without a root rotation."""
         return "" if self.rotation is None else self.rotation.other
 
     @property
@@ -111,7 +111,7 @@ class ChangingAuthority:
         return rotation
 
     def step(self, rotation: Rotation | None, now: datetime) -> None:
-        """Store and apply another step of the change; None ends the change. Raises StateError."""
+        """Store and apply the next step of a root rotation; None ends the rotation. Raises StateError."""
         if rotation is None:
             kept.end(self._state)
         else:

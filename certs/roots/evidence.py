@@ -59,7 +59,7 @@ class Holdout:
 
 
 class Part(enum.StrEnum):
-    """Party other than a proxy; OBJECTS are the objects declaring roots."""
+    """Party of a root rotation other than a proxy; OBJECTS are the objects declaring roots."""
 
     SERVER = "server"
     WEBHOOK = "webhook"
@@ -88,7 +88,7 @@ class ServerEvidence:
 
 @dataclass(frozen=True, slots=True)
 class BlockingPart:
-    """A part of the server blocking the next step; `said` is the error, if any."""
+    """A part of the server that blocks the next step of a root rotation; `said` is the error, if any."""
 
     part: Part
     why: BlockReason

@@ -26,11 +26,11 @@ class ProxySecrets(Protocol):
 
     @property
     def trust_bundle(self) -> bytes:
-        """Return the roots."""
+        """Return the roots acknowledged by the proxy for verifying peers, as PEM; empty without an ACK."""
 
     @property
     def chain(self) -> bytes:
-        """Return the certificate chain."""
+        """Return the acknowledged certificate chain shown to peers, as PEM; empty without an ACK."""
 
 
 @dataclass(frozen=True, slots=True)

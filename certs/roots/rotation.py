@@ -25,7 +25,7 @@ _NOBODY: Final[Mapping[str, datetime]] = MappingProxyType({})
 
 
 class Stage(enum.StrEnum):
-    """Stage of a change; see the module."""
+    """Stage of a root rotation; see the module."""
 
     TRUSTING = "trusting"
     REPLACING = "replacing"
@@ -80,7 +80,7 @@ class Rotation:
 
 
 def begun(signer: Fingerprint, new: Fingerprint, now: datetime) -> Rotation:
-    """Return a new change from the signing root to another one."""
+    """Return a new root rotation in its first stage, from the signing root to another one."""
     second = now.replace(microsecond=0)
     return Rotation(Stage.TRUSTING, signer, new, second, second)
 
@@ -126,7 +126,7 @@ def turned(rotation: Rotation, now: datetime) -> Rotation:
 
 
 def without(rotation: Rotation, proxies: Iterable[str], now: datetime) -> Rotation:
-    """Return the change without waiting for these proxies."""
+    """Return the root rotation without waiting for these proxies."""
     second = now.replace(microsecond=0)
     given_up = {**dict.fromkeys(proxies, second), **rotation.given_up}
     return replace(rotation, given_up=MappingProxyType(dict(sorted(given_up.items()))))

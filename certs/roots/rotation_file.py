@@ -82,7 +82,7 @@ def keep(state: Path, rotation: Rotation) -> None:
 
 
 def end(state: Path) -> None:
-    """Record the end of a change: remove the other root with its key."""
+    """Record the end of a root rotation: remove the other root with its key from the state directory."""
     try:
         # The key goes first: without it the rest is not a CA, whenever the process dies.
         (state / _OTHER / _KEY).unlink(missing_ok=True)
@@ -99,7 +99,10 @@ def is_under_way(state: Path) -> bool:
 
 
 def recovered(state: Path) -> Rotation | None:
-    """Return the change under way, or None, after putting the folders in order."""
+    """Return the root rotation under way, or None.
+
+    Folders of the roots left by a crash are put in order first.
+    """
     content = files.read(state / FILE)
     if content is None:
         _leave(state / _OTHER)  # left by a process that died at the begin or end of a change

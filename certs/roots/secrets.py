@@ -112,7 +112,7 @@ class Secrets:
         )
 
     def note(self, name: str, root: Fingerprint) -> None:
-        """Record that a root belongs to a Secret. Raises StateError."""
+        """Record the fingerprint of the root in the Secret `name`. Raises StateError."""
         before = self._noted()
         self._note(before, {**before, _secret(name): root})
 

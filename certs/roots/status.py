@@ -25,12 +25,12 @@ class ChangeStatus:
 
     @property
     def is_held(self) -> bool:
-        """Return whether a proxy or a part of the server blocks the next step."""
+        """Return whether a proxy or a part of the server blocks the next step of the root rotation."""
         return bool(self.holdouts or self.behind)
 
     @property
     def is_server_behind(self) -> bool:
-        """Return whether the server itself still shows or trusts roots not allowed in the stage."""
+        """Return whether the server still shows or trusts roots not allowed in this stage of the rotation."""
         return any(blocking_part.part is Part.SERVER for blocking_part in self.behind)
 
 

@@ -49,7 +49,7 @@ class SucceedingAuthority(SucceedingIssuer):
         *,
         drops: bool,
     ) -> None:
-        """Record a new signer. Raises StateError if writing fails."""
+        """Record the CA `name` as the signer if new. Raises StateError if writing fails."""
         super().__init__(inner, name, state, before, ends, now, drops=drops, role=CHANNEL)
         self._authority = inner
 
@@ -60,7 +60,7 @@ class SucceedingAuthority(SucceedingIssuer):
 
     @property
     def other(self) -> str:
-        """Return the fingerprint of the other root during a change of the root; empty otherwise."""
+        """Return the fingerprint of the root beside the signing one in a root rotation; empty otherwise."""
         return self._authority.other
 
     @property
@@ -184,7 +184,7 @@ def _begun(state: Path, now: datetime) -> Succession:
 
 
 def _last_end(state: Path, path: Path) -> datetime | None:
-    """Return the latest end of all certificates of proxies and of stored pairs."""
+    """Return the latest end of validity of all proxy certificates in the ledger and of stored pairs."""
     moments = [moment] if (moment := PairFiles(state).last_end()) is not None else []
     if path.exists():
         try:

@@ -56,7 +56,7 @@ class Schema:
 
     @property
     def version(self) -> int:
-        """Return the version written by this program."""
+        """Return the version of the tables that this program writes."""
         return len(self.steps)
 
 

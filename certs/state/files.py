@@ -64,7 +64,7 @@ def _make(path: Path) -> None:
 
 
 def _close_to_others(name: str, above: int, *, made: bool) -> None:
-    """Set a new or empty directory of ours to 0700."""
+    """Set a directory of ours to 0700 if just created (`made`) or empty."""
     flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     at = os.open(name, flags, dir_fd=above)
     try:

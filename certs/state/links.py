@@ -74,7 +74,7 @@ def directory(path: Path) -> Iterator[int]:
 
 @contextlib.contextmanager
 def listed(at: int) -> Iterator[int]:
-    """Yield a descriptor of the directory `at` for listing, sync and chmod too."""
+    """Yield a second descriptor of the directory `at`, for listing, sync and chmod too."""
     descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=at)
     try:
         yield descriptor
@@ -125,7 +125,7 @@ def _require_own(name: str, result: os.stat_result, folder: os.stat_result, *, a
 
 
 def _begun(path: Path) -> tuple[int, list[str]]:
-    """Return a descriptor of the start of a path, and the names in reverse order."""
+    """Return a descriptor of the start of a path, `/` or `.`, and the names below in reverse order."""
     names = path.parts[1:] if path.is_absolute() else path.parts
     return os.open("/" if path.is_absolute() else ".", _FOLDER), [*reversed(names)]
 

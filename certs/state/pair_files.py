@@ -27,7 +27,10 @@ class PairFiles:
         self._seal = seal
 
     def load(self, holder: Holder) -> Pair | None:
-        """Read a holder's pair, or return None without one. Raises CorruptPairError, StateError."""
+        """Read a holder's certificate and key, or return None without a file.
+
+        Raises CorruptPairError, StateError.
+        """
         path = self._path(holder)
         content = files.read(path)
         if content is None:
@@ -66,7 +69,7 @@ class PairFiles:
         return max(self._ends("services/*/*"), default=None)
 
     def last_end(self) -> datetime | None:
-        """Return the latest end of all pairs, including the server's own."""
+        """Return the latest end of validity of all stored certificates, including the server's own."""
         return max((*self._ends("services/*/*"), *self._ends(ADS_SERVER), *self._ends(WEBHOOK)), default=None)
 
     def _ends(self, holders: str) -> Iterator[datetime]:

@@ -61,7 +61,10 @@ def exposure_of(path: Path, user: int | None = None, *, public: bool = False) ->
 
 
 def exposures(state: Path, user: int | None = None) -> tuple[str, ...]:
-    """Return all exposures of a state directory and our files inside, to others than `user`."""
+    """Return a text for the state directory, and for each of our files inside, if others have access.
+
+    Others are all users except `user` and root.
+    """
     result = (exposure_of(path, user, public=path.name in _PUBLIC) for path in (state, *_ours(state)))
     return tuple(filter(None, result))
 
@@ -75,7 +78,7 @@ def own_files(state: Path) -> Iterator[Path]:
 
 
 def require_private(state: Path) -> None:
-    """Raise StateError with the first exposure, if others can access anything."""
+    """Raise StateError if others can access the state directory or our files inside."""
     result = exposures(state)
     if result:
         more = f" (the same holds for {len(result) - 1} more)" if result[1:] else ""
@@ -95,6 +98,6 @@ def _ours(state: Path) -> Iterator[Path]:
 
 
 def _own_folders(state: Path) -> Iterator[Path]:
-    """Yield our folders, including the folders of a root change."""
+    """Yield our folders in a state directory, including the folders of a root rotation."""
     for pattern in _OWN_FOLDERS:
         yield from sorted(path for path in state.glob(pattern) if path.is_dir())

@@ -79,7 +79,7 @@ def unsealed(state: Path, passphrase: Path) -> int:
 
 
 def change_passphrase(state: Path, passphrase: Path, new: Path) -> None:
-    """Wrap the data key with another passphrase; the key files do not change."""
+    """Encrypt the data key with another passphrase; the files with private keys do not change."""
     content = files.read(state / FILE)
     if content is None:
         raise StateError(
@@ -90,7 +90,7 @@ def change_passphrase(state: Path, passphrase: Path, new: Path) -> None:
 
 
 def _begun(state: Path, words: bytes) -> bytes:
-    """Create a data key, unless another one has encrypted keys already."""
+    """Create and store the data key. Raises StateError if another one has encrypted private keys already."""
     for path in own_files(state):
         if is_sealed(files.read(path) or b""):
             raise StateError(
@@ -123,7 +123,7 @@ def _data_key(path: Path, content: bytes, words: bytes, passphrase: Path) -> byt
 
 
 def _rewritten(state: Path, concerns: Callable[[bytes], bool], change: Callable[[bytes], bytes]) -> int:
-    """Apply `change` to the files for which `concerns` is true; return their number."""
+    """Apply `change` to the state files for which `concerns` is true; return their number."""
     count = 0
     for path in own_files(state):
         content = files.read(path)

@@ -53,7 +53,7 @@ class Seal:
 
     @property
     def encrypts(self) -> bool:
-        """Return whether there is a data key."""
+        """Return whether there is a data key, so that private keys are encrypted."""
         return self._cipher is not None
 
     def closed(self, text: bytes) -> bytes:

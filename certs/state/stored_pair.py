@@ -60,7 +60,7 @@ class Pairs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoredPair:
-    """A usable stored pair, or None; `due` is True for a pair to be renewed."""
+    """A usable stored certificate with its key, or None; `due` is True if a renewal is due."""
 
     pair: Pair | None = None
     due: bool = False

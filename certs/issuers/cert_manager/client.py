@@ -36,11 +36,11 @@ _log = structlog.get_logger("certs.issuers.cert_manager.asking")
 
 
 class _RemovedError(Exception):
-    """The object was deleted."""
+    """Error for the deletion of a watched CertificateRequest."""
 
 
 class CertificateRequestClient:
-    """Client of one issuer in one namespace; `seconds` is the limit of one request."""
+    """Client for CertificateRequests to one issuer in one namespace. One request takes at most `seconds`."""
 
     def __init__(self, api: Api, issuer: IssuerReference, namespace: str, seconds: float) -> None:
         self._api = api
@@ -147,7 +147,10 @@ class CertificateRequestClient:
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _changes(self, params: Mapping[str, str]) -> AsyncGenerator[Raw, None]:
-        """Yield the object at each change until the watch ends. Raises _RemovedError, KubeError."""
+        """Yield the watched CertificateRequest at each change, until the watch ends.
+
+        Raises _RemovedError, KubeError.
+        """
         asked = {**params, "timeoutSeconds": str(int(self._seconds) + 1)}
         async with self._api.watch(REQUESTS, self._namespace, asked, self._seconds + 5) as batches:
             async for batch in batches:
@@ -164,7 +167,7 @@ class CertificateRequestClient:
                             raise Nonsense(f"a watch of {REQUESTS} sent an event of another type")
 
     async def _remove_unheard(self, document: Raw) -> None:
-        """Remove a request whose creation was not confirmed; the request is found by its CSR."""
+        """Remove a CertificateRequest, found by its CSR, if the API server has not confirmed the creation."""
         for _ in range(_LOOKS):
             try:
                 async with asyncio.timeout(_REMOVING_SECONDS):
@@ -205,7 +208,7 @@ class CertificateRequestClient:
 
 
 def _unasked(error: KubeError) -> IssuerError:
-    """Return an error of the API server with advice for the operator."""
+    """Return an error of the API server as an IssuerError, with advice for the operator."""
     match error.reason:
         case Reason.NOT_SERVED:
             return IssuerError(

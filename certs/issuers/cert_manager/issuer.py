@@ -48,7 +48,10 @@ class CertificateRequestSettings:
 
 
 class CertManagerIssuer(RemoteIssuer):
-    """An Issuer based on CertificateRequests. Blocking and thread-safe; the opener must close the issuer."""
+    """An Issuer based on cert-manager's CertificateRequests.
+
+    Blocking and thread-safe; the opener must close the issuer.
+    """
 
     def __init__(
         self,
@@ -57,7 +60,10 @@ class CertManagerIssuer(RemoteIssuer):
         trust_domain: TrustDomain,
         known: TrustBundle,
     ) -> None:
-        """Start with known roots, without a request. Raises StateError for a file without roots."""
+        """Start with the roots in the configured file, else with `known`; send no request.
+
+        Raises StateError for a file without roots.
+        """
         self._asked = asked
         self._given = self._read_given()
         super().__init__(trust_domain, self._given or known)
@@ -97,7 +103,10 @@ class CertManagerIssuer(RemoteIssuer):
         return made
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
-        """Have a request signed. Raises IssuerError. The caller checks the certificate for differences."""
+        """Return a certificate signed by cert-manager. Raises IssuerError.
+
+        The caller checks the certificate for differences from the request.
+        """
         return self._beside.do(lambda: self._issued(request, now))
 
     def tend(self, now: datetime) -> None:

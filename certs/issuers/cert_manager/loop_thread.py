@@ -50,7 +50,7 @@ class EventLoopThread:
             raise IssuerError("the server was stopped before the answer arrived") from None
 
     def close(self) -> None:
-        """Cancel all work, and return when all of it has ended."""
+        """Cancel all work on the thread's event loop, and return when all of it has ended."""
         with self._lock:
             if not self._is_over and self._loop is not None:
                 self._loop.call_soon_threadsafe(self._over.set)
@@ -79,7 +79,7 @@ class EventLoopThread:
 
 
 async def _ended() -> None:
-    """Cancel all tasks of the loop, and wait until they have ended."""
+    """Cancel all tasks of the event loop except the current one, and wait until they have ended."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()

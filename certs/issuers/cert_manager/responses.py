@@ -46,14 +46,14 @@ class SignedCertificate:
 
 @dataclass(frozen=True, slots=True)
 class RefusedRequest:
-    """Final refusal of a request, with the reason."""
+    """Final refusal of a CertificateRequest, with the reason."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class PendingRequest:
-    """State of a request before the signature, with the missing condition."""
+    """State of a CertificateRequest before the signature, with the condition still missing."""
 
     why: str = field(default=_UNAPPROVED)
 

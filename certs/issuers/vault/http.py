@@ -24,7 +24,7 @@ Answer = Mapping[str, object]
 
 
 class VaultRefused(IssuerError):
-    """Error for an answer without success; `status` is the HTTP status."""
+    """Error for an answer of Vault without success; `status` is the HTTP status."""
 
     def __init__(self, status: int, said: str) -> None:
         super().__init__(said)
@@ -45,7 +45,7 @@ class VaultApi:
     exchanges: Exchanges = field(default_factory=Exchanges, repr=False, compare=False)
 
     def call(self, method: str, path: str, body: Answer | None = None, token: str = "") -> Answer:
-        """Return the JSON of an answer.
+        """Call Vault, and return the JSON of the answer.
 
         Raises VaultRefused for an answer without success, else IssuerError.
         """
@@ -79,7 +79,7 @@ class VaultApi:
         return Line(host, parts.port or http.client.HTTPS_PORT, self.seconds, self._context())
 
     def _context(self) -> ssl.SSLContext:
-        """Return a context from the current CA file, because the file may be renewed."""
+        """Return a TLS context from the current file of Vault's CA, which may be renewed."""
         try:
             context = ssl.create_default_context(cafile=None if self.ca is None else str(self.ca))
         except (OSError, ssl.SSLError) as error:
@@ -89,7 +89,7 @@ class VaultApi:
 
 
 def segment(text: str) -> str:
-    """Return a name as one segment of a path."""
+    """Return a name, percent-encoded, as one segment of a URL's path."""
     return quote(text, safe="")
 
 
@@ -130,7 +130,7 @@ def _without(text: str, hidden: tuple[str, ...]) -> str:
 
 
 def _texts(body: Answer) -> tuple[str, ...]:
-    """Return the secrets in a login's body, to be hidden in errors."""
+    """Return the secrets in the body of a login request, to be hidden in errors."""
     return tuple(
         item for name, item in body.items() if name in ("secret_id", "jwt") and isinstance(item, str)
     )

@@ -34,12 +34,12 @@ class VaultPki:
 
 
 class VaultIssuer(RemoteIssuer):
-    """An Issuer in front of a Vault. Blocking and thread-safe."""
+    """An Issuer based on a PKI of Vault. Blocking and thread-safe."""
 
     def __init__(
         self, api: VaultApi, login: Login, pki: VaultPki, trust_domain: TrustDomain, known: TrustBundle
     ) -> None:
-        """Start with known roots, without a call."""
+        """Start with the roots in `known`, without a call to Vault."""
         super().__init__(trust_domain, known)
         self._api = api
         self._session = Session(api, login)
@@ -88,23 +88,26 @@ class VaultIssuer(RemoteIssuer):
         return chain_pem
 
     def refresh(self) -> None:
-        """Read the current roots. Raises IssuerError, StateError; the known roots stay then."""
+        """Read the current roots from Vault. Raises IssuerError, StateError; the known roots stay then."""
         trust_bundle, ends = self._asked_roots()
         with self._lock:
             self._bundle, self._ends = trust_bundle, ends
 
     def tend(self, now: datetime) -> None:
-        """Renew a due login, and read the roots. Raises IssuerError, StateError."""
+        """Renew the login at Vault if due, and read the roots. Raises IssuerError, StateError."""
         self._session.token(now)
         self.refresh()
 
     def close(self) -> None:
-        """Stop all calls at once, and revoke the token of our own login."""
+        """Stop all calls to Vault at once, and revoke the token of our own login."""
         self._api.exchanges.stop()
         self._session.close()
 
     def _asked_end(self, request: CertificateRequest, now: datetime) -> datetime:
-        """Return the end to request: Vault refuses, rather than shortens, a certificate outliving the CA."""
+        """Return the end of validity to request, before the end of the CA.
+
+        Vault refuses, rather than shortens, a certificate outliving the CA.
+        """
         latest = self._ends - _SAFE
         return min(request.not_after, latest) if now < latest else request.not_after
 
@@ -120,7 +123,7 @@ class VaultIssuer(RemoteIssuer):
         return trust_bundle, ends
 
     def _authorized(self, method: str, path: str, body: Answer, now: datetime) -> Answer:
-        """Call with a token; after a refusal, log in again and retry once."""
+        """Call Vault with a token; after a refusal (403), log in again and retry once."""
         token = self._session.token(now)
         try:
             return self._api.call(method, path, body, token)

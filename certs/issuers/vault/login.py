@@ -28,27 +28,27 @@ _log = structlog.get_logger("certs.issuers.vault.login")
 
 @dataclass(frozen=True, slots=True)
 class ByToken:
-    """A file with a token, which another program may replace."""
+    """Login at Vault with a token from a file, which another program may replace."""
 
     file: Path
     makes_tokens: ClassVar = False
 
     def login(self, api: VaultApi, now: datetime) -> Lease:
-        """Read the token, and ask for the remaining lifetime. Raises IssuerError, StateError."""
+        """Read the token, and ask Vault for the remaining lifetime. Raises IssuerError, StateError."""
         (token,) = _words(self.file, 1, "a token")
         return known_lease(token, api.call("GET", "auth/token/lookup-self", token=token), now)
 
 
 @dataclass(frozen=True, slots=True)
 class ByAppRole:
-    """A file with a role_id on the first line and a secret_id on the second."""
+    """Login at Vault by AppRole; the file has a role_id on the first line, a secret_id on the second."""
 
     file: Path
     at: str = "approle"
     makes_tokens: ClassVar = True
 
     def login(self, api: VaultApi, now: datetime) -> Lease:
-        """Log in. Raises IssuerError, StateError."""
+        """Log in at Vault with the role_id and the secret_id. Raises IssuerError, StateError."""
         role, secret = _words(self.file, 2, "a role_id and a secret_id, one on each line")
         body = {"role_id": role, "secret_id": secret}
         return lease(api.call("POST", f"auth/{mount(self.at)}/login", body), now)
@@ -56,7 +56,7 @@ class ByAppRole:
 
 @dataclass(frozen=True, slots=True)
 class ByKubernetes:
-    """A role of the Kubernetes login, and the file with the ServiceAccount's token."""
+    """Login at Vault by a role of the Kubernetes method, with the file of the ServiceAccount's token."""
 
     role: str
     file: Path = SERVICE_ACCOUNT_TOKEN
@@ -64,7 +64,7 @@ class ByKubernetes:
     makes_tokens: ClassVar = True
 
     def login(self, api: VaultApi, now: datetime) -> Lease:
-        """Log in. Raises IssuerError, StateError."""
+        """Log in at Vault with the ServiceAccount's token. Raises IssuerError, StateError."""
         (token,) = _words(self.file, 1, "a ServiceAccount's token")
         return lease(api.call("POST", f"auth/{mount(self.at)}/login", {"role": self.role, "jwt": token}), now)
 
@@ -89,7 +89,7 @@ class Session:
         self._said = ""
 
     def token(self, now: datetime) -> str:
-        """Return a valid token; log in if necessary. Raises IssuerError, StateError."""
+        """Return a valid token for Vault; log in if necessary. Raises IssuerError, StateError."""
         with self._lock:
             held, coming = self._lease, self._coming
             # Only one thread renews a token that is due; the others use it meanwhile.
@@ -102,7 +102,7 @@ class Session:
         return self._brought(ours, held, now).token
 
     def drop(self, token: str) -> None:
-        """Discard this token after a refusal."""
+        """Discard this token after Vault has refused a call with the token."""
         with self._lock:
             held = self._lease
             if held is None or held.token != token:
@@ -118,7 +118,7 @@ class Session:
             self._leave(held, replace(self._api, seconds=_PARTING, exchanges=Exchanges()))
 
     def _brought(self, ours: Future[Lease], held: Lease | None, now: datetime) -> Lease:
-        """Log in, or renew a valid token, and pass the result to the waiting threads."""
+        """Log in at Vault, or renew a valid token, and pass the result to the waiting threads."""
         try:
             is_good = held is not None and held.is_good(now)
             result = self._renewed(held, now) if held and is_good else self._login.login(self._api, now)
@@ -136,7 +136,7 @@ class Session:
         return result
 
     def _leave(self, held: Lease, api: VaultApi) -> None:
-        """Revoke a former token: each login makes a token, and Vault stores all of them."""
+        """Revoke a former token of our login, because Vault stores the token of each login."""
         if not self._login.makes_tokens:
             return
         try:
@@ -178,7 +178,7 @@ def _is_forbidden(error: CertificateError) -> bool:
 
 
 def _words(file: Path, count: int, what: str) -> list[str]:
-    """Return the lines of a small file; errors do not contain them."""
+    """Return the `count` lines of a small file with secrets; errors do not contain the lines."""
     try:
         with file.open("rb") as opened:
             # Bounded, because the path may name any file, for example a device.

@@ -16,7 +16,7 @@ _MOST_SECONDS: Final = 1000 * 365 * 86400
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A token and the end of its validity; None for a token without an end."""
+    """A token of Vault, and the end of its validity; None for a token without an end."""
 
     token: str = field(repr=False)
     begins: datetime
@@ -33,7 +33,7 @@ class Lease:
 
 
 def lease(answer: Answer, now: datetime) -> Lease:
-    """Parse the answer to a login or to a renewal."""
+    """Parse Vault's answer to a login or to the renewal of a token."""
     auth = answer.get("auth")
     token = auth.get("client_token") if isinstance(auth, dict) else None
     seconds = auth.get("lease_duration") if isinstance(auth, dict) else None
@@ -43,7 +43,7 @@ def lease(answer: Answer, now: datetime) -> Lease:
 
 
 def known_lease(token: str, answer: Answer, now: datetime) -> Lease:
-    """Parse the answer to a look-up of a token from the settings."""
+    """Parse Vault's answer to the look-up of a token from the settings."""
     data = answer.get("data")
     seconds = data.get("ttl") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not _is_seconds(seconds):
@@ -68,7 +68,7 @@ def signed(answer: Answer) -> bytes:
 
 
 def roots(answer: Answer) -> tuple[TrustBundle, datetime]:
-    """Return the self-signed roots in a mount's chain, and the end of the signing certificate."""
+    """Return the self-signed roots in the chain of a PKI mount, and the end of the signing certificate."""
     data = answer.get("data")
     result = data.get("ca_chain") or data.get("certificate") if isinstance(data, dict) else None
     if not isinstance(result, str):
