@@ -30,7 +30,7 @@ SHARED: Final = 4096
 
 
 class LimitKind(enum.StrEnum):
-    """The bounded kinds of quantity of a client."""
+    """The quantities of a client with a limit, for example the number of streams."""
 
     STREAMS = "streams"
     TYPES = "types"
@@ -69,7 +69,7 @@ class Excess(WireError):
 
 
 class Cost(NamedTuple):
-    """The part of a budget taken by one item."""
+    """The part of a certificate's budget taken by one item: types, names and bytes."""
 
     types: int = 0
     names: int = 0
@@ -98,7 +98,7 @@ def _of_type(names: int, text: int) -> Cost:
 
 
 def check(bound: LimitKind, value: int, limit: int | None) -> None:
-    """Raise Excess for a value above the limit. With None any value is allowed."""
+    """Raise Excess if the value is above the limit of this kind. With None any value is allowed."""
     if limit is not None and value > limit:
         raise Excess(bound, value, limit)
 
@@ -124,7 +124,7 @@ class Share:
         return self._rate is not None and self._left <= 0
 
     def spend(self, seconds: float, now: float) -> None:
-        """Take the seconds just used, even if the bucket has fewer left."""
+        """Take the seconds just used on the event loop, even if the bucket has fewer left."""
         if self._rate is not None:
             self._refill(self._rate, now)
             self._left -= seconds

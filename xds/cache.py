@@ -62,7 +62,7 @@ class WatchListener(Protocol):
 
 
 def unattended(node: NodeKey, *, here: bool) -> None:
-    """Ignore the event: the default of `SnapshotCache`."""
+    """Ignore the begin and end of watches of a node: the default of `SnapshotCache`."""
     del node, here
 
 
@@ -71,7 +71,10 @@ def _without(watches: tuple[Watch, ...], ended: Watch) -> tuple[Watch, ...]:
 
 
 def _is_seen(before: Snapshot | None, now: Snapshot) -> bool:
-    """Return whether clients see a difference; cached, so a group pays for one comparison."""
+    """Return whether clients see a difference of two snapshots.
+
+    Cached, so a group pays for one comparison.
+    """
     return before is None or bool(now.changed_since(before))
 
 
@@ -171,7 +174,7 @@ class SnapshotCache:
         return self._groups
 
     def group(self, node: NodeKey) -> GroupKey | None:
-        """Return the group of a node, or None."""
+        """Return the group of a node, or None if the node is in no group."""
         return self._members.get(node)
 
     def members(self, group: GroupKey) -> frozenset[NodeKey]:

@@ -54,7 +54,7 @@ class AnyNode:
         self._node_key = node_key
 
     def authenticate(self, peer: Peer) -> NodeKey:
-        """Return the one node key."""
+        """Return the one node key, for any peer."""
         del peer
         return self._node_key
 
@@ -80,7 +80,7 @@ class StreamEnd(enum.StrEnum):
 
 
 class Cause(enum.StrEnum):
-    """The reasons for which the server ends a connection."""
+    """The reasons why the server ends a connection, for example too many calls."""
 
     CALLS = "too-many-calls"
     BYTES = "too-many-bytes"

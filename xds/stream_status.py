@@ -11,14 +11,14 @@ from xds.protocol.wire import Node, Nonce, Rejection
 
 
 class Variant(enum.StrEnum):
-    """The two variants of the protocol."""
+    """The two variants of the xDS protocol: state of the world, and incremental."""
 
     SOTW = "sotw"
     DELTA = "delta"
 
 
 class SyncState(enum.StrEnum):
-    """The state of one type on one stream."""
+    """The state of one resource type on one stream."""
 
     ASKED = "asked"
     PENDING = "pending"
@@ -60,7 +60,10 @@ class StreamStatus:
 
 
 def type_status(channel: Channel, sent_at: datetime | None) -> TypeStatus:
-    """Describe one channel. `names` are the names that the client holds or has requested, sorted."""
+    """Describe the state of one type (channel).
+
+    `names` are sorted: those that the client holds or has requested.
+    """
     if channel.rejection is not None:
         state = SyncState.REJECTED
     elif channel.unanswered:

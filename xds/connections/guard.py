@@ -125,7 +125,7 @@ def until_next(spent: float, crowded: bool = False) -> float:
 
 
 def _look(sockets: AcceptedSockets, due: Iterable[int]) -> tuple[tuple[Socket, ...], float]:
-    """Look at due and new sockets; return them and the CPU seconds of the look."""
+    """Examine due and new connections; return them and the CPU seconds of the look."""
     began = time.thread_time()
     seen = sockets.look(due)
     return seen, time.thread_time() - began

@@ -97,7 +97,7 @@ class AcceptedSockets:
         return tuple(sockets)
 
     def end(self, ended: Socket) -> bool:
-        """Reset a connection from the last look; return whether the connection still existed."""
+        """Reset a connection seen at the last look; return whether the connection still existed."""
         try:
             descriptor = os.dup(self._descriptors[ended.number])
         except OSError:

@@ -76,7 +76,7 @@ class Bucket:
 
 @dataclass(slots=True)
 class _Use:
-    """The calls from one address. `over` is True after one call beyond the rate limit."""
+    """The calls from one address (host and port). `over` is True after one call beyond the rate limit."""
 
     peer: Peer
     at: float
@@ -140,7 +140,7 @@ class Connections:
         return not use.over
 
     def finished(self, now: float, address: Address) -> None:
-        """Record the end of a call."""
+        """Record the end of a call from an address."""
         use = self._uses[address]
         use.at, use.open = now, use.open - 1
         if not use.open:
@@ -186,7 +186,7 @@ class Connections:
         return verdict.cause not in (Cause.IDLE, Cause.CROWD) or not use or not use.open
 
     def _stir(self, address: Address) -> None:
-        """Examine a connection in the next look."""
+        """Mark the connection of an address for examination in the next look."""
         if (number := self._numbers.get(address)) is not None:
             self._calm.pop(number, None)
             self._restless[number] = None

@@ -48,7 +48,7 @@ class CommonStep:
     response: Response | None
 
     def take(self, channel: Channel) -> None:
-        """Set a channel to the state after the step, with shared objects."""
+        """Set a channel to the state after this step, with the objects shared by all streams."""
         channel.held, channel.in_force = self.after.held, self.in_force
         channel.subscription.names = self.after.names
 
@@ -68,7 +68,7 @@ def state(channel: Channel) -> State | None:
 
 
 def find(variant: type[object], channel: Channel, snapshot: Snapshot) -> CommonStep | None:
-    """Return the cached step of a channel to a snapshot, or None."""
+    """Return the cached step from a channel's state to a snapshot, or None."""
     steps = snapshot.resources(channel.type_url).steps
     if not steps or channel.blame is not None or channel.retired or channel.mortal:
         return None

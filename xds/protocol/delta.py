@@ -35,7 +35,7 @@ class DeltaStream(Stream):
         return self._flush()
 
     def _change(self, channel: Channel, change: Change, *, first: bool) -> None:
-        """Apply the change of a subscription to the channel."""
+        """Mark the names to send or drop on a channel after a change of its subscription."""
         if not first:
             channel.ask(change.added)  # D3: a name that is requested again is sent again
         if channel.subscription.wildcard:

@@ -37,7 +37,7 @@ def narrowed(before: Snapshot, after: Snapshot) -> frozenset[ResourceName]:
 
 
 def referring(snapshot: Snapshot, routes: frozenset[ResourceName], held: Iterable[ResourceName]) -> Renewing:
-    """Return the held listeners with a reference to any of these route configurations."""
+    """Return the listeners held by the client with a reference to any of these route configurations."""
     listeners = snapshot.resources(LISTENER)
     result = {name: _referred(listeners[name], routes) for name in held if name in listeners}
     return {name: reasons for name, reasons in result.items() if reasons}
@@ -68,7 +68,7 @@ def _interim(renewal: Renewal, listener: Resource, routes: frozenset[ResourceNam
 
 
 def together(one: Renewing, other: Renewing) -> Renewing:
-    """Return the union of two renewals."""
+    """Return the union of two sets of listeners to renew, each with its route configurations."""
     nothing: frozenset[ResourceName] = frozenset()
     return {name: one.get(name, nothing) | other.get(name, nothing) for name in (*one, *other)}
 

@@ -168,7 +168,7 @@ class Stream(abc.ABC):
         return [response]
 
     def _take(self, old: Snapshot | None, snapshot: Snapshot) -> list[Response]:
-        """Replace the snapshot and mark every differing name."""
+        """Replace the snapshot, and mark every name with a difference for sending."""
         # Names are only marked here. Their resources are taken from the newest snapshot when they are due,
         # so that any number of snapshots between two sends result in one response per type.
         if old is None:
@@ -198,7 +198,7 @@ class Stream(abc.ABC):
 
     @abc.abstractmethod
     def _asks(self, channel: Channel, request: Request | DeltaRequest) -> bool:
-        """Return whether a request changes the subscription."""
+        """Return whether a client's request changes the subscription of a type."""
 
     @abc.abstractmethod
     def _begin(self, channel: Channel) -> None:
@@ -256,7 +256,10 @@ class Stream(abc.ABC):
         return responses
 
     def _is_pending(self) -> bool:
-        """Return whether anything may have to be sent; False after most requests, which are ACKs."""
+        """Return whether any resource or removal may have to be sent.
+
+        False after most requests, which are ACKs.
+        """
         for c in self._channels.values():
             if c.dirty or c.must or c.gone or c.owed or c.absent or c.all_dirty or c.all_must:
                 return True

@@ -60,7 +60,7 @@ class Subscription:
         return hash(names) == self._last
 
     def lacking(self, names: tuple[ResourceName, ...]) -> frozenset[ResourceName]:
-        """Return the wanted names missing in a state-of-the-world request."""
+        """Return the subscribed names missing in a new state-of-the-world request."""
         if self.is_last(names):
             return NO_NAMES
         listed = frozenset(names)

@@ -72,22 +72,22 @@ class Channel:
 
     @property
     def has_news(self) -> bool:
-        """Return whether there may be something to add or change."""
+        """Return whether there may be a resource to add or change at the client."""
         return bool(self.owed or self.must or self.dirty or self.absent or self.all_dirty or self.all_must)
 
     @property
     def has_removals(self) -> bool:
-        """Return whether there is something to remove."""
+        """Return whether there is a resource to remove at the client."""
         return bool(self.gone)
 
     @property
     def rejection(self) -> Rejection | None:
-        """Return the rejection in force."""
+        """Return the client's rejection (NACK) that still applies, or None."""
         return None if self.blame is None else self.blame.rejection
 
     @property
     def rejected(self) -> Mapping[ResourceName, Version]:
-        """Return the rejected versions."""
+        """Return the versions in the rejection that still applies, by resource name."""
         return NOTHING if self.blame is None else self.blame.rejected
 
     def on_the_way(self) -> set[ResourceName]:
@@ -204,7 +204,7 @@ class Channel:
             self._lose(names - there, old)
 
     def ask(self, names: Names) -> None:
-        """Mark names in a request, perhaps again: existing ones are sent and not removed."""
+        """Mark names requested by the client, perhaps again. Existing ones are sent and not removed."""
         self.must = joined(self.must, names)
         if self.gone:
             there = names - self.in_force.absent(names)
@@ -212,7 +212,7 @@ class Channel:
             self._forget_retired(there)
 
     def _lose(self, names: Names, old: Snapshot | None) -> None:
-        """Mark names without a resource; the held ones must be removed."""
+        """Mark names without a resource in the snapshot; those held by the client must be removed."""
         lost = {name for name in names if name in self.held}
         self.dirty = without(self.dirty, names)
         self.gone = joined(self.gone, lost)

@@ -149,7 +149,7 @@ class AdsServer:
         return tuple(conversation.status() for _, conversation in sorted(self._conversations.items()))
 
     def takers(self) -> list[tuple[NodeKey, Accepted]]:
-        """Return, for each stream, its node and the function for accepted versions."""
+        """Return, for each stream, the node and a function to look up versions accepted by the client."""
         return [
             (conversation.node_key, conversation.accepted) for conversation in self._conversations.values()
         ]
@@ -165,7 +165,7 @@ class AdsServer:
         return self._encoder.made
 
     def _methods(self) -> dict[tuple[str, str], Serve]:
-        """Return every method by service and name; all pass through `_handler`."""
+        """Return every gRPC method by service and name; all pass through `_handler`."""
         return {
             **{
                 (discovery.service, discovery.method): partial(self._converse, discovery)
@@ -235,7 +235,7 @@ class AdsServer:
                 self._observer.exceeded(call.node_key, call.peer, call.excess)
 
     def _admitted(self, peer: Peer, account: Account) -> float | None:
-        """Return the seconds until a call's turn, or None to turn the call away."""
+        """Return the seconds to delay a new call, or None to refuse the call."""
         most = self._limits.streams_per_certificate
         if most is not None and account.streams >= most:
             self._observer.refused(peer, StreamEnd.TOO_MANY)

@@ -55,13 +55,13 @@ def longest(names: Collection[ResourceName]) -> int:
 
 
 def joined(names: Names, more: Iterable[ResourceName]) -> Names:
-    """Return the union."""
+    """Return the union of two collections of names."""
     added = frozenset(more)
     return names | added if names and added else names or added or NO_NAMES
 
 
 def without(names: Names, others: AbstractSet[ResourceName]) -> Names:
-    """Return the names without the others."""
+    """Return the names except those in `others`."""
     return names.difference(others) or NO_NAMES if names and others else names
 
 

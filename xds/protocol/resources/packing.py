@@ -31,13 +31,13 @@ Both are low, because zlib copies this state for each packing, and higher values
 
 
 class DeflatedBytes(bytes):
-    """Bytes compressed with zlib's deflate."""
+    """The body of a resource, compressed with zlib's deflate."""
 
     __slots__ = ()
 
 
 class _PackingMethod:
-    """Compression of the bodies of one type. Threads may share it."""
+    """Compression of the resource bodies of one type, with a common dictionary. Threads may share it."""
 
     def __init__(self, like: bytes) -> None:
         self._like = like
@@ -66,5 +66,5 @@ def packed(plain: bytes, kind: str) -> bytes:
 
 
 def unpacked(kept: bytes, kind: str) -> bytes:
-    """Return the original bytes; `kind` must be the one used for packing."""
+    """Return the original bytes of a resource's body. `kind` must be the one used for packing."""
     return _BY_KIND[kind].unpacked(kept) if isinstance(kept, DeflatedBytes) else kept

@@ -93,7 +93,7 @@ class Resource:
 
     @property
     def body(self) -> bytes:
-        """Return the bytes to send."""
+        """Return the bytes of the encoded resource to send."""
         return unpacked(self.kept, self.type_url)
 
 

@@ -101,7 +101,7 @@ class Snapshot:
         )
 
     def with_tables(self, others: Mapping[TypeUrl, Resources]) -> Mapping[TypeUrl, Resources]:
-        """Return the tables by type, with some replaced."""
+        """Return the tables of resources by type, with some tables replaced by `others`."""
         return {**self._tables, **others}
 
     def resources(self, type_url: TypeUrl) -> Resources:
@@ -121,7 +121,7 @@ class Snapshot:
         return self.resources(type_url).version
 
     def types(self) -> tuple[TypeUrl, ...]:
-        """Return the types with resources, sorted."""
+        """Return the types with resources in the snapshot, sorted."""
         return tuple(sorted(self._tables))
 
     def changed_since(self, old: "Snapshot | None") -> Step:
@@ -151,7 +151,7 @@ class Snapshot:
         return self.resources(type_url).versions
 
     def on_demand(self, type_url: TypeUrl) -> frozenset[ResourceName]:
-        """Return the names of a type outside a wildcard."""
+        """Return the names of a type that a wildcard subscription does not cover."""
         table = self.resources(type_url)
         if not table.special:
             return NO_NAMES
@@ -200,11 +200,11 @@ class Snapshot:
 
     @property
     def is_consistent(self) -> bool:
-        """Return whether the snapshot is known to be consistent."""
+        """Return whether the snapshot is known to refer to no missing resource."""
         return self._missing == ()
 
     def _needs(self) -> Iterator[Reference]:
-        """Yield the references unresolved within their own parts."""
+        """Yield the references to resources missing in the referring resource's own part."""
         return (reference for part in self.parts for reference in part.needs())
 
     def _lost_since(self, before: "Snapshot") -> Iterator[Reference]:
@@ -289,7 +289,7 @@ def _by_type(parts: tuple[ResourceSet, ...]) -> dict[TypeUrl, list[Resources]]:
 
 
 def _changed(old: Snapshot, new: Snapshot) -> Step:
-    """Return the difference visible to clients; parts of both snapshots are skipped."""
+    """Return the difference of two snapshots visible to clients; parts that both contain are skipped."""
     shared = {*old.parts} & {*new.parts}
     before = [part for part in old.parts if part not in shared]
     after = [part for part in new.parts if part not in shared]

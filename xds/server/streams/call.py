@@ -138,7 +138,7 @@ class Call:
             del ending  # breaks a cycle: the traceback holds this frame
 
     def end(self, ending: StreamEnd, detail: str = "") -> None:
-        """End the call. The first reason wins."""
+        """End the call for a reason. The first reason counts."""
         self._end((ending, detail))
 
     def fail(self, error: BaseException) -> None:
@@ -185,7 +185,7 @@ class Call:
             self.end(StreamEnd.SLOW, f"a write took over {longest} s")
 
     async def write(self, transport: Transport, message: bytes) -> None:
-        """Write a message; `check` ends the call if that takes too long."""
+        """Write a message to the client; `check` ends the call if the write takes too long."""
         self._writing_since = self._loop.time()
         await transport.write(message)
         self._writing_since = None
@@ -196,7 +196,7 @@ class Call:
 
     @property
     def must_rest(self) -> bool:
-        """Return whether the account was without time after the last charge."""
+        """Return whether the account's share of the event loop was used up after the last charge."""
         return self.bill.account.share.is_spent
 
     async def rest(self) -> None:

@@ -181,7 +181,7 @@ class Conversation:
         return True
 
     async def _answer_long(self, message: bytes) -> None:
-        """Process a long request: one per account at a time, charged while in memory."""
+        """Process a long request: one per account at a time, charged to the account while in memory."""
         bill = self._call.bill
         bill.charge(bytes, Cost(bytes=IN_HAND * len(message)))
         async with self._call.long:
@@ -198,7 +198,7 @@ class Conversation:
             self._answer(request, began)
 
     def _answer(self, request: AnyRequest, began: float) -> None:
-        """Process a request, and charge for the time since `began` (time.thread_time)."""
+        """Process a request, and charge the account for the time since `began` (time.thread_time)."""
         self._outbox.extend(self._take(request))
         self._watch_gate()
         self._call.spent(began)
@@ -295,7 +295,7 @@ class Conversation:
             self._call.end_by(error)
 
     def _write_due(self) -> None:
-        """Write due responses, then those of a newer snapshot, until a write has to wait."""
+        """Write due responses, then the responses of a newer snapshot, until a write has to wait."""
         if self._outgoing.is_free():
             while True:
                 if not self._outbox:
@@ -318,7 +318,7 @@ class Conversation:
         self._push()
 
     def _rest(self) -> None:
-        """Resume the reader, or end a call that is leaving, because everything is written."""
+        """Resume reading requests, or end a call that must end, because all responses are written."""
         if self._room is not None:
             self._room.set()
             self._room = None

@@ -46,7 +46,7 @@ _FIELD: Final[Mapping[Variant, Callable[[Resource], bytes]]] = {
 
 
 class _Fields:
-    """Cache of encoded resources of large responses, about FIELDS bytes."""
+    """Cache of the encoded resources of large responses, with about FIELDS bytes."""
 
     def __init__(self, variant: Variant) -> None:
         self._make = _FIELD[variant]
@@ -55,7 +55,7 @@ class _Fields:
         self._size = 0
 
     def age(self) -> None:
-        """Drop entries that were not needed since the last call."""
+        """Drop encoded resources that were not needed since the last call."""
         self._size -= sum(len(encoded) for _, encoded in self._unused.values())
         self._unused, self._known = self._known, {}
 
@@ -93,7 +93,7 @@ class _Body:
 
 
 class _LastMessage(NamedTuple):
-    """The newest message, with its nonce."""
+    """The message encoded last, with its nonce and the response."""
 
     response: Response
     body: _Body
@@ -177,11 +177,11 @@ class Encoder:
         )
 
     def _is_dear(self, held: Resources | tuple[Resource, ...]) -> bool:
-        """Return whether the identity of many resources would have to be read."""
+        """Return whether the key of many resources (`_identity`) still has to be computed."""
         return isinstance(held, tuple) and len(held) >= MANY and id(held) not in self._tuples
 
     def _identity(self, held: Resources | tuple[Resource, ...]) -> Hashable:
-        """Return a key for the resources; for a large tuple it is computed once."""
+        """Return a cache key for the resources of a response; for a large tuple it is computed once."""
         if not isinstance(held, tuple) or len(held) < MANY:
             return identity(held)
         known = self._tuples.get(id(held))

@@ -110,7 +110,7 @@ class NameLists:
 
 
 def _first_name(data: bytes) -> int | None:
-    """Return the position of the first name; None if it is not near the beginning."""
+    """Return the position of the first resource name in a request; None if not near the beginning."""
     begun = itertools.islice(fields(data, 0, len(data)), _BEFORE + 1)
     try:
         return next((begin for number, begin, _, _ in begun if number == _NAMES), None)

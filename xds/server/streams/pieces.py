@@ -95,7 +95,7 @@ def joined(requests: Sequence[AnyRequest]) -> AnyRequest:
 
 
 def _shortened(data: bytes, at: int, end: int) -> bytes:
-    """Return a status with its code and the part of its message that is kept."""
+    """Return the `error_detail` of a request, with its code and the part of its message that is kept."""
     kept = b""
     for number, begin, content, following in fields(data, at, end):
         if number == _CODE:
