@@ -1,4 +1,4 @@
-"""Places that would answer a request, for the search of missing policy and other obstacles."""
+"""Places (identity and port) that would answer a request, to find missing policy and other obstacles."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class BackendReadiness:
 
     @property
     def waits(self) -> bool:
-        """Return whether all places still wait for admission to traffic."""
+        """Return whether no workload of the Service takes calls yet."""
         return not any(place in self.ready for place, _ in self.places)
 
 

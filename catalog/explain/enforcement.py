@@ -68,7 +68,7 @@ class Sidecar:
 
 
 class EnforcementState(enum.StrEnum):
-    """State of enforcement by the sidecars. NOT_ASKED: only policy was evaluated."""
+    """Whether the sidecars enforce a decision. NOT_ASKED: only policy was evaluated."""
 
     YES = "yes"
     NO = "no"
@@ -87,7 +87,7 @@ class Enforcement:
 
 @dataclass(slots=True)
 class _Judge:
-    """Decide for places by the configuration of their sidecars, and record the relevant parts."""
+    """Decide for places by the configuration of their sidecars, and record the policy parts lacking there."""
 
     sidecars: Mapping[ProxyName, Sidecar]
     lacks: dict[str, None] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class _Judge:
     def _parts_missed(
         self, view: View, request: Request, place: tuple[Place, bool], name: ProxyName
     ) -> tuple[ExcludedPolicy, ...]:
-        """Return the excluded parts that make a sidecar deny a request admitted by policy."""
+        """Return the policy parts missing in a sidecar, so that it denies a request admitted by policy."""
         without = self.sidecars.get(name, Sidecar()).without
         arrived = oracle.at_server(view, request, place)
         if not without or isinstance(arrived, LocalReply):
@@ -177,7 +177,7 @@ def _of_client(view: View, request: Request) -> tuple[ProxyName, ...]:
 
 
 def _at_place(view: View, place: Place) -> tuple[ProxyName, ...]:
-    """Return the sidecars of an identity's workloads called at a port, sorted."""
+    """Return the sidecars of the identity's workloads that are called at the port of a place, sorted."""
     return tuple(
         sorted(
             workload.proxy_name
@@ -192,7 +192,7 @@ def _called_at(view: View, workload: Workload) -> set[Port]:
 
 
 def _chosen(view: View, request: Request) -> Iterator[Place]:
-    """Yield the possible places by policy, including places with a denial."""
+    """Yield the places that may get a request by policy, including places that deny the request."""
     service, arrived = view.services.get(request.service), oracle.arriving(view, request)
     port = service.port(request.port) if service is not None else None
     if isinstance(request.client, Outsider) and port is not None:
@@ -255,12 +255,12 @@ def _is(without: ExcludedPolicy, part: ObjectKey | HTTPMatch) -> bool:
 
 
 def not_asked(decision: Decision) -> Enforcement:
-    """Return the enforcement of a decision that was computed without a server."""
+    """Return the enforcement of a decision that was computed without a server: NOT_ASKED."""
     return Enforcement(EnforcementState.NOT_ASKED, decision, (NOT_ASKED,))
 
 
 def headline(standing: Enforcement, policy: Answer) -> str:
-    """Return the answer in a few words, and whether sidecars enforce it."""
+    """Return the answer to a request in a few words, and whether the sidecars enforce the answer."""
     match standing.in_force:
         case EnforcementState.NO:
             return f"{standing.decision.answer.value}, although the answer by policy is {policy.value}"

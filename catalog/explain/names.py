@@ -72,7 +72,7 @@ def _but(names: Iterable[str]) -> str:
 
 
 def _elsewhere(view: View, uuid: ProxyUuid) -> Workload | None:
-    """Return the first workload of any namespace with a UUID, possibly the intended one."""
+    """Return the first workload of any namespace with this UUID of a proxy, possibly the intended one."""
     first = min((sidecar for sidecar in by_sidecar(view) if sidecar.uuid == uuid), default=None)
     return None if first is None else claimant_of(view, first)
 

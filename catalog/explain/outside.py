@@ -130,7 +130,7 @@ def call_to(
 
 
 def _past(workload: Workload, where: HostPort) -> str:
-    """Return why such calls of a workload bypass its sidecar, or an empty text."""
+    """Return why calls of a workload to a place outside the mesh bypass its sidecar, or an empty text."""
     kind = workload.interception
     if isinstance(kind, Explicit):
         return "uses explicit interception: calls to anything but its upstreams bypass its sidecar."
@@ -168,7 +168,7 @@ def _steps(
 
 
 def _place(view: View, asked: OutsideCall) -> Step:
-    """Return the step about the place outside the mesh, with the reason for a Service."""
+    """Return the step about the called place outside the mesh; for a Service, with the reason."""
     called = str(asked.address or asked.host)
     if (key := service_called(view, called, asked.client.namespace)) is not None:
         text = (
@@ -182,7 +182,7 @@ def _place(view: View, asked: OutsideCall) -> Step:
 
 
 def _egresses(view: View, asked: OutsideCall, decision: OutsideDecision) -> Iterator[Step]:
-    """Yield a step for each Egress of the client at this port."""
+    """Yield a step for each Egress of the client at the called port."""
     what = {
         ClientProtocol.HTTP: f"a request for {asked.host or 'no host'}",
         ClientProtocol.TLS: f"TLS with the server name {asked.host or 'no name'}",

@@ -18,11 +18,11 @@ MOST: Final = 50_000
 
 
 class SpentError(Exception):
-    """The budget is spent; the check ends here."""
+    """Error for a lint check with its budget spent; the check ends early."""
 
 
 class Budget:
-    """The remaining steps of a check."""
+    """The remaining steps of one lint check, which bound its time."""
 
     __slots__ = ("most", "spent")
 
@@ -31,7 +31,7 @@ class Budget:
         self.spent = 0
 
     def spend(self, steps: int = 1) -> None:
-        """Take steps, or raise SpentError without taking any if fewer are left."""
+        """Take steps from the budget. Raises SpentError, without taking any, if fewer are left."""
         if self.spent + steps > self.most:
             # Before the work and not after, so one large step cannot exceed the limit.
             raise SpentError

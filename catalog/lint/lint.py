@@ -20,7 +20,7 @@ class DriverChecks(Protocol):
     """
 
     def of_mesh(self, view: View) -> Problems:
-        """Return the problems of the settings of the mesh."""
+        """Return the problems of the mesh's settings found by the sidecar drivers."""
         ...
 
     def fine(self, view: View) -> frozenset[str]:

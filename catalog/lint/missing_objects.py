@@ -63,7 +63,7 @@ FOLLOWING: Final[Mapping[str, frozenset[Code]]] = {
 
 
 def may_pass(problem: Problem) -> bool:
-    """Return whether the problem may end because another object is created."""
+    """Return whether the problem may disappear when a missing object is created."""
     return problem.code in MISSING or problem.code in FOLLOWING
 
 

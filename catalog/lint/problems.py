@@ -135,7 +135,7 @@ def _outcome(pins: ObservedValues[Any, Problems], key: object) -> Problems:
 
 @derived
 def of_mesh(lint: Lint, _: str) -> Problems:
-    """Return the problems of the mesh's settings found by driver checks."""
+    """Return the problems of the mesh's settings found by the checks of sidecar drivers."""
     return lint.further.of_mesh(lint.view)
 
 
@@ -273,14 +273,14 @@ def of_root(lint: Lint, key: PolicyKey) -> Problems:
 
 
 def _of_driver(lint: Lint, workload: Workload) -> Problems:
-    """Return the problems between a workload and its sidecar driver."""
+    """Return the problems of a workload found by its sidecar driver."""
     if workload.uuid is None or driver_of(lint.view, workload) in fine(lint).value():
         return ()
     return lint.further.of_workload(lint.view, workload.key)
 
 
 def _claims(view: View, own: WorkloadKey) -> Iterator[Problem]:
-    """Yield the listeners and the UUID of a workload already held by another workload."""
+    """Yield a problem for each listener or UUID of a workload that another workload already has."""
     key = workload_object(view, own)
     left_out = [(conflict, _LEFT_OUT) for conflict in conflicts(view, own)]
     for conflict, then in (*left_out, *((conflict, _SHARED) for conflict in shared(view, own))):

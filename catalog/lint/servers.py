@@ -1,4 +1,4 @@
-"""Servers behind sidecars, although sidecars call them in plain text."""
+"""Problems of servers behind sidecars, for example authorizers, which sidecars call in plain text."""
 
 from collections.abc import Iterable, Iterator
 
@@ -20,7 +20,7 @@ def problems(view: View, key: ObjectKey, config: MeshConfig) -> Iterator[Problem
 
 
 def behind_sidecars(view: View, key: ObjectKey, named: Iterable[tuple[str, HostPort]]) -> Iterator[Problem]:
-    """Yield a problem for each server behind a sidecar, with the field."""
+    """Yield a problem for each of these servers that is behind a sidecar, with the object's field."""
     for field, server in named:
         service = _service(server.host)
         if (

@@ -83,7 +83,7 @@ def named_in_vain(there: Sequence[PodTemplate | Workload], service: Service) -> 
 
 
 def _services_of(lint: Lint, template: PodTemplate) -> tuple[Service, ...]:
-    """Return the Services with a selector for a template's pods."""
+    """Return the Services with a selector that fits a template's Pods."""
     view, namespace = lint.view, template.key.namespace
     candidates = {
         key

@@ -1,4 +1,4 @@
-"""Problems with the origin of the object, and lists and suggestions of names for texts."""
+"""Problems with the origin of their object; lists and suggestions of names for the texts of problems."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ OR_OUTSIDE: Final = "or its namespace is not part of the mesh (settings namespac
 def say(
     view: View, key: ObjectKey, code: ProblemCode, severity: Severity, field: str, value: str, expected: str
 ) -> Problem:
-    """Return a problem of an object, with the origin of the object."""
+    """Return a problem of an object, with the origin of the object's manifest."""
     shown = value if len(value) <= _LONGEST else value[: _LONGEST - 3] + "..."
     return Problem(
         code=code.value,
@@ -53,11 +53,11 @@ class Place:
         return say(self.view, self.key, code, severity, field, value, expected)
 
     def error(self, code: ProblemCode, field: str, value: str, expected: str) -> Problem:
-        """Return a problem of severity ERROR: a part of the object is not in force."""
+        """Return a problem of severity ERROR: a part of the object has no effect."""
         return say(self.view, self.key, code, Severity.ERROR, field, value, expected)
 
     def warning(self, code: ProblemCode, field: str, value: str, expected: str) -> Problem:
-        """Return a problem of severity WARNING: the object is in force."""
+        """Return a problem of severity WARNING: the object still applies."""
         return say(self.view, self.key, code, Severity.WARNING, field, value, expected)
 
 
@@ -74,7 +74,7 @@ class Suggestions:
         self._given = 0
 
     def of(self, *unknown: str) -> str:
-        """Return the suggestion of `meant`, or an empty text after SUGGESTED names."""
+        """Return a suggestion for unknown names (see `meant`), or an empty text after SUGGESTED names."""
         asked = unknown[: SUGGESTED - self._given]
         if not asked:
             return ""

@@ -14,7 +14,7 @@ from meshwright.mesh.policies.authorization import Authorizer, ExternalAuthoriza
 
 
 def counting(view: View, place: tuple[Place, bool]) -> ExternalAuthorization | None:
-    """Return the ExternalAuthorization in force at a place, even one that turns authorization off."""
+    """Return the ExternalAuthorization that applies at a place, even one that turns authorization off."""
     where, is_http = place
     if not is_http:
         return None
@@ -40,7 +40,7 @@ def counting(view: View, place: tuple[Place, bool]) -> ExternalAuthorization | N
 
 
 def asked(view: View, place: tuple[Place, bool]) -> Authorizer | None:
-    """Return the authorizer at a place, or `None`."""
+    """Return the external authorizer of requests at a place, or `None`."""
     if (authorization := counting(view, place)) is not None:
         return authorization.at(server_of(view, authorization))
     return view.config.authorization if place[1] else None

@@ -238,7 +238,7 @@ def offered(view: View, request: Request, port: ServicePort) -> bool:
 
 
 def may_answer(view: View, request: Request, place: tuple[Place, bool]) -> bool:
-    """Return whether the client may send anything at all to a place."""
+    """Return whether a place admits any request or connection of the client."""
     return accepts_everyone(view, place[0].identity.namespace) or any(
         verdict in (Verdict.ADMITS, Verdict.OTHER_REQUESTS) for _, verdict in verdicts(view, request, place)
     )

@@ -131,7 +131,7 @@ def _by_precedence(view: View, key: ServiceKey, port: Port) -> list[tuple[Ingres
 
 
 def called_there(view: View, key: ServiceKey, where: Place) -> Iterator[tuple[ServiceKey, ...]]:
-    """Yield the services of each workload of a place at the called port."""
+    """Yield, for each workload of a place, the services called at the place's port."""
     for workload in backing(view, key):
         if workload.uuid is None or workload.identity != where.identity:
             continue
@@ -194,7 +194,7 @@ def _sources(view: View, ingress_backend: IngressBackend, backend: IngressPort) 
 
 
 def _shown(view: View, client: ServiceIdentity, called: ServiceKey) -> Iterator[tuple[Outsider, ...]]:
-    """Yield the certificate names and address of each sidecar of an identity."""
+    """Yield, for each sidecar of an identity, the names in its certificate with its address, as Outsiders."""
     names = (client.spiffe_id(view.settings.trust_domain), *dns_names(view, client))
     server = called.fqdn(view.settings.cluster_domain)
     for workload in by_identity(view).found(client):

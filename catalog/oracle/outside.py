@@ -39,7 +39,7 @@ from meshwright.mesh.service import EscapedSlashes, Protocol, ServiceKey
 
 
 class ClientProtocol(enum.StrEnum):
-    """First data of a client: a request in plain text, TLS, or anything else."""
+    """First data of a client on a connection: a request in plain text, TLS, or anything else."""
 
     HTTP = "http"
     TLS = "tls"
@@ -86,7 +86,10 @@ def decide_outside(view: View, call: OutsideCall) -> OutsideDecision:
 
 
 def _decide(view: View, call: OutsideCall, *, inside: bool) -> OutsideDecision:
-    """Decide the call; `inside` is the assumption whether an unknown address is in each range."""
+    """Decide a call out of the mesh.
+
+    `inside` is the assumption whether an unknown address is in each range.
+    """
     here = [
         (egress, port.protocol)
         for egress in egresses_by_source(view).found(call.client)
@@ -155,7 +158,7 @@ def speaks_first(view: View, client: ServiceIdentity, port: Port) -> bool:
 
 
 def of_port(view: View, client: ServiceIdentity, port: Port) -> tuple[Egress, ...]:
-    """Return the Egresses with rules for a port and client, sorted."""
+    """Return the Egresses with rules for a client at a port, sorted."""
     egresses = egresses_by_source(view).found(client)
     return tuple(egress for egress in egresses if any(port == at.number for at in egress.ports))
 
@@ -181,7 +184,7 @@ def _hosts(view: View, egress: Egress, client: ServiceIdentity) -> list[str]:
 
 
 def _names(view: View, egress: Egress, call: OutsideCall, *, exactly: bool = False) -> bool:
-    """Return whether an Egress has a host, by name or below a wildcard."""
+    """Return whether an Egress names the host of a call, exactly or by a wildcard."""
     host = call.host.lower()
     for item in egress.hosts:
         if service_of_the_mesh(view, item, call.client.namespace) is not None:

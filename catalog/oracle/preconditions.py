@@ -1,4 +1,4 @@
-"""Conditions besides TrafficTargets: permissive namespaces, scopes, and readiness.
+"""Conditions of a call besides TrafficTargets: permissive namespaces, scopes, and readiness.
 
 A part of the oracle; see `catalog.oracle.decide`.
 """

@@ -37,7 +37,7 @@ def rule_for(view: View, request: Request, port: ServicePort) -> tuple[RoutePoli
 
 
 def sent(view: View, request: Request) -> Request:
-    """Return a request with the headers sent by the client's sidecar, if any."""
+    """Return a request with the header changes of a RoutePolicy made by the client's sidecar, if any."""
     service = view.services.get(request.service)
     port = service.port(request.port) if service is not None else None
     if request.identity is None or port is None:

@@ -22,7 +22,7 @@ from meshwright.mesh.service import ServiceKey
 
 
 def setting_for_callers(view: View, key: ServiceKey) -> UpstreamTrafficSetting | None:
-    """Return the setting for callers of a service."""
+    """Return the UpstreamTrafficSetting that applies to callers of a service."""
     short = f"{key.name}.{key.namespace}"
     hosts = (short, f"{short}.svc", f"{short}.svc.{view.settings.cluster_domain}")
     settings = [setting for host in hosts for setting in settings_by_host(view).found(host)]
@@ -30,7 +30,7 @@ def setting_for_callers(view: View, key: ServiceKey) -> UpstreamTrafficSetting |
 
 
 def setting_at_place(view: View, where: Place) -> UpstreamTrafficSetting | None:
-    """Return the setting with the rates in force at a workload's port."""
+    """Return the UpstreamTrafficSetting with the rate limits that apply at a workload's port."""
     called = {
         service.key
         for workload in by_identity(view).found(where.identity)
@@ -47,7 +47,7 @@ def setting_at_place(view: View, where: Place) -> UpstreamTrafficSetting | None:
 
 
 def tried_again(view: View, client: ServiceIdentity, key: ServiceKey) -> Retry | None:
-    """Return the Retry for a client's calls to a service."""
+    """Return the Retry that applies to a client's calls to a service."""
     mine = (retry for retry in retries(view).values() if retry.source == client and key in retry.destinations)
     return min(mine, key=lambda item: (item.created or "~", item.key), default=None)
 

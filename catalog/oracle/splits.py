@@ -34,7 +34,7 @@ class SplitVerdict(enum.StrEnum):
 
 
 def judge_split(view: View, split: TrafficSplit, request: Request, port: ServicePort) -> SplitVerdict:
-    """Return the verdict of a split on the called service."""
+    """Return the verdict on a TrafficSplit of the called service: whether it decides this request."""
     if split.apex.namespace != split.key.namespace:
         return SplitVerdict.FOREIGN_APEX
     total = sum(backend.weight for backend in split.backends if backend_key(split, backend) in view.services)
@@ -56,7 +56,7 @@ def judge_split(view: View, split: TrafficSplit, request: Request, port: Service
 
 
 def in_force(view: View, split: TrafficSplit, request: Request, port: ServicePort) -> bool:
-    """Return whether a split on the called service decides any requests to the port."""
+    """Return whether a TrafficSplit of the called service decides any requests to the port."""
     return judge_split(view, split, request, port) in (SplitVerdict.DECIDES, SplitVerdict.OTHER_REQUESTS)
 
 
@@ -94,7 +94,7 @@ def backends(
 
 
 def backend_key(split: TrafficSplit, backend: Backend) -> ServiceKey:
-    """Return the service of a backend, in the split's own namespace."""
+    """Return the service of a TrafficSplit's backend, in the namespace of the TrafficSplit."""
     return ServiceKey(split.key.namespace, backend.service)
 
 

@@ -80,7 +80,7 @@ def judge(view: View, request: Request, target: TrafficTarget, port: Port, *, is
 
 
 def matches_of(view: View, target: TrafficTarget) -> Iterator[HTTPMatch]:
-    """Yield the existing matches named in a target's rules."""
+    """Yield the existing HTTP matches named in a TrafficTarget's rules."""
     for rule in _rules(target, RouteKind.HTTP):
         group = http_route_groups(view).get(_key(target, rule.name))
         by_name = {match.name: match for match in group.matches} if group is not None else {}

@@ -29,17 +29,17 @@ from meshwright.mesh.service import Protocol
 
 @dataclass(frozen=True, slots=True)
 class NoAccess:
-    """Access for none of the callers."""
+    """Access that denies every caller."""
 
 
 @dataclass(frozen=True, slots=True)
 class FullAccess:
-    """Every request, or every connection, is admitted."""
+    """Access that admits every request or every connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchingAccess:
-    """Requests are admitted if one of `matches` fits; there is at least one."""
+    """Access that admits requests if one of `matches` fits; there is at least one match."""
 
     matches: tuple[HTTPMatch, ...]
 
@@ -70,7 +70,7 @@ def grant(view: View, target: TrafficTarget, port: Port, protocol: Protocol) -> 
 
 
 def in_force(target: TrafficTarget) -> bool:
-    """Return whether a target may admit callers: only in the namespace of its destination."""
+    """Return whether a TrafficTarget may admit callers: only in the namespace of its destination."""
     return target.key.namespace == target.destination.namespace
 
 

@@ -100,7 +100,7 @@ def _checking(view: View, policy: UpstreamPolicy, target_port: str) -> HealthChe
 
 
 def asked_in(health_check: HealthCheck) -> Protocol:
-    """Return the necessary protocol of a port for a health check with requests."""
+    """Return the protocol that a port must have for a health check with requests: HTTP or gRPC."""
     return Protocol.HTTP if health_check.grpc is None else Protocol.GRPC
 
 
@@ -115,7 +115,7 @@ def who_may_answer(view: View, destination: ServiceDestination) -> Answering:
 
 
 def answering_at(view: View, client: ServiceIdentity | None, key: ServiceKey, target_port: str) -> Answering:
-    """Return the identities allowed to answer a client at a target port of a service."""
+    """Return, for each service port with this target port, the identities that may answer a client."""
     return tuple((port, permitted(view, client, key, port)) for port in _ports(view, key, target_port))
 
 
@@ -137,7 +137,7 @@ def endpoints_of(view: View, key: ServiceKey, answering: Answering) -> tuple[Des
 
 
 def with_endpoints(view: View, destination: ServiceDestination) -> ServiceDestination:
-    """Return a destination with the current endpoints."""
+    """Return a destination with the current endpoints of its service."""
     return replace(
         destination, endpoints=endpoints_of(view, destination.service, who_may_answer(view, destination))
     )

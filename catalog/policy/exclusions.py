@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def admits(value: object) -> bool:
-    """Return whether a policy, or a part of it, decides about admission."""
+    """Return whether a policy, or a part of a policy, decides about the admission of callers."""
     return isinstance(value, InboundPort) or (isinstance(value, ProxyPolicy) and bool(value.inbound))
 
 
@@ -105,7 +105,7 @@ def _outside_without(port: OutsidePort, left_out: AbstractSet[Unit]) -> OutsideP
 
 
 def _host_without(host: OutsideHost, left_out: AbstractSet[Unit]) -> OutsideHost:
-    """Return the remaining routes of a host; without routes its requests are refused."""
+    """Return a host outside the mesh without the excluded routes; without routes its requests are refused."""
     outside_routes = []
     for route in host.routes:
         # `None` stands for all requests and stays; an empty tuple would stand for none.
@@ -156,7 +156,10 @@ def _route_without(route: OutboundRoute, left_out: AbstractSet[Unit]) -> Outboun
 
 
 def _treated_without(rule: RequestRule, left_out: AbstractSet[Unit]) -> RequestRule | None:
-    """Return the remaining rule; requests that it no longer covers are handled as without it."""
+    """Return the rest of a rule without the excluded matches.
+
+    Requests that it no longer covers are handled as without the rule.
+    """
     if rule in left_out:
         return None
     if rule.matches is None:

@@ -105,7 +105,10 @@ def access(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol
 
 
 def refused_ports(view: View, group: ProxyGroup) -> frozenset[Port]:
-    """Return the inbound ports of an explicit workload that another listener holds."""
+    """Return the inbound ports that a workload with explicit interception cannot bind.
+
+    Another listener already has the address and port.
+    """
     if group.workload is None:
         return frozenset()
     held = conflicts(view, group.workload)
@@ -153,7 +156,7 @@ def _escaped_slashes(protocol: Protocol, services: Iterable[Service]) -> Escaped
 
 
 def _tapped(view: View, services: Iterable[Service]) -> Tapped:
-    """Return the tapped requests at a port: those of all its services."""
+    """Return the tapped requests at a port: those of all services of the port."""
     result = (choice for service in services for choice in view.taps.get(service.key) or ())
     return tuple(sorted(set(result)))
 

@@ -153,7 +153,7 @@ def routes_where(
 
 
 def _as_policies_say(view: View, protocol: Protocol, route: OutboundRoute) -> OutboundRoute:
-    """Apply the UpstreamPolicies of a route's backends to the route."""
+    """Return a route with the settings of its backends' UpstreamPolicies."""
     keys, farther = keys_of(view, protocol, route.backends), fails_over(view, protocol, route.backends)
     return replace(route, keys=keys, fails_over=farther) if keys or farther else route
 
@@ -171,7 +171,7 @@ def places_behind(view: View, key: ServiceKey) -> tuple[Place, ...]:
 
 
 def reaches(view: View, client: ServiceIdentity | None, place: Place) -> bool:
-    """Return whether a client may call any workload at a place."""
+    """Return whether a client may call any workload behind a service's port."""
     return bool(permitted(view, client, *place))
 
 

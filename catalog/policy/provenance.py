@@ -118,7 +118,7 @@ def made_from(view: View, group: ProxyGroup, part: Part) -> tuple[InputObject, .
 
 
 def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
-    """Yield the derived values of a part."""
+    """Yield the derived values from which a part of a group's policy is computed."""
     identity = group.identity
     match part:
         case WholePolicy():
@@ -154,7 +154,7 @@ def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
 
 
 def _named(view: View, group: ProxyGroup, part: Part) -> Iterator[ObjectKey]:
-    """Yield the objects that a part names itself."""
+    """Yield the objects that a part of a policy itself names."""
     match part:
         case InboundAdmission(services=services) | Application(services):
             yield from map(_service, services)

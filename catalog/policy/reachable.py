@@ -45,7 +45,7 @@ from meshwright.mesh.workload import Explicit, Transparent
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """Callable service ports, with all addresses at which a call is for one of them."""
+    """Callable service ports of a client, with all addresses at which these ports are called."""
 
     services: tuple[OutboundService, ...] = ()
     places: frozenset[SocketAddress] = frozenset()
@@ -226,19 +226,19 @@ def _free(
 
 
 def _retried(service: OutboundService, retry: Retry | None) -> OutboundService:
-    """Apply a client's Retry to HTTP calls; other connections have no requests to repeat."""
+    """Return a service port with the client's Retry if HTTP; other connections have no requests to repeat."""
     if retry is None or not service.protocol.is_http:
         return service
     return replace(service, retries=retry.retries)
 
 
 def _is_led(where: SocketAddress, ipv6: bool) -> bool:
-    """Return whether calls to an address reach the proxy: IPv6 only if redirected."""
+    """Return whether calls to an address are redirected to the proxy; for IPv6 only if `ipv6`."""
     return ipv6 or ":" not in where.address
 
 
 def _as_called(route: OutboundRoute) -> OutboundRoute:
-    """Let the called endpoint answer, unless a split decides."""
+    """Return a route to the endpoint that the client called, unless a TrafficSplit decides."""
     # A split chooses among its backends, so the called endpoint does not answer.
     if route.split is not None:
         return route

@@ -50,7 +50,7 @@ _IDS: Final = 4096
 
 @functools.lru_cache(_IDS)
 def unit_id(unit: Unit) -> UnitId:
-    """Return 32 hexadecimal digits, the same for equal units in every process."""
+    """Return the identifier of a unit: 32 hexadecimal digits, the same for equal units in every process."""
     # The repr of a frozen value is the same in every process, unlike its hash.
     return UnitId(hashlib.sha256(repr(unit).encode()).hexdigest()[:32])
 

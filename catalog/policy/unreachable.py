@@ -34,7 +34,7 @@ def closed(view: View, parts: Iterable[ReachableServices]) -> SharedTuple[Socket
 def closed_at(
     view: View, parts: Iterable[ReachableServices], ports: frozenset[Port]
 ) -> SharedTuple[SocketAddress]:
-    """Return the addresses at some ports only, with or without passthrough."""
+    """Return the addresses at some ports that are in no part, with or without passthrough."""
     result = [address for port in sorted(ports) for address in _at(view, port)]
     opened = {address for part in parts for address in _opened(view, part, ports)} if result else set()
     return SharedTuple(address for address in result if address not in opened)
@@ -42,7 +42,7 @@ def closed_at(
 
 @derived
 def _opened(view: View, part: ReachableServices, ports: frozenset[Port]) -> frozenset[SocketAddress]:
-    """Return the addresses of one part at some ports."""
+    """Return the addresses of a part of the reachable services at some ports."""
     del view
     return frozenset(place for place in _places(part) if place.port in ports)
 
@@ -55,7 +55,7 @@ def _at(view: View, port: Port) -> tuple[SocketAddress, ...]:
 
 @derived
 def _beside(view: View, part: ReachableServices) -> SharedTuple[SocketAddress]:
-    """Return the addresses that are not in one part, which many groups may share."""
+    """Return the mesh's addresses that are not in this part, which many groups may share."""
     opened = set(_places(part))
     return SharedTuple(address for address in _all(view).value() if address not in opened)
 

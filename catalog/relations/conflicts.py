@@ -78,7 +78,7 @@ def shared(view: View, key: WorkloadKey) -> tuple[Conflict, ...]:
 
 
 def claims_of(view: View, key: WorkloadKey) -> tuple[Claim, ...]:
-    """Return the addresses that a workload's sidecar would bind, in order.
+    """Return the addresses and ports that a workload's sidecar would bind, in order.
 
     Empty in transparent interception.
     """
@@ -94,7 +94,7 @@ def _bound(view: View, key: WorkloadKey) -> tuple[Claim, ...]:
 
 @derived
 def holder(view: View, key: WorkloadKey, place: int) -> Claim | None:
-    """Return the claim that prevents a workload's claim, or `None`."""
+    """Return the earlier claim of another listener that prevents a workload's claim, or `None`."""
     return _first(view, key, place, at_home=True)
 
 
@@ -110,7 +110,7 @@ def _first(view: View, key: WorkloadKey, place: int, *, at_home: bool) -> Claim 
 
 
 def places(claim: Claim) -> tuple[Place, ...]:
-    """Return the places under which a claim is indexed."""
+    """Return the places at which a claim may meet others, as keys of the index."""
     result = [("on", _machine(claim), claim.port), ("at", claim.address, claim.port)]
     if ip_address(claim.address).is_unspecified:
         result.append(("everywhere", _machine(claim), claim.port))
@@ -141,7 +141,7 @@ def _rank(view: View, key: WorkloadKey, number: int) -> Rank:
 
 @derived
 def _numbers(view: View, key: WorkloadKey) -> Mapping[Place, tuple[int, ...]]:
-    """Return the indexes of a workload's claims by place; one may have thousands of upstreams."""
+    """Return the indexes of a workload's claims by place; there may be thousands of upstreams."""
     result: dict[Place, list[int]] = {}
     for number, claim in enumerate(claims_of(view, key)):
         for place in places(claim):
@@ -150,7 +150,10 @@ def _numbers(view: View, key: WorkloadKey) -> Mapping[Place, tuple[int, ...]]:
 
 
 def claims(workload: Workload, services: list[Service], given: GivenPorts = ()) -> tuple[Claim, ...]:
-    """Return the claims of a workload's sidecar; empty without a sidecar or in transparent interception."""
+    """Return the addresses and ports claimed by a workload's sidecar.
+
+    Empty without a sidecar or in transparent interception.
+    """
     if workload.uuid is None or not isinstance(workload.interception, Explicit):
         return ()
     key, host = workload.key, workload.address
@@ -175,13 +178,16 @@ claimants: Final = IN_VIEW.derived_index("claims by place", workloads, _places)
 
 
 def _machine(claim: Claim) -> str:
-    """Return the name of the machine: all workloads on loopback addresses share one."""
+    """Return the name of a claim's machine. All workloads on loopback addresses share one machine."""
     # All workloads with a loopback address run on one machine, for example in a local demo.
     return "loopback" if ip_address(claim.host).is_loopback else claim.host
 
 
 def _same_machine(one: Claim, other: Claim) -> bool:
-    """Return whether two claims meet: loopback and unspecified addresses differ between machines."""
+    """Return whether two claims of one address and port meet.
+
+    Loopback and unspecified addresses differ between machines.
+    """
     if one.workload == other.workload or one.host == other.host:
         return True
     local = [ip_address(address) for address in (one.address, other.address)]

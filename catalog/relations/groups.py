@@ -64,7 +64,7 @@ _drivers: Final = IN_VIEW.column(namespaces, _driver)
 
 
 def group_of(view: View, workload: Workload) -> ProxyGroup:
-    """Return the group of a workload's proxy."""
+    """Return the group to which the proxy of a workload belongs."""
     explicit = isinstance(workload.interception, Explicit)
     return ProxyGroup(
         identity=workload.identity,

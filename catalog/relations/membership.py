@@ -35,7 +35,7 @@ def belongs_to_the_mesh(view: View, key: ServiceKey) -> bool:
 
 @derived
 def has_outsiders(view: View, key: ServiceKey) -> bool:
-    """Return whether a Service has a workload without a sidecar, or an unknown address."""
+    """Return whether a Service has a workload without a sidecar, or an address of an unknown workload."""
     if any(workload.uuid is None for workload in backing(view, key)):
         return True
     addresses = (

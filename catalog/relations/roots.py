@@ -25,7 +25,7 @@ def is_of_mesh(view: View, root: MeshRootCertificate) -> bool:
 
 
 def wanted(view: View) -> tuple[MeshRootCertificate, ...]:
-    """Return the MeshRootCertificates that are not inactive, oldest first; the first two are used."""
+    """Return the mesh's active and passive MeshRootCertificates, oldest first; the first two are used."""
     result = (root for root in root_certificates(view).values() if is_of_mesh(view, root))
     return tuple(sorted((root for root in result if root.role is not Role.INACTIVE), key=precedence))
 

@@ -24,7 +24,7 @@ def precedence(telemetry: Telemetry) -> tuple[bool, bool, str, PolicyKey]:
 
 @derived
 def of_namespace(view: View, namespace: Namespace) -> tuple[Telemetry, ...]:
-    """Return the objects that may apply to workloads of a namespace, in order of precedence."""
+    """Return the Telemetry objects that may apply to workloads of a namespace, in order of precedence."""
     result = sorted(telemetries_in(view).found(namespace), key=precedence)
     home = config_in_force(view)
     if home is not None and home.namespace != namespace:
@@ -59,5 +59,5 @@ def selects(telemetry: Telemetry, workload: Workload) -> bool:
 
 
 def told(view: View, keys: tuple[PolicyKey, ...]) -> tuple[Telemetry, ...]:
-    """Return the Telemetry objects of these keys, without missing ones."""
+    """Return the Telemetry objects with these keys, without missing ones."""
     return tuple(telemetry for key in keys if (telemetry := telemetries(view).get(key)) is not None)

@@ -63,12 +63,12 @@ class Edits:
 
 
 def _rank(key: ObjectKey) -> int:
-    """Return the order of an object within an edit."""
+    """Return the position of an object in an edit: EndpointSlices follow all others."""
     return 1 if key.kind in _SLICES else 0
 
 
 def difference(before: Mapping[K, V], after: Mapping[K, V]) -> dict[K, V | None]:
-    """Return the changed entries of a mapping, `None` for removed ones; compares all entries."""
+    """Return the entries changed between two mappings, `None` for removed ones; compares all entries."""
     gone: dict[K, V | None] = {key: None for key in before if key not in after}
     return {**gone, **{key: value for key, value in after.items() if before.get(key) != value}}
 

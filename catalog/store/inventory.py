@@ -1,4 +1,4 @@
-"""Indexes of workloads and slices for the relations."""
+"""Indexes of workloads and EndpointSlices for the relations."""
 
 from typing import Final
 
@@ -21,7 +21,7 @@ def _sidecars(_: WorkloadKey, workload: Workload) -> tuple[SidecarKey, ...]:
 
 
 def sliced_services(_: EndpointSlice, endpoint_slice: EndpointSlice) -> tuple[ServiceKey, ...]:
-    """Return the service of a slice, as a key of the index."""
+    """Return the service of an EndpointSlice, as a key of the index."""
     return (ServiceKey(endpoint_slice.namespace, ServiceName(endpoint_slice.service)),)
 
 

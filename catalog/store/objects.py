@@ -14,7 +14,7 @@ ELSEWHERE: Final = FromSource("no source")
 
 
 def origin_of(view: View, key: ObjectKey) -> Origin:
-    """Return the place where an object was read."""
+    """Return the origin of an object: the place where its manifest was read."""
     sourced = view.sourced.get(key)
     return ELSEWHERE if sourced is None else sourced.origin
 

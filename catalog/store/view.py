@@ -128,7 +128,7 @@ class _Kind:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Place of one object's value."""
+    """Place of one object's value in a view: the table and the key."""
 
     table: DeclaredPart[View, Table[Any, Any]]
     key: object
@@ -155,7 +155,7 @@ def kind(
 
 
 def without_table(*values: type) -> None:
-    """Declare types of values that are known and need no table."""
+    """Declare types of objects that are known and need no table."""
     _kinds.update(dict.fromkeys(values))
 
 

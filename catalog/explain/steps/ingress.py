@@ -16,7 +16,7 @@ from meshwright.mesh.service import ServicePort
 
 
 def from_outside(view: View, request: Request, client: Outsider, port: ServicePort) -> Iterator[Step]:
-    """Yield the possible places for an answer, with the verdicts on the request there."""
+    """Yield the places that may answer an Outsider's request, with the verdicts on the request there."""
     deciding = "IngressBackends" if client.is_encrypted else "IngressBackends and MutualTLS"
     yield Step(f"{client} is outside the mesh, so {deciding} decide, also in permissive mode.")
     result, origin = oracle.places(view, request.service, port), origin_of(view, SERVICE, request.service)
@@ -54,7 +54,10 @@ def _said(view: View, request: Request, place: tuple[Place, bool]) -> Iterator[S
 
 
 def lacking(view: View, request: Request, client: Outsider) -> tuple[Manifest, ...]:
-    """Return an IngressBackend to admit a client; empty if one decides already."""
+    """Return an IngressBackend to admit a client outside the mesh.
+
+    The result is empty if an IngressBackend already decides.
+    """
     service = view.services.get(request.service)
     port = service.port(request.port) if service is not None else None
     if port is None or oracle.decide(view, request).allowed:

@@ -21,7 +21,7 @@ _BY: Final = {
 
 
 def spoken_at(view: View, service: Service, port: ServicePort) -> str:
-    """Return a sentence with the protocol of a Service's port and its source."""
+    """Return a sentence about the protocol of a Service's port, and where the protocol is declared."""
     behind = backing(view, service.key)
     declared = {
         declared_protocol(number, workload.ports)
@@ -55,7 +55,7 @@ def disputed(view: View, key: ServiceKey, port: ServicePort) -> Iterator[Step]:
 
 
 def _deciding(workload: Workload, number: Port, others: list[str]) -> str:
-    """Return the clause with the source of the protocol of a workload's port."""
+    """Return the clause about the object that declares the protocol of a workload's port."""
     if declared_protocol(number, workload.ports) is not None:
         return "the workload declares"
     return f"{', '.join(others)} declares (of several Services the oldest decides)"

@@ -24,7 +24,7 @@ from meshwright.mesh.workload import Explicit, Health
 
 
 def scope(view: View, key: ServiceKey, told: Iterable[Visibility]) -> Iterator[Step]:
-    """Yield a step for each object that limits the Services known to a client sidecar."""
+    """Yield a step for each object that limits the Services known to a client's sidecar."""
     for item in told:
         if item.by is not None:
             services = ", ".join(map(str, item.scope or ())) or "none"
@@ -38,7 +38,7 @@ def scope(view: View, key: ServiceKey, told: Iterable[Visibility]) -> Iterator[S
 
 
 def permissive(view: View, namespace: Namespace) -> Iterator[Step]:
-    """Yield a step if the mesh or the server's namespace is permissive."""
+    """Yield a step if the mesh or the server's namespace is permissive, or both are."""
     own = ObjectKey.of_namespace(namespace)
     permissive = oracle.accepts_everyone(view, namespace)
     if permissive != view.config.permissive:
@@ -54,7 +54,7 @@ def permissive(view: View, namespace: Namespace) -> Iterator[Step]:
 
 
 def authorized(view: View, place: tuple[Place, bool]) -> Iterator[Step]:
-    """Yield the step about the authorizer of an admitted request, with the answer unknown here."""
+    """Yield the step about the external authorizer of an admitted request, with the answer unknown here."""
     asked, by = oracle.asked(view, place), oracle.counting(view, place)
     origin = mesh_configs(view) if by is None else origin_of(view, EXTERNAL_AUTHORIZATION, by.key)
     if asked is not None:
@@ -78,7 +78,7 @@ def mesh_configs(view: View) -> Objects:
 
 
 def upstreams(view: View, request: Request, client: ServiceIdentity) -> Iterator[Step]:
-    """Yield a step for each client workload with explicit interception and without this upstream."""
+    """Yield a step for each client workload with explicit interception and no upstream for the Service."""
     wanted = (request.service, request.port)
     for workload in by_identity(view).found(client):
         if workload.uuid is None or not isinstance(workload.interception, Explicit):
@@ -106,7 +106,7 @@ def waiting(
 
 
 def _lacking(view: View, key: ServiceKey) -> str:
-    """Return the state not reached by any workload of a Service: `ready` or `admitted yet`."""
+    """Return the state that no workload of a Service has reached: `ready` or `admitted yet`."""
     result = (endpoint for port in view.services[key].ports for endpoint in endpoints(view, key, port))
     return "admitted yet" if any(endpoint.health is not Health.UNREADY for endpoint in result) else "ready"
 

@@ -12,7 +12,7 @@ from meshwright.mesh.service import ServicePort
 
 
 def of_request(view: View, request: Request, port: ServicePort) -> Iterator[Step]:
-    """Yield a step for each action of the applicable RoutePolicy rule."""
+    """Yield a step for each action of the RoutePolicy rule that applies to a request."""
     result = rule_for(view, request, port)
     if result is None:
         return

@@ -1,4 +1,4 @@
-"""Steps about TrafficSplits: the deciding one, the others with reasons, and backends without a share."""
+"""Steps about TrafficSplits: the deciding one, the others with reasons, and backends without calls."""
 
 from collections.abc import Iterator
 

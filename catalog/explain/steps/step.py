@@ -26,11 +26,11 @@ class Step:
 
 
 def origin_of(view: View, kind: Kind, key: PolicyKey | ServiceKey) -> Objects:
-    """Return an object with its place; nothing where no manifest holds it."""
+    """Return an object with the place of its manifest; empty if no manifest contains the object."""
     return origin_of_object(view, ObjectKey.of(kind, key))
 
 
 def origin_of_object(view: View, key: ObjectKey) -> Objects:
-    """Return an object with its place; nothing where no manifest holds it."""
+    """Return an object with the place of its manifest; empty if no manifest contains the object."""
     sourced_object = view.sourced.get(key)
     return () if sourced_object is None else ((sourced_object.key, sourced_object.origin),)

@@ -15,7 +15,7 @@ _WITHOUT_RULES = frozenset({Verdict.OTHER_CLIENTS, Verdict.NO_RULES, Verdict.NOT
 
 
 def of_place(view: View, request: Request, place: tuple[Place, bool]) -> Iterator[Step]:
-    """Yield a step for each TrafficTarget of a place, with its rules if they decide."""
+    """Yield a step for each TrafficTarget with the identity of a place, with its rules if they decide."""
     result = tuple(oracle.verdicts(view, request, place))
     if not result:
         yield Step(f"No TrafficTarget has the destination {place[0].identity}.", depth=1)
@@ -49,7 +49,7 @@ def _words(verdict: Verdict, request: Request, target: TrafficTarget, place: Pla
 def _rule(
     view: View, request: Request, target: TrafficTarget, rule: Rule, place: tuple[Place, bool]
 ) -> Iterator[Step]:
-    """Yield the steps of one rule; an HTTPRouteGroup is left out at a TCP port."""
+    """Yield the steps of one TrafficTarget rule; an HTTPRouteGroup is left out at a TCP port."""
     key = PolicyKey(target.key.namespace, rule.name)
     if rule.kind is RouteKind.TCP:
         yield _tcp_route(view, key)

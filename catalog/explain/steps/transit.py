@@ -13,7 +13,7 @@ from meshwright.mesh.service import ServicePort
 
 
 def of_client(request: Request, arrived: Request | LocalReply) -> Iterator[Step]:
-    """Yield a step if the client's sidecar changes the path or answers itself."""
+    """Yield a step if the client's sidecar changes the request's path or answers the request itself."""
     match arrived:
         case LocalReply(status, why):
             yield Step(f"The client's sidecar {_answers(status)} without regard to policy: {why}.")
@@ -25,7 +25,7 @@ def of_client(request: Request, arrived: Request | LocalReply) -> Iterator[Step]
 
 
 def of_upgrade(view: View, request: Request, port: ServicePort) -> Iterator[Step]:
-    """Yield a step about the ignored protocols in the Upgrade header."""
+    """Yield a step about the protocols in the Upgrade header that the client's sidecar ignores."""
     if not spoken(port, backing(view, request.service)).is_http:
         return
     passing = view.settings.long_lived.upgrades
@@ -38,7 +38,7 @@ def of_upgrade(view: View, request: Request, port: ServicePort) -> Iterator[Step
 
 
 def of_server(request: Request, arrived: Request | LocalReply) -> Iterator[Step]:
-    """Yield a step if the server's sidecar changes the path or refuses the request."""
+    """Yield a step if the server's sidecar changes the request's path or refuses the request."""
     match arrived:
         case LocalReply(status, why):
             yield Step(f"The server's sidecar refuses such a request and {_answers(status)}: {why}.", depth=1)

@@ -1,4 +1,4 @@
-"""Steps about the choice of endpoints, their ejection and health checks, and about retries."""
+"""Steps about UpstreamPolicies (choice of endpoints, ejection, health checks) and about retries."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,7 @@ _NAMED = {KeyKind.HEADER: "header", KeyKind.COOKIE: "cookie", KeyKind.QUERY: "qu
 
 
 def of_caller(view: View, key: ServiceKey) -> Iterator[Step]:
-    """Yield the step about the applicable UpstreamPolicy of a Service."""
+    """Yield the step about the UpstreamPolicy that applies to calls to a Service."""
     policy = reaching(view, key)
     if policy is None:
         return
@@ -42,7 +42,7 @@ def of_caller(view: View, key: ServiceKey) -> Iterator[Step]:
 
 
 def of_retries(view: View, client: ServiceIdentity, key: ServiceKey) -> Iterator[Step]:
-    """Yield the step about the applicable Retry for calls of a client to a Service."""
+    """Yield the step about the Retry that applies to a client's calls to a Service."""
     retry = tried_again(view, client, key)
     if retry is None:
         return

@@ -182,7 +182,7 @@ _Beyond = tuple[tuple[ServiceIdentity, tuple[_PortClaim, ...]], ...]
 def _beside(
     view: View, egress: Egress, budget: Budget
 ) -> Iterator[tuple[ServiceIdentity, tuple[_PortClaim, ...]]]:
-    """Yield the sources, each with its Egresses not counted for an earlier source."""
+    """Yield each source of an Egress with the Egresses of the same source not yielded for an earlier one."""
     known: set[PolicyKey] = set()
     ranges = NetworkSet(map(ip_network, egress.networks))
     for source in egress.sources:
@@ -246,7 +246,7 @@ def _overruling(
 
 
 def _speaking_first(view: View, port: EgressPort) -> Iterator[ServiceKey]:
-    """Yield the Services whose servers speak first at a port, sorted."""
+    """Yield the Services with server-first TCP at the number of an Egress port, sorted."""
     for key in sorted(services_by_port(view).get(port.number, ())):
         here = view.services[key].port(port.number)
         if here and protocol_of(view, key, here) is Protocol.TCP_SERVER_FIRST:

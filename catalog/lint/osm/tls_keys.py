@@ -12,7 +12,10 @@ from meshwright.mesh.tls_keys import fitting_curves, fitting_suites
 
 
 def problems(view: View, key: ObjectKey, config: MeshConfig) -> Iterator[Problem]:
-    """Yield the lists of cipher suites and curves to which sidecars add a working entry."""
+    """Yield the lists of cipher suites and curves in a MeshConfig that do not fit the keys of certificates.
+
+    Sidecars add a working entry to such a list.
+    """
     sidecar, keys = config.sidecar, view.settings.service_keys
     suites = fitting_suites(sidecar.cipher_suites, keys, sidecar.tls_min_version)
     curves = fitting_curves(sidecar.ecdh_curves, keys, sidecar.tls_max_version)

@@ -1,4 +1,4 @@
-"""Problems of ExternalAuthorizations: missing objects, precedence, and ports without requests."""
+"""Problems of ExternalAuthorizations: missing objects, precedence, and ports without HTTP requests."""
 
 from collections.abc import Iterator
 
@@ -74,7 +74,10 @@ def _of_connections(place: Place, authorization: ExternalAuthorization, its: Sub
 
 
 def _overruling(view: View, authorization: ExternalAuthorization) -> ExternalAuthorization | None:
-    """Return an equally specific object with precedence for a common subject, if any."""
+    """Return the ExternalAuthorization that takes precedence, if any.
+
+    Both are equally specific, and overlap in ServiceAccounts and ports.
+    """
     there = external_authorizations_in(view).found(authorization.key.namespace)
     first = min(
         (

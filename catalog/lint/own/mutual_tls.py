@@ -111,7 +111,10 @@ def _of_matches(place: Place, said: PlainText) -> Iterator[Problem]:
 
 
 def _overruling(view: View, result: MutualTLS) -> MutualTLS | None:
-    """Return an equally specific object with precedence for a common subject, if any."""
+    """Return the MutualTLS that takes precedence, if any.
+
+    Both are equally specific, and overlap in ServiceAccounts and ports.
+    """
     others = (item for item in mutual_tls_in(view).found(result.key.namespace) if are_alike(item, result))
     first = min((*others, result), key=precedence)
     return None if first.key == result.key else first

@@ -39,7 +39,7 @@ class Subjects:
         return cls(there, tuple(serving))
 
     def unknown_accounts(self, place: Place, result: Selecting, code: Code) -> Iterator[Problem]:
-        """Yield the ServiceAccounts without a workload."""
+        """Yield a problem for each ServiceAccount of a policy without a workload."""
         names = {_account(workload) for workload in self.there}
         meant = Suggestions(lambda: names)
         for index, name in enumerate(result.accounts):
@@ -51,7 +51,10 @@ class Subjects:
                 yield place.warning(code, f"spec.serviceAccounts[{index}]", name, wanted)
 
     def unknown_ports(self, place: Place, result: Selecting, code: Code) -> Iterator[Problem]:
-        """Yield the ports other than target ports, if the selected workloads have any target port."""
+        """Yield a problem for each port of a policy that is no target port of the selected workloads.
+
+        Without any target port there is no problem.
+        """
         numbers = {number for _, number, _ in self.serving}
         has = [str(item) for item in sorted(numbers)]
         for port in result.ports:
@@ -64,7 +67,7 @@ class Subjects:
 
 
 def are_alike(item: Selecting, result: Selecting) -> bool:
-    """Return whether two policies are equally specific and share a subject."""
+    """Return whether two policies are equally specific, and overlap in ServiceAccounts and ports."""
     accounts = set(item.accounts) & set(result.accounts) or not (item.accounts or result.accounts)
     return bool(accounts) and bool(set(item.ports) & set(result.ports) or not (item.ports or result.ports))
 

@@ -1,4 +1,4 @@
-"""Problems of UpstreamPolicies: a missing Service, or a Service to which a part cannot apply."""
+"""Problems of UpstreamPolicies: a missing Service, or one to which a part of the policy cannot apply."""
 
 from collections.abc import Iterator
 from typing import Final

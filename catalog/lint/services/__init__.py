@@ -1,4 +1,1 @@
-"""Problems of Services and of their workloads.
-
-These checks never change the policy in force.
-"""
+"""Problems of Services and of their workloads. These checks never change the policy of proxies."""

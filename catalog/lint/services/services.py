@@ -57,7 +57,7 @@ def of_service(lint: Lint, service: Service) -> Iterator[Problem]:
 
 
 def of_workload(view: View, workload: Workload) -> Iterator[Problem]:
-    """Yield the problems of the services named by a workload."""
+    """Yield the problems of the Services named by a workload, and of the protocols of its ports."""
     yield from _names(view, workload)
     yield from _protocols(view, workload)
 
@@ -67,7 +67,7 @@ def _object(key: ServiceKey) -> ObjectKey:
 
 
 def _without_effect(view: View, service: Service) -> Iterator[Problem]:
-    """Yield the fields used only by kube-proxy for the choice of an endpoint."""
+    """Yield a problem for each Service field that only kube-proxy uses to choose an endpoint."""
     code = Code.SERVICE_FIELD_WITHOUT_EFFECT
     for name, value in service.without_effect:
         is_annotation = name.startswith("metadata.")
@@ -96,7 +96,7 @@ def _behind(lint: Lint, service: Service) -> Iterator[Problem]:
 
 
 def _to_come(lint: Lint, service: Service) -> Iterator[Problem]:
-    """Yield the problem of a Service without endpoints, with the controllers of selected Pods."""
+    """Yield the problem of a Service without endpoints, with the controllers of Pods selected later."""
     view, key, selector = lint.view, _object(service.key), _selector(service)
     if len(named_in_vain(backing(view, service.key), service)) == len(service.ports):
         return  # there are workloads; `_named_in_vain` reports their missing ports
@@ -137,7 +137,7 @@ def _misnamed(
     whose: str,
     there: Iterable[Workload | PodTemplate],
 ) -> Iterator[Problem]:
-    """Yield a problem for each port with an unknown target name, with the existing names."""
+    """Yield a problem for each Service port with an unknown name as target port, with the existing names."""
     names = sorted({workload_port.name for one in there for workload_port in one.ports if workload_port.name})
     use = (
         f"Use one of {', '.join(names[:_NAMED])}"
@@ -155,7 +155,7 @@ def _misnamed(
 
 
 def _guessed(view: View, service: Service) -> Iterator[Problem]:
-    """Yield the ports without a protocol declared by the Service or a workload."""
+    """Yield a problem for each port with a protocol declared by neither the Service nor a workload."""
     for port in service.ports:
         answer = (
             declared_protocol(target, workload.ports)
@@ -182,7 +182,7 @@ def _selector(service: Service) -> str:
 
 
 def _called_at(view: View, service: Service, port: ServicePort) -> tuple[SocketAddress, ...]:
-    """Return the addresses of a port of a Service."""
+    """Return the addresses at which a port of a Service is called."""
     if service.headless:
         result = endpoints(view, service.key, port)
         return tuple(
@@ -225,7 +225,7 @@ def _shared_addresses(lint: Lint, service: Service) -> Iterator[Problem]:
 
 
 def _overruled(view: View, service: Service) -> Iterator[Problem]:
-    """Yield the ports with failing calls, because another declaration of the protocol takes precedence."""
+    """Yield a problem for each port with failing calls, because another protocol takes precedence there."""
     seen: set[object] = set()
     answer: dict[Port, tuple[Port, Protocol, Protocol, tuple[ServiceKey, ...]]] = {}
     for workload in backing(view, service.key):

@@ -99,7 +99,7 @@ def _form(target: TrafficTarget) -> _Form:
 
 @derived
 def alike(view: View, destination: ServiceIdentity) -> Mapping[_Form, tuple[_Sources, ...]]:
-    """Return the TrafficTargets in force of a destination, by port and rules."""
+    """Return the TrafficTargets that apply to a destination, with their sources, by port and rules."""
     result: dict[_Form, list[_Sources]] = {}
     for target in targets_by_destination(view).found(destination):
         if in_force(target):

@@ -1,4 +1,4 @@
-"""Host expressions that never fit a usual client."""
+"""Problems of Host expressions that never fit a request of a usual client."""
 
 import re
 from collections.abc import Iterator

@@ -20,7 +20,7 @@ class Shape:
 
     @classmethod
     def of(cls, match: HTTPMatch) -> "Shape":
-        """Return the shape of a match."""
+        """Return the shape of an HTTP match."""
         path = None if match.path_regex in _ANY else match.path_regex
         return cls(path, frozenset(match.methods), frozenset(match.headers))
 

@@ -41,7 +41,7 @@ def of_group(view: View, group: HTTPRouteGroup) -> Iterator[Problem]:
 
 
 def _useless(view: View, key: ObjectKey, group: HTTPRouteGroup, budget: Budget) -> Iterator[Problem]:
-    """Yield the matches that never fit, or fit other requests than intended."""
+    """Yield a problem for each match that never fits, or fits other requests than intended."""
     for number, match in enumerate(group.matches):
         budget.spend(_READ + len(match.headers))
         if match.path_regex is not None and (wanted := _never_fits(match.path_regex)):
@@ -80,7 +80,7 @@ def _unseen(header: HeaderMatch, upgrades: Iterable[str]) -> str:
 
 
 def _never_fits(regex: str) -> str:
-    """Return why an expression never fits a path, or an empty text."""
+    """Return why a regular expression never fits a path, or an empty text."""
     if fits_no_path(regex):
         return "Every path begins with /, so this match never fits. Begin the expression with /."
     text = text_of(regex)

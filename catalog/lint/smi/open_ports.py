@@ -30,7 +30,7 @@ _Narrowed = tuple[PolicyKey, ServiceIdentity]
 
 
 def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
-    """Yield the HTTP ports opened by a TrafficTarget although another one limits the same source."""
+    """Yield a problem per HTTP port opened by a TrafficTarget, although another limits the same source."""
     view, destination = lint.view, target.destination
     if not in_force(target) or not _is_tcp(target):
         return

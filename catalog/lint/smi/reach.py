@@ -80,7 +80,7 @@ def is_known(lint: Lint, identity: ServiceIdentity) -> bool:
 
 
 def _elsewhere(lint: Lint, identity: ServiceIdentity) -> str:
-    """Return the identities with the same ServiceAccount name in all namespaces, as a text."""
+    """Return the identities of all namespaces with the same ServiceAccount name, as a list in a text."""
     name = identity.service_account
     there = {workload.identity for workload in _accounts(lint).found(name)}
     there.update(pod_template.identity for pod_template in _template_accounts(lint).found(name))
@@ -99,7 +99,7 @@ def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
 
 
 def is_wide_open(view: View, target: TrafficTarget) -> bool:
-    """Return whether a TrafficTarget admits every request and connection on every port."""
+    """Return whether a TrafficTarget admits every request and connection of its sources on every port."""
     named = [rule.name for rule in target.rules if rule.kind is RouteKind.TCP]
     routes = [tcp_routes(view).get(PolicyKey(target.key.namespace, name)) for name in named]
     if target.port is not None or not any(route is not None and not route.ports for route in routes):

@@ -1,4 +1,4 @@
-"""Problems of TrafficSplits: reasons for being out of force, backends without a share, and precedence."""
+"""Problems of TrafficSplits: reasons for having no effect, backends without a share, and precedence."""
 
 from collections.abc import Collection, Iterator
 from functools import partial

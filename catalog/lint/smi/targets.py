@@ -16,7 +16,7 @@ from meshwright.mesh.problems.problem import Problem, Severity
 
 
 def problems(view: View, target: TrafficTarget) -> Iterator[Problem]:
-    """Yield the problems of a TrafficTarget's parts."""
+    """Yield the problems of a TrafficTarget's namespace, sources, rules and routes."""
     key = ObjectKey.of(TRAFFIC_TARGET, target.key)
     if not in_force(target):
         yield say(

@@ -51,7 +51,7 @@ def fits_no_path(expression: str) -> bool:
 
 
 def literal(text: str) -> str:
-    """Return an expression for exactly this text."""
+    """Return a regular expression for exactly this text."""
     return _SPECIAL.sub(r"\\\g<0>", text)
 
 

@@ -160,6 +160,6 @@ def _segment(segment: bytes) -> bytes | None:
 
 
 def _guard(written: bytearray, bare: int, following: bytes) -> None:
-    """Escape a bare % if the unescaped characters behind would now complete an escape."""
+    """Escape the `%` at index `bare` if, with the following unescaped characters, it would form an escape."""
     if _ESCAPE.match(bytes(written[bare:]) + following):
         written[bare : bare + 1] = b"%25"

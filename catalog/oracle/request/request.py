@@ -60,7 +60,7 @@ def passed(request: Request, slashes: EscapedSlashes, upgrades: Iterable[str] = 
 
 
 def _tokens(headers: Iterable[tuple[str, str]], name: str) -> tuple[str, ...]:
-    """Return the elements of a list header as written."""
+    """Return the elements of a header with a list as value, as written."""
     values = (value for given, value in headers if given.lower() == name)
     return tuple(item.strip() for value in values for item in value.split(","))
 
@@ -76,12 +76,12 @@ def fits(match: HTTPMatch, request: Request) -> bool:
 
 
 def path_fits(match: HTTPMatch, request: Request) -> bool:
-    """Return whether the path without query fits."""
+    """Return whether the path of a request, without query, fits a match."""
     return match.path_regex is None or fits_in_full(match.path_regex, _bytes(path_of(request)))
 
 
 def method_fits(match: HTTPMatch, request: Request) -> bool:
-    """Return whether the method fits."""
+    """Return whether the method of a request fits a match."""
     return not match.methods or request.method in match.methods
 
 

@@ -19,7 +19,7 @@ class UpgradeOffer:
 
 
 def offered(request: Request, passing: Iterable[str]) -> UpgradeOffer:
-    """Return the offered protocols; empty without `Connection: Upgrade`."""
+    """Return the protocols in a request's Upgrade header; empty without `Connection: Upgrade`."""
     if "upgrade" not in (token.lower() for token in _tokens(request, "connection")):
         return UpgradeOffer()
     known, all_of_it = frozenset(passing), _tokens(request, "upgrade")

@@ -63,11 +63,14 @@ class _EgressPortRule:
     setting: UpstreamTrafficSetting | None = None
 
     def holds_in(self, network: Network | None) -> bool:
-        """Return whether the rule covers a whole network; `None` is the space outside all ranges."""
+        """Return whether the rule covers a whole network.
+
+        The `network` `None` is the space outside all ranges.
+        """
         return not self.networks or (network is not None and self.ranges.holds(network))
 
     def is_for(self, name: str) -> bool:
-        """Return whether one of the hosts equals a name or is a pattern for it."""
+        """Return whether one of the rule's hosts equals a name or is a pattern for the name."""
         return any(pattern in self.names for pattern in patterns(name))
 
 
@@ -132,7 +135,7 @@ def said(view: View, client: ServiceIdentity) -> tuple[OutsidePort, ...]:
 
 
 def _ports(by_port: Mapping[Port, list[_EgressPortRule]]) -> Iterator[OutsidePort]:
-    """Yield the allowed traffic by port; equal ports are computed once."""
+    """Yield the traffic allowed out of the mesh, by port; equal ports are computed once."""
     known: dict[tuple[int, ...], OutsidePort] = {}
     for number in sorted(by_port):
         egress_port_rules = by_port[number]
@@ -162,7 +165,7 @@ def _of_part(view: View, part: ReachableServices, numbers: frozenset[Port]) -> _
 
 
 def _port_beside(port: OutsidePort, ours: Iterable[_MeshAddresses], *, passthrough: bool) -> OutsidePort:
-    """Return the allowed traffic at a port without the mesh's own addresses."""
+    """Return the traffic allowed out of the mesh at a port, without the mesh's own addresses."""
     taken = {address for part in ours for address in part.addresses}
     # If the server speaks first, proxy and client would wait for each other.
     waits = not port.server_first and not any(port.port in part.server_first for part in ours)
@@ -237,7 +240,7 @@ def _port(number: Port, egress_port_rules: list[_EgressPortRule]) -> OutsidePort
 
 
 def _outcome(holding: list[_EgressPortRule]) -> OutsideRange:
-    """Return the traffic allowed where all these rules hold, without the networks."""
+    """Return the traffic allowed at addresses where all these rules apply, without the networks."""
     # A rule for TCP admits the bytes of every request as well, so the rules for hosts have no effect.
     if any(egress_port_rule.protocol.is_tcp for egress_port_rule in holding):
         return OutsideRange(connections=True)
@@ -276,7 +279,7 @@ def _hosts(http: list[_EgressPortRule]) -> Iterator[OutsideHost]:
 
 
 def _routes(ways: list[tuple[ExternalHost | None, list[_EgressPortRule]]]) -> Iterator[OutsideRoute]:
-    """Yield the routes of a host: rules with ranges come before those by DNS."""
+    """Yield the routes of a host outside the mesh: rules with ranges before the rules by DNS."""
     for host, those in ways:
         if any(egress_port_rule.matches is None for egress_port_rule in those):
             yield OutsideRoute(None, host, _limits(host, those))

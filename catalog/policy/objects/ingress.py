@@ -65,7 +65,10 @@ def ingress_rules(view: View, services: Iterable[ServiceKey], port: Port) -> tup
 
 
 def requests(view: View, namespace: Namespace, names: Iterable[str]) -> tuple[HTTPMatch, ...] | None:
-    """Return the matches of HTTPRouteGroups: without names `None` (all requests), for missing groups none."""
+    """Return the matches of HTTPRouteGroups, without missing groups.
+
+    Without names the result is `None` (all requests).
+    """
     if not (named := tuple(names)):
         return None
     groups = (http_route_groups(view).get(PolicyKey(namespace, name)) for name in named)
@@ -97,7 +100,10 @@ def _callers(view: View, ingress_backend: IngressBackend, backend: IngressPort) 
 def _named(
     ingress_backend: IngressBackend, server_names: tuple[str, ...], places: tuple[IpRange, ...]
 ) -> Iterator[AuthenticatedName]:
-    """Yield the required certificate names; if places are configured but empty, no caller is admitted."""
+    """Yield the certificate names that an IngressBackend requires.
+
+    If places are configured but empty, no caller is admitted.
+    """
     if places or not (ingress_backend.services or ingress_backend.ranges):
         for name in ingress_backend.principals:
             yield AuthenticatedName(name, places, server_names)

@@ -14,12 +14,12 @@ from meshwright.mesh.service import ServiceKey
 
 
 def precedence(setting: UpstreamTrafficSetting) -> tuple[bool, str, PolicyKey]:
-    """Return the sort key of a setting for one host."""
+    """Return the sort key of an UpstreamTrafficSetting for one host."""
     return (not setting.created, setting.created, setting.key)
 
 
 def setting_of(view: View, key: ServiceKey) -> UpstreamTrafficSetting | None:
-    """Return the setting in force for a service, or `None`."""
+    """Return the UpstreamTrafficSetting that applies to a service, or `None`."""
     return min(rivals(view, key), key=precedence, default=None)
 
 
@@ -32,7 +32,7 @@ def rivals(view: View, key: ServiceKey) -> tuple[UpstreamTrafficSetting, ...]:
 
 @derived
 def connection_limits(view: View, key: ServiceKey) -> ConnectionLimits:
-    """Return the connection limits of each caller's proxy for a service."""
+    """Return the limits on connections from each caller's proxy to a service."""
     setting = setting_of(view, key)
     return ConnectionLimits() if setting is None else setting.connections
 

@@ -37,7 +37,7 @@ def precedence(mutual_tls: MutualTLS) -> tuple[bool, bool, bool, str, PolicyKey]
 
 
 def deciding(view: View, identity: ServiceIdentity, port: Port) -> MutualTLS | None:
-    """Return the MutualTLS in force at a port of an identity's workloads."""
+    """Return the MutualTLS that applies at a port of an identity's workloads."""
     return min(_for(view, identity, port), key=precedence, default=None)
 
 
@@ -57,7 +57,7 @@ def plain_rule(view: View, identity: ServiceIdentity, port: Port, protocol: Prot
 
 
 def admitted_by(view: View, mutual_tls: MutualTLS) -> PlainText | None:
-    """Return the callers in plain text that an object admits, or `None`."""
+    """Return the callers in plain text that a MutualTLS admits, or `None`."""
     if mutual_tls.mode is TlsMode.STRICT:
         return None
     if mutual_tls.plaintext is None and is_permissive(view, mutual_tls.key.namespace):
@@ -66,7 +66,10 @@ def admitted_by(view: View, mutual_tls: MutualTLS) -> PlainText | None:
 
 
 def callers_of(view: View, said: PlainText) -> tuple[IpRange, ...]:
-    """Return the ranges of callers, sorted; a Service without endpoints adds none."""
+    """Return the address ranges of callers in plain text, sorted.
+
+    A Service without endpoints adds no range.
+    """
     return EVERYWHERE if said.from_everywhere else source_ranges(view, said.services, said.ranges)
 
 

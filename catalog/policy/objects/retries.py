@@ -34,5 +34,5 @@ def in_force(view: View, client: ServiceIdentity) -> Mapping[ServiceKey, Retry]:
 
 
 def retry_of(view: View, client: ServiceIdentity, key: ServiceKey) -> Retry | None:
-    """Return the Retry in force for a client's calls to a service."""
+    """Return the Retry that applies to a client's calls to a service, or `None`."""
     return in_force(view, client).get(key)

@@ -26,7 +26,7 @@ def precedence(policy: RoutePolicy) -> tuple[bool, str, PolicyKey]:
 
 
 def policy_of(view: View, key: ServiceKey) -> RoutePolicy | None:
-    """Return the RoutePolicy in force for a service, or `None`."""
+    """Return the RoutePolicy that applies to a service, or `None`."""
     return min(route_policies_by_service(view).found(key), key=precedence, default=None)
 
 
@@ -55,7 +55,7 @@ def rules(
 
 
 def mirrors(view: View, key: ServiceKey, port: ServicePort) -> Iterator[Place]:
-    """Yield the places that get copies of requests to a service's port."""
+    """Yield the services and ports that get copies of the requests to a service's port."""
     policy = policy_of(view, key)
     for rule in policy.rules if policy is not None else ():
         if (place := mirrored(view, key, port, rule.actions)) is not None:

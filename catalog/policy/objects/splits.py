@@ -19,12 +19,12 @@ GREATEST_TOTAL_WEIGHT: Final = 2**32 - 1
 
 
 def precedence(split: TrafficSplit) -> tuple[bool, bool, str, PolicyKey]:
-    """Return the sort key of a split for one apex."""
+    """Return the sort key of a TrafficSplit for one apex service."""
     return (not split.matches, not split.created, split.created, split.key)
 
 
 def known_weights(view: View, split: TrafficSplit) -> dict[ServiceKey, int]:
-    """Return the weights of existing backends, sorted; a backend named twice has the sum."""
+    """Return the weights of a TrafficSplit's existing backends, sorted; a backend named twice has the sum."""
     weights: dict[ServiceKey, int] = {}
     for backend in split.backends:
         key = ServiceKey(split.key.namespace, backend.service)

@@ -1,4 +1,4 @@
-"""Access logs and traces of a group of proxies, by the Telemetry objects in force."""
+"""Access logs and traces of a group of proxies, by the Telemetry objects that apply."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from meshwright.mesh.config import Tracing
 
 
 def logging(view: View, group: ProxyGroup) -> AccessLogPolicy:
-    """Return the access log; an export to a missing ExtensionService is left out."""
+    """Return the access log of a group; an export to a missing ExtensionService is left out."""
     telemetry = next((item for item in told(view, group.telemetry) if item.access_log is not None), None)
     if telemetry is None or telemetry.access_log is None:
         return AccessLogPolicy()
@@ -25,7 +25,7 @@ def logging(view: View, group: ProxyGroup) -> AccessLogPolicy:
 
 
 def tracing(view: View, group: ProxyGroup) -> Tracing | None:
-    """Return the tracing with its sampling: that of a Telemetry, else of the mesh."""
+    """Return the tracing of a group with its sampling: that of a Telemetry, else of the mesh."""
     result = mesh_wide.tracing(view).value()
     if result is None:
         return None

@@ -26,7 +26,7 @@ def precedence(policy: UpstreamPolicy) -> tuple[bool, str, PolicyKey]:
 
 
 def policy_of(view: View, key: ServiceKey) -> UpstreamPolicy | None:
-    """Return the UpstreamPolicy in force for a service, or `None`."""
+    """Return the UpstreamPolicy that applies to a service, or `None`."""
     return min(upstream_policies_by_service(view).found(key), key=precedence, default=None)
 
 
@@ -65,7 +65,7 @@ def nearby(view: View, part: ReachableServices, locality: str) -> ReachableServi
 
 
 def _policies(view: View, backends: Iterable[WeightedBackend]) -> Iterator[UpstreamPolicy]:
-    """Yield the policies of backends that choose among endpoints."""
+    """Yield the UpstreamPolicies of the backends for which the proxy chooses an endpoint."""
     for backend in backends:
         policy = policy_of(view, backend.upstream) if isinstance(backend.upstream, ServiceKey) else None
         if policy is not None and not backend.as_called:

@@ -46,7 +46,7 @@ class EveryoneInTheMesh:
 
 @dataclass(frozen=True, slots=True)
 class OnlyRules:
-    """Access by rules only; without rules no caller is admitted."""
+    """Access by the rules of policy objects only; without rules no caller is admitted."""
 
     rules: tuple[AccessRule, ...] = ()
 
@@ -58,7 +58,7 @@ C = TypeVar("C", ServiceIdentity, IpRange, EncryptedRange, AuthenticatedName)
 
 
 def admitted(access: Access, kind: type[C]) -> tuple[C, ...]:
-    """Return the callers of one kind that any rule admits, sorted."""
+    """Return the callers of one kind (class) that any rule of an access admits, sorted."""
     return tuple(
         sorted({caller for rule in access.rules for caller in rule.callers if isinstance(caller, kind)})
     )
@@ -97,7 +97,7 @@ class ExternalAuthorizer:
 
 @dataclass(frozen=True, slots=True)
 class NamedMatch:
-    """A match by which TrafficTargets admit requests, with its HTTPRouteGroup."""
+    """An HTTP match by which TrafficTargets admit requests, with its HTTPRouteGroup."""
 
     group: PolicyKey
     match: HTTPMatch

@@ -73,7 +73,7 @@ class OutsidePort(CachedHash):
 
     @property
     def without_routes(self) -> "OutsidePort":
-        """The same value without attributes that only routes and provenance need."""
+        """The same port without attributes that only routes and provenance need."""
         ranges = (
             replace(outside_range, hosts=_SOME if outside_range.hosts else ())
             for outside_range in self.ranges

@@ -9,22 +9,22 @@ from meshwright.mesh.service import Protocol, ServiceKey
 
 @dataclass(frozen=True, slots=True)
 class WholePolicy:
-    """The whole policy."""
+    """The whole policy of a group of proxies, as a part."""
 
 
 @dataclass(frozen=True, slots=True)
 class AllInbound:
-    """All inbound ports."""
+    """All inbound ports of a group, as a part of its policy."""
 
 
 @dataclass(frozen=True, slots=True)
 class AllOutbound:
-    """All callable services."""
+    """All services that a group may call, as a part of its policy."""
 
 
 @dataclass(frozen=True, slots=True)
 class InboundAdmission:
-    """The admission at an inbound port of these services."""
+    """The admission of callers at an inbound port of these services."""
 
     port: Port
     protocol: Protocol
@@ -40,7 +40,7 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """The routes of calls to a service's port."""
+    """The routes of outbound calls to a service's port."""
 
     service: ServiceKey
     port: Port
@@ -56,12 +56,12 @@ class DestinationPolicy:
 
 @dataclass(frozen=True, slots=True)
 class OutsideAccess:
-    """The allowed calls out of the mesh."""
+    """The calls out of the mesh that a group may make."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeshWide:
-    """The configuration of the mesh alone."""
+    """The configuration of the mesh alone, without policy for a service or proxy."""
 
 
 @dataclass(frozen=True, slots=True)

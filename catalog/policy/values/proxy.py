@@ -33,7 +33,7 @@ class ReachableServices:
 
     @classmethod
     def of(cls, services: Iterable[OutboundService], destinations: Iterable[Destination] = ()) -> Self:
-        """Return a value from sorted services and destinations."""
+        """Return the value for sorted services and sorted destinations."""
         return cls(SharedTuple(services), SharedTuple(destinations))
 
 
@@ -80,7 +80,7 @@ class ProxyPolicy:
 
     @property
     def terms(self) -> MeshTerms:
-        """The terms that hold for every other proxy as well."""
+        """The terms in this policy that are the same for every other proxy."""
         return shared_terms(
             self.trust_domain,
             self.tls,
@@ -101,7 +101,7 @@ class ProxyPolicy:
 
 
 def services(parts: Iterable[ReachableServices]) -> tuple[OutboundService, ...]:
-    """Return the service ports of several parts, sorted."""
+    """Return the callable service ports of several parts, sorted."""
     return _merged([part.services for part in parts], _service_order)
 
 

@@ -57,7 +57,7 @@ class MeshTerms(CachedHash):
 
     @property
     def of_destinations(self) -> "MeshTerms":
-        """The subset of terms that concerns destinations."""
+        """The subset of terms that concerns the proxy's destinations."""
         return shared_terms(self.trust_domain, self.tls, self.headers, resilience=self.resilience)
 
 

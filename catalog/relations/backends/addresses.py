@@ -31,7 +31,7 @@ def called_addresses(view: View, service: Service) -> tuple[IpAddress, ...]:
 
 
 def own_addresses(view: View, service: Service) -> tuple[IpAddress, ...]:
-    """Return the addresses without virtual IPv6 addresses."""
+    """Return the addresses of a service without virtual IPv6 addresses."""
     address = service.cluster_ip or virtual_address(view, service.key)
     return () if address is None else (address, *service.other_addresses)
 
@@ -110,7 +110,7 @@ def _placed(view: View, network: IPv4Network) -> Iterator[tuple[ServiceKey, IpAd
 
 
 def _holds(view: View, other: ServiceKey, key: ServiceKey) -> bool:
-    """Return whether a service keeps an address, its own or its home, against another service."""
+    """Return whether the service `other` keeps an address that the service `key` also wants."""
     return _by_age(view, other) < _by_age(view, key) or not _is_virtual(view.services[other])
 
 
@@ -139,7 +139,7 @@ def _check(view: View, network: IPv4Network) -> None:
 
 
 def home(key: ServiceKey, network: IPv4Network) -> IpAddress:
-    """Return the preferred address of a service; the network must have room for one."""
+    """Return the preferred virtual address of a service; the network must have room for one."""
     return _address(int(network.network_address) + 1 + _hash(key) % _size(network))
 
 

@@ -83,7 +83,7 @@ def health_at(view: View, key: ServiceKey, where: Place) -> int:
 
 @derived
 def _ranks(view: View, key: ServiceKey) -> Mapping[Place, int]:
-    """Return the health ranks of a service's endpoints; of several ports the best."""
+    """Return the health ranks of a service's endpoints by address and port; of several ports the best."""
     result: dict[Place, int] = {}
     for port in view.services[key].ports:
         for endpoint in endpoints(view, key, port):
@@ -126,7 +126,7 @@ def sidecars_at(view: View, namespace: Namespace, address: IpAddress, port: Port
 
 
 def _takes_calls(view: View, namespace: Namespace, address: IpAddress, port: Port) -> bool:
-    """Return whether calls to an address reach the sidecar there, if one is known."""
+    """Return whether calls to an address and port reach a sidecar there; True if no sidecar is known."""
     there = sidecars_at(view, namespace, address, port)
     return not there or any(address in workload.called_at for workload in there)
 
@@ -215,7 +215,7 @@ def _of_workload(
 
 
 def _locality(zone: str) -> str:
-    """Return a locality of which only the zone is known."""
+    """Return the text of a locality of which only the zone is known."""
     return f"/{zone}" if zone else ""
 
 

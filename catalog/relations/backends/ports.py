@@ -1,4 +1,4 @@
-"""Target ports: the number at a workload, and the protocol."""
+"""Target ports of services: the port number at a workload, and the protocol."""
 
 from collections.abc import Iterable, Iterator, Mapping
 

@@ -30,7 +30,7 @@ def is_superseded(view: View, workload: Workload) -> bool:
 
 
 def _holder(rivals: list[Workload]) -> Workload:
-    """Return the healthiest workload; of several the youngest, then the first by name."""
+    """Return the workload with precedence among rivals: the healthiest, then the youngest, then by name."""
     by_name = sorted(rivals, key=lambda workload: workload.key)
     # `sorted` and `min` are stable, so among workloads of equal age and health the first by name wins.
     youngest_first = sorted(by_name, key=lambda workload: age(workload.created), reverse=True)

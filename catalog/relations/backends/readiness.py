@@ -24,7 +24,7 @@ WITHDRAWN: Final = "the certificate of its sidecar was revoked"
 
 
 def is_admitted(view: View, proxy: ProxyName) -> bool:
-    """Return whether a proxy's workload gets traffic."""
+    """Return whether the workload of a proxy is admitted to traffic."""
     return not waits_for(view, proxy)
 
 
