@@ -16,7 +16,7 @@ def new_serial() -> int:
 
 
 def serial_text(number: int) -> str:
-    """Return a certificate's serial number in our notation."""
+    """Return a certificate's serial number in our notation, for example `1f` for 31."""
     return format(number, "x")
 
 

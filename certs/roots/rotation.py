@@ -33,7 +33,7 @@ class Stage(enum.StrEnum):
 
     @property
     def number(self) -> int:
-        """Return the number of the stage, from 1."""
+        """Return the number of the stage, from 1; for example 2 for REPLACING."""
         return tuple(Stage).index(self) + 1
 
 

@@ -62,7 +62,7 @@ def _counting(rates: RateLimits) -> Iterator[tuple[str, HostPort]]:
 
 
 def called(view: View, host: str) -> Service | None:
-    """Return the Service with a host name, or None if missing."""
+    """Return the Service with a host name, for example `cart.shop.svc`, or None if missing."""
     labels = host.split(".")
     key = ServiceKey(Namespace(labels[1]), ServiceName(labels[0])) if len(labels) > 1 else None
     if key is None or host not in key.host_names(view.settings.cluster_domain):
@@ -106,7 +106,7 @@ def _of_rates(place: Place, setting: UpstreamTrafficSetting, service: Service) -
 
 
 def _of_requests(rates: RateLimits) -> str:
-    """Return the first field of the rate limits that limits requests, as a path in the manifest."""
+    """Return the first field with a limit of requests, for example `spec.rateLimit.local.http`."""
     if rates.requests is not None:
         return "spec.rateLimit.local.http"
     return "spec.httpRoutes" if rates.routes else "spec.rateLimit.global.http"

@@ -89,7 +89,7 @@ class VaultApi:
 
 
 def segment(text: str) -> str:
-    """Return a name, percent-encoded, as one segment of a URL's path."""
+    """Return a name, percent-encoded, as one segment of a URL's path; for example `a/b` becomes `a%2Fb`."""
     return quote(text, safe="")
 
 
