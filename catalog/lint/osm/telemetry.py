@@ -79,13 +79,13 @@ def _secrets(place: Place, log: AccessLog) -> Iterator[Problem]:
 def _shadowed(place: Place, telemetry: Telemetry) -> Iterator[Problem]:
     """Yield a problem if other objects with the same selector take precedence in all parts of this one."""
     alike = [
-        telemetry
-        for telemetry in of_namespace(place.view, telemetry.key.namespace)
-        if telemetry.key.namespace == telemetry.key.namespace and telemetry.selector == telemetry.selector
+        other
+        for other in of_namespace(place.view, telemetry.key.namespace)
+        if other.key.namespace == telemetry.key.namespace and other.selector == telemetry.selector
     ]
-    before = alike[: [telemetry.key for telemetry in alike].index(telemetry.key)]
-    logs = telemetry.access_log is None or any(telemetry.access_log is not None for telemetry in before)
-    sampling = telemetry.sampling is None or any(telemetry.sampling is not None for telemetry in before)
+    before = alike[: [other.key for other in alike].index(telemetry.key)]
+    logs = telemetry.access_log is None or any(other.access_log is not None for other in before)
+    sampling = telemetry.sampling is None or any(other.sampling is not None for other in before)
     if before and logs and sampling:
         wanted = (
             f"Telemetry {before[0].key} has the same selector and takes precedence, because "

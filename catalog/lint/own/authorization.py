@@ -80,10 +80,7 @@ def _overruling(view: View, authorization: ExternalAuthorization) -> ExternalAut
     """
     there = external_authorizations_in(view).found(authorization.key.namespace)
     first = min(
-        (
-            *(authorization for authorization in there if are_alike(authorization, authorization)),
-            authorization,
-        ),
+        (*(other for other in there if are_alike(other, authorization)), authorization),
         key=precedence,
     )
     return None if first.key == authorization.key else first
