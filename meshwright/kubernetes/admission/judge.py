@@ -57,7 +57,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class MeshMoment:
-    """The objects and settings of the mesh at one moment."""
+    """The merged objects of all sources and the admissions of proxies at one moment."""
 
     merged: MergedObjects
     admissions: Admissions
@@ -110,13 +110,13 @@ class Judge:
 
     @property
     def values(self) -> int:
-        """Return the number of derived values in the second copy of the mesh."""
+        """Return the number of derived values in the copy of the mesh for trials; 0 without a copy."""
         trial = self._trial
         return 0 if trial is None else trial.values
 
     @property
     def waiting(self) -> int:
-        """Return the number of reviews that wait for a thread or use one."""
+        """Return the number of admission reviews that wait for a thread or use one."""
         return self._reading.waiting + self._looking.waiting
 
     def _read(self, review: Review, check: Check) -> tuple[ManifestReading, list[Problem], bool]:
@@ -180,7 +180,7 @@ class Judge:
             self._trial = None
 
     async def tidying(self) -> None:
-        """Call `tidy` every minute until cancelled, then close the threads."""
+        """Call `tidy` every minute until cancelled, then stop the threads that check reviewed objects."""
         try:
             while True:
                 await asyncio.sleep(IDLE_SECONDS / 5)
@@ -217,6 +217,6 @@ def _told_at_once(review: Review, problems: Problems) -> Problems:
 
 
 def _in_order(problems: Problems, key: ObjectKey | None) -> list[Problem]:
-    """Return the problems above severity INFO: first the object's own, and errors before warnings."""
+    """Return the problems above severity INFO: first those of object `key`, and errors before warnings."""
     answer = [problem for problem in problems if problem.severity is not Severity.INFO]
     return sorted(answer, key=lambda problem: (problem.key != key, problem.severity is not Severity.ERROR))

@@ -118,12 +118,12 @@ class Registration:
 
     @property
     def trusted(self) -> bytes:
-        """Return the known root certificates (PEM) with which the cluster verifies the webhook."""
+        """Return the root certificates (PEM) with which API servers verify the webhook, as far as known."""
         # Without permission to watch, the last written configuration is the best knowledge.
         return believed(self._written if self.watch_error else self._found(), self._webhooks).pem
 
     def remarks(self) -> tuple[str, ...]:
-        """Return a sentence for each fault of the registration."""
+        """Return a sentence for each fault of the webhook's registration, for the health page."""
         wrong = {
             f"the {self.what} is not registered": self.state.error,
             f"the {self.what}'s registration cannot be watched": self.watch_error,
@@ -132,7 +132,7 @@ class Registration:
         return tuple(f"{what}: {error}" for what, error in wrong.items() if error)
 
     def look(self) -> None:
-        """Check the registration at once, because the desired configuration has changed."""
+        """Check the webhook's registration at once, because the desired configuration has changed."""
         self._changed.set()
 
     async def run(self) -> None:
@@ -185,7 +185,7 @@ class Registration:
         return is_it
 
     async def _told(self, seconds: float) -> None:
-        """Wait for an event about the configuration, or for `seconds` at most."""
+        """Wait for an event about the webhook configuration, or for `seconds` at most."""
         try:
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
@@ -199,7 +199,7 @@ class Registration:
         return None if item is None else item.body
 
     async def _write(self, wanted: Configuration) -> bool:
-        """Write the configuration, and return whether the write changed it."""
+        """Apply the webhook configuration in the cluster, and return whether the stored object changed."""
         try:
             result = await self._api.apply(self._resource, None, self._name, wanted, manager=MANAGER)
         except KubeError as error:

@@ -23,7 +23,7 @@ class BadReviewError(ValueError):
 
 
 class Operation(enum.StrEnum):
-    """The operation on the object that the API server asks about."""
+    """Operation of the client on the reviewed object: creation, update or deletion."""
 
     CREATE = "CREATE"
     UPDATE = "UPDATE"
@@ -57,7 +57,7 @@ class Review:
 
     @property
     def key(self) -> ObjectKey | None:
-        """Return the object's key, or None if the object has no usable name."""
+        """Return the key of the reviewed object, or None if the object has no usable name."""
         return key_of(self.kind, self._shown)
 
     @property
@@ -103,7 +103,7 @@ def answered(uid: str, *, refused: str = "", warnings: Sequence[str] = ()) -> Ma
 
 
 def _client(request: Mapping[str, object]) -> str:
-    """Return the client that a review is for, as in `Review.client`."""
+    """Return the client that caused a review, as in `Review.client`."""
     if namespace := request.get("namespace"):
         return f"namespace {namespace!s:.253}"
     user = request.get("userInfo")

@@ -34,7 +34,7 @@ MOST: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class TrustedRoots:
-    """Root certificates, and the time of the last confirmation of each, by fingerprint."""
+    """Root certificates, and by fingerprint the time at which a server last confirmed each of them."""
 
     bundle: TrustBundle
     said: Mapping[str, datetime] = field(default_factory=dict)
@@ -77,7 +77,7 @@ def believed(result: object, names: Collection[str]) -> TrustBundle:
 
 
 def agreed(ours: TrustBundle, there: TrustedRoots, now: datetime, *, settled: bool) -> TrustedRoots:
-    """Return the roots to trust: ours, and the roots that other servers have confirmed."""
+    """Return the roots for the webhook's `caBundle`: ours, and those confirmed recently by other servers."""
     others = {
         fingerprint: there.said[fingerprint]
         for fingerprint in there.bundle.fingerprints
@@ -115,7 +115,7 @@ def _trusted(result: object, names: Collection[str]) -> TrustedRoots:
 
 
 def _bundle(configuration: Mapping[str, Any], names: Collection[str]) -> TrustBundle:
-    """Return the roots of the webhooks with these names. Raises ValueError."""
+    """Return all roots in the `caBundle` of the webhooks with these names. Raises ValueError."""
     result = configuration.get("webhooks")
     webhooks = [_mapping(item) for item in (result if isinstance(result, list) else ())]
     configs = [_mapping(webhook.get("clientConfig")) for webhook in webhooks if webhook.get("name") in names]

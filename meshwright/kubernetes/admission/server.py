@@ -59,7 +59,7 @@ def patience(asked_for: str, most: int = SECONDS) -> float:
 
 
 async def json_of(request: web.Request) -> object:
-    """Return the JSON in a request's body; raise BadReviewError for any other content."""
+    """Return the JSON in the body of a review request; raise BadReviewError for any other content."""
     body = await request.read()
     try:
         return await asyncio.to_thread(json.loads, body) if len(body) > _LARGE else json.loads(body)

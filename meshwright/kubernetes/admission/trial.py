@@ -22,7 +22,7 @@ PART: Final = 16
 
 
 def _on() -> None:
-    """Continue without a pause."""
+    """Do not pause: the default for the pause between two parts of the work."""
 
 
 class Trial:
@@ -49,7 +49,7 @@ class Trial:
         self.values = 0
 
     def follow(self, merged: MergedObjects, admissions: Admissions) -> None:
-        """Apply the changes of the sources since the last call."""
+        """Apply all changes of the objects and admissions since the last call to the copy of the mesh."""
         edits = Edits(merged.since(self._merged), admissions.since(self._admissions))
         self._merged, self._admissions = merged, admissions
         if edits or not self._said:

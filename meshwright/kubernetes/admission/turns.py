@@ -52,14 +52,14 @@ def unhurried() -> None:
 
 @dataclass(slots=True, eq=False)
 class _Job:
-    """A piece of work, with the future of its result."""
+    """A function for the thread, with the future of the function's result."""
 
     work: Callable[[Check], Any]
     result: asyncio.Future[Any]
     dropped: Event = field(default_factory=Event)
 
     def run(self) -> Any:  # noqa: ANN401 - what the work returns
-        """Do the work, in the thread."""
+        """Return the result of the job's function; called in the thread. May raise LateError."""
         self.check()
         return self.work(self.check)
 
@@ -70,7 +70,7 @@ class _Job:
 
 
 class Turns:
-    """Queues of jobs for the thread `name`."""
+    """Queues of jobs, one for each client, for the single thread `name`; clients take turns."""
 
     def __init__(self, name: str) -> None:
         self._thread = ThreadPoolExecutor(1, name)

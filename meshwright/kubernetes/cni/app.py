@@ -1,4 +1,4 @@
-"""The daemon: serves before the runtime knows the plug-in, and until the plug-in is removed."""
+"""The CNI daemon of a node: answers requests before the runtime knows the plug-in, and until its removal."""
 
 import asyncio
 import contextlib

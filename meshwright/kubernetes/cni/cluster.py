@@ -10,7 +10,7 @@ from meshwright.kubernetes.cni.responses import LookupFailed
 
 
 class Cluster:
-    """The daemon's view of a cluster."""
+    """Look-ups of Pods in the API server, for the CNI daemon."""
 
     def __init__(self, api: Api, daemon_set: str) -> None:
         self._api = api

@@ -27,7 +27,7 @@ _DECODER: Final = json.JSONDecoder(parse_constant=_no_number)
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A JSON value with its position in a text."""
+    """A JSON value with its position in the text of a network list: start, and end (excluded)."""
 
     value: Any
     start: int
@@ -35,7 +35,7 @@ class Item:
 
 
 def network(content: bytes) -> Mapping[str, Any] | None:
-    """Parse the file of one network, and return None for a file that runtimes skip."""
+    """Parse a file of network configuration; return None for a file that container runtimes skip."""
     try:
         result = _DECODER.decode(content.decode())
     except (ValueError, RecursionError):
@@ -46,18 +46,18 @@ def network(content: bytes) -> Mapping[str, Any] | None:
 
 
 def is_list(result: Mapping[str, Any]) -> bool:
-    """Return whether a network is a usable list of plug-ins."""
+    """Return whether a network configuration has a usable, non-empty list of plug-ins."""
     plugins = result.get("plugins")
     return isinstance(plugins, list) and bool(plugins) and all(map(is_plugin, plugins))
 
 
 def is_plugin(result: object) -> bool:
-    """Return whether a value is one usable plug-in."""
+    """Return whether a JSON value is the configuration of one plug-in, with a `type`."""
     return isinstance(result, dict) and isinstance(result.get("type"), str) and bool(result["type"])
 
 
 def own(result: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return our entry in a list, or None."""
+    """Return the entry of Meshwright's plug-in in a network list, or None."""
     return next((plugin for plugin in result["plugins"] if plugin["type"] == TYPE), None)
 
 
@@ -75,7 +75,7 @@ def with_entry(text: str, entry: Mapping[str, Any]) -> str:
 
 
 def without_entry(text: str) -> str:
-    """Return the text of a list without our entries."""
+    """Return the text of a network list without the entries of Meshwright's plug-in."""
     items = _plugins(text)
     ours = [item for item in items if item.value["type"] == TYPE]
     return without_entry(_without(text, items, ours[-1])) if ours else text
@@ -123,7 +123,7 @@ def _items(text: str, at: int) -> Iterator[Item]:
 
 
 def _next(text: str, at: int) -> int:
-    """Return the position of the next item, or of the closing bracket."""
+    """Return the position of the next JSON value or member, or of the closing bracket."""
     at = _after(text, at)
     return _after(text, at + 1) if text[at] == "," else at
 

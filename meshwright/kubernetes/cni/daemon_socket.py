@@ -69,7 +69,7 @@ def _own(folder: Path) -> None:
 
 
 async def _one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answerer: Answerer) -> None:
-    """Answer one request, unless the client is gone or silent."""
+    """Answer one request of the plug-in on a new connection, unless the plug-in is gone or silent."""
     with contextlib.suppress(OSError, TimeoutError):
         try:
             async with asyncio.timeout(_SECONDS):
@@ -112,7 +112,7 @@ class _RetryPause:
 
 
 async def _catch_up(note: Path, answerer: Answerer) -> bool:
-    """Carry out the request in a note, and return whether the note is done."""
+    """Carry out the request in a note of the plug-in; return whether the note needs no further attempt."""
     try:
         asked = Request.read(await asyncio.to_thread(note.read_bytes))
     except FileNotFoundError:

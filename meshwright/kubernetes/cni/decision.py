@@ -1,4 +1,4 @@
-"""Decision about a Pod: its interception rules according to its annotation, or none. Pure functions."""
+"""Decision whether the CNI daemon sets interception rules for a Pod, and which. Pure functions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from meshwright.sidecars.injection.names import INIT_CONTAINER, INTERCEPTION_ANN
 
 @dataclass(frozen=True, slots=True)
 class ForeignPod:
-    """A Pod whose network is left alone, with the reason."""
+    """A Pod with a network that stays unchanged, and the reason in a sentence."""
 
     why: str
 

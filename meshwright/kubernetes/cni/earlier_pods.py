@@ -66,7 +66,7 @@ async def _look(pods: PodsHere, answerer: Answerer, folder: Path) -> None:
 
 
 def having(folder: Path, address: str) -> Path | None:
-    """Return the network in a folder with this address, or None."""
+    """Return the file in `folder` of the network namespace with this IP address, or None."""
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         with contextlib.suppress(OSError, NodesNetwork):  # deleted meanwhile, or not a network of a Pod
             if within(path, lambda: _is_here(address)):
@@ -75,7 +75,7 @@ def having(folder: Path, address: str) -> Path | None:
 
 
 def _is_here(address: str) -> bool:
-    """Return whether this network has an address: the kernel refuses to bind any other address."""
+    """Return whether the present network namespace has an IP address: otherwise bind(2) fails."""
     family = socket.AF_INET6 if ip_address(address).version == 6 else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as made:
         try:

@@ -35,7 +35,7 @@ _log = structlog.get_logger("cni.keeper")
 
 
 class Keeper:
-    """A folder of network files, and the entry for the active list."""
+    """Writer of the plug-in's entry in the active network list of a node's folder of network files."""
 
     def __init__(
         self,
@@ -55,7 +55,10 @@ class Keeper:
         """Reason why our plug-in is missing from the list; empty while the list has the plug-in."""
 
     async def keep(self, look_seconds: float = LOOK_SECONDS) -> None:
-        """Install the entry, and again whenever it is missing, until cancelled. Failures are repeated."""
+        """Put the plug-in into the network list, and again after a removal, until cancelled.
+
+        Failures are repeated.
+        """
         async for _ in changes([self._folder, self._program.folder], self._digest, look_seconds):
             text, self.words = self.words, await asyncio.to_thread(self.put)
             if self.words and self.words != text:
@@ -86,7 +89,7 @@ class Keeper:
         return ""
 
     def take(self) -> tuple[str, ...]:
-        """Remove the entry from every list for good, and return the changed files. Raises OSError."""
+        """Remove the plug-in from every network list for good; return the changed files. Raises OSError."""
         with self._writing:
             self._ended = True
             steps = take_out(self._files())
@@ -96,7 +99,7 @@ class Keeper:
         return named(steps)
 
     def _digest(self) -> str:
-        """Return a digest of the folder's content, which also changes after each failure."""
+        """Return a digest of the network files and of the program's presence, another after each failure."""
         result = hashlib.sha256(f"{self._failures} {self._program.is_there()}".encode())
         with contextlib.suppress(OSError):  # a missing folder; `put` reports it
             for name, content in sorted(self._files().items()):
@@ -137,7 +140,7 @@ class Keeper:
         new.replace(path)
 
     def _sync(self) -> None:
-        """Write the folder's names to the disk, because the next step relies on them."""
+        """Flush the folder of network files to the disk, because the next step relies on the new names."""
         opened = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(opened)
@@ -146,5 +149,5 @@ class Keeper:
 
 
 def named(steps: Iterable[Step]) -> tuple[str, ...]:
-    """Return the names of the files that steps change."""
+    """Return the names of the network files that the steps change."""
     return tuple(dict.fromkeys(step.name for step in steps))

@@ -32,7 +32,7 @@ Files = Mapping[str, bytes]
 
 
 class NoNetworkError(Exception):
-    """The folder has no list for our plug-in; the message is one sentence."""
+    """The folder of network files has no list for our plug-in; the message is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class FileWrite:
 
 @dataclass(frozen=True, slots=True)
 class FileRename:
-    """Rename a file, and replace a file with the new name."""
+    """Step that renames a network file, and replaces an existing file with the new name."""
 
     name: str
     to: str
@@ -54,7 +54,7 @@ class FileRename:
 
 @dataclass(frozen=True, slots=True)
 class FileRemoval:
-    """Remove a file."""
+    """Step that removes a network file."""
 
     name: str
 
@@ -63,7 +63,7 @@ Step = FileWrite | FileRename | FileRemoval
 
 
 def entry(socket: str) -> Mapping[str, Any]:
-    """Return our entry in a list, for a daemon at that socket."""
+    """Return the entry of Meshwright's plug-in for a network list, with the socket of the daemon."""
     return {"type": TYPE, SOCKET: socket}
 
 
@@ -90,7 +90,7 @@ def put_in(files: Files, wanted: Mapping[str, Any]) -> tuple[Step, ...]:
 
 
 def take_out(files: Files) -> tuple[Step, ...]:
-    """Return the steps that remove our entry from all lists and restore replaced files."""
+    """Return the steps that remove the plug-in from all lists and restore the files that lists replaced."""
     return tuple(_out(files, lambda _: True))
 
 
@@ -107,13 +107,13 @@ def used(files: Files) -> str:
 
 
 def _is_single(files: Files, name: str) -> bool:
-    """Return whether a file of that name exists and has one usable plug-in."""
+    """Return whether a file of this name exists and configures a single plug-in, without a list."""
     result = network(files[name]) if name in files and PurePosixPath(name).suffix in _SINGLE else None
     return result is not None and is_plugin(result)
 
 
 def _in_place(files: Files, name: str, text: str) -> tuple[str, list[Step]]:
-    """Return the name of the list for the place of a file, and the steps."""
+    """Return the name of the list that replaces the file `name`, and the steps to write the list."""
     target = str(PurePosixPath(name).with_suffix(_LIST))
     after = {item: content for item, content in files.items() if item != name} | {target: text.encode()}
     is_taken = target in files and _replaced(files[target]) != name
@@ -127,7 +127,7 @@ def _in_place(files: Files, name: str, text: str) -> tuple[str, list[Step]]:
 
 
 def _replaced(content: bytes) -> str:
-    """Return the name of the file replaced by a list, or an empty text."""
+    """Return the name of the file that a list with our entry has replaced, or an empty text."""
     result = network(content)
     ours = own(result) if result is not None and is_list(result) else None
     return str(ours.get(REPLACES, "")) if ours else ""

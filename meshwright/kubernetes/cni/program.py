@@ -57,14 +57,14 @@ class ProgramError(Exception):
 
 
 class Program:
-    """The program in a folder of plug-ins, installed again if another program removes it."""
+    """The plug-in's program in the host's folder of CNI plug-ins, installed again after a removal."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._version = ""
 
     def is_there(self) -> bool:
-        """Return whether the program is as installed."""
+        """Return whether the plug-in's script and folder are still as this daemon installed them."""
         try:
             text = (self.folder / TYPE).read_text("utf-8", "replace")
         except OSError:
@@ -73,7 +73,7 @@ class Program:
         return bool(self._version) and whole and text == _script(self._version)
 
     def put(self) -> str:
-        """Install the program if necessary, and return the version. Raises ProgramError."""
+        """Install the plug-in's program if necessary, and return the version. Raises ProgramError."""
         self._version = install(self.folder)
         return self._version
 
@@ -101,7 +101,7 @@ def install(folder: Path) -> str:
 
 
 def remove(folder: Path) -> None:
-    """Remove the program, and leave a script for late callers, which succeeds. Raises ProgramError."""
+    """Remove the program, and leave a script that always succeeds for later calls. Raises ProgramError."""
     try:
         if (folder / TYPE).exists():
             _replace(folder / TYPE, _STUB)
@@ -154,7 +154,7 @@ def _digest(files: Mapping[str, Path]) -> str:
 
 
 def _place(files: Mapping[str, Path], folder: Path) -> None:
-    """Put a version into its folder, complete and tried, or not at all."""
+    """Put the files of a version into `folder` after a successful trial run, completely or not at all."""
     new = folder.with_name(f"{folder.name}.new")
     folder.parent.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(new, ignore_errors=True)
@@ -177,7 +177,7 @@ def _place(files: Mapping[str, Path], folder: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Write a file, or the names in a folder, to the disk."""
+    """Flush a file, or the names in a folder, to the disk (fsync)."""
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)
@@ -186,7 +186,7 @@ def _sync(path: Path) -> None:
 
 
 def _runs(version: Path) -> bool:
-    """Return whether a version exists and works."""
+    """Return whether the folder of a version exists and a trial run of the plug-in succeeds."""
     try:
         _try(version)
     except (OSError, subprocess.SubprocessError, ProgramError):
@@ -195,7 +195,7 @@ def _runs(version: Path) -> bool:
 
 
 def _try(version: Path) -> None:
-    """Run a version as the script does. Raises ProgramError if the answer is wrong."""
+    """Call the plug-in in the folder of a version with VERSION. Raises ProgramError for a wrong answer."""
     words = [str(version / "loader"), "--library-path", str(version / "shared"), str(version / "bin/python")]
     done = subprocess.run(
         [*words, *_FLAGS, str(version / "relay.py")],

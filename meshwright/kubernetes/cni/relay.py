@@ -40,7 +40,7 @@ _POD: Final = {"namespace": "K8S_POD_NAMESPACE", "name": "K8S_POD_NAME", "uid": 
 
 
 class CniRefusal(Exception):
-    """A request failed: a code of the specification, a sentence, and details."""
+    """A failed CNI request: an error code of the CNI specification, a sentence, and details."""
 
     def __init__(self, code: int, msg: str, details: str = "") -> None:
         super().__init__(msg)
@@ -48,7 +48,7 @@ class CniRefusal(Exception):
 
 
 def run(environment: Mapping[str, str], given: bytes) -> str:
-    """Carry out a request, and return the text for standard output. Raises CniRefusal."""
+    """Carry out a CNI request of the runtime; return the text for standard output. Raises CniRefusal."""
     command = environment.get("CNI_COMMAND", "")
     match command:
         case "VERSION":
@@ -101,7 +101,7 @@ def _carry_out(command: str, config: Mapping[str, Any], environment: Mapping[str
 
 
 def _asked(path: str, asked: Mapping[str, str]) -> dict[str, Any] | None:
-    """Return the daemon's answer, or None if missing or incomplete."""
+    """Send a request to the daemon's socket; return the answer, or None if missing or incomplete."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as made:
             made.settimeout(_SECONDS)
@@ -115,7 +115,7 @@ def _asked(path: str, asked: Mapping[str, str]) -> dict[str, Any] | None:
 
 
 def _leave(note: Path, asked: Mapping[str, str]) -> None:
-    """Write a note of the request, completely or not at all."""
+    """Write a note of the request for a later daemon, completely or not at all. Raises CniRefusal."""
     new = note.with_suffix(".new")
     try:
         note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -129,7 +129,7 @@ def _leave(note: Path, asked: Mapping[str, str]) -> None:
 
 
 def _require_notes(config: Mapping[str, Any]) -> None:
-    """Raise CniRefusal if ADD could not write a note."""
+    """Raise CniRefusal if an ADD without a running daemon could not write a note."""
     folder = _note(config, "").parent
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -172,7 +172,7 @@ def _config(given: bytes) -> dict[str, Any]:
 
 
 def _said_version(given: bytes) -> str:
-    """Return the version of the answer: the caller's version if known here, otherwise the newest."""
+    """Return the CNI version of the answer: the caller's version if supported, otherwise the newest."""
     with suppress(ValueError, AttributeError, RecursionError):
         answer = json.loads(given).get("cniVersion")
         if answer in VERSIONS:

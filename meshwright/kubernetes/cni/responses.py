@@ -1,4 +1,4 @@
-"""Answers to requests of the plug-in: look up the Pod, decide, and set the rules."""
+"""Answers of the CNI daemon to the plug-in: look up the Pod, decide, and set the interception rules."""
 
 import asyncio
 import enum
@@ -32,7 +32,7 @@ class LookupFailed(Exception):
 
 
 class Outcome(enum.StrEnum):
-    """Outcome of a request, as counted in the metric."""
+    """Outcome of a request of the plug-in, as counted in the metric `meshwright_cni_requests_total`."""
 
     SET = "set"
     SET_ALREADY = "set-already"
@@ -55,7 +55,7 @@ class Request:
 
     @classmethod
     def read(cls, content: bytes) -> "Request":
-        """Parse a request in the relay's form. Raises ValueError."""
+        """Parse the JSON of a request from the plug-in. Raises ValueError."""
         answer = json.loads(content)
         if not isinstance(answer, dict):
             raise ValueError("must be a JSON object")  # noqa: TRY004 - wrong content
@@ -69,7 +69,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to the plug-in: an outcome, and code and message if the request failed."""
+    """The daemon's answer to the plug-in: an outcome, and a CNI error code and message after a failure."""
 
     outcome: Outcome
     code: int = 0
@@ -77,13 +77,13 @@ class Answer:
     details: str = ""
 
     def written(self) -> bytes:
-        """Return the answer in the relay's form."""
+        """Return the answer as JSON for the plug-in; an empty object means success."""
         answer = {"code": self.code, "msg": self.msg, "details": self.details} if self.code else {}
         return json.dumps(answer).encode()
 
 
 class Answerer:
-    """Answers up to 8 requests at a time, and reports each outcome to `counted`."""
+    """Handler of up to 8 requests of the plug-in at a time, which reports each outcome to `counted`."""
 
     def __init__(self, pods: Pods, counted: Callable[[str, Outcome], None] = lambda _, __: None) -> None:
         self._pods = pods
@@ -91,7 +91,7 @@ class Answerer:
         self._room = asyncio.Semaphore(_AT_ONCE)
 
     async def read(self, content: bytes) -> Answer:
-        """Answer the bytes of a request."""
+        """Parse the bytes of a request and carry it out; invalid bytes result in an answer with an error."""
         try:
             return await self.answer(Request.read(content))
         except (ValueError, RecursionError) as error:
@@ -100,7 +100,7 @@ class Answerer:
             )
 
     async def answer(self, asked: Request) -> Answer:
-        """Answer a request; a failure is an answer too. Rules that exist already stay unchanged."""
+        """Carry out a request of the plug-in; a failure is an answer too. Existing rules stay unchanged."""
         async with self._room:
             result = await self._answer(asked)
         self._counted(asked.command, result.outcome)
@@ -137,7 +137,7 @@ class Answerer:
 
 
 def _done(asked: Request, wanted: Interception) -> Answer:
-    """Set or check the rules in the Pod's network."""
+    """Set (ADD) or check (CHECK) the interception rules in the Pod's network namespace."""
     network = seen(asked.netns)
     if asked.command == "ADD":
         changed = within(network, lambda: put(wanted))

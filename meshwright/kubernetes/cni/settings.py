@@ -1,4 +1,4 @@
-"""Settings of the daemon: paths on the node, and the address of the status page."""
+"""Settings of the CNI daemon: paths on the node, and the address of the status page."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""HTTP pages of the daemon for kubelet and Prometheus: liveness, readiness and metrics."""
+"""HTTP pages of the CNI daemon for kubelet and Prometheus: liveness, readiness and metrics."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -15,18 +15,18 @@ _INSTALLED: Final = "meshwright_cni_installed"
 
 
 class Figures:
-    """Counters since the daemon's start."""
+    """Counters of requests and of network changes since the start of the CNI daemon."""
 
     def __init__(self) -> None:
         self._requests: Counter[tuple[str, str]] = Counter()
         self._changes = 0
 
     def request(self, command: str, outcome: Outcome) -> None:
-        """Count a request by its outcome."""
+        """Count a request of the plug-in by CNI command and outcome."""
         self._requests[command, outcome.value] += 1
 
     def change(self) -> None:
-        """Count a change of the node's networks: the first one, and each repair."""
+        """Count an addition of the plug-in to the node's network list: the first one, and each repair."""
         self._changes += 1
 
     def written(self, *, installed: bool) -> str:

@@ -96,7 +96,7 @@ class _PodComparison:
         self._ranged = str((pod.get("metadata", {}).get("annotations") or {}).get(_LIMIT_RANGER, ""))
 
     def pods(self, anew: Mapping[str, Any]) -> Iterator[Difference]:
-        """Yield the differences."""
+        """Yield the differences between the Pod and `anew` in annotations, labels and spec."""
         was, now = self._pod.get("metadata") or {}, anew.get("metadata") or {}
         for words in ("annotations", "labels"):
             there, wanted = (_without_notes(item.get(words) or {}) for item in (was, now))
@@ -177,7 +177,7 @@ class _PodComparison:
         return bool(others) and all(item in (element.get(name) or ()) for element in others)
 
     def _is_ranged(self, path: str) -> bool:
-        """Return whether a resource value may come from the LimitRanger."""
+        """Return whether a LimitRange may have set the resource value at this path."""
         container = path.partition("[")[2].partition("]")[0]
         return ".resources." in path and f"container {container}" in self._ranged
 
@@ -206,7 +206,7 @@ def _whole(value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _words_differ(path: str, there: Sequence[Any], wanted: Sequence[Any]) -> Difference:
-    """Return the difference of two lists of words, without their common start and end."""
+    """Return the difference of two lists of arguments, without their common start and end."""
     pairs = zip(there, wanted, strict=False)
     start = next((at for at, (was, now) in enumerate(pairs) if was != now), min(len(there), len(wanted)))
     was, now = list(there[start:]), list(wanted[start:])

@@ -40,7 +40,7 @@ _OSM_WORDS: Final[Mapping[str, bool]] = {
 
 
 class Reason(enum.StrEnum):
-    """The rule that decided."""
+    """The rule that decided whether a Pod gets a sidecar."""
 
     MIRROR = "mirror"
     HOST_NETWORK = "host-network"
@@ -75,7 +75,7 @@ def decide(config: InjectionConfig, namespace: NamespaceObject, pod: Pod) -> Dec
 
 
 def rules(config: InjectionConfig, namespace: NamespaceObject, pod: Pod) -> Iterator[tuple[str, Rule]]:
-    """Yield each rule with its description, in order; the first rule with a decision wins."""
+    """Yield each rule of injection with its description, in order; the first rule with a decision applies."""
     labels = pod.get("metadata", {}).get("labels") or {}
     annotations = pod.get("metadata", {}).get("annotations") or {}
     theirs = dict(namespace.labels), dict(namespace.annotations)
@@ -126,7 +126,7 @@ def _never(config: InjectionConfig, namespace: NamespaceObject, pod: Pod) -> Dec
 
 
 def _other_mesh(config: InjectionConfig, namespace: Mapping[str, str], pod: Pod) -> str:
-    """Return the mark of another mesh on the Pod, or an empty text."""
+    """Return a sentence about a sign of another mesh on the Pod or the namespace, or an empty text."""
     metadata = pod.get("metadata", {})
     annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
     for annotation in (_ISTIO, _LINKERD):

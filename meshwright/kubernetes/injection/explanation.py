@@ -32,7 +32,7 @@ class SidecarDrift(enum.StrEnum):
 
     @property
     def is_right(self) -> bool:
-        """Return whether the Pod is as it should be."""
+        """Return whether the running Pod has, or lacks, a sidecar exactly as a new Pod would."""
         return self is SidecarDrift.AS_WANTED
 
 
@@ -75,7 +75,7 @@ class Explanation:
 
     @property
     def gets_one(self) -> bool:
-        """Return whether the Pod gets a sidecar at its creation."""
+        """Return whether the Pod gets a sidecar at its creation: by the webhooks and by the rules."""
         return self.is_asked and self.answer.result in (Result.INJECTED, Result.UNCHANGED)
 
 
@@ -143,7 +143,7 @@ def _standing(
 def asked(
     configuration: Mapping[str, Any], namespace: NamespaceObject, document: Mapping[str, Any]
 ) -> Iterator[WebhookMatch]:
-    """Yield our webhooks in a configuration, with the result of their selectors for the Pod."""
+    """Yield Meshwright's webhooks in a configuration, each with the reason why it does not select the Pod."""
     name = str(configuration.get("metadata", {}).get("name", ""))
     theirs = {**dict(namespace.labels), NAME_LABEL: namespace.name}
     own = (document.get("metadata") or {}).get("labels") or {}

@@ -1,4 +1,4 @@
-"""Injection in manifests: Pods get sidecars, and everything else stays unchanged."""
+"""Injection in manifests: their Pods and Pod templates get sidecars, and everything else stays unchanged."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ Change = Callable[[Pod, "Place"], tuple[Pod | None, "InjectionResult"]]
 
 @dataclass(frozen=True, slots=True)
 class InjectionResult:
-    """The result for one object: whether it changed, why, and warnings."""
+    """Result of injection for one object of a manifest: whether changed, the reason, and warnings."""
 
     what: str
     changed: bool
@@ -55,7 +55,7 @@ class Outcome:
 
     @property
     def changed(self) -> bool:
-        """Return whether any object has changed."""
+        """Return whether any object of the manifest got a sidecar or another change."""
         return any(injection_result.changed for injection_result in self.said)
 
 
@@ -132,7 +132,7 @@ def namespaces_in(manifests: Iterator[object]) -> Mapping[str, NamespaceObject]:
 
 
 def objects_in(document: object) -> Iterator[Manifest]:
-    """Yield the objects of a manifest: the manifest itself, or the items of a List."""
+    """Yield the objects of a manifest: the document itself, or the items of a List."""
     if isinstance(document, Mapping):
         if (items := _items(document)) is None:
             yield document
@@ -174,7 +174,7 @@ def _changed(document: object, default: str, change: Change) -> Outcome:
 
 
 def _as_it_stood(item: Manifest, was: object) -> Manifest:
-    """Return an item of a list without the `kind` and `apiVersion` that it lacked before."""
+    """Return an injected item of a List without the `kind` and `apiVersion` that were added for reading."""
     if not isinstance(was, Mapping):
         return item
     return {name: element for name, element in item.items() if name in was or name not in _TYPE}
@@ -210,7 +210,7 @@ def _at(document: Manifest, path: tuple[str, ...]) -> object:
 
 
 def _with(document: Manifest, path: tuple[str, ...], pod: Pod) -> Manifest:
-    """Return a manifest with another Pod at the path, and the fields in their order."""
+    """Return a manifest with `pod` as its Pod (template) at the path, and the fields in their order."""
     if path:
         return {**document, path[0]: _with(document[path[0]], path[1:], pod)}
     fields = cast("Manifest", pod)

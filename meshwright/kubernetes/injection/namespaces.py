@@ -1,4 +1,4 @@
-"""A namespace as injection sees it: labels and annotations, even if other parts are invalid."""
+"""Labels and annotations of a Namespace for injection, readable even if other parts are invalid."""
 
 from collections.abc import Mapping
 from typing import Any

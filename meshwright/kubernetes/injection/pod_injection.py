@@ -116,7 +116,7 @@ def injected(
 
 
 def _named(pod: Pod, uuid: ProxyUuid) -> Pod:
-    """Return a Pod with this UUID in its label."""
+    """Return a Pod with this proxy UUID in its label."""
     metadata = pod.get("metadata", {})
     labels = {**(metadata.get("labels") or {}), PROXY_UUID_LABEL: uuid}
     return {**pod, "metadata": {**metadata, "labels": labels}}
@@ -142,7 +142,7 @@ def _injector(known: InjectionInputs) -> Injector:
 
 
 def _slips(pod: Pod) -> Iterator[str]:
-    """Yield unknown labels and annotations with our prefix or Open Service Mesh's: probable mistakes."""
+    """Yield a warning for each unknown label or annotation with our prefix or Open Service Mesh's."""
     metadata = pod.get("metadata", {})
     for section, names in (
         ("annotations", metadata.get("annotations") or {}),
@@ -154,7 +154,7 @@ def _slips(pod: Pod) -> Iterator[str]:
 
 
 def _warnings(pod: Pod, placement: Placement, *, ends: bool) -> list[str]:
-    """Return probable mistakes that do not keep the sidecar from working."""
+    """Return warnings about settings of a Pod that are probably mistakes, although its sidecar would work."""
     result = []
     policy = spec_of(pod).get("dnsPolicy") or "ClusterFirst"
     if policy != "ClusterFirst":

@@ -10,7 +10,7 @@ from meshwright.specs.fields import Fields, one_of
 
 
 class Operator(enum.StrEnum):
-    """Operator of a requirement."""
+    """Operator of a requirement in a label selector, for example `NotIn`."""
 
     IN = "In"
     NOT_IN = "NotIn"
@@ -20,7 +20,7 @@ class Operator(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A requirement for one label; `values` belong to IN and NOT_IN."""
+    """A requirement of a label selector for one label; `values` belong to IN and NOT_IN."""
 
     key: str
     operator: Operator
@@ -41,12 +41,12 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """Requirements that must all be met; there is at least one."""
+    """Requirements for labels that must all be met; there is at least one requirement."""
 
     requirements: tuple[Requirement, ...]
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Return whether labels are selected."""
+        """Return whether labels meet all requirements."""
         return all(requirement.holds(labels) for requirement in self.requirements)
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class LabelSelector:
 
 
 def required(selector: Mapping[str, Any] | None) -> tuple[Requirement, ...]:
-    """Return the requirements of a selector from an API server; None has no requirements."""
+    """Return the requirements of a label selector from an API server; None has no requirements."""
     answer = selector or {}
     labels = [
         Requirement(key, Operator.IN, (value,)) for key, value in (answer.get("matchLabels") or {}).items()

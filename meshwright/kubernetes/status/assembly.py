@@ -1,4 +1,4 @@
-"""Assembly of the reporter from its parts, before anything runs."""
+"""Assembly of the status reporter from its parts, before any task runs."""
 
 import socket
 import uuid

@@ -46,20 +46,20 @@ _log = structlog.get_logger("reporting")
 
 
 class WrittenKind(enum.StrEnum):
-    """Kind of a write."""
+    """Kind of a written report about an object: status or Event."""
 
     STATUS = "status"
     EVENT = "event"
 
 
 class Meter(Protocol):
-    """Counter of writes. Its methods must return at once and must not raise."""
+    """Counter of writes of status and Events. Its methods must return at once and must not raise."""
 
     def reported(self, what: WrittenKind, failed: str = "") -> None:
-        """Count a write. `failed` is the reason of a failure in one word, or empty."""
+        """Count a write of status or Event. `failed` is the reason of a failure in one word, or empty."""
 
     def reporting(self, *, leads: bool) -> None:
-        """Record whether this server is the writer."""
+        """Record whether this server holds the Lease and writes status and Events."""
 
 
 class WritePostponed(Exception):
@@ -122,7 +122,7 @@ class Attempts:
         return result
 
     def _failed(self, what: WrittenKind, on: str, at: _Place, error: KubeError) -> WritePostponed:
-        """Count and log a failure. Return when the request may be tried again."""
+        """Count and log a failed request; return the exception with the time of the next attempt."""
         self._meter.reported(what, error.reason.value)
         is_of_one = _is_of_one(error) and len(at) == _DEPTH
         if not is_of_one and error.reason not in _REFUSED:
@@ -136,7 +136,7 @@ class Attempts:
         return WritePostponed(self._bar((on, place), BARRED if is_of_one else FIRST), is_refused=True)
 
     def _bar(self, barred: _Barred, first: float) -> float:
-        """Suspend a request and forget suspensions of long ago. Return the end of the suspension."""
+        """Suspend a kind of request after a failure; return the end of the suspension."""
         now = self._now()
         _, times = self._barred.pop(barred, (now, 0))
         for item in [*takewhile(lambda item: self._barred[item][0] + BARRED <= now, self._barred)]:
@@ -162,7 +162,7 @@ def _is_of_one(error: KubeError) -> bool:
 
 
 class Budget:
-    """Budget of `per_minute` writes. Unused writes are saved, up to `at_once`."""
+    """Budget of `per_minute` writes of status or Events. Unused writes are saved, up to `at_once`."""
 
     def __init__(self, per_minute: float, at_once: float) -> None:
         self._rate, self._most = per_minute / 60, at_once

@@ -25,7 +25,7 @@ AGAIN: Final = 10.0
 
 
 class Kinds:
-    """Cache of the kinds in the cluster, filled when a kind is looked up."""
+    """Cache of the kinds that the API server serves, filled when a kind is looked up."""
 
     def __init__(
         self,

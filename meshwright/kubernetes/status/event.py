@@ -47,7 +47,7 @@ _ACTIONS: Final[Mapping[Aspect, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Content of an Event about an object. `problem` identifies the problem: code, field and value."""
+    """Content of an Event about an object. `problem` is a digest of the problem's code, field and value."""
 
     about: ObjectKey
     problem: str
@@ -62,7 +62,7 @@ class Notice:
         return self.reason == MENDED
 
     def mended(self) -> Self:
-        """Return the notice of the problem's end."""
+        """Return the content of the Event for the end of this problem."""
         return replace(self, reason=MENDED, note=bounded(f"{self.reason} is resolved: {self.note}"))
 
 
@@ -78,7 +78,7 @@ class WrittenEvent:
 
     @property
     def known_as(self) -> tuple[str, bool]:
-        """Return the key of the Event among the Events of its object."""
+        """Return the key of the Event among its object's Events: the problem, and whether resolved."""
         return self.notice.problem, self.notice.is_mended
 
 
@@ -94,7 +94,7 @@ class EventReporter:
 
 
 class EventAction(enum.Enum):
-    """Kind of an action on an Event."""
+    """Kind of a write for an Event: creation, or one more observation."""
 
     BEGIN = enum.auto()
     GO_ON = enum.auto()
@@ -182,13 +182,13 @@ def due(
 
 
 def stands(there: WrittenEvent, told: Mapping[tuple[str, bool], WrittenEvent]) -> bool:
-    """Return whether the problem was reported, and not reported as resolved since."""
+    """Return whether the problem of an Event is open: not reported as resolved after the Event."""
     mended = told.get((there.notice.problem, True))
     return mended is None or there.last >= mended.last
 
 
 def standing(told: Mapping[tuple[str, bool], WrittenEvent]) -> int:
-    """Return the number of one object's reported problems without a later report of the end."""
+    """Return the number of open problems among one object's Events."""
     return sum(
         not is_mended and stands(written_event, told) for (_, is_mended), written_event in told.items()
     )
@@ -211,7 +211,7 @@ def begun(said: Notice, uid: str, now: datetime) -> WrittenEvent:
 
 
 def body(told: WrittenEvent, api_version: str, metadata: Raw, who: EventReporter) -> dict[str, object]:
-    """Return the JSON of an Event; `metadata` belongs to the object of the Event."""
+    """Return the JSON of a new Event; `metadata` belongs to the object that the Event is about."""
     answer = told.notice
     return {
         "apiVersion": EVENTS.api_version,
@@ -241,17 +241,17 @@ def body(told: WrittenEvent, api_version: str, metadata: Raw, who: EventReporter
 
 
 def again(told: WrittenEvent, now: datetime) -> WrittenEvent:
-    """Return the Event with one more observation."""
+    """Return the Event with one more observation at the time `now`."""
     return replace(told, last=now, count=told.count + 1)
 
 
 def series(told: WrittenEvent) -> dict[str, object]:
-    """Return the patch for another observation of an Event."""
+    """Return the merge patch of the Event's `series`, for another observation."""
     return {"series": {"count": max(2, told.count), "lastObservedTime": micro(told.last)}}
 
 
 def read(raw: Raw) -> WrittenEvent | None:
-    """Parse an Event of ours; return None for an Event of another controller."""
+    """Parse an Event of Meshwright; return None for an Event of another controller."""
     try:
         metadata, of, went_on = raw["metadata"], raw["regarding"], raw.get("series") or {}
         if raw.get("reportingController") != CONTROLLER:

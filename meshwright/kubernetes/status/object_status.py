@@ -1,4 +1,4 @@
-"""Current problems and state of the objects of a cluster, with marks for unreported changes."""
+"""Current problems and state of a cluster's objects, with a mark for each object to report."""
 
 from collections.abc import Container, Iterable, Mapping
 
@@ -39,20 +39,20 @@ class ObjectStatusTable:
         return kind in self._worded
 
     def state(self, key: ObjectKey) -> str:
-        """Return the state of an object; empty if the state is unknown."""
+        """Return the text of an object's state for its status; empty if unknown."""
         return self._states.get(key, "")
 
     def stated(self, states: Mapping[ObjectKey, str]) -> None:
-        """Replace the states of all objects that have one."""
+        """Replace the state texts of all objects, and mark the objects with another text."""
         before, self._states = self._states, states
         self.touch(key for key, state in states.items() if before.get(key) != state)
 
     def is_of_status(self, kind: Kind) -> bool:
-        """Return whether objects of the kind have conditions."""
+        """Return whether objects of the kind have conditions in their status."""
         return kind in self._with_status
 
     def has_state(self, key: ObjectKey | None) -> bool:
-        """Return whether objects of the key's kind have a status of conditions or of words."""
+        """Return whether objects of the key's kind have conditions or other fields in their status."""
         return key is not None and (key.kind in self._with_status or key.kind in self._worded)
 
     def problems(self, key: ObjectKey) -> Problems:
@@ -60,7 +60,7 @@ class ObjectStatusTable:
         return self._problems.get(key, _NONE)
 
     def generation(self, key: ObjectKey) -> int | None:
-        """Return the newest generation of the object that was read; None for an unknown object."""
+        """Return the newest `metadata.generation` read of an object; None for an unknown object."""
         known = [problem.origin for problem in self.problems(key)]
         result = [
             item.generation for item in (*known, self._in_force.get(key)) if isinstance(item, InCluster)
@@ -68,7 +68,7 @@ class ObjectStatusTable:
         return max(result, default=None)
 
     def heard(self, moves: Mapping[Problem, bool]) -> None:
-        """Add problems (True) and remove resolved problems (False)."""
+        """Add new problems (True) and remove resolved ones (False), and mark their objects."""
         for problem, stands in moves.items():
             key, origin = problem.key, problem.origin
             if key is None or not isinstance(origin, InCluster) or origin.cluster != self._cluster:
@@ -83,7 +83,7 @@ class ObjectStatusTable:
             self._touched[key] = None
 
     def held(self, edits: Mapping[ObjectKey, SourcedObject | None]) -> None:
-        """Apply changes of the objects in force; None means a removed object."""
+        """Apply changes of the mesh's objects, None for a removed one, and mark these objects."""
         for key, sourced in edits.items():
             if key.kind not in self._with_status and key.kind not in self._worded:
                 continue
@@ -95,16 +95,16 @@ class ObjectStatusTable:
             self._touched[key] = None
 
     def touch(self, keys: Iterable[ObjectKey]) -> None:
-        """Mark objects to be reported again."""
+        """Mark objects, so that the writer reports their status again."""
         self._touched.update(dict.fromkeys(keys))
 
     def touch_all(self) -> None:
-        """Mark all objects to be reported again."""
+        """Mark all known objects, so that the writer reports their status again."""
         self.touch((*self._problems, *self._in_force))
 
     @property
     def is_touched(self) -> bool:
-        """Return whether any object is marked."""
+        """Return whether any object is marked for the writer."""
         return bool(self._touched)
 
     def take(self) -> tuple[ObjectKey, ...]:

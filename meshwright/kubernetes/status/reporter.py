@@ -1,4 +1,4 @@
-"""Follower of delivery: problems of the objects of a cluster, and progress of their rollouts."""
+"""Follower of the xDS delivery: problems of a cluster's objects, and progress of their rollouts."""
 
 import asyncio
 import time
@@ -45,28 +45,28 @@ _log = structlog.get_logger("reporting.reporter")
 
 
 class DeliveryProxies:
-    """State of the connected proxies, read from delivery."""
+    """State of the connected proxies, read from the xDS delivery."""
 
     def __init__(self, delivery: Delivery) -> None:
         self._cache, self._registry = delivery.cache, delivery.registry
 
     def acknowledged(self, node: NodeKey) -> Acknowledged | None:
-        """Return the resources that a proxy acknowledged; None if the proxy is not connected."""
+        """Return the xDS resources that a proxy acknowledged; None if the proxy is not connected."""
         proxy = self._registry.find(node)
         return None if proxy is None or not proxy.streams else proxy.acknowledged
 
     def served(self, node: NodeKey) -> Snapshot | None:
-        """Return the snapshot that is served to a proxy."""
+        """Return the xDS snapshot that is served to a proxy."""
         return self._cache.snapshot(node)
 
     def of(self, group: GroupKey) -> Iterator[NodeKey]:
-        """Yield the connected proxies of a group."""
+        """Yield the connected proxies of a group with a common snapshot."""
         return (node for node in self._cache.members(group) if self.acknowledged(node) is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class _PublishedWave:
-    """The published wave: changed objects, objects whose admission changed, and the proxies of the latter."""
+    """The last wave of changes: changed objects, objects with changed admission, and their proxies."""
 
     number: int = -1
     changed: tuple[ObjectKey, ...] = ()
@@ -104,7 +104,7 @@ class Reporter:
         delivery.followers.append(self)
 
     def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
-        """Yield the tasks that run as long as the server, with their names."""
+        """Yield the reporter's tasks, with their names; they run as long as the server."""
         yield "reports", _guarded("reports", self._follow_on)
         yield "report writing", _guarded("report writing", lambda: self._lease.run(self._writer.lead))
 
@@ -148,19 +148,19 @@ class Reporter:
         self._wave = _PublishedWave(wave.number, changed, tuple(admitted), own)
 
     def changed(self) -> None:
-        """Schedule a report. Called after each wave and each lint run."""
+        """Schedule an update of the status table. Called after each wave of changes and each lint run."""
         if not self._merged.of:
             self._follow()  # objects of the first wave are the initial state, not changes
         self._changed.set()
 
     def stated(self, states: Mapping[ObjectKey, str]) -> None:
-        """Replace the states of the objects that have one in their status."""
+        """Replace the state texts of the objects that have one in their status, and wake the writer."""
         self._standing.stated(states)
         if self._standing.is_touched:
             self._writer.changed.set()
 
     async def _follow_on(self) -> None:
-        """Process changes until cancelled."""
+        """Update the status table after each change, until cancelled."""
         while True:
             if not self._rollouts.is_pending:
                 await self._something()
@@ -169,13 +169,13 @@ class Reporter:
             await self.look()
 
     async def _something(self) -> None:
-        """Wait for a change, or until a delayed problem is due."""
+        """Wait for a change, or until a problem with a delayed Event is due."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._patience.seconds(self._monotonic())):
                 await self._changed.wait()
 
     async def look(self) -> None:
-        """Process the changes since the last call, and wake the writer."""
+        """Update the status table with the changes since the last call, and wake the writer."""
         loop = self._delivery.loop
         await loop.linting.finish()
         if loop.model is None:
@@ -231,7 +231,7 @@ class Reporter:
                     yield key
 
     def _of_those_who_came(self) -> Iterator[tuple[ObjectKey, NodeKey]]:
-        """Yield the objects whose proxies were admitted or withdrawn, with these proxies."""
+        """Yield the workload objects with newly admitted or withdrawn proxies, and these proxies."""
         if (model := self._delivery.loop.model) is None:
             return
         for name in self._came:
@@ -242,7 +242,7 @@ class Reporter:
 
 
 async def _guarded(name: str, work: Callable[[], Coroutine[object, object, None]]) -> None:
-    """Run a task for ever. An error in reporting must not stop the server."""
+    """Run a task of the reporter for ever. An error is logged, and the task starts again."""
     while True:
         try:
             await work()

@@ -22,25 +22,25 @@ Names = Mapping[TypeUrl, frozenset[ResourceName]] | None
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Number of proxies that applied a change, and number of all proxies of the change."""
+    """Number of proxies that applied an object's change, and number of all proxies that must apply it."""
 
     applied: int
     of: int
 
     @property
     def is_done(self) -> bool:
-        """Return whether all proxies applied the change."""
+        """Return whether all proxies applied the object's change."""
         return self.applied == self.of
 
 
 class ConnectedProxies(Protocol):
-    """State of the connected proxies."""
+    """State of the connected proxies, for the progress of rollouts."""
 
     def acknowledged(self, node: NodeKey) -> Acknowledged | None:
-        """Return the resources that the proxy acknowledged; None if the proxy is not connected."""
+        """Return the xDS resources that the proxy acknowledged; None if it is not connected."""
 
     def served(self, node: NodeKey) -> Snapshot | None:
-        """Return the snapshot that is served to the proxy."""
+        """Return the xDS snapshot that is served to the proxy."""
 
 
 @dataclass(slots=True)
@@ -61,11 +61,11 @@ class Rollouts:
 
     @property
     def is_pending(self) -> bool:
-        """Return whether any proxy is pending."""
+        """Return whether any proxy has not yet applied a change."""
         return any(rollout.waiting for rollout in self._of.values())
 
     def begin(self, keys: Iterable[ObjectKey], concerned: Mapping[NodeKey, Names]) -> None:
-        """Start a new rollout of the objects at the proxies, in place of earlier rollouts."""
+        """Start a new rollout of the changed objects at these proxies, in place of earlier rollouts."""
         self._put(_Rollout(set(keys), dict(concerned)))
 
     def extend(self, keys: Iterable[ObjectKey], concerned: Mapping[NodeKey, Names]) -> None:
@@ -96,7 +96,7 @@ class Rollouts:
         return result.values()
 
     def forget(self, key: ObjectKey) -> None:
-        """Forget a deleted object."""
+        """Forget the rollout of a deleted object."""
         if (rollout := self._of.pop(key, None)) is not None:
             rollout.keys.discard(key)
 
@@ -106,7 +106,7 @@ class Rollouts:
         return None if rollout is None else Progress(rollout.applied, rollout.applied + len(rollout.waiting))
 
     def look(self) -> frozenset[ObjectKey]:
-        """Update the progress of all rollouts. Return the objects whose progress changed."""
+        """Update the progress of all rollouts. Return the objects with changed progress."""
         moved: set[ObjectKey] = set()
         known: dict[tuple[NodeKey, int], bool | None] = {}
         for rollout in {id(item): item for item in self._of.values()}.values():
@@ -124,7 +124,7 @@ class Rollouts:
         return frozenset(moved)
 
     def _put(self, rollout: _Rollout) -> _Rollout:
-        """Make the rollout the last one of its objects."""
+        """Make this rollout the last one of its objects, and return it."""
         for key in rollout.keys:
             self.forget(key)
             self._of[key] = rollout
@@ -169,7 +169,7 @@ def concerned(
     after: Mapping[GroupKey, Snapshot | None],
     here: Callable[[GroupKey], Iterable[NodeKey]],
 ) -> dict[NodeKey, Names]:
-    """Return the connected proxies whose snapshot changed, with the names of their changed resources."""
+    """Return the connected proxies with a changed snapshot, each with the names of its changed resources."""
     result: dict[NodeKey, Names] = {}
     for group, old in before.items():
         new = after.get(group)

@@ -63,7 +63,7 @@ def aspect(problem: Problem) -> Aspect:
 
 
 def reason(code: str) -> str:
-    """Return a problem code in the form of a reason, for example `resource-rejected` as ResourceRejected."""
+    """Return a problem code as the reason of a condition or Event: `resource-rejected`: ResourceRejected."""
     return "".join(word[:1].upper() + word[1:] for word in code.split("-"))
 
 
@@ -82,7 +82,7 @@ def is_told(problem: Problem) -> bool:
 
 
 def message(problems: Iterable[Problem]) -> str:
-    """Return the most severe problems as one text, with the number of the others."""
+    """Return the most severe problems as one message, with the number of the others."""
     result = sorted(
         {(problem.severity is not Severity.ERROR, problem.code, problem.said) for problem in problems}
     )

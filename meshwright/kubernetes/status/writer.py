@@ -47,7 +47,7 @@ class Writer:
         self._namespaces: tuple[str | None, ...] = namespaces or (None,)
 
     async def lead(self) -> None:
-        """Write until cancelled. Continue from the status and Events that any server wrote before."""
+        """Write status and Events until cancelled, in continuation of those that any server wrote before."""
         attempts, began = Attempts(self._meter, random.random, self._now), self._now()
         statuses = StatusWriter(self._cluster, self._progress, attempts, began)
         event_writer = EventWriter(self._cluster, attempts, began)
@@ -69,7 +69,7 @@ class Writer:
             await self._while_away(partial(told.remember, namespace))
 
     async def _while_away(self, request: Callable[[], Awaitable[None]]) -> None:
-        """Repeat a request until the API server answers."""
+        """Repeat a request until the API server answers or refuses it."""
         while True:
             try:
                 return await request()
@@ -106,7 +106,7 @@ class Writer:
         keys: Iterable[ObjectKey],
         later: dict[ObjectKey, float],
     ) -> None:
-        """Report objects. A postponed object is reported again later."""
+        """Report the status of objects. A postponed object gets its next time in `later`."""
         full = float("-inf")
         for number, key in enumerate(keys, 1):
             if number % AT_A_TIME == 0:
@@ -125,7 +125,7 @@ class Writer:
                 later[key] = again
 
     async def _due(self, at: float) -> None:
-        """Wait until an object is marked, or until the monotonic time `at`."""
+        """Wait until an object is marked for a report, or until the monotonic time `at`."""
         try:
             async with asyncio.timeout(max(0.0, at - self._now())):
                 await self.changed.wait()

@@ -1,4 +1,4 @@
-"""The configuration of injection in a ConfigMap: watched, and read when changes pause."""
+"""The injector's configuration in a ConfigMap: watched, and read when changes pause."""
 
 import asyncio
 from collections.abc import Callable
@@ -28,11 +28,11 @@ class Owner(Protocol):
     """Reporter of faults to the owner of the ConfigMap, for example as Events about the ConfigMap."""
 
     def said(self, metadata: Raw, error: str) -> None:
-        """Record the fault of the ConfigMap, or an empty text. Never waits."""
+        """Record the fault in the ConfigMap for an Event; an empty text means no fault. Never waits."""
         ...
 
     async def run(self) -> None:
-        """Report recorded faults until cancelled."""
+        """Report the recorded faults of the ConfigMap until cancelled."""
         ...
 
 
@@ -88,12 +88,12 @@ class InjectionConfigMap(CurrentConfig):
 
     @property
     def stale(self) -> str:
-        """Return the reason why the configuration may be outdated, or an empty text."""
+        """Return why the known content of the ConfigMap may be outdated, or an empty text."""
         error = self._reflector.figures.error
         return f"cannot watch {self._where}: {error}" if error else ""
 
     async def first(self) -> None:
-        """Read the configuration before the webhook is registered, because the registration depends on it."""
+        """Read the ConfigMap before the webhook is registered, because the registration depends on it."""
         namespace, name = self._place.namespace, self._place.name
         try:
             async with asyncio.timeout(FIRST_SECONDS):
@@ -123,7 +123,7 @@ class InjectionConfigMap(CurrentConfig):
                 changed()
 
     async def _paused(self) -> None:
-        """Wait until changes pause for QUIET_SECONDS, at most LONGEST_SECONDS."""
+        """Wait until the ConfigMap is unchanged for QUIET_SECONDS, at most LONGEST_SECONDS."""
         now = asyncio.get_running_loop().time
         end = now() + LONGEST_SECONDS
         while self._heard.is_set():
@@ -135,7 +135,7 @@ class InjectionConfigMap(CurrentConfig):
                 return
 
     def _look(self) -> bool:
-        """Read the ConfigMap if it has changed, and return whether it has."""
+        """Read the ConfigMap if changed since the last reading; return whether it was read."""
         if not self._reflector.listed.is_set():
             self.error = self.stale or self.error
             return False

@@ -43,7 +43,7 @@ RESOURCES: Final[Mapping[str, Mapping[str, str]]] = {"requests": {"cpu": "50m", 
 
 
 class Policy(enum.StrEnum):
-    """The decision for Pods without any other rule."""
+    """Decision about sidecars for Pods to which no other rule applies."""
 
     ENABLED = "enabled"
     DISABLED = "disabled"
@@ -62,7 +62,7 @@ class Identity(enum.StrEnum):
 
 
 class ConfigurationError(DriverError):
-    """The configuration is invalid; the message has a line for each fault, with its field."""
+    """The injector's configuration is invalid; the message has a line for each fault, with its field."""
 
     def __init__(self, *lines: str) -> None:
         super().__init__("\n".join(lines))
@@ -95,7 +95,7 @@ class InjectionConfig:
 
 
 def read(document: object, file: str) -> InjectionConfig:
-    """Parse a configuration from a document; None is an empty document. Raises ConfigurationError."""
+    """Parse the injector's configuration; a document of None is empty. Raises ConfigurationError."""
     notes = Notes(InFile(file))
     if not isinstance(document, Mapping | None):
         raise ConfigurationError(f"{file}: must be a mapping, with fields such as policy and overlays")
@@ -146,7 +146,11 @@ def _configuration(fields: Fields) -> InjectionConfig:
 
 
 def _resources(sidecar: Fields) -> Mapping[str, Mapping[str, str]]:
-    """Parse requests and limits, whose quantities may be numbers; an empty mapping requests nothing."""
+    """Parse the requests and limits of the sidecar; quantities may be numbers.
+
+    Without the field `resources` the sidecar has the default resources; with an empty mapping, no requests
+    and limits.
+    """
     if not sidecar.has("resources"):
         sidecar.accept("resources")
         return RESOURCES

@@ -1,4 +1,4 @@
-"""The configuration in force, from any source: accepted as a whole or rejected as a whole."""
+"""The applied configuration of the injector, from any source: accepted or rejected as a whole."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,10 +17,10 @@ _log = structlog.get_logger("injector.configured")
 
 
 class ReadCounter(Protocol):
-    """Counter of read configurations."""
+    """Counter of accepted and rejected configurations of the injector, for a metric."""
 
     def injection_configuration(self, *, taken: bool) -> None:
-        """Count a configuration as accepted or rejected."""
+        """Count a configuration of the injector as accepted (`taken`) or rejected."""
         ...
 
 
@@ -38,19 +38,19 @@ class CurrentConfig:
 
     @property
     def is_one(self) -> bool:
-        """Return whether the configuration may change while the server runs."""
+        """Return whether the injector's configuration may change while the server runs."""
         return False
 
     @property
     def stale(self) -> str:
-        """Return the reason why the configuration in force may be outdated, or an empty text."""
+        """Return why the applied configuration may be outdated, or an empty text."""
         return ""
 
     async def first(self) -> None:
-        """Read the configuration for the first time if necessary; a failed reading is repeated later."""
+        """Read the injector's configuration for the first time if necessary; a failure is repeated later."""
 
     async def following(self, changed: Callable[[], None]) -> None:
-        """Keep the configuration current until cancelled, and call `changed` after each reading."""
+        """Read each new form of the configuration until cancelled; call `changed` after each reading."""
         raise NotImplementedError
 
     def take(self, document: object, where: str) -> None:
@@ -67,7 +67,7 @@ class CurrentConfig:
             _log.info("injection configuration loaded", where=where)
 
     def refuse(self, reason: str) -> None:
-        """Record that a configuration was rejected, with the reason."""
+        """Record and log that the injector's configuration was rejected, with the reason."""
         self.error = " ".join(reason.split())
         self._counted.injection_configuration(taken=False)
         _log.error("injection configuration rejected", reason=self.error, kept=self.config is not None)

@@ -32,13 +32,13 @@ _DIRECTIVES: Final = frozenset({"delete", "replace"})
 
 
 class OverlayReader:
-    """Parser for the field `overlays` of a configuration."""
+    """Parser for the field `overlays` of the injector's configuration."""
 
     def __init__(self, fields: Fields) -> None:
         self._fields = fields.section("overlays")
 
     def read(self) -> Iterator[Overlay]:
-        """Yield the overlays in the order of their names, and note the faults."""
+        """Yield the overlays of the configuration in the order of their names, and note the faults."""
         for name in sorted(self._fields.names()):
             if not is_dns_label(name):
                 self._fields.wrong(name, LABEL_RULE, Code.BAD_NAME)

@@ -1,4 +1,4 @@
-"""Place of the injection configuration in a cluster."""
+"""Place of the injector's configuration: a key of a ConfigMap in the cluster."""
 
 from dataclasses import dataclass
 from typing import Final, Self
@@ -15,7 +15,7 @@ SETTINGS: Final = "meshwright"
 
 @dataclass(frozen=True, slots=True)
 class ConfigMapKey:
-    """A key of a ConfigMap."""
+    """Namespace and name of a ConfigMap, and a key of its `data`."""
 
     namespace: Namespace
     name: str

@@ -42,7 +42,7 @@ class ConfigMapRoots:
 
     @classmethod
     def of(cls, raw: Mapping[str, Any]) -> "ConfigMapRoots":
-        """Read an object from the API server."""
+        """Parse a ConfigMap from the API server."""
         labels = raw["metadata"].get("labels") or {}
         data = raw.get("data") or {}
         home = labels.get(HOME, "") if labels.get(MANAGED_BY) == US else ""
@@ -50,13 +50,13 @@ class ConfigMapRoots:
 
 
 def document(name: str, roots: bytes, home: str) -> Mapping[str, Any]:
-    """Return the desired ConfigMap for a server-side apply."""
+    """Return the ConfigMap with these roots (PEM) for a server-side apply by the control plane in `home`."""
     labels = {MANAGED_BY: US, HOME: home}
     return {"metadata": {"name": name, "labels": labels}, "data": {AUTHORITY_FILE: roots.decode("ascii")}}
 
 
 def standing(config_map_roots: ConfigMapRoots | None, roots: bytes, home: str) -> ConfigMapState:
-    """Return the state of a ConfigMap; another owner's ConfigMap with the same roots is RIGHT."""
+    """Return the state of the ConfigMap of roots; another owner's ConfigMap with the same roots is RIGHT."""
     if config_map_roots is None:
         return ConfigMapState.ABSENT
     if config_map_roots.roots == roots.decode("ascii"):
@@ -79,12 +79,12 @@ class Reach:
         self._of = Counter[str]()
 
     def by(self, config: InjectionConfig) -> "Reach":
-        """Return an empty Reach for another configuration."""
+        """Return an empty Reach, for the same revision and another configuration of the injector."""
         return Reach(config, self._revision)
 
     @property
     def names(self) -> frozenset[str]:
-        """Return the namespaces."""
+        """Return the names of the namespaces with Pods that have or will get sidecars."""
         return frozenset((self._asked | self._of.keys()) - self._others)
 
     def follow(self, changes: Mapping[ObjectKey, SourcedObject | None]) -> bool:
@@ -151,5 +151,5 @@ def _has_sidecar(said: SourcedObject) -> bool:
 
 
 def at_home(home: str) -> InjectionConfig:
-    """Return a default configuration for a control plane in this namespace."""
+    """Return the injector's default configuration for a control plane in the namespace `home`."""
     return InjectionConfig(control_plane_namespace=Namespace(home))

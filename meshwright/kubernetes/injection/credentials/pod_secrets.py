@@ -51,7 +51,7 @@ class PodSecretState:
 
     @classmethod
     def of(cls, raw: Mapping[str, Any]) -> Self | None:
-        """Parse an object's metadata from the API server; return None for any other Secret."""
+        """Parse the metadata of a proxy's Secret from the API server; return None for any other Secret."""
         metadata = raw["metadata"]
         answer = metadata.get("annotations") or {}
         try:
@@ -86,7 +86,7 @@ def document(certificate: ProxyCertificate, roots: bytes, home: str, now: dateti
 
 
 def content(certificate: ProxyCertificate, roots: bytes, now: datetime) -> dict[str, Any]:
-    """Return the changes for a new certificate or new roots, as a merge patch."""
+    """Return the merge patch of a proxy's Secret for a new certificate or new roots."""
     files = {AUTHORITY_FILE: roots, CHAIN_FILE: certificate.chain_pem, KEY_FILE: certificate.key.reveal()}
     answer = {
         _PROXY: str(certificate.name),
@@ -100,14 +100,14 @@ def content(certificate: ProxyCertificate, roots: bytes, now: datetime) -> dict[
 
 
 def owned_by(pod: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the merge patch that makes Kubernetes delete a Secret with its Pod."""
+    """Return the merge patch that makes the Pod the owner of a Secret, so that both are deleted together."""
     metadata = pod["metadata"]
     owner = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
     return {"metadata": {"ownerReferences": [owner]}}
 
 
 def digest(roots: bytes) -> str:
-    """Return a digest that identifies roots (PEM)."""
+    """Return a digest of root certificates (PEM), as recorded in an annotation of each Secret."""
     return hashlib.sha256(roots).hexdigest()[:32]
 
 

@@ -54,7 +54,7 @@ class WritePause:
     times: int = 0
 
     def after(self, now: float) -> "WritePause":
-        """Return the pause after another write."""
+        """Return the pause of a namespace after another write of its ConfigMap."""
         times = 1 if now - self.until > CALM_SECONDS else self.times + 1
         return WritePause(now + rest(times - PATIENCE), times)
 
@@ -110,7 +110,7 @@ class PodRoots:
 
     @property
     def error(self) -> str:
-        """Return the reason why ConfigMaps may be wrong, or an empty text."""
+        """Return why some ConfigMaps of roots may be wrong or outdated, or an empty text."""
         return self.state.error or self.watch_error
 
     @property
@@ -134,7 +134,7 @@ class PodRoots:
         return bundles[0].among(everywhere).pem
 
     def remarks(self) -> tuple[str, ...]:
-        """Return a sentence for each fault."""
+        """Return a sentence for each fault of the ConfigMaps of roots, for the health page."""
         of, asked = f"ConfigMap {self.name}", self._asked_for
         hint = f"; run `kubectl delete configmap {self.name}` there, and the control plane creates its own"
         wrong = {
@@ -150,21 +150,21 @@ class PodRoots:
 
     @property
     def _asked_for(self) -> str:
-        """Return the name of the ConfigMap that injected Pods use."""
+        """Return the name of the ConfigMap of roots that injected Pods use."""
         config = self._config()
         return self.name if config is None else config.joining.roots_config_map
 
     def look(self) -> None:
-        """Check all namespaces at once, because the roots have changed."""
+        """Check the ConfigMaps of all namespaces now, because the roots have changed."""
         self._is_other = True
         self._changed.set()
 
     def noticed(self) -> None:
-        """Check soon if changed objects of the mesh concern the namespaces."""
+        """Schedule a look at changed objects of the mesh, which may change the namespaces with sidecars."""
         self._changed.set()
 
     def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
-        """Yield the tasks that run as long as the server, with their names."""
+        """Yield the writer's tasks, with their names; they run as long as the server."""
         yield "pods' roots watch", self._reflector.run(self._heard)
         yield "pods' roots", self._keeping()
 
@@ -172,7 +172,7 @@ class PodRoots:
         self.look()
 
     async def _keeping(self) -> None:
-        """Keep the ConfigMaps right until cancelled. A failed write is logged once and repeated."""
+        """Write missing and wrong ConfigMaps until cancelled. A failed write is logged once and repeated."""
         now = asyncio.get_running_loop().time
         await self._reflector.listed.wait()
         while True:
@@ -184,7 +184,7 @@ class PodRoots:
             await self._told(min(due - now(), LOOK_SECONDS))
 
     def _follow(self) -> bool:
-        """Apply changes of the mesh's objects, and return whether the namespaces have changed."""
+        """Apply changes of the mesh's objects; return whether the namespaces with sidecars have changed."""
         merged, config, before = self._merged(), self._config(), self._reach.names
         if config is not None and config != self._goes_by:
             self._goes_by, self._reach, self._before = config, self._reach.by(config), MergedObjects()
@@ -196,7 +196,7 @@ class PodRoots:
         return moved
 
     async def _told(self, seconds: float) -> None:
-        """Wait for a change, or for `seconds` at most."""
+        """Wait for a change of roots, ConfigMaps or namespaces, or for `seconds` at most."""
         try:
             async with asyncio.timeout(max(0.0, seconds)):
                 await self._changed.wait()
@@ -205,7 +205,7 @@ class PodRoots:
         self._changed.clear()
 
     async def _round(self, now: Callable[[], float]) -> None:
-        """Write the missing ConfigMaps first, then the wrong ones."""
+        """Write a batch of ConfigMaps of roots: missing ones first, then the wrong ones."""
         roots = self._roots()
         config_map_states = {
             name: standing(self._found(name), roots, self._home) for name in self._reach.names
@@ -279,7 +279,7 @@ class PodRoots:
 
 
 def _some(namespaces: tuple[str, ...], hint: str = "") -> str:
-    """Return some of the namespaces, with the number of the others."""
+    """Return the names of some namespaces as text, with `hint` and the number of the others."""
     if not namespaces:
         return ""
     more = len(namespaces) - _SHOWN

@@ -42,7 +42,7 @@ _log = structlog.get_logger("injector.secret_keeper")
 
 
 class Proxies(Protocol):
-    """Issuer of proxy certificates; called from threads."""
+    """Issuer of proxy certificates; its methods are called from threads."""
 
     def issue_for(self, name: ProxyName) -> ProxyCertificate:
         """Issue a certificate. Raises CertificateError."""
@@ -53,7 +53,7 @@ class Proxies(Protocol):
         ...
 
     def trust_bundle(self) -> bytes:
-        """Return the roots as PEM."""
+        """Return the mesh's root certificates as PEM."""
         ...
 
 
@@ -110,20 +110,20 @@ class PodSecrets:
         self._changed.set()
 
     def look(self) -> None:
-        """Check the Secrets at once, because the roots or the configuration have changed."""
+        """Check the proxies' Secrets now, because the roots or the configuration have changed."""
         self._changed.set()
 
     def remarks(self) -> Iterator[str]:
-        """Yield a sentence for each fault."""
+        """Yield a sentence about the failed update of proxies' Secrets, if any, for the health page."""
         if self.error:
             yield f"cannot update the Secrets of pods: {self.error}"
 
     def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
-        """Yield the tasks that run as long as the server, with their names."""
+        """Yield the writer's task, with a name; it runs as long as the server."""
         yield "pods' Secrets", self._keeping()
 
     async def _keeping(self) -> None:
-        """Keep the Secrets right until cancelled. A failure is logged once and repeated."""
+        """Keep the Secrets of Pods right until cancelled. A failure is logged once and repeated."""
         while True:
             self._changed.clear()
             if not self._wanted():

@@ -15,7 +15,7 @@ from meshwright.providers.merge import MergedObjects
 
 
 class NotShownError(Exception):
-    """An API server does not return the requested object."""
+    """An API server answers a request for a namespace, but without this namespace."""
 
 
 class Lookup:

@@ -27,7 +27,7 @@ _ENDING: Final = "Job"
 
 
 class Result(enum.StrEnum):
-    """The outcome for a Pod."""
+    """Outcome of a review for a Pod: injected, unchanged, skipped or refused."""
 
     INJECTED = "injected"
     UNCHANGED = "unchanged"
@@ -36,7 +36,7 @@ class Result(enum.StrEnum):
 
 
 class Cause(enum.StrEnum):
-    """Reason of a refusal or an omission without a decision by rules."""
+    """Reason why a Pod was refused or left without a sidecar before any rule could decide."""
 
     CANNOT = "cannot-have-one"
     NO_CONFIGURATION = "no-configuration"
@@ -111,7 +111,7 @@ def operations(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[
 
 
 def response(uid: str, said: Answer) -> Mapping[str, object]:
-    """Return the `response` of an AdmissionReview."""
+    """Return the `response` of an AdmissionReview, with the review's `uid`."""
     words = f"{said.result}: {said.words}"
     result: dict[str, object] = {
         "uid": uid,
@@ -130,7 +130,7 @@ def response(uid: str, said: Answer) -> Mapping[str, object]:
 
 
 def _noted(document: Mapping[str, Any], pod: Pod, words: str) -> Mapping[str, Any]:
-    """Return a Pod without a sidecar, with the reason in its annotation."""
+    """Return a Pod without a sidecar, with the reason in an annotation."""
     metadata = document.get("metadata") or {}
     annotations = {**(metadata.get("annotations") or {}), REASON_ANNOTATION: f"none: {words}"}
     size = sum(len(name.encode()) + len(annotation.encode()) for name, annotation in annotations.items())

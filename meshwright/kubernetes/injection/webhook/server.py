@@ -65,21 +65,21 @@ class Injection:
 
     @property
     def config(self) -> InjectionConfig | None:
-        """Return the configuration in force, or None."""
+        """Return the applied configuration of the injector, or None before the first valid one."""
         return self._configured.config
 
     @property
     def mesh(self) -> str | None:
-        """Return the mesh's name, empty if the configuration has none, or None without a configuration."""
+        """Return the mesh's name in the injector's configuration (empty if unset), or None without one."""
         return None if self.config is None else self.config.mesh
 
     @property
     def waiting(self) -> int:
-        """Return the number of Pods that wait for the thread or use it."""
+        """Return the number of Pod reviews that wait for the injection thread or use the thread."""
         return self._turns.waiting
 
     def remarks(self) -> Iterator[str]:
-        """Yield a sentence for each fault."""
+        """Yield a sentence for each fault of injection, for the health page."""
         configured = self._configured
         if configured.error:
             kept = (
@@ -93,7 +93,7 @@ class Injection:
         yield from self._secrets.remarks()
 
     def look(self) -> None:
-        """Update the Secrets of Pods after a change of roots or configuration."""
+        """Check the proxies' Secrets now, after a change of roots or of the injector's configuration."""
         self._secrets.look()
 
     def add_to(self, app: web.Application) -> None:
@@ -105,7 +105,7 @@ class Injection:
         self._turns.close()
 
     async def first(self) -> None:
-        """Read the configuration for the first time, if possible."""
+        """Read the injector's configuration for the first time, if possible."""
         await self._configured.first()
 
     def works(self, changed: Callable[[], None]) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
@@ -143,7 +143,7 @@ class Injection:
         return web.Response(text=text, content_type=_JSON)
 
     async def _in_time(self, question: Review, seconds: float) -> Answer:
-        """Return an answer before the API server's timeout; any failure refuses the Pod."""
+        """Return the answer to a review before the API server's timeout; any failure refuses the Pod."""
         try:
             async with asyncio.timeout(seconds):
                 return await self._answered(question, seconds)
@@ -183,7 +183,7 @@ class Injection:
         return answered if answered.needs is None or question.dry_run else await self._given(answered)
 
     async def _given(self, answered: Answer) -> Answer:
-        """Create the Secret that a Pod needs; without the Secret the Pod is refused."""
+        """Create the Secret of the Pod's proxy certificate, if needed; after a failure the Pod is refused."""
         assert answered.needs is not None  # noqa: S101 - the caller has checked
         try:
             await self._secrets.give(answered.needs)
@@ -194,7 +194,7 @@ class Injection:
 
 
 def _written(uid: str, said: Answer) -> str:
-    """Return the AdmissionReview with an answer, as JSON."""
+    """Return the AdmissionReview with the answer for a Pod, as JSON."""
     return json.dumps({"apiVersion": API_VERSION, "kind": KIND, "response": response(uid, said)})
 
 

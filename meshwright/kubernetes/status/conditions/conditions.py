@@ -20,7 +20,7 @@ _NOT_IN_FORCE: Final = "NotInForce"
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One condition. `generation` is the observed one; `since` is the last transition of `status`."""
+    """One condition in an object's status. `generation` is the observed one; `since` the last transition."""
 
     type: str
     status: str
@@ -31,7 +31,7 @@ class Condition:
 
     @classmethod
     def of(cls, raw: object) -> Self | None:
-        """Read a condition; return None for anything else."""
+        """Parse a condition from the API server; return None for anything else."""
         if not isinstance(raw, Mapping) or not isinstance(raw.get("type"), str):
             return None
         generation = raw.get("observedGeneration")
@@ -58,7 +58,7 @@ Conditions = tuple[Condition, ...]
 
 
 def read(raw: object) -> Conditions:
-    """Return the conditions of an object, without types of other writers."""
+    """Return the conditions in an object's status, only the types that Meshwright writes."""
     status = raw.get("status") if isinstance(raw, Mapping) else None
     result = status.get("conditions") if isinstance(status, Mapping) else None
     read = [Condition.of(item) for item in result] if isinstance(result, Sequence) else []
@@ -150,26 +150,26 @@ def _applied(progress: Progress, problems: Sequence[Problem], server: str) -> Co
 
 
 def _first(problems: Iterable[Problem]) -> str:
-    """Return the reason of the most severe problem."""
+    """Return the condition reason for the most severe problem."""
     _, code = min((problem.severity is not Severity.ERROR, problem.code) for problem in problems)
     return reason(code)
 
 
 def _since(said: Condition, before: Condition | None, now: datetime) -> Condition:
-    """Return the condition with the time of the last transition of `status`."""
+    """Return the condition with its last transition: as in `before` if `status` is equal, otherwise `now`."""
     if before is not None and before.status == said.status and before.since is not None:
         return replace(said, since=before.since)
     return replace(said, since=now.replace(microsecond=0))
 
 
 def differ(said: Conditions, before: Conditions) -> bool:
-    """Return whether any condition changed and must be written."""
+    """Return whether any condition differs from the one in the cluster and must be written."""
     known = {condition.type: condition for condition in before}
     return any(known.get(condition.type) != condition for condition in said)
 
 
 def differ_in_words(said: Conditions, before: Conditions) -> bool:
-    """Return whether more changed than the progress of a pending rollout and the observed generation."""
+    """Return whether status, reason or message differ, except in a condition of a pending rollout."""
     known = {condition.type: (condition.status, condition.reason, condition.message) for condition in before}
     return any(
         known.get(condition.type) != (condition.status, condition.reason, condition.message)

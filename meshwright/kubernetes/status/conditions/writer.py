@@ -34,7 +34,7 @@ SETTLED: Final = 60.0
 
 
 class StatusWriter:
-    """Cache of the conditions in the cluster, and their writer."""
+    """Writer of conditions, with a cache of the conditions in the cluster."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class StatusWriter:
         self._budget = Budget(A_MINUTE, AT_ONCE)
 
     async def remember(self, kind: Kind, namespace: str | None) -> None:
-        """Read the present conditions from the cluster. Raises WritePostponed."""
+        """Read the present conditions of a kind's objects from the cluster. Raises WritePostponed."""
         resource = await self._served(kind)
         if resource is None:
             return

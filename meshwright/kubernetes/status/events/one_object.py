@@ -1,4 +1,4 @@
-"""Events about one object outside the mesh, for example the ConfigMap that configures the server."""
+"""Writer of Events about one object outside the mesh, for example the injector's ConfigMap."""
 
 import asyncio
 import contextlib
@@ -59,7 +59,7 @@ class OneObject:
         self._changed.set()
 
     async def run(self) -> None:
-        """Write due Events until cancelled."""
+        """Write due Events about the object until cancelled."""
         while True:
             with contextlib.suppress(TimeoutError):  # a regular check
                 async with asyncio.timeout(AGAIN):

@@ -1,4 +1,4 @@
-"""Unresolved problems according to Events, for commands that read Events."""
+"""Unresolved problems according to the Events in a cluster, for commands that show them."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta

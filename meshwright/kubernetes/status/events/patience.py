@@ -51,7 +51,7 @@ class Patience:
         return ready | self._due(now)
 
     def seconds(self, now: float) -> float | None:
-        """Return the seconds until the next problem is due; None if no problem waits."""
+        """Return the seconds until the next delayed problem is due for an Event; None if all are reported."""
         first = next(iter(self._since.values()), None)
         return None if first is None else max(0.0, first + HELD_SECONDS - now)
 

@@ -42,7 +42,7 @@ _Key = tuple[str, bool]
 
 
 class EventWriter:
-    """Cache of our Events in the cluster, and their writer."""
+    """Writer of Events, with a cache of Meshwright's Events in the cluster."""
 
     def __init__(self, cluster: Cluster, attempts: Attempts, began: float) -> None:
         self._cluster, self._attempts = cluster, attempts
@@ -54,7 +54,7 @@ class EventWriter:
         self._budget = Budget(A_MINUTE, A_MINUTE)
 
     async def remember(self, namespace: str | None) -> None:
-        """Read our Events from the cluster. Raises WritePostponed."""
+        """Read Meshwright's Events in a namespace (None: in all) from the cluster. Raises WritePostponed."""
         ours = f"{events.HOME}={self._cluster.who.home}"
         listed = await self._attempts.make(
             WrittenKind.EVENT,
@@ -112,7 +112,7 @@ class EventWriter:
         return sum(count for key, count in self._beyond.items() if namespace_of(key) == namespace)
 
     def _count(self, key: ObjectKey, wanted: Mapping[str, Notice], beyond: int) -> None:
-        """Update the counts of reported and unreported problems, and mark objects below the limit now."""
+        """Update the numbers of reported and unreported problems; mark objects that may be reported now."""
         before, written_events = self._open.pop(key, 0), self._told.get(key, {})
         if count := sum((problem, False) in written_events for problem in wanted):
             self._open[key] = count
