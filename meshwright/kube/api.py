@@ -60,7 +60,7 @@ class Api:
     async def get(
         self, resource: Resource, namespace: str | None, name: str, *, subresource: str = ""
     ) -> Raw:
-        """Return an object."""
+        """Return an object from the API server, or its subresource."""
         return await self._object(Call("get", resource, namespace, name, subresource))
 
     async def list(
@@ -144,7 +144,7 @@ class Api:
         return await self._object(Call("delete", resource, namespace, name))
 
     async def read(self, path: str, accept: str = JSON) -> Raw:
-        """Return the answer at a path outside of the resources, for example `/apis` or `/version`."""
+        """Return the JSON answer at a path outside of the resources, for example `/apis` or `/version`."""
         asked = f"{path.partition('?')[0]}"
         call = Call("get", Resource("", "", asked, "", namespaced=False))
         return value(await self._transport.answered(call, path, {"Accept": accept}))

@@ -1,4 +1,4 @@
-"""Common kinds, which every cluster serves, and the parser of a server's version."""
+"""Resources that every API server serves, such as Pods, and the parser of a server's version."""
 
 import re
 from typing import Final

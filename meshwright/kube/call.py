@@ -25,12 +25,12 @@ class Call:
 
     @property
     def method(self) -> str:
-        """Return the HTTP method."""
+        """Return the HTTP method for the verb."""
         return _METHODS[self.verb]
 
     @property
     def path(self) -> str:
-        """Return the path with the query."""
+        """Return the URL path with the query."""
         path = self.resource.path(self.namespace, self.name, self.subresource)
         return f"{path}?{urlencode(self.params)}" if self.params else path
 

@@ -33,7 +33,7 @@ class ServedResources:
     unknown: frozenset[str] = frozenset()
 
     def of(self, group: str, kind: str) -> tuple[Resource, ...]:
-        """Return a kind in every served version, the newest first."""
+        """Return the resources for a kind, one for each served version, the newest first."""
         resources = [
             resource for resource in self.resources if (resource.group, resource.kind) == (group, kind)
         ]
@@ -151,7 +151,7 @@ def _group_versions(answer: Raw, unknown: set[str]) -> Iterator[tuple[str, str]]
 
 
 def _is_followed(said: Mapping[str, Any]) -> bool:
-    """Return whether a resource can be listed and watched; raise Nonsense."""
+    """Return whether discovery lists the verbs list and watch for a resource; raise Nonsense."""
     verbs = said.get("verbs") or []
     if not isinstance(verbs, list):
         raise Nonsense("the discovery answer of the API server has a resource whose verbs are not a list")
@@ -159,7 +159,7 @@ def _is_followed(said: Mapping[str, Any]) -> bool:
 
 
 def _named(answer: Raw, field: str) -> list[Mapping[str, Any]]:
-    """Return the groups of an answer; raise Nonsense without any, because every server has some."""
+    """Return the groups in a discovery answer; raise Nonsense if empty, because every server has groups."""
     if not (result := _mappings(answer, field)):
         raise Nonsense(f"the discovery answer of the API server has no {field}")
     return result

@@ -26,7 +26,7 @@ _ENDING: Final = "because it is being terminated"
 
 
 class Reason(enum.StrEnum):
-    """Kind of a failure, as counted in metrics."""
+    """Kind of a failed request or watch, as counted in metrics."""
 
     CONFIG = "config"  # a kubeconfig, or a file that it names
     CREDENTIALS = "credentials"  # an exec plug-in, a token's file, a key
@@ -52,7 +52,7 @@ class Reason(enum.StrEnum):
 
 
 class KubeError(Exception):
-    """Base class: the API server did not do the request. The message is one sentence."""
+    """Base class: a request to the API server has failed. The message is one sentence."""
 
     def __init__(self, message: str, reason: Reason) -> None:
         super().__init__(message)
@@ -60,21 +60,21 @@ class KubeError(Exception):
 
 
 class ConfigError(KubeError):
-    """Wrong configuration or credentials; the message names file, field and the right value."""
+    """The kubeconfig or a credential is wrong; the message names file, field and the right value."""
 
     def __init__(self, message: str, reason: Reason = Reason.CONFIG) -> None:
         super().__init__(message, reason)
 
 
 class ApiUnreachable(KubeError):
-    """The server did not answer, not in time, or the connection broke."""
+    """The API server did not answer in time or at all, or the connection broke."""
 
     def __init__(self, message: str, reason: Reason = Reason.UNREACHABLE) -> None:
         super().__init__(message, reason)
 
 
 class Nonsense(KubeError):
-    """The answer is not from an API server, or is too large."""
+    """The answer to a request is not from an API server, or is too large."""
 
     def __init__(self, message: str, reason: Reason = Reason.NONSENSE) -> None:
         super().__init__(message, reason)
@@ -118,7 +118,7 @@ class ApiError(KubeError):
 
     @classmethod
     def of(cls, status: Raw, *, verb: str, resource: str, what: str, named: bool = True) -> Self:
-        """Return the refusal in a Status object of a watch."""
+        """Return the error for a Status object that a watch has sent."""
         details = status.get("details")
         seconds = details.get("retryAfterSeconds") if isinstance(details, dict) else None
         code = status.get("code")
@@ -135,7 +135,7 @@ class ApiError(KubeError):
 
     @property
     def is_forbidden(self) -> bool:
-        """Return whether a permission is missing."""
+        """Return whether the API server refused the request because RBAC does not permit it."""
         return self.reason is Reason.FORBIDDEN
 
     @property
@@ -145,7 +145,7 @@ class ApiError(KubeError):
 
     @property
     def is_conflict(self) -> bool:
-        """Return whether someone else changed or created the object, or owns the field."""
+        """Return whether another client changed or created the object meanwhile, or owns a field."""
         return self.reason is Reason.CONFLICT
 
     @property

@@ -79,14 +79,14 @@ class LeaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class LeaseObservation:
-    """A Lease, and the local time of the last observed renewal."""
+    """The content of a Lease, and the local monotonic time of the last observed renewal."""
 
     held: LeaseRecord
     since: float
 
 
 class Step(enum.Enum):
-    """The possible actions on a Lease."""
+    """The possible next actions of one replica on a Lease."""
 
     CREATE = enum.auto()
     TAKE = enum.auto()
@@ -102,7 +102,7 @@ def seen(before: LeaseObservation | None, held: LeaseRecord, now: float) -> Leas
 
 
 def step(known: LeaseObservation | None, me: str, now: float) -> Step:
-    """Return the next action; `known` is None if the Lease does not exist."""
+    """Return the next action of the replica `me`; `known` is None if the Lease does not exist."""
     if known is None:
         return Step.CREATE
     if known.held.holder == me:
@@ -180,7 +180,7 @@ class Lease:
             _log.warning("lease lost", namespace=self.namespace, lease=self.name, error=self.error)
 
     async def _keep(self, leading: asyncio.Task[None]) -> None:
-        """Renew until the Lease is lost, then cancel the leading task."""
+        """Renew the Lease until lost, then cancel the task that runs only while the Lease is held."""
         while self.is_held and not leading.done():
             left = self._sure_until - self._now()
             await asyncio.wait({leading}, timeout=min(self._terms.every, max(0.0, left)))
@@ -243,7 +243,7 @@ class Lease:
         return LeaseRecord.of(raw, self._terms)
 
     async def _give_back(self) -> None:
-        """Release the Lease, if possible at once, so that the next holder need not wait."""
+        """Release the Lease if the server answers soon, so that the next holder need not wait."""
         self._sure_until = float("-inf")
         known, self._known = self._known, None
         if known is None or known.held.holder != self.me:
@@ -256,7 +256,7 @@ class Lease:
         self._known = None
 
     async def _pause(self) -> None:
-        """Wait for the next attempt, longer after an error, with jitter to spread the replicas."""
+        """Wait until the next attempt to acquire the Lease, longer after an error, with jitter."""
         every = self._terms.every * (FAILING if self.error else 1)
         await asyncio.sleep(every * (0.75 + random.random() / 2))  # noqa: S311 - no secret
 

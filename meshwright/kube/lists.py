@@ -24,12 +24,12 @@ class Objects:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Return the list's metadata, or an empty mapping."""
+        """Return the metadata of the list, for example its resourceVersion, or an empty mapping."""
         result = self.rest.get("metadata")
         return result if isinstance(result, dict) else {}
 
     async def each(self) -> AsyncGenerator[Any, None]:
-        """Yield the objects; raise KubeError."""
+        """Yield the objects of all pages; raise KubeError."""
         turn, call = Turn(), self._call
         while True:
             page = Page()

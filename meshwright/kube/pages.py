@@ -21,7 +21,7 @@ _Reading = Generator[Any, None, R]
 
 
 class Page:
-    """A page being received. `rest` has the fields beside `items`, complete at the end."""
+    """Parser of one page of a list. `rest` has the fields beside `items`, complete at the end."""
 
     __slots__ = ("_at", "_begun", "_decoder", "_ended", "_longest", "_reading", "_text", "_utf8", "rest")
 
@@ -89,7 +89,7 @@ class Page:
         self._at += 1
 
     def _goes_on(self, end: str) -> _Reading[bool]:
-        """Return True and skip the comma, or return False at the end mark."""
+        """Return True and skip a comma before the next item or member, or return False at the mark `end`."""
         if (yield from self._next()) == end:
             return False
         yield from self._mark(",")
@@ -113,7 +113,7 @@ class Page:
             yield _MORE
 
     def _value(self) -> _Reading[Any]:
-        """Return the value at this position, when complete."""
+        """Return the JSON value at the present position, when complete."""
         yield from self._next()
         while True:
             try:

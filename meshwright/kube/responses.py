@@ -18,7 +18,7 @@ LONGEST_ANSWER: Final = 64 * 1024 * 1024
 
 
 def demand_json(answer: aiohttp.ClientResponse, call: Call) -> None:
-    """Raise Nonsense for an answer other than JSON, for example from a captive portal."""
+    """Raise Nonsense for an HTTP answer other than JSON, for example from a captive portal."""
     if not answer.content_type.startswith(JSON):
         kind = shortened(answer.content_type)
         raise Nonsense(

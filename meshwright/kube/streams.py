@@ -21,7 +21,7 @@ class Lines:
 
     @property
     def begun(self) -> bool:
-        """Return whether an incomplete line is buffered."""
+        """Return whether the bytes so far end within a line."""
         return bool(self._begun)
 
     def complete(self, data: bytes) -> list[bytes]:
@@ -40,7 +40,7 @@ class Lines:
 
 
 def event(line: bytes) -> tuple[str, dict[str, Any]]:
-    """Return type and object of one line of a watch; raise Nonsense."""
+    """Return the type and the object of a watch event, which is one line of JSON; raise Nonsense."""
     try:
         answer = json.loads(line)
     except ValueError as error:  # includes wrong UTF-8 and numbers that are too long
@@ -55,7 +55,7 @@ def event(line: bytes) -> tuple[str, dict[str, Any]]:
 
 
 def value(body: bytes) -> dict[str, Any]:
-    """Return an answer of one JSON object; raise Nonsense."""
+    """Parse an answer that must be one JSON object; raise Nonsense."""
     try:
         answer = json.loads(body)
     except ValueError as error:

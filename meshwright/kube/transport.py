@@ -40,7 +40,7 @@ class _Handler(ResponseHandler):
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Connector that creates such connections."""
+    """Connector of aiohttp with connections that are aborted at once when closed."""
 
     def __init__(self, *, limit: int) -> None:
         super().__init__(limit=limit)
@@ -49,7 +49,7 @@ class _Connector(aiohttp.TCPConnector):
 
 
 class Transport:
-    """Authenticated requests over kept-alive connections."""
+    """Authenticated HTTP requests to an API server over kept-alive connections."""
 
     def __init__(self, connection: Connection, agent: str, answer: float) -> None:
         self._connection = connection
@@ -58,7 +58,7 @@ class Transport:
         self._session: aiohttp.ClientSession | None = None
 
     async def open(self) -> None:
-        """Create the session, on the event loop of the requests."""
+        """Create the HTTP session, on the event loop of the requests."""
         # No limit on connections: watches keep theirs, so a limit could block further watches for ever.
         self._session = aiohttp.ClientSession(
             connector=_Connector(limit=0),
@@ -88,7 +88,7 @@ class Transport:
 
     @contextlib.asynccontextmanager
     async def parts(self, call: Call) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Open the body of an answer as a stream of bytes; raise KubeError."""
+        """Send a request, and open the body of the answer as a stream of bytes; raise KubeError."""
         waiting = aiohttp.ClientTimeout(total=self._answer, sock_connect=CONNECT_SECONDS)
         async with self._asked(call, call.path, {}, waiting) as answer:
             demand_json(answer, call)
@@ -104,7 +104,7 @@ class Transport:
 
     @contextlib.asynccontextmanager
     async def lines(self, call: Call, silence: float) -> AsyncIterator[Batches]:
-        """Open an answer without end as batches of lines; see Api.watch."""
+        """Send the request of a watch, and open the endless answer as batches of lines; see Api.watch."""
         waiting = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=silence)
         async with self._asked(call, call.path, {}, waiting) as answer:
             demand_json(answer, call)

@@ -1,4 +1,4 @@
-"""Turns of the event loop for other tasks during long work."""
+"""Pauses in long work, in which the event loop runs other tasks."""
 
 import asyncio
 from typing import Final
@@ -17,7 +17,7 @@ class Turn:
         self._due = self._loop.time() + _TURN
 
     async def over(self) -> None:
-        """Yield the event loop if the time is used up."""
+        """Let other tasks of the event loop run if 4 ms of work have passed."""
         if self._loop.time() >= self._due:
             await asyncio.sleep(0)
             self._due = self._loop.time() + _TURN

@@ -51,7 +51,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One context of a kubeconfig."""
+    """One context of a kubeconfig: the API server and the user's credentials."""
 
     server: Server
     user: User

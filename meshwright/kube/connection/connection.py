@@ -85,12 +85,12 @@ class Connection:
         return hashlib.sha256(f"{server.url}\n{server.server_name}\n".encode() + ca).hexdigest()
 
     async def ready(self) -> RequestParameters:
-        """Return the parameters for a request now; raise ConfigError."""
+        """Return TLS context, headers and proxy for a request now; raise ConfigError."""
         async with self._lock:
             return await self._ready()
 
     async def refused(self, ready: RequestParameters) -> bool:
-        """Record that the server refused the credentials; return whether newer ones are available."""
+        """Record that the server refused the credentials of a request; return whether others exist now."""
         async with self._lock:
             if ready.number == self._number:
                 self._renounce()
@@ -125,7 +125,7 @@ class Connection:
         )
 
     async def _given(self, user: User) -> Credential:
-        """Return the plug-in's credential, renewed if expired; an empty one without a plug-in."""
+        """Return the credential of the user's exec plug-in, renewed if expired; empty without a plug-in."""
         if user.plugin is None or user.token or user.token_file or user.basic or user.certificate:
             return Credential()
         known, now = self._credential, self._clock()

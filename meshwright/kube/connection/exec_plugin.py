@@ -71,7 +71,7 @@ def _asked(plugin: Plugin) -> Mapping[str, Any]:
 
 
 def credential(plugin: Plugin, output: bytes) -> Credential:
-    """Parse the output of a plug-in; raise ConfigError."""
+    """Parse the ExecCredential that an exec plug-in has printed; raise ConfigError."""
     try:
         answer = json.loads(output) if len(output) <= _LONGEST else None
     except (ValueError, RecursionError):

@@ -153,7 +153,7 @@ def _plugin(said: Stanza, server: Server) -> Plugin:
 
 
 def _cluster(server: Server) -> Mapping[str, Any]:
-    """Return the description of the server for a plug-in."""
+    """Return the description of the API server that an exec plug-in receives (`cluster`)."""
     answer: dict[str, Any] = {"server": server.url, "config": None}
     if server.server_name:
         answer["tls-server-name"] = server.server_name

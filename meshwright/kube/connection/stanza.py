@@ -12,18 +12,18 @@ from meshwright.kube.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Stanza:
-    """A mapping in a kubeconfig, with the file and the place for errors."""
+    """A mapping in a kubeconfig, with the file and the path of the mapping for error messages."""
 
     file: Path
     place: str
     said: Mapping[str, Any] = field(repr=False)
 
     def fault(self, name: str, wrong: str) -> ConfigError:
-        """Return the error for a wrong field."""
+        """Return the error for a wrong value of the field `name`."""
         return ConfigError(f"{self.file}: {self.place}{name} {wrong}")
 
     def text(self, name: str) -> str:
-        """Return a text; empty if the field is missing."""
+        """Return the text in a field; empty if the field is missing. Raises ConfigError."""
         answer = self.said.get(name)
         if answer is None:
             return ""
@@ -32,14 +32,14 @@ class Stanza:
         return answer
 
     def flag(self, name: str) -> bool:
-        """Return a boolean; False if the field is missing."""
+        """Return the boolean in a field; False if the field is missing. Raises ConfigError."""
         answer = self.said.get(name)
         if answer is not None and not isinstance(answer, bool):
             raise self.fault(name, f"is {_kind(answer)}: must be true or false")
         return bool(answer)
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return a list of texts; empty if the field is missing."""
+        """Return the list of texts in a field; empty if the field is missing. Raises ConfigError."""
         answer = self.said.get(name)
         if answer is None:
             return ()
@@ -57,7 +57,7 @@ class Stanza:
         return Stanza(self.file, f"{self.place}{name}.", answer)
 
     def parts(self, name: str) -> "list[Stanza]":
-        """Return the mappings of a list; empty if the field is missing."""
+        """Return the list of mappings in a field; empty if the field is missing. Raises ConfigError."""
         answer = self.said.get(name)
         if answer is None:
             return []
@@ -71,7 +71,7 @@ class Stanza:
         return self.file.parent / text if text else None
 
     def material(self, name: str) -> Path | bytes:
-        """Return the data of `name-data`, or the path in `name`; empty if both are missing."""
+        """Return the decoded content of `name-data`, else the path in `name`; empty if both are missing."""
         if data := self.text(f"{name}-data"):
             try:
                 return base64.b64decode(data, validate=True)

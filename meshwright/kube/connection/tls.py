@@ -25,12 +25,12 @@ class Material:
     insecure: bool = False
 
     def stamp(self) -> tuple[Stamp | None, ...]:
-        """Return a value that changes with any of the files; None for an unreadable file."""
+        """Return a value that changes with any of the TLS files; an unreadable file counts as None."""
         return tuple(_stamp(item) for item in (self.ca, self.certificate, self.key) if isinstance(item, Path))
 
 
 def context(material: Material) -> ssl.SSLContext:
-    """Return a TLS context; raise ConfigError, which names the file."""
+    """Return the TLS context for an API server; raise ConfigError, which names the wrong file."""
     made = ssl.create_default_context() if not material.ca else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     # Python 3.13 requires extensions that CAs made by older tools, common in clusters, do not have.
@@ -56,7 +56,7 @@ def context(material: Material) -> ssl.SSLContext:
 
 
 def load(made: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Load a certificate and a key from memory; the ssl module can only read files."""
+    """Load a client certificate and key from memory, although the ssl module reads only files."""
     both = key.rstrip() + b"\n" + certificate
     if not _IN_MEMORY:
         with tempfile.NamedTemporaryFile() as file:  # with mode 0600
@@ -75,7 +75,7 @@ def load(made: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
 
 
 def _no_password() -> bytes:
-    """Refuse a key with a password, for which OpenSSL would prompt on the terminal."""
+    """Refuse a private key with a password; otherwise OpenSSL would prompt on the terminal."""
     raise ValueError("the key has a password")
 
 

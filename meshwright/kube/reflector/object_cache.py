@@ -15,7 +15,7 @@ INITIAL_END: Final = "k8s.io/initial-events-end"
 
 @dataclass(frozen=True, slots=True)
 class Item(Generic[T]):
-    """An object: resourceVersion and projection."""
+    """A cached object: its resourceVersion, and the kept part."""
 
     version: str
     body: T
@@ -34,7 +34,7 @@ class UnreadError(Exception):
 
 
 class DisorderError(KubeError):
-    """An event is older than an earlier one, so the cache cannot be trusted."""
+    """A watch event is not newer than the one before, so the cached objects cannot be trusted."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, Reason.DISORDER)
@@ -56,11 +56,11 @@ class ObjectCache(Generic[T]):
         self._project = project
 
     def begin(self) -> "PartialList[T]":
-        """Begin a list, which replaces the known objects when complete."""
+        """Begin a list, which replaces all cached objects when complete."""
         return PartialList(self)
 
     def read(self, raw: Any) -> tuple[Key, Item[T]]:  # noqa: ANN401 - whatever JSON has
-        """Return key and item of an object; raise UnreadError."""
+        """Return the key and the cache item of an object; raise UnreadError."""
         key, version = self.named(raw)
         known = self.items.get(key)
         same = known is not None and known.version == version
@@ -86,7 +86,10 @@ class ObjectCache(Generic[T]):
         return key, version
 
     def take(self, kind: str, raw: dict[str, Any], changes: Changes[T]) -> None:
-        """Apply an event, and add its effect to `changes`; raise UnreadError or DisorderError."""
+        """Apply a watch event to the cache, and add the effect to `changes`.
+
+        Raises UnreadError or DisorderError.
+        """
         key, version = self.named(raw)
         known = self.items.get(key)
         if self.at and not later(version, self.at):
@@ -106,7 +109,7 @@ class ObjectCache(Generic[T]):
             changes[key] = item
 
     def bookmark(self, raw: Raw) -> None:
-        """Record the resourceVersion of a bookmark."""
+        """Record the resourceVersion of a watch's bookmark, from which the next watch continues."""
         version, _ = _mark(raw)
         if version and (not self.at or later(version, self.at)):
             self.at = version
@@ -128,14 +131,14 @@ class ObjectCache(Generic[T]):
 
 
 class PartialList(Generic[T]):
-    """A list being received. An unreadable object keeps the last known state."""
+    """A list during its receipt. An unreadable object keeps its last known state."""
 
     def __init__(self, seen: ObjectCache[T]) -> None:
         self._seen = seen
         self._fresh: dict[Key, Item[T]] = {}
 
     def add(self, raw: Any) -> None:  # noqa: ANN401
-        """Add an object; raise UnreadError."""
+        """Add an object to the list; raise UnreadError."""
         try:
             key, item = self._seen.read(raw)
         except UnreadError as error:
@@ -145,12 +148,12 @@ class PartialList(Generic[T]):
         self._fresh[key] = item
 
     def remove(self, raw: Any) -> None:  # noqa: ANN401
-        """Remove an object after a deletion during the list; raise UnreadError."""
+        """Remove an object that was deleted during the list; raise UnreadError."""
         key, _ = self._seen.named(raw)
         self._fresh.pop(key, None)
 
     def complete(self, version: str) -> Changes[T]:
-        """Replace the known objects by the list, and return the differences."""
+        """Replace all cached objects by the received list, and return the differences."""
         seen, fresh = self._seen, self._fresh
         changes: Changes[T] = {key: None for key in seen.items if key not in fresh}
         for key, item in fresh.items():
@@ -168,7 +171,7 @@ def ends_list(raw: Raw) -> str | None:
 
 
 def _mark(raw: Raw) -> tuple[str, Mapping[str, Any]]:
-    """Return version (empty if missing) and annotations of a bookmark."""
+    """Return the resourceVersion (empty if missing) and the annotations of a bookmark."""
     metadata = raw.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     version, annotations = metadata.get("resourceVersion"), metadata.get("annotations")

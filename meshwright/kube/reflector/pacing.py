@@ -44,7 +44,7 @@ class Pacing:
         return max(1, round(self.watch * (1 + chance / 5)))
 
     def relist_after(self, chance: float) -> float:
-        """Return the seconds for which a list is valid, with jitter."""
+        """Return the seconds after which all objects are listed again, with jitter."""
         return self.relist * (1 + chance / 5)
 
 

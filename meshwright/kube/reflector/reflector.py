@@ -193,7 +193,7 @@ class Reflector(Generic[T]):
         raise ApiUnreachable(f"the list of {self.resource} ended before it was complete", Reason.BROKEN)
 
     async def _batch(self, lines: Iterator[bytes]) -> None:
-        """Apply a batch of events, and report the changes of all of them at once."""
+        """Apply a batch of watch events, and report the changes of all of them at once."""
         changes: Changes[T] = {}
         events, turn, unread = 0, Turn(), self.figures.unread
         try:
@@ -226,7 +226,7 @@ class Reflector(Generic[T]):
             self._unread(error)
 
     def _complete(self, listing: PartialList[T], version: str) -> None:
-        """Replace the known objects by a complete list, and report the differences."""
+        """Replace the known objects by a complete list, and report the differences to `changed`."""
         changes = listing.complete(version)
         first = not self.listed.is_set()
         relists = self.figures.relists + (not first)
@@ -238,7 +238,7 @@ class Reflector(Generic[T]):
             self._changed(changes)
 
     def _failed(self, error: KubeError, *, steady: bool) -> float:
-        """Record a failure; return the seconds until the next attempt."""
+        """Record a failed list or watch; return the seconds until the next attempt."""
         self._counted(error.reason)
         if steady:
             self._failures = 0
@@ -268,7 +268,7 @@ class Reflector(Generic[T]):
         self.figures = replace(self.figures.failed(Reason.OBJECT), unread=str(error))
 
     def _refusal(self, kind: str, raw: Raw) -> KubeError:
-        """Return the error for an event without an object."""
+        """Return the error for a watch event without an object, such as an event of type ERROR."""
         if kind != "ERROR":
             return Nonsense(f"a watch of {self.resource} sent an event of type {shortened(kind)!r}")
         name = self.resource.name
@@ -290,4 +290,4 @@ def _ending(raw: Raw, resource: Resource) -> str:
 
 
 def _nobody(changes: Mapping[Any, Any]) -> None:
-    """Ignore changes before `run` was called."""
+    """Ignore changes: the default before `run` receives a function for them."""

@@ -1,4 +1,4 @@
-"""Figures of a reflector for metrics, pages and checks."""
+"""Age of a reflector's objects and its counters, for metrics, status pages and health checks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -30,12 +30,12 @@ class Figures:
     unread: str = ""
 
     def took(self, events: int, now: datetime) -> Self:
-        """Count events. Even a batch without events shows a living server."""
+        """Count a batch of watch events. Even a batch without events shows that the server is alive."""
         last = now if events else self.last_event
         return replace(self, heard=now, last_event=last, events=self.events + events)
 
     def failed(self, reason: Reason, times: int = 1) -> Self:
-        """Count failures without effect on the age of the objects."""
+        """Count failures for the metrics only; the objects still count as current."""
         return replace(self, errors={**self.errors, reason: self.errors.get(reason, 0) + times})
 
     def erring(self, error: KubeError, now: datetime) -> Self:
@@ -43,5 +43,5 @@ class Figures:
         return replace(self, error=str(error), reason=error.reason, error_since=self.error_since or now)
 
     def well(self) -> Self:
-        """Record the objects as current."""
+        """Record that the objects are current, without an error."""
         return replace(self, error="", reason=None, error_since=None) if self.error else self
