@@ -25,7 +25,7 @@ class Lines:
         return bool(self._begun)
 
     def complete(self, data: bytes) -> list[bytes]:
-        """Return the complete lines, without empty ones; raise Nonsense if one is too long."""
+        """Return the lines completed by these bytes, without empty ones; raise Nonsense for one too long."""
         ended, newline, rest = data.rpartition(b"\n")
         lines: list[bytes] = []
         if newline:

@@ -15,7 +15,7 @@ from meshwright.specs.codes import Code
 
 
 def held(objects: Mapping[ObjectKey, SourcedObject], claim: ObjectKey) -> SourcedObject | None:
-    """Return the object of a claim, of whichever kind it was written."""
+    """Return the object under a claim, of any kind that shares the claim; None if there is no object."""
     for form in claim.forms():
         if (sourced_object := objects.get(form)) is not None:
             return sourced_object

@@ -19,7 +19,7 @@ from meshwright.mesh.values.picture import Picture
 
 
 class SourceError(Exception):
-    """A source cannot start; the message is one sentence for people."""
+    """A source of objects cannot start; the message is one sentence for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +84,11 @@ class Freshness:
 
 
 class Source(Protocol):
-    """A source of objects."""
+    """A source of the mesh's objects, for example a directory or a cluster."""
 
     @property
     def name(self) -> str:
-        """Return the name for people, unique in one program."""
+        """Return the name of the source for people, unique in one program."""
         ...
 
     def objects(self) -> Picture[ObjectKey, SourcedObject]:
@@ -104,7 +104,7 @@ class Source(Protocol):
         ...
 
     def freshness(self) -> Freshness:
-        """Return the age of the answer."""
+        """Return the age of the source's objects, and the reason if they may be outdated."""
         ...
 
     def counts(self) -> Counts:

@@ -25,11 +25,11 @@ class MergedObjects:
 
     @property
     def problems(self) -> Problems:
-        """All contradictions, sorted."""
+        """All contradictions between sources, sorted."""
         return ordered(problem for dispute in self.disputes.values() for problem in dispute)
 
     def objects(self) -> dict[ObjectKey, SourcedObject]:
-        """Return all objects in force, sorted by key; the cost grows with all objects."""
+        """Return all objects that apply, sorted by key; the cost grows with all objects."""
         return dict(
             sorted(
                 (key, sourced_object)
@@ -67,7 +67,7 @@ class MergedObjects:
         return edits
 
     def in_force(self, claim: ObjectKey) -> SourcedObject | None:
-        """Return the object of a claim, from the first source with one."""
+        """Return the object under a claim, from the first source with such an object; otherwise None."""
         return next(
             (
                 sourced_object
@@ -100,14 +100,14 @@ def _holding(of: Iterable[Said], before: Iterable[Said]) -> set[str]:
 
 
 def _steps(of: Iterable[Said], before: Iterable[Said]) -> Iterator[Mapping[ObjectKey, SourcedObject | None]]:
-    """Yield the changes of each source."""
+    """Yield the changed objects of each source."""
     new, old = dict(of), dict(before)
     nothing: Picture[ObjectKey, SourcedObject] = Picture()
     return (new.get(name, nothing).since(old.get(name, nothing)) for name in {**new, **old})
 
 
 def _changed(of: Iterable[Said], before: Iterable[Said]) -> dict[ObjectKey, None]:
-    """Return the claims with a change in any source."""
+    """Return the claims under which any source has changed an object."""
     return {key.claim: None for step in _steps(of, before) for key in step}
 
 

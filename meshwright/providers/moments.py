@@ -11,5 +11,5 @@ Moment = timedelta
 
 
 def monotonic() -> Moment:
-    """Return the present moment."""
+    """Return the present moment of the monotonic clock."""
     return timedelta(seconds=time.monotonic())

@@ -45,7 +45,7 @@ class Form:
     unread: frozenset[str] = _ALL_READ
 
     def by_claim(self) -> dict[ObjectKey, SourcedObject]:
-        """Return the objects by claim."""
+        """Return the holder's objects by claim."""
         return {sourced.key.claim: sourced for sourced in self.objects}
 
 
@@ -77,7 +77,7 @@ def read_form(mark: str, readings: Sequence[tuple[Origin, ManifestReading]], bef
 
 
 def unreadable(problem: Problem, before: Form | None) -> Form:
-    """Return the content of an unreadable holder: the previous objects, all stale."""
+    """Return the form of a holder that cannot be read: the previous objects, all stale."""
     there = before or Form("", (), ())
     if there.objects:
         problem = replace(
@@ -142,7 +142,7 @@ def _places(doubtful: Iterable[tuple[Origin, UnreadManifest]]) -> Mapping[object
 
 
 def _may_be(claim: ObjectKey, places: Mapping[object, tuple[int, Origin]]) -> Origin | None:
-    """Return the place of the first document that may be the object, or None."""
+    """Return the place of the first document that may define the object, or None."""
     result = [places[common] for common in (None, *_in_common(claim)) if common in places]
     return min(result, key=lambda item: item[0])[1] if result else None
 
@@ -180,7 +180,7 @@ class Objects(ABC, Generic[H]):
     @staticmethod
     @abstractmethod
     def holder_of(sourced: SourcedObject) -> H:
-        """Return the holder of an object of this source."""
+        """Return the holder (for example the file) of an object of this source."""
         ...
 
     def objects(self) -> Picture[ObjectKey, SourcedObject]:
@@ -188,7 +188,7 @@ class Objects(ABC, Generic[H]):
         return self.in_force
 
     def problems(self) -> Problems:
-        """Return all problems, sorted by place."""
+        """Return all problems of the source, sorted by place."""
         return self.said
 
     def holding(self, forms: Mapping[H, Form | None]) -> Self:
@@ -235,7 +235,7 @@ class Objects(ABC, Generic[H]):
         return type(self)(holders, in_force, contested, bad, problems, stale)
 
     def _claims(self, forms: Mapping[H, Form | None]) -> dict[ObjectKey, None]:
-        """Return the claims of the holders' objects, before and after the change."""
+        """Return the claims of all objects of the changed holders, before and after the change."""
         result = (form for holder, after in forms.items() for form in (self.holders.get(holder), after))
         return {
             sourced_object.key.claim: None
@@ -257,7 +257,7 @@ def _moved(contested: Mapping[ObjectKey, tuple[H, ...]], forms: Mapping[H, Form 
 def _problems(
     holders: Mapping[H, Form], bad: frozenset[H], contested: Mapping[ObjectKey, tuple[H, ...]]
 ) -> Problems:
-    """Return the problems of the holders and of repeated definitions."""
+    """Return the problems of the holders, and a problem for each object with several definitions."""
     problems = set(_summed(problem for holder in bad for problem in holders[holder].problems))
     twice = set[Problem]()
     having_some = {holder for having in contested.values() for holder in having}

@@ -49,7 +49,7 @@ class Sources:
         return result
 
     def objects(self) -> Mapping[ObjectKey, SourcedObject]:
-        """Return all objects in force, sorted by key; the cost grows with all objects."""
+        """Return all objects that apply, sorted by key; the cost grows with all objects."""
         return self.merged.objects()
 
     def remarks(self) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ class Sources:
             await follower.settled()
 
     def works(self, changed: Callable[[], None]) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
-        """Yield the permanent tasks of the server, by name."""
+        """Yield the task of each source, with a name; they run as long as the server."""
         for source in self.all:
             yield f"{source.name} source", source.run(changed)
 

@@ -1,4 +1,4 @@
-"""Reading of one file into its form, given the file's previous form."""
+"""Form of one manifest file: its objects and problems, given the file's previous form."""
 
 import hashlib
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from meshwright.specs.reader import ManifestReading, UnreadManifest, key_meant, 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableFile:
-    """A file that exists but cannot be read; its previous objects stay in force."""
+    """A file that exists but cannot be read; the objects read from it before continue to apply."""
 
     code: Code
     expected: str
@@ -25,7 +25,7 @@ Content = str | UnreadableFile | None
 
 
 def read_file(file: str, content: str | UnreadableFile, before: Form | None) -> Form:
-    """Return the form of a file's content; `before` itself if the text is the same."""
+    """Return the objects and problems in a file's content; `before` itself if the text is the same."""
     if isinstance(content, UnreadableFile):
         return unreadable(
             Problem(

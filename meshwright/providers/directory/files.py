@@ -36,7 +36,7 @@ SINGLY: Final = 256
 
 
 class DirectoryError(SourceError):
-    """The directory itself cannot be read; the message is one sentence for people."""
+    """The directory of manifests cannot be read; the message is one sentence for people."""
 
 
 Stamp = NewType("Stamp", bytes)
@@ -57,7 +57,7 @@ class UnlistedFolder(NamedTuple):
 
     @property
     def expected(self) -> str:
-        """The correct state, for the problem."""
+        """The rule that the folder violates, for the problem's text."""
         if self.is_link:
             return (
                 "must be a folder, because symlinks to folders are not followed; link the "
@@ -67,7 +67,7 @@ class UnlistedFolder(NamedTuple):
 
     @property
     def severity(self) -> Severity:
-        """The severity of the problem."""
+        """The severity of the problem about this folder."""
         return Severity.WARNING if self.is_link else Severity.ERROR
 
 
@@ -106,7 +106,7 @@ def list_directory(path: Path) -> DirectoryListing:
 
 
 def root_of(path: Path) -> tuple[int, int]:
-    """Return the device and inode of a directory; raises DirectoryError if it cannot be listed."""
+    """Return the device and inode numbers of a directory; raises DirectoryError if it cannot be listed."""
     try:
         root = path.stat()
         with os.scandir(path):
@@ -194,7 +194,7 @@ def changed_files(
 
 
 def is_unlisted(listing: DirectoryListing, name: str) -> bool:
-    """Return whether a file is in an unlisted folder."""
+    """Return whether a file is in a folder that the listing could not list."""
     return any(name.startswith(item.folder + "/") for item in listing.unlisted)
 
 
@@ -238,7 +238,7 @@ def _content(file: Path, opened: Callable[[], int]) -> Content:
 
 
 def _read(descriptor: int, size: int) -> bytes:
-    """Read a file of `size` bytes, up to one byte more than the allowed maximum."""
+    """Read an open file of `size` bytes, up to one byte more than the allowed maximum."""
     # One byte more than expected detects the end of the file without a second call to read.
     data = os.read(descriptor, min(size, MAX_BYTES) + 1)
     while len(data) not in (size, MAX_BYTES + 1):  # the file changes during the read
@@ -272,7 +272,7 @@ def _stamp_at(full: str) -> tuple[Stamp, bool]:
 
 
 def _stamp(entry: os.DirEntry[str]) -> tuple[Stamp, bool]:
-    """Return a file's stamp, or UNKNOWN, and whether the file has further names."""
+    """Return the stamp of a directory entry or UNKNOWN, and whether it is a symlink or has further names."""
     linked = False
     try:
         linked = entry.is_symlink()

@@ -43,7 +43,7 @@ class ChangedPaths:
 
 
 def heard(events: Iterable[Event], folders: Folders) -> ChangedPaths:
-    """Return the changes from events; events of unknown folders are ignored."""
+    """Return the changed paths in inotify events; events of unknown folders are ignored."""
     complete, others, moved, lost = set[str](), set[str](), False, False
     for watch, mask, _, name in events:
         if mask & _LOST:
@@ -65,13 +65,13 @@ class FolderEvents:
     """Watch for a directory with all its folders; the descriptor is readable when events have arrived."""
 
     def __init__(self) -> None:
-        """Create the descriptor; raises OSError if the user already has too many of them."""
+        """Create the inotify descriptor; raises OSError if the user already has too many of them."""
         self._system = INotify(nonblocking=True)
         self._folders: Folders = {}
         self._open = threading.Lock()  # the number of a closed descriptor may be reused at once
 
     def fileno(self) -> int:
-        """Return the descriptor for the event loop."""
+        """Return the inotify descriptor, for the event loop."""
         number: int = self._system.fileno()
         return number
 
@@ -89,16 +89,16 @@ class FolderEvents:
         self._folders = placed
 
     def read(self) -> ChangedPaths:
-        """Return the changes since the last call; empty without events."""
+        """Return the changed paths since the last call; empty without events."""
         return heard(self._system.read(timeout=0), self._folders)
 
     def close(self) -> None:
-        """Stop watching; a thread in `place` then fails with an OSError."""
+        """Stop watching all folders; a thread in `place` then fails with an OSError."""
         with self._open:
             self._system.close()
 
     def _placed(self, path: str, placed: dict[int, tuple[str, ...]]) -> Iterable[str]:
-        """Watch a folder; return its subfolders."""
+        """Add a watch for a folder to `placed`; return the paths of its subfolders."""
         try:
             watch = self._add(path)
         except OSError as error:

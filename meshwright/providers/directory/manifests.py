@@ -1,4 +1,4 @@
-"""The manifests of a directory as one immutable state, with files as holders of objects."""
+"""Manifests of a directory as one immutable state, in which each file is a holder of objects."""
 
 from collections.abc import Iterable, Mapping
 from typing import Self
@@ -10,7 +10,7 @@ from meshwright.providers.objects import Objects
 
 
 class Manifests(Objects[str]):
-    """All files of a directory, by relative name."""
+    """All manifest files of a directory, by relative name."""
 
     __slots__ = ()
 
@@ -33,7 +33,7 @@ class Manifests(Objects[str]):
 
     @staticmethod
     def holder_of(sourced: SourcedObject) -> str:
-        """Return the file of an object."""
+        """Return the name of the file that contains an object."""
         match sourced.origin:
             case InFile(path):
                 return path

@@ -64,12 +64,12 @@ class Rounds:
         self._once: dict[str, tuple[Stamp, Moment]] = {}
 
     def wait(self, listing: DirectoryListing | None) -> timedelta:
-        """Return the time between two slices."""
+        """Return the pause between two slices, so that a round takes the time `every`."""
         files = 0 if listing is None else len(listing.files)
         return self._every / max(math.ceil(files / _size(files)), 1)
 
     def was_read(self, names: Iterable[str], listing: DirectoryListing, now: Moment) -> None:
-        """Record that files were read after this listing."""
+        """Record that these files were read at `now`, after this listing."""
         for name in names:
             stamp = listing.files.get(name)
             known, since = self._once.pop(name, (None, now))
@@ -77,7 +77,10 @@ class Rounds:
                 self._once[name] = (stamp, since if stamp == known else now)
 
     def slice(self, listing: DirectoryListing, now: Moment) -> SliceResult:
-        """Look at the next files; raises DirectoryError if the directory itself cannot be listed."""
+        """Compare the next slice of files with the listing.
+
+        Raises DirectoryError if the directory itself cannot be listed.
+        """
         if self._left is None:
             if root_of(self._path) != listing.root:
                 return SliceResult(unsure=True, is_last=True)
@@ -105,5 +108,5 @@ class Rounds:
 
 
 def _size(files: int) -> int:
-    """Return the number of files in a slice, given the number of all files."""
+    """Return the number of files in one slice of a round, given the number of all files."""
     return min(max(math.ceil(files / SLICES), LEAST), MOST)

@@ -173,7 +173,7 @@ class DirectorySource:
         return before.after(belief, listing, Freshness(last_event, full_read), held)
 
     def _changed(self, before: Answer, named: set[str], *, unsure: bool) -> tuple[set[str], DirectoryListing]:
-        """Return the files to read, from `named` or from all files, and the matching listing."""
+        """Return the names of files to read, from `named` or from all files, and the matching listing."""
         if before.listing is not None and not unsure:
             listing = relisted(self._path, before.listing, named) if named else before.listing
             if listing is not None:

@@ -1,4 +1,4 @@
-"""Watch of a directory: paths named by events, and whether events may have been lost."""
+"""Watch of a directory: paths named by events of the system, and whether events may have been lost."""
 
 import asyncio
 from datetime import timedelta
@@ -59,7 +59,7 @@ class DirectoryWatch:
             self._look_everywhere()
 
     async def _listen(self) -> None:
-        """Receive the system's events."""
+        """Collect changed paths from inotify until cancelled; watch new folders too."""
         system, loop = FolderEvents(), asyncio.get_running_loop()
         try:
             loop.add_reader(system, partial(self._hear, system))
@@ -133,7 +133,7 @@ class DirectoryWatch:
             proven = True
 
     def _look_everywhere(self) -> None:
-        """Wake the reader, and report all events as unreliable until everything has been listed."""
+        """Wake the reader of the directory, and demand a full listing, because events may be lost."""
         self._unsure = True
         self.woken.set()
 

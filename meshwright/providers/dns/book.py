@@ -68,7 +68,7 @@ class DnsBook:
         return bool(self._touched)
 
     def heard(self, question: Question, answer: DnsAnswer | DnsFailure, now: Moment, date: datetime) -> None:
-        """Accept an answer; answers to obsolete questions are dropped."""
+        """Accept a DNS answer or failure; results for obsolete questions are dropped."""
         if question in self._askers:
             state = heard(self.known.get(question), answer, now, date, self._pacing)
             self.known[question] = state
@@ -117,7 +117,7 @@ class DnsBook:
         return questions
 
     def give_back(self, question: Question) -> None:
-        """Return a question, taken by `due` and not asked."""
+        """Accept a question back that `due` has returned and that was not asked."""
         if question in self.known:
             heapq.heappush(self._agenda, (self.known[question].due, question))
         elif question in self._askers:
@@ -131,23 +131,23 @@ class DnsBook:
         return min(moments, default=None)
 
     def complete(self) -> bool:
-        """Return whether every question has an answer or a failure."""
+        """Return whether every DNS question has an answer or a failure."""
         return not self._touched and len(self.known) == len(self._askers)
 
     def kept(self) -> SavedAnswers:
-        """Return a copy of the state for the next book."""
+        """Return a copy of answers and slices, to be saved for the next run."""
         return SavedAnswers(dict(self.known), dict(self._forced))
 
     def problems(self) -> Problems:
-        """Return the problems, sorted."""
+        """Return the problems of all services with DNS names, sorted."""
         return ordered(problem for answer in self._said.values() for problem in answer)
 
     def held(self) -> tuple[ServiceKey, ...]:
-        """Return the services with an empty answer that is held back, sorted."""
+        """Return the services for which an empty DNS answer is not yet accepted, sorted."""
         return tuple(sorted(self._held))
 
     def counts(self) -> Counts:
-        """Return the numbers of names."""
+        """Return the numbers of DNS names: answered, answered from memory, and never answered."""
         of = self._counts.values()
         return Counts(sum(c.good for c in of), sum(c.stale for c in of), sum(c.refused for c in of))
 
@@ -155,7 +155,7 @@ class DnsBook:
         self._touched.update(dict.fromkeys(keys))
 
     def _take_needs(self, key: ServiceKey) -> None:
-        """Update the questions of a service, and drop obsolete questions."""
+        """Update the DNS questions that a service needs, and drop questions that no service needs."""
         service, before = self._wanted.get(key), self._needs.pop(key, frozenset())
         names = service.dns_names if service is not None else ()
         needs = frozenset(question for name in names for question in questions_of(name, self.known))
@@ -184,7 +184,7 @@ class DnsBook:
             self._held[key] = forced.held_since + self._hold
 
     def _forget_unwanted(self) -> None:
-        """Drop kept answers without a service."""
+        """Drop the saved answers and slices that no service needs now."""
         self._restored = False
         self.known = {question: state for question, state in self.known.items() if question in self._askers}
         self._forced = {key: forced for key, forced in self._forced.items() if key in self._wanted}

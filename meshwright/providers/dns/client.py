@@ -1,4 +1,4 @@
-"""Queries to nameservers; only this module uses the DNS library."""
+"""DNS queries to nameservers; only this module uses the DNS library."""
 
 import asyncio
 from collections.abc import Sequence
@@ -52,13 +52,13 @@ def _resolver(nameservers: Sequence[Nameserver]) -> dns.asyncresolver.Resolver:
 
 
 def _named(answer: dns.resolver.Answer) -> str:
-    """Return the nameserver of an answer; empty if the library does not give one."""
+    """Return the nameserver that gave an answer; empty if the library does not name one."""
     address = parse_address(answer.nameserver or "")
     return "" if address is None else str(Nameserver(address, answer.port or DNS_PORT))
 
 
 def _found(question: Question, chain: dns.message.ChainingResult, nameserver: str) -> DnsAnswer:
-    """Return the content of an answer, without addresses that are not of a single machine."""
+    """Return the records of an answer; addresses that cannot be of a single machine are left out."""
     records = tuple(chain.answer or ())
     ttl = float(chain.minimum_ttl)
     if question.record is RecordType.SRV:

@@ -28,7 +28,7 @@ class SavedAnswersError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SavedAnswers:
-    """The state of each question, and the slices in force for each service."""
+    """The saved state of each DNS question, and for each service the slices that apply."""
 
     states: Mapping[Question, QuestionState] = field(default_factory=dict)
     in_force: Mapping[ServiceKey, GuardedValue[Slices]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Nameservers in settings."""
+"""Address of a nameserver in the settings, and its parser."""
 
 from dataclasses import dataclass
 from typing import Final, Self

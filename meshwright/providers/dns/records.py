@@ -1,4 +1,4 @@
-"""Values of the DNS: questions, answers, and the state of each question."""
+"""DNS questions, answers, and the state of each question, as values."""
 
 import enum
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from meshwright.providers.moments import Moment
 
 
 class RecordType(enum.StrEnum):
-    """Queried types of records."""
+    """Types of DNS records that the control plane queries."""
 
     A = "A"
     AAAA = "AAAA"
@@ -18,7 +18,7 @@ class RecordType(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Question:
-    """A name and a type of records."""
+    """A DNS question: a name and a type of records."""
 
     name: str
     record: RecordType

@@ -25,7 +25,7 @@ class Resolver:
         self._library: ModuleType | None = None
 
     async def ask(self, question: Question) -> DnsAnswer | DnsFailure:
-        """Return the answer to a question; a missing name is an answer, not a failure."""
+        """Query the nameservers; return the answer. A missing name is an answer, not a failure."""
         if self._library is None:
             self._library = await asyncio.to_thread(_library)
         result: DnsAnswer | DnsFailure = await self._library.ask(question, self._nameservers, self._timeout)
@@ -33,7 +33,7 @@ class Resolver:
 
 
 def _library() -> ModuleType:
-    """Import and return the module with the library."""
+    """Import the module that uses the DNS library, and return the module."""
     from meshwright.providers.dns import client as asking
 
     return asking

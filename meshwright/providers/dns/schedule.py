@@ -17,13 +17,13 @@ _MOST_DOUBLINGS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """Minimum and maximum time until a question is repeated, whatever the TTL."""
+    """Minimum and maximum time until a DNS question is repeated, whatever the TTL."""
 
     floor: timedelta = timedelta(seconds=5)
     ceiling: timedelta = timedelta(minutes=5)
 
     def after(self, ttl: float) -> timedelta:
-        """Return the time for which an answer with this TTL (in seconds) is used."""
+        """Return the time until a question is repeated after an answer with this TTL (in seconds)."""
         return min(max(timedelta(seconds=ttl), self.floor), self.ceiling)
 
     def empty(self, ttl: float, missing: int) -> timedelta:
@@ -83,7 +83,7 @@ def heard(
 
 
 def _missing(before: QuestionState | None) -> int:
-    """Return the number of empty answers in a row, after another one."""
+    """Return the number of empty answers since the last records, this one included; 0 without any records."""
     if before is None:
         return 0
     return before.missing + 1 if before.missing or before.addresses or before.targets else 0

@@ -34,11 +34,11 @@ class FoundSlice:
 
     @property
     def key(self) -> ObjectKey:
-        """The slice's key as an object."""
+        """The object key of the slice."""
         return ObjectKey.of(ENDPOINT_SLICE, self.value)
 
     def sourced(self) -> SourcedObject:
-        """Return the slice as an object in force."""
+        """Return the slice as an object of the source `dns`."""
         return SourcedObject(self.key, self.value, FromSource(NAME, self.said))
 
 
@@ -85,7 +85,7 @@ def _said(name: DnsName, known: Known) -> str:
 
 
 def _reached(name: DnsName, known: Known) -> list[tuple[int | None, set[IpAddress]]]:
-    """Return the addresses of a name by port; None means the service's own ports."""
+    """Return the addresses of a DNS name by port; the port None means the ports of the Service."""
     if not name.srv:
         return [(name.port, _addresses(name.name, known))]
     state = known.get(Question(name.name, RecordType.SRV))
@@ -135,7 +135,7 @@ def problems(service: Service, known: Known, forced: GuardedValue[Slices]) -> Pr
 
 
 def counts(service: Service, known: Known) -> Counts:
-    """Return the numbers of a service's names: answered, answered from memory, and never answered."""
+    """Return the numbers of a service's DNS names: answered, answered from memory, and never answered."""
     good = stale = refused = 0
     for name in service.dns_names:
         states = [known.get(question) for question in questions_of(name, known)]

@@ -90,7 +90,7 @@ class DnsSource:
         self._settle_until = self._monotonic()
 
     def follow(self, objects: Mapping[ObjectKey, SourcedObject | None]) -> None:
-        """Resolve the names of these Services from now on, and stop for removed Services."""
+        """Resolve the DNS names of these Services from now on, and stop for removed Services."""
         if self._book.follow(objects):
             self._unkept = True
             self._settle_until = self._monotonic() + timedelta(seconds=SETTLE_SECONDS)
@@ -98,11 +98,11 @@ class DnsSource:
             self._wake.set()
 
     def objects(self) -> Picture[ObjectKey, SourcedObject]:
-        """Return the slices in force, from the last good answers."""
+        """Return the endpoint slices that apply, from the last good DNS answers."""
         return self._objects
 
     def problems(self) -> Problems:
-        """Return a problem for each unresolved name, and for each empty answer held back."""
+        """Return a problem for each unresolved DNS name, and for each empty answer not yet accepted."""
         return self._problems
 
     def freshness(self) -> Freshness:
@@ -120,7 +120,7 @@ class DnsSource:
         )
 
     def counts(self) -> Counts:
-        """Return the numbers of names: answered, answered from memory, and never answered."""
+        """Return the numbers of DNS names: answered, answered from memory, and never answered."""
         return self._book.counts()
 
     async def first(self) -> None:
@@ -143,7 +143,7 @@ class DnsSource:
                 await self._settled.wait()
 
     async def run(self, changed: Callable[[], None]) -> None:
-        """Resolve until cancelled; call `changed` after each change of slices or problems."""
+        """Resolve the names until cancelled; call `changed` after each change of slices or problems."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._keeping(), name="dns answers kept")
             await self._resolve(changed, lambda: False)
@@ -159,7 +159,7 @@ class DnsSource:
                 await self._next(now)
 
     def _take_over(self, changed: Callable[[], None], now: Moment) -> None:
-        """Publish the result of the answers so far."""
+        """Publish the slices and problems that follow from the DNS answers so far."""
         self._book.settle(now, SERVICES_AT_ONCE)
         objects, problems = self._book.objects, self._book.problems()
         moved, known = objects is not self._objects, problems == self._problems
@@ -209,7 +209,7 @@ class DnsSource:
         self._wake.clear()
 
     async def _keeping(self) -> None:
-        """Save the answers after changes and periodically."""
+        """Save the DNS answers after each change of slices, every KEEP_SECONDS, and at the end."""
         try:
             while True:
                 with contextlib.suppress(TimeoutError):  # save the new times of the answers

@@ -12,7 +12,7 @@ GROUP: Final = "meshwright.providers"
 
 
 class ProviderError(SourceError):
-    """A named provider is not installed or cannot be used; the message is one sentence."""
+    """A provider in the settings is not installed or cannot be used; the message is one sentence."""
 
 
 def providers(
@@ -84,6 +84,6 @@ def _made(point: EntryPoint, options: Mapping[str, str]) -> Provider:
 
 
 def _shown(point: EntryPoint) -> str:
-    """Return an entry point for messages, with its distribution."""
+    """Return the name of a provider's entry point for messages, with its distribution."""
     of = "" if point.dist is None else f" of {point.dist.name} {point.dist.version}"
     return f"provider {point.name} = {point.value}{of}"

@@ -39,13 +39,13 @@ class NoAnswer(Exception):
 
 
 class ProviderObjects(Objects[str]):
-    """The objects of one provider, which is the only holder."""
+    """The objects of one installed provider, which is their only holder."""
 
     __slots__ = ()
 
     @staticmethod
     def holder_of(sourced: SourcedObject) -> str:
-        """Return the name of the object's provider."""
+        """Return the name of the provider that returned an object."""
         match sourced.origin:
             case FromSource(source):
                 return source
@@ -55,7 +55,7 @@ class ProviderObjects(Objects[str]):
 
 @dataclass(frozen=True, slots=True)
 class ProviderState:
-    """The source's answer at one moment; replaced as a whole."""
+    """The objects, problems and age of a provider at one moment; replaced as a whole."""
 
     state: ProviderObjects = field(default_factory=ProviderObjects)
     held_since: Moment | None = None
@@ -93,7 +93,7 @@ class ProviderSource:
         self._asked: asyncio.Future[Sequence[str]] | None = None
 
     def objects(self) -> Picture[ObjectKey, SourcedObject]:
-        """Return the objects in force."""
+        """Return the objects of the provider that apply, in their last good form."""
         return self._said.state.objects()
 
     def problems(self) -> Problems:
@@ -101,11 +101,11 @@ class ProviderSource:
         return self._said.problems
 
     def freshness(self) -> Freshness:
-        """Return the age of the answer."""
+        """Return the age of the provider's last answer, and the reason if it may be outdated."""
         return self._said.freshness
 
     def counts(self) -> Counts:
-        """Return the numbers of objects."""
+        """Return the numbers of the provider's objects and problems."""
         return Counts.of(self.objects(), self._said.state.stale, self._said.problems)
 
     async def first(self) -> None:
@@ -183,7 +183,7 @@ class ProviderSource:
 
 
 def _ask(provider: Provider, loop: asyncio.AbstractEventLoop, asked: "asyncio.Future[Sequence[str]]") -> None:
-    """Call the provider in this thread, and pass the result to the event loop."""
+    """Call the provider in this thread, and pass the manifests or the error to the event loop."""
     answer, failed = list[str](), None
     try:
         answer = [_text(manifest) for manifest in provider.manifests()]
@@ -206,7 +206,7 @@ def _settle(asked: "asyncio.Future[Sequence[str]]", answer: Sequence[str], faile
 
 
 def _text(manifest: object) -> str:
-    """Return a manifest as JSON; raises TypeError or ValueError for any other value."""
+    """Return a provider's manifest as JSON; raises TypeError or ValueError for any other value."""
     if not isinstance(manifest, dict):
         raise TypeError(f"a manifest is of type {type(manifest).__name__}; must be a dict")
     result = json.dumps(manifest, sort_keys=True, ensure_ascii=False, allow_nan=False)

@@ -11,7 +11,7 @@ from meshwright.providers.kubernetes.watches import Watches
 
 
 class Ages:
-    """Ages of `watches`; only the entries of watches with news are computed again."""
+    """Ages of the objects of `watches`; only entries of watches with news are computed again."""
 
     def __init__(self, watches: Watches) -> None:
         self._watches = watches
@@ -19,7 +19,7 @@ class Ages:
         self._sorted: tuple[Watch, ...] = ()
 
     def freshness(self, last_event: datetime | None) -> Freshness:
-        """Return the age of the answer, which is the age of the oldest needed watch."""
+        """Return the age of the cluster's objects, which is the age of the oldest needed watch."""
         answer = self._each()
         needed = [watch for watch in answer if watch.needed]
         heard = [watch.heard for watch in needed if watch.heard is not None]

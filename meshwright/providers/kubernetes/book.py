@@ -27,13 +27,13 @@ Changes = Mapping[ObjectKey, Item[str] | None]
 
 
 class ClusterObjects(Objects[ObjectKey]):
-    """The objects of one cluster, each with itself as holder."""
+    """The objects of one cluster; each object is its own holder."""
 
     __slots__ = ()
 
     @staticmethod
     def holder_of(sourced: SourcedObject) -> ObjectKey:
-        """Return the key of the object."""
+        """Return the key of the object, because each object is its own holder."""
         return sourced.key
 
 
@@ -68,11 +68,11 @@ class Book:
         )
 
     def has(self, namespace: str) -> bool:
-        """Return whether a namespace is part of the mesh."""
+        """Return whether a namespace belongs to the mesh."""
         return self.scope.has(namespace, self.labels.get(namespace))
 
     def taken(self, changes: Changes) -> Self:
-        """Return the book with these objects; `self` without a change."""
+        """Return the book after changes of these objects; `self` if they make no difference."""
         holders = self.state.holders
         forms = {key: self._form(key, item, holders.get(key)) for key, item in changes.items()}
         state = self.state.holding(forms)

@@ -29,7 +29,7 @@ _log = structlog.get_logger("providers.kubernetes.source")
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A cluster: name, digest of URL and CA, and UID (empty if unknown)."""
+    """Identity of a cluster: name, digest of URL and CA, and UID (empty if unknown)."""
 
     name: str = ""
     server: str = ""
@@ -57,7 +57,7 @@ class ClusterIdentifier:
         self.refusal = ""
 
     async def run(self, told: Callable[[], None]) -> None:
-        """Request the UID until known; `told` is called after each answer and each failure."""
+        """Request the cluster's UID until known; call `told` after each answer and each failure."""
         while not self.known.uid:
             again = self._again
             try:
@@ -82,7 +82,7 @@ class ClusterIdentifier:
 
 
 async def uid_of(api: Api) -> str:
-    """Return a cluster's UID; raises KubeError."""
+    """Return the UID of a cluster, which is the UID of its namespace kube-system; raises KubeError."""
     raw = await api.get(CORE[NAMESPACE], None, SYSTEM)
     metadata = raw.get("metadata")
     uid = metadata.get("uid") if isinstance(metadata, dict) else None

@@ -24,12 +24,12 @@ MOST: Final = 256 * 1024 * 1024
 
 
 class SavedStateError(ValueError):
-    """A saved state cannot be used; the message has the reason in one clause."""
+    """A saved state of a cluster cannot be used; the message has the reason in one clause."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedWatch:
-    """Objects of a kind, of all namespaces or one, as known at the time `heard`."""
+    """Saved objects of a kind, of all namespaces or one, as known at the time `heard`."""
 
     resource: Resource
     namespace: str | None
@@ -39,7 +39,7 @@ class SavedWatch:
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
-    """Last known objects of a cluster."""
+    """Last known objects of a cluster, as saved for the next start of the server."""
 
     cluster: Identity = field(default_factory=Identity)
     watches: tuple[SavedWatch, ...] = ()
@@ -89,12 +89,12 @@ _FORM: Final = TypeAdapter(_Form)
 
 
 def fits(kept: SavedState) -> bool:
-    """Return whether the state is within the bound MOST."""
+    """Return whether the saved objects together have at most MOST characters."""
     return sum(len(item.body) for watch in kept.watches for item in watch.items.values()) <= MOST
 
 
 def written(kept: SavedState) -> bytes:
-    """Return the file content, sorted."""
+    """Return the content of the file for the saved state, sorted."""
     watches = sorted(
         kept.watches, key=lambda saved_watch: (saved_watch.resource, saved_watch.namespace or "")
     )
@@ -123,7 +123,7 @@ def _written(watch: SavedWatch) -> str:
 
 
 def read(content: bytes) -> SavedState:
-    """Parse the file content; raises SavedStateError for a damaged file or another version."""
+    """Parse the file of a saved state; raises SavedStateError for a damaged file or another version."""
     head, _, rest = content.partition(b"\n")
     body = rest.removesuffix(b"\n")
     try:

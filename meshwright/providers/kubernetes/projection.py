@@ -49,7 +49,7 @@ def _fields(**kept: Keep) -> Keep:
 
 
 def _named(wanted: Callable[[str], bool]) -> Keep:
-    """Keep the entries of a mapping with wanted names."""
+    """Return a mapping with only those entries that have a wanted name."""
 
     def keep(value: object) -> object:
         if not isinstance(value, dict):

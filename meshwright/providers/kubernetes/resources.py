@@ -49,12 +49,12 @@ GROUPS: Final = tuple(sorted({kind.group for kind in POLICY}))
 
 
 def kind_of(resource: Resource) -> Kind:
-    """Return the kind of a resource."""
+    """Return the mesh's kind for a resource of the API server."""
     return Kind(resource.kind, resource.group)
 
 
 def newest(kind: Kind, served: ServedResources) -> Resource | None:
-    """Return the newest served version of a kind with a reader, or None."""
+    """Return the newest served version of a kind that Meshwright can read, or None."""
     reader = READ.get(kind)
     known = (
         resource

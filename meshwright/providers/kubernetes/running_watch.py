@@ -57,7 +57,7 @@ class RunningWatch:
 
     @property
     def figures(self) -> Figures:
-        """The state of the reflector's work."""
+        """The age and the counters of the watch's reflector."""
         return self.reflector.figures
 
     @property
@@ -67,23 +67,23 @@ class RunningWatch:
 
     @property
     def was_list(self) -> bool:
-        """Whether the last news was a list, not an event."""
+        """Whether the last news from the API server was a list, not an event."""
         last_list, last_event = self.figures.last_list, self.figures.last_event
         return last_list is not None and (last_event is None or last_event < last_list)
 
     @property
     def known(self) -> tuple[Items, datetime | None]:
-        """The objects, and the time when they were last known to be true."""
+        """The known objects, and the time when they were last known to be true."""
         return self.reflector.items, self.heard
 
     @property
     def is_refused(self) -> bool:
-        """Whether the last failure is one that a repetition would not change."""
+        """Whether the API server refused the last request for a reason that a repetition does not change."""
         return self.figures.reason in REFUSED
 
 
 def objects(kind: Kind, items: Mapping[Key, Item[str] | None]) -> dict[ObjectKey, Item[str] | None]:
-    """Return a reflector's objects by object key."""
+    """Return a reflector's objects of one kind, by object key."""
     return {ObjectKey(kind, Namespace(namespace), name): item for (namespace, name), item in items.items()}
 
 
@@ -93,18 +93,18 @@ def namespace_of(kind: Kind, key: Key) -> str:
 
 
 def shown(place: Place) -> str:
-    """Return a name for messages, such as `traffictargets.access.smi-spec.io in shop`."""
+    """Return a name of a watch for messages, such as `traffictargets.access.smi-spec.io in shop`."""
     resource, namespace = place
     return f"{resource.name} in {namespace}" if namespace else resource.name
 
 
 def order(place: Place) -> tuple[Resource, str]:
-    """Return the sort key of a place."""
+    """Return the sort key of the place (resource and namespace) of a watch."""
     return place[0], place[1] or ""
 
 
 def places(plan: Plan, scope: Scope) -> Iterator[Place]:
-    """Yield the places of all watches in a plan."""
+    """Yield the place (resource and namespace) of each watch in a plan."""
     for kind, resource in plan.watched.items():
         if not resource.namespaced and kind != NAMESPACE:
             yield resource, None

@@ -29,7 +29,7 @@ _SELECTOR_RULE: Final = (
 
 
 class ScopeError(ValueError):
-    """Invalid namespaces or an invalid selector; the message is one sentence for people."""
+    """Invalid namespaces or an invalid selector in the settings; the message is one sentence for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Requirement:
     negated: bool = False
 
     def fits(self, labels: Labels) -> bool:
-        """Return whether labels fulfil the requirement."""
+        """Return whether a namespace's labels fulfil the requirement."""
         result = labels.get(self.label)
         is_so = result is not None and (self.values is None or result in self.values)
         return is_so is not self.negated
@@ -67,7 +67,7 @@ def selector(text: str) -> Selector:
 
 
 def _parts(text: str) -> Iterable[str]:
-    """Split at commas outside of parentheses."""
+    """Return the requirements in a label selector: split at commas outside of parentheses."""
     return re.split(r",(?![^()]*\))", text)
 
 
@@ -110,7 +110,7 @@ class Scope:
 
     @classmethod
     def of(cls, namespaces: Iterable[str] = (), labels: str = "", home: str = "") -> Self:
-        """Return the scope of settings; raises ScopeError."""
+        """Return the scope of namespaces from the settings; raises ScopeError."""
         names = tuple(sorted(set(namespaces)))
         for name in names:
             if not is_dns_label(name):

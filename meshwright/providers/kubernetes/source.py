@@ -105,15 +105,15 @@ class KubernetesSource:
         return self._book.state.objects()
 
     def problems(self) -> Problems:
-        """Return the problems of objects, and the unreadable kinds."""
+        """Return the problems of the cluster's objects, and one for each unreadable kind."""
         return self._problems
 
     def freshness(self) -> Freshness:
-        """Return the age of the answer, as a whole and for each kind."""
+        """Return the age of the cluster's objects, as a whole and for each kind."""
         return self._ages.freshness(self._last_event)
 
     def counts(self) -> Counts:
-        """Return the numbers of objects."""
+        """Return the numbers of the cluster's objects and problems."""
         state, problems = self._book.state, self._problems
         if self._counted is None or self._counted[0] is not state or self._counted[1] is not problems:
             self._counted = (state, problems, Counts.of(state.objects(), state.stale, problems))
@@ -163,7 +163,7 @@ class KubernetesSource:
         self._book, self._has_begun = Book(self._cluster, self._book.scope), begun
 
     async def run(self, changed: Callable[[], None]) -> None:
-        """Watch until cancelled; call `changed` after each change of objects, problems or errors."""
+        """Watch the cluster until cancelled; call `changed` after a change of objects, problems or errors."""
         self._begin()
         try:
             async with asyncio.TaskGroup() as group:
@@ -208,7 +208,7 @@ class KubernetesSource:
         self._woken.set()
 
     async def _take(self) -> bool:
-        """Apply the pending changes; return whether readers must be notified."""
+        """Apply the pending changes of objects; return whether objects or problems have changed."""
         before, changes = self._book, self._pending
         self._pending = {}
         if changes:
@@ -226,7 +226,7 @@ class KubernetesSource:
         return self._say(before) or is_other
 
     def _say(self, before: Book) -> bool:
-        """Collect and log problems; return whether they have changed."""
+        """Collect the problems, log the new and the resolved ones; return whether they have changed."""
         own = said.problems(self._watches, self._identifying.refusal)
         of_objects = self._book.state.problems()
         if own == self._own and of_objects is before.state.problems():
@@ -237,7 +237,7 @@ class KubernetesSource:
         return was != self._problems
 
     async def _keeping(self, keep: Callable[[SavedState], None]) -> None:
-        """Save the state periodically and at the end."""
+        """Save the cluster's objects every KEEP_SECONDS if changed, and at the end."""
         try:
             while True:
                 await asyncio.sleep(KEEP_SECONDS)
@@ -254,7 +254,7 @@ class KubernetesSource:
                 keep(kept)
 
     def _unkept(self) -> SavedState | None:
-        """Return the state to save; None if it is saved already, or too large."""
+        """Return the cluster's objects to save; None if already saved, too many, or of another cluster."""
         if not self._is_unkept or self._is_another():
             return None
         known = self._identifying.known

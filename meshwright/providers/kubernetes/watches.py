@@ -84,7 +84,7 @@ class Watches:
         self.undiscovered_since: datetime | None = None
 
     def kept(self) -> tuple[SavedWatch, ...]:
-        """Return the known objects, for the next run."""
+        """Return the known objects of all watches, to be saved for the next run."""
         known = ((place, *self.at[place].known) for place in sorted(self.at, key=order))
         return tuple(
             SavedWatch(*place, heard, dict(items)) for place, items, heard in known if heard is not None
@@ -101,7 +101,7 @@ class Watches:
         return result
 
     def known(self) -> Changes:
-        """Return the objects of the previous run."""
+        """Return the objects saved by the previous run."""
         return {
             key: item
             for saved_watch in self._known
@@ -122,7 +122,7 @@ class Watches:
         )
 
     def is_any_known(self) -> bool:
-        """Return whether any objects are listed or saved; with a selector, Namespaces must be listed."""
+        """Return whether any kind is listed or saved; with a selector, Namespaces must be listed."""
         listed = {
             kind_of(place[0])
             for place, running_watch in self.at.items()
@@ -131,7 +131,7 @@ class Watches:
         return self._began_with_some or (NAMESPACE in listed if self.scope.selector else bool(listed))
 
     async def run(self) -> None:
-        """Watch until cancelled; errors of the server never end this method."""
+        """Watch all served kinds until cancelled; errors of the API server never end this method."""
         async with asyncio.TaskGroup() as group:
             self._follow(group)
             while True:
@@ -163,12 +163,12 @@ class Watches:
         self._heard({})
 
     def _due(self, discovery: Moment) -> Moment:
-        """Return the moment of the next work without news."""
+        """Return the moment of the next discovery or of the next end of a hold, whichever is earlier."""
         held = (running_watch.emptied.held_since for running_watch in self.at.values())
         return min((discovery, *(duration + self._hold for duration in held if duration is not None)))
 
     def _follow(self, group: asyncio.TaskGroup) -> None:
-        """Start the watches added to the plan, and stop the removed ones."""
+        """Start the watches that were added to the plan, and stop the removed ones."""
         wanted = set(places(self.plan, self.scope))
         before = {place: self.at.pop(place) for place in [*self.at] if place not in wanted}
         for place in sorted(wanted - self.at.keys(), key=order):
@@ -231,7 +231,7 @@ class Watches:
         return watching
 
     def _told(self, place: Place, watching: RunningWatch, changes: Mapping[Key, Item[str] | None]) -> None:
-        """Pass on changes, unless a list has reported that all objects are gone."""
+        """Pass the changes of a watch on, unless a list has reported that all its objects are gone."""
         if kind_of(place[0]) not in self.plan.watched:
             return  # stopped during a batch; the objects are removed already
         figures = watching.figures
@@ -256,7 +256,7 @@ class Watches:
         self._heard(items)
 
     def _believe(self) -> None:
-        """Check again whether an empty list that is held back can be accepted."""
+        """Accept the empty list of each watch for which the delay has ended."""
         for place, watching in self.at.items():
             if watching.emptied.held_since is not None:
                 self._told(place, watching, {})

@@ -1,4 +1,4 @@
-"""Faults of a document, as found by the parser."""
+"""Faults of a YAML document, as found by the parser."""
 
 from dataclasses import dataclass, replace
 
@@ -29,13 +29,13 @@ class Faults:
         self._counts: dict[Code, int] = {}
 
     def add(self, code: Code, expected: str, line: int) -> None:
-        """Add a fault."""
+        """Add a fault of the document at a line."""
         count = self._counts[code] = self._counts.get(code, 0) + 1
         if count <= MOST:
             self._found.append(Fault(code, expected, line))
 
     def said(self) -> tuple[Fault, ...]:
-        """Return all faults."""
+        """Return all faults of the document, in order."""
         last = {fault.code: at for at, fault in enumerate(self._found)}
         return tuple(
             replace(fault, more=max(self._counts[fault.code] - MOST, 0)) if last[fault.code] == at else fault

@@ -61,7 +61,7 @@ _EMPTY: Final = _Line(0, 0, None, _NOTHING)
 
 
 def plain_value(text: str) -> object:
-    """Return the value of a simple, valid document, or OTHER."""
+    """Return the value of a simple, valid YAML document, or OTHER for any other document."""
     if len(text) > MAX_NODES:  # a value has at least one character
         return OTHER
     builder = _Builder()
@@ -73,7 +73,7 @@ def plain_value(text: str) -> object:
 
 
 class _Builder:
-    """Builder of a document from its lines; `top` is the value so far."""
+    """Builder of a YAML document from its lines; `top` is the value so far."""
 
     __slots__ = ("_indents", "_open", "_pending", "top")
 
@@ -84,7 +84,7 @@ class _Builder:
         self._pending: str | None = None  # key of the innermost mapping, with a value that may follow
 
     def take(self, line: _Line) -> bool:
-        """Add the next line; return whether it fits."""
+        """Add the next line to the document; return whether the line has a supported form."""
         indent, column, key, value = line
         here = self._container(indent, is_item=column > 0)
         if (column > 0) is not isinstance(here, list):
@@ -104,7 +104,7 @@ class _Builder:
         return self._is_bounded(value)
 
     def _is_bounded(self, value: object) -> bool:
-        """Return whether the depth is within the bound, with an empty collection as `value` counted."""
+        """Return whether the document's depth is within the bound, also with `value` as a collection."""
         return len(self._indents) + (value is _LIST or value is _MAPPING) < MAX_DEPTH
 
     def _container(self, indent: int, *, is_item: bool) -> dict[str, object] | list[object] | None:

@@ -38,7 +38,7 @@ def as_written(event: yaml.ScalarEvent) -> object:
 
 
 def plain_scalar(text: str) -> object:
-    """Return the typed value of a scalar without quotes."""
+    """Return the typed value of a YAML scalar without quotes."""
     if text in _NULLS:
         return None
     if text in _TRUE or text in _FALSE:

@@ -44,12 +44,12 @@ def yaml_value(
 
 
 class _TooMuchError(Exception):
-    """A document exceeds a bound, named in the message."""
+    """A YAML document exceeds a bound, which the message names."""
 
 
 @dataclass(slots=True)
 class _OpenNode:
-    """An open list or mapping; `key` is the key of the next value."""
+    """A list or mapping of the document that has not ended; `key` is the key of the next value."""
 
     value: list[object] | dict[str, object]
     anchor: str | None
@@ -60,7 +60,7 @@ class _OpenNode:
 
 @dataclass(slots=True)
 class _Builder:
-    """Builder of one document from parser events, within the bounds."""
+    """Builder of one YAML document from parser events, within the bounds."""
 
     first_line: int
     scalar: Callable[[yaml.ScalarEvent], object]
@@ -90,7 +90,7 @@ class _Builder:
                 pass
 
     def root(self) -> object:
-        """Return the document as far as it was built."""
+        """Return the value of the document as far as it was built."""
         return self.stack[0].value if self.stack else self.top
 
     def _fault(self, code: Code, expected: str) -> None:
