@@ -78,12 +78,12 @@ def interception(annotations: Fields, addresses: Iterable[IpAddress] = ()) -> Tr
 
 
 def captures_ipv6(annotations: Fields) -> bool | None:
-    """Return whether a Pod's IPv6 traffic is captured; None if its addresses decide."""
+    """Return whether a Pod's IPv6 traffic is captured; None without the annotation: the addresses decide."""
     return _flag(annotations, IPV6)
 
 
 def egress_services(annotations: Fields) -> Scope:
-    """Return the services in proxies' configuration, sorted, each once; None without the annotation."""
+    """Return the services in a proxy's configuration by annotation, sorted; None without the annotation."""
     text = annotations.text(EGRESS_SERVICES, expected=_EGRESS_RULE)
     if text is None:
         return None

@@ -1,4 +1,4 @@
-"""Stable codes of all problems in users' manifests, from readers and from sources."""
+"""Stable codes of all problems in manifests."""
 
 from meshwright.mesh.problems.codes import ProblemCode
 

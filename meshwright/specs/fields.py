@@ -45,7 +45,7 @@ class Fields:
         return f"{self.path}.{name}" if self.path else name
 
     def raw(self, name: str) -> object:
-        """Return the value without a check, None if absent."""
+        """Return the unchecked value of a key, None if absent."""
         self._asked.add(name)
         return self._mapping.get(name)
 
@@ -58,15 +58,15 @@ class Fields:
         return tuple(key for key in self._mapping if isinstance(key, str))
 
     def accept(self, *names: str) -> None:
-        """Accept keys with any value."""
+        """Accept these keys of the mapping with any value."""
         self._asked.update(names)
 
     def wrong(self, name: str, expected: str, code: Code = Code.WRONG_VALUE) -> None:
-        """Refuse the object because of the value of a key."""
+        """Report the value of a key as an error; the object is refused."""
         self.notes.refuse(code, self.at(name), expected, self._mapping.get(name))
 
     def warn(self, name: str, expected: Words, code: Code) -> None:
-        """Warn of the value of a key; the key does not count as read."""
+        """Report a warning about the value of a key; the key does not count as read."""
         self.notes.warn(code, self.at(_cut(name)), expected, self._mapping.get(name))
 
     def text(
@@ -214,7 +214,7 @@ class Fields:
         return tuple(sorted(result))
 
     def pairs(self, name: str) -> tuple[tuple[str, str], ...]:
-        """Return the mapping from text to text of a key, as sorted pairs."""
+        """Return the mapping in a key, from text to text, as sorted pairs."""
         return self.section(name).all_pairs()
 
     def all_pairs(self) -> tuple[tuple[str, str], ...]:
@@ -229,11 +229,11 @@ class Fields:
         return tuple(sorted(result))
 
     def asked(self) -> frozenset[str]:
-        """Return the read keys, whether present or not."""
+        """Return the keys that the reader has read, whether present or not."""
         return frozenset(self._asked)
 
     def unasked(self) -> tuple[str, ...]:
-        """Return the unread keys, sorted, as text."""
+        """Return the keys of the mapping that the reader has not read, sorted, as text."""
         return tuple(sorted(str(key) for key in self._mapping if key not in self._asked))
 
     def skim(self, *others: str) -> None:
@@ -256,7 +256,7 @@ class Fields:
                 self.warn(key, expected, Code.LIKE_A_FIELD)
 
     def close(self) -> None:
-        """Refuse every unread key."""
+        """Report each unread key as an unknown field; the object is refused."""
         if self._asked.issuperset(self._mapping):
             return
         for key in self.unasked():
@@ -299,13 +299,13 @@ def _cut(name: str) -> str:
 
 
 def one_of(allowed: Collection[str]) -> str:
-    """Return the rule for a choice, with the allowed values in a stable order."""
+    """Return the rule "must be one of ..." for an error, with the allowed values in a stable order."""
     names = sorted(allowed)
     return f"must be {names[0]}" if len(names) == 1 else f"must be one of {', '.join(names)}"
 
 
 def duplicates(items: Sequence[T]) -> tuple[int, ...]:
-    """Return the indexes of repeated items."""
+    """Return the indexes of the items that repeat an earlier item."""
     seen: set[T] = set()
     again = []
     for index, item in enumerate(items):

@@ -80,7 +80,7 @@ class Reader:
 
     @property
     def api_versions(self) -> tuple[str, ...]:
-        """Return the accepted values of apiVersion."""
+        """Return the values of apiVersion that the reader accepts."""
         group = self.kind.group
         return tuple(f"{group}/{version}" if group else version for version in self.versions)
 
@@ -228,5 +228,5 @@ def _ratio(likeness: difflib.SequenceMatcher[str], group: str) -> float:
 
 
 def _called(name: str) -> tuple[Kind, ...]:
-    """Return our kinds with this name."""
+    """Return the kinds known to Meshwright with this name, in any API group."""
     return tuple(kind for kind in _OURS if kind.name == name)

@@ -20,7 +20,7 @@ LABEL_RULE = "must be a DNS label: 1 to 63 characters a-z, 0-9 and inner hyphens
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A manifest during reading: its fields, and the notes for problems."""
+    """A manifest during reading: its fields, and the notes for its problems."""
 
     key: ObjectKey
     version: str
@@ -45,7 +45,7 @@ class Manifest:
         return spec
 
     def top(self) -> Fields:
-        """Return the body itself, for versions without `spec`."""
+        """Return the manifest itself as fields, for API versions without `spec`."""
         self.body.accept("apiVersion", "kind", "metadata", "status")
         return self.body
 

@@ -39,7 +39,7 @@ class Notes:
     expressions: Expressions = field(default_factory=Expressions)
 
     def all_problems(self) -> Problems:
-        """Return the kept problems, and the number of further ones for each code."""
+        """Return the kept problems of the manifest, and for each code the number of further ones."""
         return (*self.problems, *self.tally.rest(self.origin, self.key, WITHIN))
 
     def refuse(self, code: Code, path: str, expected: Words, value: object = _NOTHING) -> None:
@@ -58,15 +58,15 @@ class Notes:
             self._keep(code, Severity.ERROR, path, expected, shape(value))
 
     def drop(self, code: Code, path: str, expected: Words, value: object = _NOTHING) -> None:
-        """Report an error in a part of the object; the rest is in force."""
+        """Report an error in a part of the object; the part is left out, and the rest applies."""
         self._add(code, Severity.ERROR, path, expected, value)
 
     def warn(self, code: Code, path: str, expected: Words, value: object = _NOTHING) -> None:
-        """Report a value that is in force but probably not intended."""
+        """Report a warning about a value that applies but is probably not intended."""
         self._add(code, Severity.WARNING, path, expected, value)
 
     def inform(self, code: Code, path: str, expected: Words, value: object = _NOTHING) -> None:
-        """Report a value that was read but is not used."""
+        """Report, as information, a value that was read but is not used."""
         self._add(code, Severity.INFO, path, expected, value)
 
     def _add(self, code: Code, severity: Severity, path: str, expected: Words, value: object) -> None:

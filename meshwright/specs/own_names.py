@@ -64,7 +64,7 @@ LABELS: Final[Mapping[Kind, frozenset[str]]] = {
 
 
 def check_own_names(manifest: Manifest) -> None:
-    """Warn of each name under our prefix without an effect on this object."""
+    """Warn of each label or annotation with our prefix that has no effect on this object."""
     for section in ("annotations", "labels"):
         if not manifest.metadata.has(section):
             continue
@@ -96,7 +96,7 @@ def is_own(name: str) -> bool:
 
 @functools.lru_cache(_REMEMBERED)
 def _is_ours(domain: str) -> bool:
-    """Return whether a domain is ours, or a misspelling of ours."""
+    """Return whether the domain of a name is Meshwright's, or a misspelling."""
     return nearest(domain, {PREFIX.removesuffix("/")}, _LIKE) is not None
 
 

@@ -34,7 +34,7 @@ Rule = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True, order=True)
 class WrongValue:
-    """An invalid value of an annotation or label."""
+    """An invalid value of one of Meshwright's annotations or labels."""
 
     section: str
     name: str

@@ -13,7 +13,7 @@ _MOST_BITS: Final = 256
 
 
 def never(_: str) -> bool:
-    """Return False: quotes would not help."""
+    """Return False for any text: quotes around the value would not make it valid."""
     return False
 
 

@@ -48,7 +48,7 @@ class ManifestReading:
 
 
 def mark_of(document: object) -> str:
-    """Return a digest of a manifest, to recognise it again without a key."""
+    """Return a digest of a manifest, by which an object without a readable key is recognised again."""
     return hashlib.sha256(repr(document).encode(errors="backslashreplace")).hexdigest()
 
 
@@ -203,7 +203,7 @@ def _note_unread(notes: Notes, kind: Kind, api_version: str, before: str) -> Non
 
 
 def _refuse_kind(notes: Notes, kind: Kind, api_version: str, before: str) -> None:
-    """Report that a group has no such kind, with another group or a similar name."""
+    """Report an unknown kind of a known API group, and propose another group or a similar name."""
     if elsewhere := api_versions_of(kind.name):
         notes.refuse(Code.UNKNOWN_VERSION, f"{before}apiVersion", one_of(elsewhere), api_version)
         return

@@ -42,7 +42,7 @@ def regex_fault(pattern: str) -> str:
 
 
 class Expressions:
-    """The expressions of one object, which are bounded together."""
+    """The regular expressions of one object, with a common bound on their size."""
 
     __slots__ = ("_size",)
 
@@ -70,7 +70,7 @@ class Expressions:
 
 @lru_cache(4096)
 def _judged(pattern: str) -> tuple[str, int]:
-    """Return the fault of an expression, and the cost of the check in instructions."""
+    """Return the fault of a regular expression, and its size in RE2 instructions."""
     if not pattern:
         return "must not be empty; write .* to match any value", 0
     if len(pattern) > MAX_LENGTH:

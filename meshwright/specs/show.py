@@ -1,4 +1,4 @@
-"""Quotation of a manifest's value in a problem: short, on one line, and without secrets."""
+"""Quotation of a manifest's value in the text of a problem: short, on one line, and without secrets."""
 
 import json
 import re

@@ -16,7 +16,7 @@ from meshwright.specs.own_values import check_own_values
 
 
 def pod_template(manifest: Manifest) -> PodTemplate | None:
-    """Read a DaemonSet or Job."""
+    """Read the Pod template of a DaemonSet or Job."""
     return _template(manifest, manifest.body.section("spec"))
 
 
@@ -33,7 +33,7 @@ def scaled_template(manifest: Manifest) -> PodTemplate | None:
 
 
 def cron_job(manifest: Manifest) -> PodTemplate | None:
-    """Read a CronJob, for the Pods of its Jobs."""
+    """Read the Pod template of a CronJob, for the Pods of its Jobs."""
     return _template(manifest, manifest.body.section("spec").section("jobTemplate").section("spec"))
 
 

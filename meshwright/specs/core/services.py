@@ -50,7 +50,7 @@ def namespace(manifest: Manifest) -> NamespaceObject:
 
 
 def service_account(manifest: Manifest) -> ServiceIdentity:
-    """Read a ServiceAccount as an identity."""
+    """Read a ServiceAccount as an identity of workloads."""
     return ServiceIdentity(manifest.namespace, ServiceAccountName(manifest.key.name))
 
 
@@ -124,7 +124,7 @@ def _given_addresses(spec: Fields, said: str | None) -> tuple[IpAddress, ...]:
 
 
 def _ports(spec: Fields) -> tuple[ServicePort, ...]:
-    """Return the ports, sorted by number; of two with the same number the first counts."""
+    """Return the ports of a Service, sorted by number; of two with the same number the first counts."""
     service_ports: dict[Port, ServicePort] = {}
     for section in spec.sections("ports"):
         number = section.required_port("port")

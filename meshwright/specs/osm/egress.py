@@ -64,7 +64,7 @@ def egress(manifest: Manifest) -> Egress:
 
 
 def _bound(spec: Fields, result: Egress) -> None:
-    """Refuse an Egress with too many destinations for a proxy (ports times hosts and ranges)."""
+    """Refuse an Egress with too many destinations (ports times hosts and ranges) for one proxy."""
     # Every proxy of the sources receives every destination, so the product is bounded.
     places = len(result.ports) * (len(result.hosts) + len(result.networks))
     if places > MOST_PLACES:
@@ -76,7 +76,7 @@ def _bound(spec: Fields, result: Egress) -> None:
 
 
 def _warn_of_nothing(spec: Fields, result: Egress) -> None:
-    """Warn of parts that allow nothing, because another part is missing."""
+    """Warn of each part of an Egress that allows no traffic, because another part is missing."""
     for name, given in (("sources", result.sources), ("ports", result.ports)):
         if not given:
             spec.notes.warn(

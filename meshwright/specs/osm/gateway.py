@@ -1,4 +1,4 @@
-"""The certificate of the ingress gateway, from a MeshConfig."""
+"""Certificate of the ingress gateway, as requested in a MeshConfig."""
 
 from typing import Final
 

@@ -59,7 +59,7 @@ _TEXTS: Final[Mapping[str, type[Exact | Prefix | Suffix | Substring | Regex]]] =
 
 
 def status(fields: Fields) -> int:
-    """Return the status for requests over a limit, 429 by default."""
+    """Return the HTTP status for requests beyond a rate limit, 429 by default."""
     number = fields.whole("responseStatusCode", 400, 599, default=429) or 429
     if number not in STATUSES:
         fields.wrong("responseStatusCode", STATUS_RULE)
@@ -67,7 +67,7 @@ def status(fields: Fields) -> int:
 
 
 def counted_connections(fields: Fields) -> CountedConnections:
-    """Read `rateLimit.global.tcp`."""
+    """Read `rateLimit.global.tcp`: the rate limit service, and descriptors for connections."""
     asked = _service(fields)
     result = []
     for item in _some(fields, "descriptors"):
@@ -81,7 +81,7 @@ def counted_connections(fields: Fields) -> CountedConnections:
 
 
 def counted_requests(fields: Fields) -> CountedRequests:
-    """Read `rateLimit.global.http`."""
+    """Read `rateLimit.global.http`: the rate limit service, and descriptors for requests."""
     result = CountedRequests(
         _service(fields), descriptors(fields), status(fields), fields.flag("enableXRateLimitHeaders")
     )
@@ -90,7 +90,7 @@ def counted_requests(fields: Fields) -> CountedRequests:
 
 
 def descriptors(fields: Fields) -> tuple[Descriptor, ...]:
-    """Read the descriptors of requests."""
+    """Read the descriptors that a proxy sends to the rate limit service for each request."""
     result = []
     for item in _some(fields, "descriptors"):
         result.append(tuple(map(_entry, _some(item, "entries"))))

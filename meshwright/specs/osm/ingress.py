@@ -71,14 +71,14 @@ def ingress_backend(manifest: Manifest) -> IngressBackend:
 
 
 class _Sources(Places):
-    """The sources of one object."""
+    """The permitted clients in one IngressBackend: Services, IP ranges and certificate names."""
 
     def __init__(self) -> None:
         super().__init__()
         self.principals: set[str] = set()
 
     def read(self, fields: Fields) -> None:
-        """Read one source; sources other than Services may have a namespace, which is ignored."""
+        """Read one entry of `sources`; in an entry other than a Service, the namespace is ignored."""
         kind = fields.raw("kind")
         if not fields.has("kind"):
             fields.required_text("kind", one_of(SOURCES))
@@ -137,7 +137,7 @@ def _backend(fields: Fields, namespace: Namespace) -> IngressPort:
 
 
 def _protocol(fields: Fields) -> str:
-    """Read http or https, in upper or lower case."""
+    """Read the protocol of a backend: http or https, in upper or lower case."""
     rule = f"{one_of((HTTP, HTTPS))}; for gRPC write http, and for gRPC over TLS https"
     text = fields.required_text("protocol", rule, never)
     if text and text.lower() not in (HTTP, HTTPS):
@@ -146,7 +146,7 @@ def _protocol(fields: Fields) -> str:
 
 
 def _server_names(fields: Fields) -> tuple[str, ...]:
-    """Read TLS server names in lower case, because clients may send them in any case."""
+    """Read the TLS server names of a backend in lower case, because clients may use any case."""
     result = set()
     for path, item in fields.items("sniHosts"):
         text = item.lower() if isinstance(item, str) else ""

@@ -99,7 +99,7 @@ FORMAT_RULE: Final = (
 
 
 def fault(text: str) -> str | None:
-    """Return the first operator of a format that a proxy would reject, or None."""
+    """Return the first operator of an access log format that a proxy would reject, or None."""
     end = 0
     while end < len(text):
         match = _PIECE.match(text, end)

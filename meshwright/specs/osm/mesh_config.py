@@ -99,7 +99,7 @@ LOG_LEVELS = ("trace", "debug", "info", "warning", "warn", "error", "critical", 
 
 
 def mesh_config(manifest: Manifest) -> MeshConfig:
-    """Read a MeshConfig; missing fields have Meshwright's defaults."""
+    """Read a MeshConfig; missing fields get Meshwright's defaults."""
     manifest.body.accept("apiVersion", "kind", "metadata", "status")
     spec = manifest.body.section("spec")
     sidecar, traffic = spec.section("sidecar"), spec.section("traffic")
@@ -129,7 +129,7 @@ def mesh_config(manifest: Manifest) -> MeshConfig:
 
 
 def _report_unenforced(sidecar: Fields) -> tuple[str, ...]:
-    """Warn of requested behaviour that is not enforced; return the paths of the fields."""
+    """Warn of settings of the sidecar that Meshwright does not enforce; return the paths of their fields."""
     asked = [name for name, (nothing, _) in _INSTEAD.items() if sidecar.raw(name) not in (None, *nothing)]
     for name in asked:
         sidecar.notes.warn(Code.NOT_ENFORCED, sidecar.at(name), not_enforced(_INSTEAD[name][1]))
@@ -149,7 +149,7 @@ def _report_unused(manifest: Manifest, sections: tuple[Fields, ...], unenforced:
 
 
 def _report_pruned(manifest: Manifest, sections: Sequence[Fields]) -> None:
-    """Report fields unknown in a MeshConfig."""
+    """Warn of the fields that a MeshConfig does not have, all in one problem."""
     pruned = [message for section in sections for message in _pruned(section, sections)]
     if pruned:
         more = f" and {len(pruned) - _NAMED} more" if len(pruned) > _NAMED else ""
@@ -161,7 +161,7 @@ def _report_pruned(manifest: Manifest, sections: Sequence[Fields]) -> None:
 
 
 def _pruned(section: Fields, sections: Sequence[Fields]) -> Iterator[str]:
-    """Yield the unknown fields of a section, with the right section or the nearest name."""
+    """Yield the unknown fields of a section, each with the right section or the nearest name."""
     for name in section.unasked():
         path = section.at(name if len(name) <= 60 else name[:57] + "...")
         # A field in the wrong section has its right name, so the sections are searched before similar
@@ -173,7 +173,7 @@ def _pruned(section: Fields, sections: Sequence[Fields]) -> Iterator[str]:
 
 
 def _exclusions(traffic: Fields) -> Exclusions:
-    """Read the traffic that bypasses proxies; an empty list of included ranges means every address."""
+    """Read the settings of traffic that bypasses proxies; an empty list of included ranges means all."""
     return Exclusions(
         inbound_ports=traffic.ports("inboundPortExclusionList"),
         outbound_ports=traffic.ports("outboundPortExclusionList"),
@@ -184,7 +184,7 @@ def _exclusions(traffic: Fields) -> Exclusions:
 
 
 def _interfaces(traffic: Fields, name: str) -> tuple[InterfaceName, ...]:
-    """Return a list of network interfaces, sorted, each once."""
+    """Return the network interfaces in a list field, sorted, each once."""
     interface_names = set()
     for path, item in traffic.items(name):
         if isinstance(item, str) and is_interface(item):

@@ -1,4 +1,4 @@
-"""Names of Open Service Mesh's own parts in a cluster."""
+"""Names of the Deployments and webhooks of Open Service Mesh's control plane in a cluster."""
 
 from typing import Final
 

@@ -30,7 +30,7 @@ _DEFAULT: Final = Retries(())
 
 
 def retry(manifest: Manifest) -> Retry:
-    """Read a Retry; namespaces default to the object's."""
+    """Read a Retry; the namespace of source and destinations defaults to the object's."""
     fields = manifest.spec()
     source = _source(manifest, fields.section("source", required=True))
     sections = fields.sections("destinations", required=True)

@@ -78,7 +78,7 @@ def _trust_domain(fields: Fields) -> TrustDomain:
 
 
 def _role(fields: Fields) -> Role:
-    """Return the role from either of its field names, which must agree."""
+    """Return the role of a root certificate from either of its two field names, which must agree."""
     role = Role(fields.choice("role", ROLES, Role.ACTIVE))
     intent = Role(fields.choice("intent", ROLES, role))
     if fields.has("role") and intent is not role:

@@ -27,7 +27,7 @@ _LONGEST_PATH: Final = 256
 
 
 def telemetry(manifest: Manifest) -> Telemetry:
-    """Read a Telemetry; without a selector, for the whole namespace."""
+    """Read a Telemetry; without a selector it applies to all workloads of its namespace."""
     spec = manifest.spec()
     log, tracing = spec.section("accessLog"), spec.section("tracing")
     result = Telemetry(
@@ -43,7 +43,7 @@ def telemetry(manifest: Manifest) -> Telemetry:
 
 
 def extension_service(manifest: Manifest) -> ExtensionService:
-    """Read an ExtensionService."""
+    """Read an ExtensionService: a gRPC service for sidecars, for example for access logs or authorization."""
     spec = manifest.spec()
     spec.required_text("host")
     server = HostPort(host(spec, "host"), spec.required_port("port"))

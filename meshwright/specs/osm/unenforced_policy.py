@@ -43,5 +43,5 @@ PRESETS: Final = "preset-mesh-config"
 
 
 def not_enforced(instead: str) -> str:
-    """Return the message for policy that is not enforced, with the alternative."""
+    """Return the message for a policy that Meshwright does not enforce, with the alternative."""
     return f"is not enforced by Meshwright: {instead}"

@@ -33,7 +33,7 @@ def dns_names(annotations: Fields, ports: Sequence[ServicePort]) -> tuple[DnsNam
 
 
 def _addressed(text: str, ports: Sequence[ServicePort]) -> DnsName | str:
-    """Return the name in a text, or the broken rule."""
+    """Parse a DNS name with an optional port in an annotation; return the name, or the broken rule."""
     name, colon, number = text.partition(":")
     known = parse_dns_name(name)
     if known is None or (colon and not _is_port(number)):
@@ -52,7 +52,7 @@ def _addressed(text: str, ports: Sequence[ServicePort]) -> DnsName | str:
 
 
 def _served(text: str, ports: Sequence[ServicePort]) -> DnsName | str:
-    """Return the name in a text, or the broken rule."""
+    """Parse a DNS name of SRV records in an annotation; return the name, or the broken rule."""
     known = parse_dns_name(text)
     if known is None:
         return "must be a DNS name, such as _db._tcp.example.com"

@@ -22,7 +22,7 @@ _ASKED: Final = ("host", "port", "extensionService", "timeout", "failureModeAllo
 
 
 def external_authorization(manifest: Manifest) -> ExternalAuthorization:
-    """Read an ExternalAuthorization; the ServiceAccounts are of its own namespace."""
+    """Read an ExternalAuthorization; the ServiceAccounts are those of its own namespace."""
     fields = manifest.spec()
     accounts, ports = subjects(fields)
     disabled = fields.flag("disabled")

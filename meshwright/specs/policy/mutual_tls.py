@@ -20,7 +20,7 @@ STRICT_PLAIN: Final = (
 
 
 def mutual_tls(manifest: Manifest) -> MutualTLS:
-    """Read a MutualTLS; the ServiceAccounts and HTTPRouteGroups are of its own namespace."""
+    """Read a MutualTLS; its ServiceAccounts and HTTPRouteGroups are those of its own namespace."""
     fields = manifest.spec()
     if not fields.has("mode"):
         fields.required_text("mode", "must be Strict or Permissive")

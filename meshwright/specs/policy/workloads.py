@@ -7,13 +7,13 @@ from meshwright.specs.manifest import NAME_RULE
 
 
 def filled(fields: Fields, name: str, absent: str) -> None:
-    """Refuse an empty list, because an empty list could mean nothing or everything."""
+    """Refuse an empty list, because a reader could not know whether no entry or every entry is meant."""
     if fields.has(name) and fields.raw(name) == []:
         fields.wrong(name, f"must not be empty; {absent}", Code.EMPTY)
 
 
 def subjects(fields: Fields) -> tuple[tuple[ServiceAccountName, ...], tuple[Port, ...]]:
-    """Read `serviceAccounts` and `ports`, each sorted; empty if absent."""
+    """Read `serviceAccounts` and `ports` of a policy, each sorted; empty if absent."""
     filled(fields, "serviceAccounts", "for all workloads of the namespace, leave the field out")
     filled(fields, "ports", "for all ports, leave the field out")
     return _accounts(fields), fields.ports("ports")

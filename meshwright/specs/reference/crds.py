@@ -105,7 +105,7 @@ def plural_of(kind: Kind) -> str:
 
 
 def _versions(described: DescribedKind, installed: DefinitionFacts) -> Iterator[Structural]:
-    """Yield the versions, newest first, as kubectl prefers them."""
+    """Yield the `versions` of a CustomResourceDefinition, newest first, as kubectl prefers them."""
     bodies = {
         split_api_version(api_version)[1]: _body(structural(of_shape(shape)))
         for shape in described.shapes
@@ -129,7 +129,7 @@ def _versions(described: DescribedKind, installed: DefinitionFacts) -> Iterator[
 
 
 def _status(installed: DefinitionFacts) -> Structural:
-    """Return the schema of the status, empty for a kind without one."""
+    """Return the schema of a kind's `status`, empty for a kind without one."""
     if installed.status:
         return {"status": copy.deepcopy(_STATUS)}
     if not installed.words:
@@ -139,7 +139,7 @@ def _status(installed: DefinitionFacts) -> Structural:
 
 
 def _body(schema: Structural) -> Structural:
-    """Return the schema of a document without the fields common to all kinds."""
+    """Return the schema of a document without metadata and the other fields common to all kinds."""
     fields = {name: item for name, item in schema["properties"].items() if name not in _NOT_ITS_OWN}
     required = [name for name in schema["required"] if name in fields]
     return {**schema, "properties": fields, "required": required}
@@ -167,7 +167,7 @@ def _whole(version: str, bodies: Mapping[str, Structural]) -> Structural:
 
 
 def _ask_more(body: Structural, installed: DefinitionFacts) -> None:
-    """Add unique keys of lists, and rules between fields."""
+    """Add to a schema: unique keys of lists, and validation rules between fields."""
     for place, key in installed.keys.items():
         if (result := _at(body, place)) is not None:
             result |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
@@ -178,7 +178,7 @@ def _ask_more(body: Structural, installed: DefinitionFacts) -> None:
 
 
 def _at(body: Structural, place: str) -> Structural | None:
-    """Return the schema at a place such as `spec.rules[]`, or None."""
+    """Return the part of a schema at a place such as `spec.rules[]`, or None."""
     result: Structural | None = body
     for name in place.replace("[]", ".[]").split("."):
         if result is None:

@@ -1,4 +1,4 @@
-"""Meaning and text form of fields, which the readers do not have."""
+"""Meaning and text form of fields for the reference, which the readers of manifests do not have."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ Meanings = Mapping[str, Meaning]
 
 
 def under(prefix: str, meanings: Meanings) -> Meanings:
-    """Return the same meanings for fields at a deeper place."""
+    """Return the same meanings of fields, for a mapping at the place `prefix`."""
     return {f"{prefix}.{place}": meaning for place, meaning in meanings.items()}
 
 

@@ -85,7 +85,7 @@ def page(described: Sequence[DescribedKind], text_of: Callable[[Kind], str]) -> 
 
 
 def rows(described: DescribedKind) -> tuple[Row, ...]:
-    """Return all fields of a kind, beginning with the newest version."""
+    """Return a row of the reference page for each field of a kind, beginning with the newest version."""
     result: dict[Row, list[str]] = {}
     for shape in reversed(described.shapes):
         for field in walked(shape.body):
@@ -100,7 +100,7 @@ def rows(described: DescribedKind) -> tuple[Row, ...]:
 
 
 def as_records(described: Sequence[DescribedKind]) -> list[dict[str, object]]:
-    """Return all kinds and fields as JSON values, for programs."""
+    """Return all kinds and their fields as JSON values, for programs that read the reference."""
     return [
         {
             "kind": described_kind.kind.name,
@@ -200,7 +200,7 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _example(field: Field) -> str:
-    """Return the example on one line; empty for a mapping or a list of mappings."""
+    """Return the example of a field on one line; empty for a mapping or a list of mappings."""
     value = field.example
     if isinstance(value, Mapping) and not any(isinstance(item, Pairs) for item in field.asked):
         return ""

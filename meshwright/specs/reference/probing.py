@@ -66,7 +66,7 @@ def described(kind: Kind, examples: Sequence[Document]) -> DescribedKind:
 
 
 def all_described(examples: Sequence[Document]) -> tuple[DescribedKind, ...]:
-    """Return the shapes of all kinds, in the order of the page."""
+    """Return the shapes of all kinds' documents, in the order of the reference page."""
     return tuple(described(kind, examples) for kind in KINDS)
 
 
@@ -75,7 +75,7 @@ def _kind(document: Document) -> Kind:
 
 
 class _Answers:
-    """Calls and refusals of a reader in one version, over all accepted examples."""
+    """Recorded calls and refusals of the reader of one kind and version, over all accepted examples."""
 
     def __init__(self) -> None:
         self.record = Record()
@@ -84,7 +84,7 @@ class _Answers:
         self.examples: dict[str, object] = {}
 
     def add(self, kind: Kind, version: str, document: Document) -> None:
-        """Read a document; a refused document is ignored, because its reading ends early."""
+        """Read an example; a refused example is ignored, because its reading ends early."""
         record = Record({"metadata": {"name": {Text()}, "namespace": {Text()}}})
         if _refusals(kind, version, document, record):
             return
@@ -146,7 +146,7 @@ def _asked(kind: Kind, version: str, examples: Sequence[Document]) -> _Answers:
 def _refusals(
     kind: Kind, version: str, document: Document, record: Record | None = None
 ) -> tuple[Problem, ...]:
-    """Return the errors of a document, from the reader of a version."""
+    """Return the errors that the reader of a version reports for a document."""
     notes = Notes(_ORIGIN)
     body = Recorder(document, "", notes, Record() if record is None else record)
     key = key_of(kind, document) or ObjectKey(kind, DEFAULT_NAMESPACE, "nameless")

@@ -15,12 +15,12 @@ _INDEX: Final = re.compile(r"\[\d+\]")
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Any text."""
+    """Type of a field: any text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of the allowed texts, in alphabetical order."""
+    """Type of a field: one of the allowed texts, in alphabetical order."""
 
     allowed: tuple[str, ...]
     default: str
@@ -28,14 +28,14 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """True or false."""
+    """Type of a field: true or false."""
 
     default: bool | None
 
 
 @dataclass(frozen=True, slots=True)
 class WholeNumber:
-    """A whole number from `low` to `high`, both included."""
+    """Type of a field: a whole number from `low` to `high`, both included."""
 
     low: int
     high: int
@@ -44,37 +44,37 @@ class WholeNumber:
 
 @dataclass(frozen=True, slots=True)
 class Percent:
-    """A number from 0 to 100."""
+    """Type of a field: a number from 0 to 100."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A mapping with named fields."""
+    """Type of a field: a mapping with named fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """A mapping from text to text."""
+    """Type of a field: a mapping from text to text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list; the items are recorded by their own calls."""
+    """Type of a field: a list; the calls for its items are recorded on their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """A list of texts, each not empty."""
+    """Type of a field: a list of texts, each not empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """A list of port numbers."""
+    """Type of a field: a list of port numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnyContent:
-    """A field with any content."""
+    """Type of a field: any content."""
 
 
 Asked = Text | Choice | Flag | WholeNumber | Percent | Section | Pairs | Items | Texts | Ports | AnyContent
@@ -102,7 +102,7 @@ class Record:
     mappings: list[tuple[str, dict[str, object]]] = field(default_factory=list)
 
     def add(self, other: "Record") -> None:
-        """Add the calls of another document."""
+        """Add the recorded calls for another example."""
         for parent, names in other.fields.items():
             mine = self.fields.setdefault(parent, {})
             for name, asked in names.items():
@@ -112,7 +112,7 @@ class Record:
         self.mappings += other.mappings
 
     def asked(self, parent: str, name: str) -> tuple[Asked, ...]:
-        """Return the types of a field, without redundant ones."""
+        """Return the types with which a reader reads a field, without redundant ones."""
         result = set(self.fields[parent][name])
         if place(parent, name) in self.pairs:
             result.add(Pairs())
@@ -127,7 +127,7 @@ def place(parent: str, name: str) -> str:
 
 
 class Recorder(Fields):
-    """Cursor with a record of all calls."""
+    """Fields of a mapping, with a record of all calls by the reader."""
 
     __slots__ = ("_place", "_record")
 
@@ -148,12 +148,12 @@ class Recorder(Fields):
             result.add(asked)
 
     def raw(self, name: str) -> object:
-        """Record the field without a type."""
+        """Record the field without a type, and return its value."""
         self._note(name, None)
         return super().raw(name)
 
     def accept(self, *names: str) -> None:
-        """Record fields with any content."""
+        """Record the fields as fields with any content."""
         for name in names:
             self._note(name, AnyContent())
         super().accept(*names)
@@ -161,52 +161,52 @@ class Recorder(Fields):
     def text(
         self, name: str, default: str | None = None, expected: str = TEXT_RULE, fits: Fits | None = None
     ) -> str | None:
-        """Record a text."""
+        """Record the field as a text, and return its value."""
         self._note(name, Text())
         return super().text(name, default, expected, fits)
 
     def choice(self, name: str, allowed: Collection[str], default: str) -> str:
-        """Record a choice."""
+        """Record the field as a choice, and return its value."""
         self._note(name, Choice(tuple(sorted(map(str, allowed))), str(default)))
         return super().choice(name, allowed, default)
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """Record a boolean."""
+        """Record the field as a boolean, and return its value."""
         self._note(name, Flag(default))
         return super().flag(name, default=default)
 
     def flag_if_said(self, name: str) -> bool | None:
-        """Record a boolean without a default."""
+        """Record the field as a boolean without a default, and return its value."""
         self._note(name, Flag(None))
         return super().flag_if_said(name)
 
     def whole(self, name: str, low: int, high: int, default: int | None = None) -> int | None:
-        """Record a number."""
+        """Record the field as a whole number, and return its value."""
         self._note(name, WholeNumber(low, high, default))
         return super().whole(name, low, high, default)
 
     def percent(self, name: str, default: float | None = None) -> float:
-        """Record a percentage."""
+        """Record the field as a percentage, and return its value."""
         self._note(name, Percent())
         return super().percent(name, default)
 
     def section(self, name: str, *, required: bool = False) -> Fields:
-        """Record a mapping."""
+        """Record the field as a mapping, and return the mapping."""
         self._note(name, Section())
         return super().section(name, required=required)
 
     def items(self, name: str, *, required: bool = False) -> tuple[tuple[str, object], ...]:
-        """Record a list."""
+        """Record the field as a list, and return its items."""
         self._note(name, Items())
         return super().items(name, required=required)
 
     def texts(self, name: str, expected: str = TEXT_RULE, fits: Fits | None = None) -> tuple[str, ...]:
-        """Record a list of texts."""
+        """Record the field as a list of texts, and return its value."""
         self._note(name, Texts())
         return super().texts(name, expected, fits)
 
     def ports(self, name: str) -> tuple[Port, ...]:
-        """Record a list of ports."""
+        """Record the field as a list of ports, and return its value."""
         self._note(name, Ports())
         return super().ports(name)
 

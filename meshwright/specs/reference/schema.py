@@ -32,17 +32,17 @@ _PORT: Final[Mapping[str, object]] = {"type": "integer", "minimum": 1, "maximum"
 
 
 def of_kind(described: DescribedKind) -> Schema:
-    """Return the schema of a kind's documents."""
+    """Return the JSON schema of a kind's documents."""
     return {"$schema": _DRAFT, **_of_kind(described)}
 
 
 def of_shape(shape: Shape) -> Schema:
-    """Return the schema of the documents of some versions, without apiVersion and kind."""
+    """Return the JSON schema of the documents of some API versions, without apiVersion and kind."""
     return _mapping(shape.body)
 
 
 def reference(described: DescribedKind, file: str) -> Schema:
-    """Return a kind's schema that refers to the file with all kinds."""
+    """Return a JSON schema of one kind that refers to the schema file with all kinds."""
     return {"$schema": _DRAFT, "title": described.kind.full, "$ref": f"{file}#/$defs/{described.kind.name}"}
 
 
@@ -86,7 +86,7 @@ def _of_group(group: str) -> Schema:
 
 
 def _group_pattern(group: str) -> str:
-    """Return the pattern of a group's apiVersions, only with escapes that JavaScript has too."""
+    """Return the regular expression of a group's apiVersions, only with escapes that JavaScript has too."""
     escaped = group.replace(".", r"\.")
     return f"^{escaped}/[^/]*$" if group else "^[^/]*$"
 
@@ -130,7 +130,7 @@ def _properties(schema: Schema) -> Mapping[str, object]:
 
 
 def _mapping(mapped: MappingShape) -> Schema:
-    """Return the schema of a mapping; of two alternative fields exactly one must be present."""
+    """Return the JSON schema of a mapping; of two alternative fields exactly one must be present."""
     choices = [
         {"oneOf": [_given(field.name), _given(field.meaning.instead)]}
         for field in mapped.fields
@@ -151,7 +151,7 @@ def _mapping(mapped: MappingShape) -> Schema:
 
 
 def _given(name: str) -> Schema:
-    """Return the schema for "the field is present", where null counts as absent."""
+    """Return the JSON schema for "this field is present", in which null counts as absent."""
     return {"required": [name], "properties": {name: {"not": {"type": "null"}}}}
 
 

@@ -1,4 +1,4 @@
-"""Shapes of documents as values: fields within mappings, by version."""
+"""Shapes of documents as values: the fields of each mapping, by API version."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Field:
 
     @property
     def default(self) -> object:
-        """The reader's value for an absent field; None if it has none."""
+        """The value that the reader uses for an absent field; None if it has no default."""
         for item in self.asked:
             if isinstance(item, Choice | Flag | WholeNumber) and item.default not in (None, ""):
                 return None if self.required else item.default
@@ -53,7 +53,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Shape of a kind's documents in some of its versions."""
+    """Shape of a kind's documents in some of its API versions."""
 
     api_versions: tuple[str, ...]
     body: MappingShape
@@ -75,7 +75,7 @@ class DescribedKind:
 
 
 def walked(mapped: MappingShape) -> Iterator[Field]:
-    """Yield all fields, each before the fields within it."""
+    """Yield all fields of a mapping and of the mappings inside, each before the fields within it."""
     for field in mapped.fields:
         yield field
         yield from walked(field.inside)

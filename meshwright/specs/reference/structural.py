@@ -21,14 +21,17 @@ _CHECKS: Final = ("enum", "pattern", "format", "minLength", "maxLength", "minimu
 
 
 def structural(schema: object) -> Structural:
-    """Return the structural form of a schema, which refuses no more, except fractions beside text."""
+    """Return the structural form of a JSON schema, for a CRD.
+
+    The form refuses no more documents, except fractions where text is allowed too.
+    """
     if not isinstance(schema, Mapping):
         return {WHATEVER: True}
     return {**_said(schema), **_value([*_typed(schema)])}
 
 
 def _said(schema: Mapping[str, object]) -> Structural:
-    """Return the description: the meaning, and the default."""
+    """Return the description of a field in the schema: its meaning, and its default."""
     text, default = schema.get("description"), schema.get("default")
     if text is None:
         return {}
@@ -41,7 +44,7 @@ def _word(value: object) -> str:
 
 
 def _typed(schema: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Yield the types of a value other than null, each with its checks."""
+    """Yield the types of a value other than null, each with the part of the schema for this type."""
     kind = schema.get("type")
     if isinstance(kind, list):
         (kind,) = (item for item in kind if item != _NULL)

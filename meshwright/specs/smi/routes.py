@@ -35,7 +35,7 @@ def http_route_group(manifest: Manifest) -> HTTPRouteGroup:
 
 
 def tcp_route(manifest: Manifest) -> TCPRoute:
-    """Read a TCPRoute; without ports, every port is meant."""
+    """Read a TCPRoute; without ports, the route matches every port."""
     key = PolicyKey(manifest.namespace, manifest.key.name)
     if manifest.version in ("v1alpha1", "v1alpha2"):
         manifest.top().close()
@@ -53,7 +53,7 @@ def tcp_route(manifest: Manifest) -> TCPRoute:
 
 
 def udp_route(manifest: Manifest) -> None:
-    """Refuse a UDPRoute with a code of its own."""
+    """Refuse a UDPRoute with its own problem code, because Meshwright does not support UDP."""
     manifest.notes.refuse(
         Code.UDP_ROUTE,
         "kind",
@@ -72,7 +72,7 @@ def _match(fields: Fields) -> HTTPMatch:
 
 
 def _path(fields: Fields) -> str | None:
-    """Return a path's expression; an empty one means any path, as in Open Service Mesh."""
+    """Return the regular expression for a path; an empty one matches any path, as in Open Service Mesh."""
     path = fields.text("pathRegex")
     if path == "":
         fields.notes.inform(

@@ -73,7 +73,7 @@ def _weight(fields: Fields) -> int:
 
 
 def _quantity(fields: Fields) -> Decimal:
-    """Return a quantity, such as 1, "1", "500m", "1Ki", "1e3" or 0.5."""
+    """Return the weight of a backend, a quantity such as 1, "1", "500m", "1Ki", "1e3" or 0.5."""
     value = fields.raw("weight")
     text = str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
     number = read_quantity(text) if len(text) <= 32 and _QUANTITY.fullmatch(text) else None
@@ -93,7 +93,7 @@ def _scaled(quantities: Sequence[Decimal]) -> list[int]:
 
 
 def _matches(fields: Fields) -> tuple[str, ...]:
-    """Return the names of HTTPRouteGroups of the namespace."""
+    """Return the names in `matches` of the HTTPRouteGroups, which are in the split's namespace."""
     names = set()
     for section in fields.sections("matches"):
         section.choice("apiGroup", ("specs.smi-spec.io",), "specs.smi-spec.io")

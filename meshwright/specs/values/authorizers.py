@@ -1,4 +1,4 @@
-"""Common fields for an authorizer in a MeshConfig and an ExternalAuthorization."""
+"""Fields of an external authorizer that a MeshConfig and an ExternalAuthorization have in common."""
 
 from datetime import timedelta
 from typing import Final
@@ -14,7 +14,7 @@ _LONGEST: Final = timedelta(minutes=5)
 
 
 def patience(fields: Fields) -> timedelta:
-    """Return `timeout`, 1 s by default."""
+    """Return the time limit of a request to the authorizer (`timeout`), 1 s by default."""
     text = fields.text("timeout", expected=_RULE)
     if not text:
         return _TIMEOUT

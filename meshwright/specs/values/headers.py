@@ -46,12 +46,12 @@ _FIXED: Final = frozenset(
 
 
 def is_name(text: str) -> bool:
-    """Return whether a text is a valid header name."""
+    """Return whether a text is a valid name of an HTTP header."""
     return _NAME.fullmatch(text) is not None
 
 
 def is_value(text: str) -> bool:
-    """Return whether a text is a valid header value."""
+    """Return whether a text is a valid value of an HTTP header."""
     return _VALUE.fullmatch(text) is not None
 
 

@@ -1,4 +1,4 @@
-"""Addresses of clients without an identity: IP ranges, and the endpoints of Services."""
+"""Clients without an identity, in policies: IP ranges, and the endpoints of Services."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ IP_RANGE: Final = "IPRange"
 
 
 class Places:
-    """IP ranges and Services among the sources of one object."""
+    """IP ranges and Services among the permitted clients of one object."""
 
     def __init__(self) -> None:
         self.services: set[ServiceKey] = set()
@@ -22,7 +22,7 @@ class Places:
 
     @property
     def have_places(self) -> bool:
-        """Return whether there is any IP range or Service."""
+        """Return whether the object permits any IP range or Service."""
         return bool(self.services or self.ranges)
 
     def read_service(self, fields: Fields) -> None:
@@ -36,7 +36,7 @@ class Places:
         self.services.add(ServiceKey(Namespace(namespace), ServiceName(name)))
 
     def read_range(self, fields: Fields) -> None:
-        """Read an IP range."""
+        """Read an IP range among the permitted clients."""
         text = fields.required_text("name", NETWORK_RULE, never)
         if not text:
             return

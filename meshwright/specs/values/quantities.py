@@ -13,7 +13,7 @@ _SUFFIXES: Final = {**_DECIMAL, **_BINARY}
 
 
 def read_quantity(text: str) -> Decimal | None:
-    """Return a quantity as a number (1 for "1000m"); None if invalid."""
+    """Return a Kubernetes quantity as a number (1 for "1000m"); None if invalid."""
     if (match := _AMOUNT.fullmatch(text)) is None:
         return None
     plain = Decimal(match[1])
@@ -21,7 +21,7 @@ def read_quantity(text: str) -> Decimal | None:
 
 
 def amount(value: object) -> object:
-    """Return a quantity as a number, for comparisons; an invalid one is returned unchanged."""
+    """Return a Kubernetes quantity as a number, for comparisons; an invalid one is returned unchanged."""
     number = read_quantity(str(value))
     return value if number is None else number
 

@@ -44,7 +44,7 @@ _BROADCAST = ipaddress.IPv4Address("255.255.255.255")
 
 
 def object_name(fields: Fields, name: str) -> str:
-    """Return the required name of another object."""
+    """Return the name of another object from a required field."""
     value = fields.required_text(name, NAME_RULE, is_dns_subdomain)
     if value and not is_dns_subdomain(value):
         fields.wrong(name, NAME_RULE)
@@ -52,7 +52,7 @@ def object_name(fields: Fields, name: str) -> str:
 
 
 def namespace_name(fields: Fields, name: str, default: Namespace) -> Namespace:
-    """Return a namespace, `default` if absent."""
+    """Return a namespace from a field, `default` if absent."""
     value = fields.text(name, expected=LABEL_RULE, fits=is_dns_label) or default
     if not is_dns_label(value):
         fields.wrong(name, LABEL_RULE)
@@ -95,7 +95,7 @@ def parse_service(text: str, namespace: Namespace) -> ServiceKey | None:
 
 
 def service(fields: Fields, name: str, namespace: Namespace) -> ServiceKey:
-    """Return a required service, in any syntax of `parse_service`."""
+    """Return a service from a required field, in any syntax of `parse_service`."""
     value = fields.required_text(name, SERVICE_RULE, is_dns_subdomain)
     service_key = parse_service(value, namespace) if value else None
     if value and service_key is None:
@@ -104,7 +104,7 @@ def service(fields: Fields, name: str, namespace: Namespace) -> ServiceKey:
 
 
 def own_service(fields: Fields, name: str, namespace: Namespace) -> ServiceKey:
-    """Return a required service, which must be in the object's own namespace."""
+    """Return a service from a required field, which must be in the object's own namespace."""
     service_key = service(fields, name, namespace)
     if service_key.namespace != namespace:
         fields.wrong(name, f"must be a service of the object's own namespace {namespace}", Code.NAMESPACE)
@@ -130,7 +130,7 @@ def parse_address(text: str) -> IpAddress | None:
 
 
 def address(fields: Fields, name: str, default: IpAddress | None = None) -> IpAddress | None:
-    """Return an IP address, `default` if absent."""
+    """Return an IP address from a field, `default` if absent."""
     value = fields.text(name, expected=ADDRESS_RULE)
     if value is None:
         return default
@@ -141,7 +141,7 @@ def address(fields: Fields, name: str, default: IpAddress | None = None) -> IpAd
 
 
 def host(fields: Fields, name: str, default: str = "") -> str:
-    """Return a DNS name or an IP address, `default` if absent."""
+    """Return a DNS name or an IP address from a field, `default` if absent."""
     value = fields.text(name, expected=HOST_RULE) or default
     result = parse_address(value) or parse_dns_name(value)
     if result is None and value:
@@ -161,7 +161,7 @@ def parse_dns_name(text: str) -> str | None:
 
 
 def addresses(fields: Fields, name: str, texts: Iterable[str]) -> tuple[IpAddress, ...]:
-    """Return the IP addresses of texts at a key; an invalid one refuses the object."""
+    """Return the IP addresses in the list `texts` of a field; an invalid one refuses the object."""
     result = []
     for text in texts:
         parsed = parse_address(text)

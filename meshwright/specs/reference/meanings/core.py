@@ -1,4 +1,4 @@
-"""Kubernetes' kinds, with the fields that a mesh needs."""
+"""Meanings of the fields of Kubernetes' kinds, as far as a mesh needs them."""
 
 from typing import Final
 

@@ -47,7 +47,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Column of `kubectl get`: the first existing path of a version."""
+    """Column of `kubectl get` for a kind: shows the first path that exists in a version."""
 
     name: str
     paths: tuple[str, ...]

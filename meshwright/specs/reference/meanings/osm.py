@@ -1,4 +1,4 @@
-"""Open Service Mesh's own kinds in the API group config.openservicemesh.io, and IngressBackend."""
+"""Meanings of the fields of Open Service Mesh's group config.openservicemesh.io, and of IngressBackend."""
 
 from typing import Final
 

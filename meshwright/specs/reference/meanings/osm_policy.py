@@ -1,4 +1,4 @@
-"""Open Service Mesh's own policy."""
+"""Meanings of the fields of Open Service Mesh's policy kinds."""
 
 from typing import Final
 

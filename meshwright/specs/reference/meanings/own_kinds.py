@@ -1,4 +1,4 @@
-"""Our own kind and annotations."""
+"""Meanings of the fields of Meshwright's kind Workload, and of Meshwright's annotations."""
 
 from typing import Final
 

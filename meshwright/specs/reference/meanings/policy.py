@@ -1,4 +1,4 @@
-"""Our own policies."""
+"""Meanings of the fields of Meshwright's policy kinds."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""SMI's kinds."""
+"""Meanings of the fields of SMI's kinds."""
 
 from typing import Final
 
