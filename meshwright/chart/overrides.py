@@ -18,7 +18,7 @@ _Path = list[str | int]
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge `above` into `below`: mappings are merged, null deletes, everything else is replaced."""
+    """Merge values `above` into `below`: mappings are merged, null deletes, everything else is replaced."""
     result = dict(below)
     for name, value in above.items():
         if value is None:
@@ -52,7 +52,7 @@ def told(
 
 
 def told_json(words: Iterable[str], below: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Parse `--set-json`: NAME=JSON, or a whole mapping of values. Raises ValuesError."""
+    """Parse the words of `--set-json`: NAME=JSON, or a whole mapping of values. Raises ValuesError."""
     result: dict[str, Any] = {}
     for each in words:
         whole = each.lstrip().startswith("{")
@@ -73,7 +73,7 @@ def told_json(words: Iterable[str], below: Mapping[str, Any] | None = None) -> d
 
 
 def _split(text: str, sign: str) -> Iterator[str]:
-    """Yield the parts between separators, except separators that are escaped or in braces."""
+    """Yield the parts of a text between separators, except separators that are escaped or in braces."""
     begun, depth = "", 0
     for at, item in enumerate(text):
         depth += {"{": 1, "}": -1}.get(item, 0)
@@ -86,7 +86,7 @@ def _split(text: str, sign: str) -> Iterator[str]:
 
 
 def _path(option: str, text: str) -> _Path:
-    """Return the names and indexes of a path such as `a.b[0].c`. Raises ValuesError."""
+    """Return the names and indexes in the path of a value, such as `a.b[0].c`. Raises ValuesError."""
     result: _Path = []
     for item in _split(text, "."):
         step = _STEP.fullmatch(item)
@@ -131,7 +131,7 @@ def _enter(result: dict[str, Any], path: _Path, value: object, below: object, op
 
 
 def _inner(inner: Any, step: str | int, following: str | int, below: object, option: str, path: _Path) -> Any:  # noqa: ANN401 - values of YAML
-    """Return the mapping or list at a step, created if missing."""
+    """Return the mapping or list at the next step of a path, created if missing."""
     wanted = list if isinstance(following, int) else dict
     there = _at(inner, step)
     if there is None:

@@ -38,7 +38,7 @@ def chart() -> Traversable:
 
 
 def defaults() -> dict[str, Any]:
-    """Return the chart's own values."""
+    """Return the default values of the chart."""
     return dict(yaml.safe_load((chart() / "values.yaml").read_text("utf-8")))
 
 
@@ -90,7 +90,7 @@ def _templates() -> list[Traversable]:
 
 
 def _documents(text: str) -> Iterator[str]:
-    """Yield the non-empty documents of a file."""
+    """Yield the non-empty YAML documents of a rendered file."""
     for item in f"\n{text}\n".split("\n---\n"):
         # A document may consist of comments alone if the values switch its part off.
         if any(line and not line.startswith("#") for line in item.splitlines()):

@@ -191,7 +191,7 @@ SCHEMA: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 class _UntitledSchema(GenerateJsonSchema):
-    """Schema without titles, which would only repeat the names of the fields."""
+    """Generator of a JSON schema without titles, which would only repeat the names of the fields."""
 
     def field_title_should_be_set(self, schema: object) -> bool:
         del schema
@@ -199,14 +199,14 @@ class _UntitledSchema(GenerateJsonSchema):
 
 
 def schema(settings: Mapping[str, JsonSchemaValue]) -> JsonSchemaValue:
-    """Return the values' JSON schema; `settings` are the schemas of the server's settings, by name."""
+    """Return the JSON schema of the chart's values; `settings` are the schemas of the server's settings."""
     made = Values.model_json_schema(schema_generator=_UntitledSchema)
     made["properties"]["settings"] |= {"additionalProperties": False, "properties": dict(settings)}
     return {"$schema": SCHEMA, **made}
 
 
 class ValuesError(ValueError):
-    """Values are wrong. The message has a line for each fault, with the field."""
+    """Values for the chart are wrong. The message has a line for each fault, with the field."""
 
     def __init__(self, *lines: str) -> None:
         super().__init__("\n".join(lines))
@@ -230,7 +230,7 @@ def checked(values: Mapping[str, Any], settings: Collection[str]) -> None:
 
 
 def _expected(error: ErrorDetails) -> str:
-    """Return the fault of a value, and the correct form."""
+    """Return the fault of a value for the chart, and the correct form."""
     given = repr(error["input"])[:60]
     match error["type"]:
         case "extra_forbidden":

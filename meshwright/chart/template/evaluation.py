@@ -32,14 +32,14 @@ def rendered(template: Template, told: Value, defined: Mapping[str, Template]) -
 
 
 class _Renderer:
-    """Renderer of one template and of the included templates."""
+    """Renderer of one Helm template and of the templates that it includes."""
 
     def __init__(self, name: str, defined: Mapping[str, Template]) -> None:
         self._name, self._defined = name, defined
         self._functions: Mapping[str, Callable[..., Value]] = {**FUNCTIONS, "include": self._included}
 
     def text(self, nodes: Iterable[Node], dot: Value, variables: Variables) -> Iterator[str]:
-        """Yield the texts of nodes; a variable is visible to the nodes after its definition."""
+        """Yield the text of each node of a template; a variable is visible after its definition."""
         known = variables.new_child()
         for node in nodes:
             match node:

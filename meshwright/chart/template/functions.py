@@ -36,19 +36,19 @@ _Dumper.add_representer(str, _text)
 
 
 def as_yaml(value: Value) -> str:
-    """Return a value as YAML with sorted keys, without the final newline."""
+    """Return a value as YAML with sorted keys, without the final newline (Helm's `toYaml`)."""
     text = yaml.dump(value, Dumper=_Dumper, width=1_000_000, allow_unicode=True)
     return str(text).removesuffix("...\n").removesuffix("\n")
 
 
 def as_json(value: Value) -> str:
-    """Return a value as JSON in Go's format."""
+    """Return a value as JSON in Go's format (Helm's `toJson`)."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return "".join(_ESCAPED.get(item, item) for item in text)
 
 
 def printed(value: Value) -> str:
-    """Return the text of a value in a template's output."""
+    """Return the text that an action with this value prints in a template's output."""
     match value:
         case None:
             return ""

@@ -1,4 +1,4 @@
-"""Parser of templates: a tree of text, output, conditions, loops and definitions."""
+"""Parser of Helm templates: a tree of text, output, conditions, loops and definitions."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,14 +15,14 @@ _ENDS: Final = ("end", "else")
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A string, a number, a boolean, or nil."""
+    """Operand of a template: a string, a number, a boolean, or nil."""
 
     value: object
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Fields of the dot (`.`) or of a variable (`$`, `$name`)."""
+    """Operand of a template: fields of the dot (`.`) or of a variable (`$`, `$name`)."""
 
     of: str
     fields: tuple[str, ...]
@@ -30,7 +30,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function with its arguments, or a single value."""
+    """Call of a template function with arguments, or a single value."""
 
     of: "str | Operand"
     arguments: "tuple[Operand, ...]"
@@ -38,7 +38,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Calls; the result of each is the last argument of the next."""
+    """Function calls of a template; the result of each is the last argument of the next."""
 
     calls: tuple[Call, ...]
 
@@ -48,14 +48,14 @@ Operand = Literal | Chain | Call | Pipeline
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Literal text."""
+    """Text of a template that is printed unchanged."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class PrintStatement:
-    """Output of a pipeline; `line` is the line in the file."""
+    """Action of a template that prints the result of a pipeline; `line` is the line in the file."""
 
     line: int
     pipeline: Pipeline
@@ -63,7 +63,7 @@ class PrintStatement:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Value of a variable from here on, new (`:=`) or existing (`=`)."""
+    """Action that sets a variable, new (`:=`) or existing (`=`), for the nodes after it."""
 
     line: int
     variable: str
@@ -73,7 +73,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """`if`, `with` or `range`, with pipeline, body and alternative."""
+    """A block of a template (`if`, `with` or `range`), with pipeline, body and alternative (`else`)."""
 
     line: int
     kind: str
@@ -88,7 +88,7 @@ Node = Text | PrintStatement | Assignment | Block
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template's file: nodes, and the templates from `define` by name."""
+    """A parsed template file: its nodes, and the templates from `define` by name."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -121,7 +121,7 @@ def _pieces(text: str) -> Iterator[tuple[int, str, bool]]:
 
 
 class _Reader:
-    """Reader of a file's pieces."""
+    """Parser of the pieces (texts and actions) of a template file."""
 
     def __init__(self, name: str, pieces: list[tuple[int, str, bool]]) -> None:
         self.name, self.pieces, self.at = name, pieces, 0
@@ -132,7 +132,7 @@ class _Reader:
         return TemplateError(f"{self.name}:{self._line}: {what}")
 
     def nodes(self) -> tuple[Node, ...]:
-        """Read nodes until an `end` or `else` of an outer block."""
+        """Read nodes until an `end` or `else` that belongs to an outer block."""
         result: list[Node] = []
         while self.at < len(self.pieces):
             self._line, text, is_action = self.pieces[self.at]
@@ -195,7 +195,7 @@ class _Reader:
 
 
 class _Words:
-    """Reader of an action's words."""
+    """Parser of the words of one action."""
 
     def __init__(self, words: list[Token]) -> None:
         self._words, self._at = words, 0
@@ -234,7 +234,7 @@ class _Words:
         return ()
 
     def whole(self) -> Pipeline:
-        """Read the rest as a pipeline."""
+        """Read the other words of the action as a pipeline. Raises ValueError."""
         pipeline = self._pipeline()
         if self._at < len(self._words):
             raise ValueError(f"{self._words[self._at].text!r} is out of place")

@@ -1,4 +1,4 @@
-"""Tokens of an action, and the error of templates."""
+"""Words of an action in a template, and the error of templates."""
 
 import ast
 import re
@@ -19,19 +19,19 @@ _WORD: Final = re.compile(
 
 
 class TemplateError(Exception):
-    """Error in parsing or rendering a template; the message has the file and the line."""
+    """Error in a Helm template; the message has the file and the line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word with its kind (`string`, `number`, `chain`, `name`, `sign`)."""
+    """A word of an action, with its kind (`string`, `number`, `chain`, `name`, `sign`)."""
 
     kind: str
     text: str
 
     @property
     def value(self) -> str | int:
-        """Return the value of a string or number."""
+        """Return the value of a word that is a string or number."""
         if self.kind == "number":
             return int(self.text)
         return self.text[1:-1] if self.text.startswith("`") else str(ast.literal_eval(self.text))
