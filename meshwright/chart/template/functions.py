@@ -78,7 +78,7 @@ def _equal(first: Value, *others: Value) -> bool:
 
 
 def _merged(first: Mapping[str, Value], *others: Mapping[str, Value]) -> dict[str, Value]:
-    """Return all fields of mappings: the first non-empty value wins, and nested mappings are merged."""
+    """Return the fields of all mappings, merged at every level: the first non-empty value counts."""
     result = dict(first)
     for other in others:
         for name, value in other.items():
