@@ -51,7 +51,7 @@ class Vulnerability:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Result for one lock file; `unknown` has a reason for each failed look-up."""
+    """Result of the audit of one lock file; `unknown` has a reason for each failed look-up."""
 
     file: str
     packages: int = 0
@@ -87,7 +87,7 @@ def _report(file: str, dependencies: Iterable[Mapping[str, Any]]) -> Report:
 
 
 def end(reports: Iterable[Report]) -> End:
-    """Return the result of all reports; vulnerabilities count more than failed look-ups."""
+    """Return the result of all audits; vulnerabilities count more than failed look-ups."""
     every = tuple(reports)
     if any(report.vulnerable for report in every):
         return End.VULNERABLE
@@ -95,7 +95,7 @@ def end(reports: Iterable[Report]) -> End:
 
 
 def lines(reports: Iterable[Report]) -> Iterable[str]:
-    """Yield the lines of the output: each lock file with findings, then the verdict."""
+    """Yield the lines that the audit prints: each lock file with findings, then the verdict."""
     every = tuple(reports)
     for each in every:
         yield f"{each.file}: {each.packages} packages looked up, {len(each.vulnerable)} vulnerabilities known"

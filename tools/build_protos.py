@@ -120,7 +120,7 @@ def generate(protos: Path) -> int:
 
 
 def _generate_own(protos: Path, out: Path) -> int:
-    """Generate the modules and stubs of our own API; return the number of files."""
+    """Generate the modules and stubs of Meshwright's own gRPC API; return the number of files."""
     sources = sorted(str(path.relative_to(protos)) for path in protos.glob("meshwright/**/*.proto"))
     well_known = resources.files("grpc_tools") / "_proto"
     paths = (f"-I{protos}", f"-I{well_known}", f"--python_out={out}", f"--pyi_out={out}")
@@ -176,7 +176,7 @@ class ProtosHook(BuildHookInterface[Any]):
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Generate the modules; the arguments of hatchling are unused."""
+        """Generate the protobuf modules before a build; the arguments of hatchling are unused."""
         del version, build_data
         count = generate(Path(self.root, "protos"))
         self.app.display_info(f"generated {count} API files under protos/")

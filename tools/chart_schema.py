@@ -14,7 +14,7 @@ _PATH: Final = Path(__file__).parents[1] / "deploy" / "chart" / "meshwright" / "
 
 
 def text() -> str:
-    """Return the expected contents of the file; a test compares."""
+    """Return the expected contents of the chart's values.schema.json; a test compares them with the file."""
     made = schema(settings_schema())
     return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
 

@@ -58,12 +58,12 @@ class UnknownLicence(Exception):
 
 
 def pins(text: str) -> dict[str, str]:
-    """Return the packages of a lock file, with their versions."""
+    """Return the packages and versions that a lock file pins."""
     return dict(_PIN.findall(text))
 
 
 def locked() -> dict[str, str]:
-    """Return the packages of a release, with their versions, sorted by name."""
+    """Return the packages of a release, with their pinned versions, sorted by name."""
     result: dict[str, str] = {}
     for lock in LOCKS:
         result |= pins((ROOT / "requirements" / lock).read_text("utf-8"))
@@ -97,13 +97,13 @@ def is_allowed(expression: str) -> bool:
 
 
 def rows(packages: Mapping[str, str]) -> Iterator[str]:
-    """Yield the rows of the table."""
+    """Yield the rows of the table of licences, one for each package."""
     for package, version in packages.items():
         yield f"| {package} | {version} | {licence(package)} |\n"
 
 
 def main() -> None:
-    """Write the file, or exit with the message about an unknown licence."""
+    """Write the table of licences, or exit with the message about an unknown licence."""
     try:
         WRITTEN.write_text(_HEAD + "".join(rows(locked())), "utf-8")
     except UnknownLicence as error:

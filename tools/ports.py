@@ -33,7 +33,7 @@ def free_port(host: str, preferred: int = 0) -> int:
 
 
 def _reserved(port: int) -> bool:
-    """Reserve a port until this process ends; return False if another process holds it."""
+    """Reserve a port against other processes of this project until this one ends; return False if taken."""
     with socket.socket(socket.AF_UNIX) as name:
         try:
             name.bind(_RESERVATION.format(port))

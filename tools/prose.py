@@ -93,7 +93,7 @@ class Figure:
 
 
 def figures(text: Text) -> Iterator[Figure]:
-    """Yield all figures of a text; comments and modules are counted only for code."""
+    """Yield the figure of each measure of a text; comments and modules are counted only for code."""
     for measure in COUNTED:
         yield Figure(measure, sum(text.count(word) for word in measure.words), text.words)
     if text.lines:
@@ -102,7 +102,7 @@ def figures(text: Text) -> Iterator[Figure]:
 
 
 def unwanted_terms(text: Text, terms: Mapping[str, str]) -> Iterator[tuple[str, int]]:
-    """Yield each unwanted term with the number of occurrences."""
+    """Yield each unwanted term that a text contains, with the number of occurrences."""
     for term in terms:
         if count := text.count(term):
             yield term, count
@@ -115,7 +115,7 @@ def read_terms(lines: str) -> dict[str, str]:
 
 
 def failures(texts: Mapping[str, Text], record: Record, terms: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence for each figure worse than both record and goal."""
+    """Yield a sentence for each figure or unwanted term that is worse than both its record and its goal."""
     for name, text in texts.items():
         known = record.get(name, {})
         for figure in figures(text):
@@ -132,7 +132,7 @@ def failures(texts: Mapping[str, Text], record: Record, terms: Mapping[str, str]
 
 
 def recorded(texts: Mapping[str, Text], record: Record, terms: Mapping[str, str]) -> Record:
-    """Return the record with all improved figures, without removed texts."""
+    """Return the record with all improved figures, and without texts that no longer exist."""
     new: Record = {}
     for name, text in texts.items():
         known = record.get(name, {})

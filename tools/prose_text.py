@@ -55,7 +55,7 @@ class Text:
 
 
 def packages() -> dict[str, Text]:
-    """Return docstrings and comments by package, for example `catalog` and `meshwright/delivery`."""
+    """Return the text of the docstrings of each package, for example `catalog` and `meshwright/delivery`."""
     names = [
         *_FOLDERS,
         *(f"meshwright/{item.name}" for item in (ROOT / "meshwright").iterdir() if item.is_dir()),

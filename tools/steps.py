@@ -38,7 +38,7 @@ Stage = tuple[Lane, ...]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a target ended: its exit status, and the seconds it took."""
+    """Result of a Makefile target: the exit status, and the seconds."""
 
     target: str
     status: int
@@ -47,7 +47,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class SlowTest:
-    """A test and its seconds, with setup and teardown."""
+    """A test, and its seconds with setup and teardown."""
 
     seconds: float
     name: str
@@ -57,7 +57,10 @@ Run = Callable[[str], Result]
 
 
 def parse(stages: Iterable[str]) -> tuple[Stage, ...]:
-    """Return the stages of arguments such as `lint,fast+types`; raise ValueError for an empty name."""
+    """Return the stages of Makefile targets in arguments such as `lint,fast+types`.
+
+    Raises ValueError for an empty name.
+    """
     result = tuple(tuple(tuple(lane.split(",")) for lane in stage.split("+")) for stage in stages)
     for stage, text in zip(result, stages, strict=True):
         if not all(target for lane in stage for target in lane):
@@ -87,7 +90,7 @@ def _run_lane(lane: Lane, run: Run) -> tuple[Result, ...]:
 
 
 def slowest(reports: Iterable[str], count: int = SLOWEST) -> tuple[SlowTest, ...]:
-    """Return the slowest tests of JUnit reports, the slowest first."""
+    """Return the slowest tests in JUnit reports, the slowest first."""
     slow_tests = [
         SlowTest(
             float(case.get("time", 0)), f"{case.get('classname', '').replace('.', '/')}::{case.get('name')}"
@@ -99,7 +102,7 @@ def slowest(reports: Iterable[str], count: int = SLOWEST) -> tuple[SlowTest, ...
 
 
 def table(results: Sequence[Result], tests: Sequence[SlowTest], whole: float) -> str:
-    """Return the table that ends a run; `whole` is the run's seconds."""
+    """Return the table of targets and slowest tests that ends a run; `whole` is the run's seconds."""
     lines = ["", "seconds  step"]
     lines += [f"{each.seconds:7.0f}  {each.target}{' FAILED' if each.status else ''}" for each in results]
     lines += [f"{whole:7.0f}  from start to end"]
@@ -110,14 +113,14 @@ def table(results: Sequence[Result], tests: Sequence[SlowTest], whole: float) ->
 
 
 class MakeTarget:
-    """Runner of a target of the Makefile, with its output printed when it ends."""
+    """Runner of one Makefile target, which prints the output when the target ends."""
 
     def __init__(self, times: Path) -> None:
         self._environment = environment(os.environ, times)
         self._printing = Lock()
 
     def __call__(self, target: str) -> Result:
-        """Run a target to its end."""
+        """Run a Makefile target to its end."""
         began = time.monotonic()
         self._print(f"--- {target} begins")
         with tempfile.TemporaryFile() as output:
@@ -149,7 +152,7 @@ def environment(variables: Mapping[str, str], times: Path) -> dict[str, str]:
 
 
 def main() -> None:
-    """Run the stages that were typed."""
+    """Run the stages of Makefile targets in the command line."""
     keep_going = sys.argv[1:2] == ["--keep-going"]
     try:
         stages = parse(sys.argv[2 if keep_going else 1 :])

@@ -36,7 +36,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Run the command; a failed part ends with one line and exit status 1."""
+    """Build or run real parts as the command line demands; a failure ends with one line and exit status 1."""
     answer = arguments()
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def _serve(made: RunningCluster) -> None:
-    """Print the address of the cluster, and wait for an interrupt."""
+    """Print the address of the started cluster, and wait for an interrupt."""
     print(f"serving at {made.server}; export KUBECONFIG={made.kubeconfig}", flush=True)
     if made.enter:
         print(f"commands in its network: {' '.join(made.enter)} COMMAND", flush=True)

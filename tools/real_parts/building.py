@@ -24,7 +24,7 @@ class PartError(RuntimeError):
 
 
 def cache() -> Path:
-    """Return the folder of the cache."""
+    """Return the folder in which built parts are cached."""
     if message := os.environ.get("REAL_PARTS"):
         return Path(message)
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -86,7 +86,7 @@ def build(part: Part, say: Callable[[str], None] = print) -> Path:
 
 
 def _share(part: Part, folder: Path) -> None:
-    """Copy a folder of a module to the cache, because Go's module cache is read-only."""
+    """Copy a folder of a part's Go module to the cache, because Go's module cache is read-only."""
     shutil.rmtree(shared(part), ignore_errors=True)
     shared(part).mkdir(parents=True)
     for path in folder.iterdir():

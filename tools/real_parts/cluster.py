@@ -36,7 +36,7 @@ class Cluster:
 
     @property
     def server(self) -> str:
-        """Return the URL of the API."""
+        """Return the URL of the Kubernetes API server."""
         return self.place.server
 
     @property
@@ -59,7 +59,7 @@ class RunningCluster(Cluster):
 
     @property
     def enter(self) -> tuple[str, ...]:
-        """Return the prefix of commands with connections to the cluster; empty on loopback."""
+        """Return the prefix for commands that connect to the cluster; empty for a cluster on loopback."""
         return () if self.inside is None else self.inside.network
 
     def compact(self) -> int:
@@ -69,7 +69,7 @@ class RunningCluster(Cluster):
         return revision
 
     def ask(self, path: str) -> dict[str, Any]:
-        """Return the API's response to a GET request of the administrator."""
+        """Send a GET request to the API server as the administrator; return the response."""
         return self._answer(urllib.request.Request(self.server + path))  # noqa: S310 - our own
 
     def _etcd(self, path: str, asked: Mapping[str, object]) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def _place(folder: Path, host: str) -> Place:
 
 
 def _keys(place: Place) -> Keys:
-    """Issue certificates for the programs and the administrator, and write the kubeconfigs."""
+    """Issue certificates for the cluster's programs and the administrator, and write the kubeconfigs."""
     keys = Keys(place.keys)
     for name, words in _CLIENTS.items():
         keys.issue(name, *words, *([place.host] if place.has_node and name == "server" else []))

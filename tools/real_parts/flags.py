@@ -50,22 +50,22 @@ class Place:
 
     @property
     def server(self) -> str:
-        """Return the URL of the API."""
+        """Return the URL of the Kubernetes API server."""
         return f"https://{self.host}:{self.api}"
 
     @property
     def keys(self) -> Path:
-        """Return the folder of keys and certificates."""
+        """Return the folder of the cluster's keys and certificates."""
         return self.folder / "keys"
 
     @property
     def audit(self) -> Path:
-        """Return the log of requests from ServiceAccounts, with one JSON object per line."""
+        """Return the path of the audit log: requests of ServiceAccounts, one JSON object per line."""
         return self.folder / "log" / "audit.log"
 
     @property
     def etcd(self) -> str:
-        """Return the URL of etcd."""
+        """Return the URL of etcd for clients."""
         return f"https://{LOOPBACK}:{self.store}"
 
 
@@ -134,7 +134,7 @@ def _reaches_kubelet(place: Place) -> list[str]:
 
 
 def _audited(place: Place) -> list[str]:
-    """Write an audit policy for requests of ServiceAccounts, without their bodies; return the flags."""
+    """Write an audit policy that logs requests of ServiceAccounts without bodies; return the flags for it."""
     every = {"level": "Metadata", "userGroups": ["system:serviceaccounts"], "omitStages": ["RequestReceived"]}
     policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [every, {"level": "None"}]}
     (place.folder / "audit.json").write_text(json.dumps(policy), "utf-8")

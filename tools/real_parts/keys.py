@@ -20,7 +20,7 @@ _LIFE: Final = timedelta(days=1)
 
 
 class Keys:
-    """CA with a folder: `ca.crt`, and `NAME.crt` and `NAME.key` for each issued certificate."""
+    """CA of a test cluster, with a folder: `ca.crt`, and `NAME.crt` and `NAME.key` for each certificate."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -61,7 +61,7 @@ class Keys:
         return f"{text}.{_encoded(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
 
     def kubeconfig(self, path: Path, name: str, server: str) -> None:
-        """Write a kubeconfig for a client with an issued certificate."""
+        """Write a kubeconfig for the client `name`, with its issued certificate."""
         certificate, key = (self._data(f"{name}.{end}") for end in ("crt", "key"))
         user = {"client-certificate-data": certificate, "client-key-data": key}
         self.kubeconfig_of(path, name, server, user)
@@ -102,7 +102,7 @@ class Keys:
 
 
 def client(folder: Path, name: str) -> ssl.SSLContext:
-    """Return TLS settings with the CA and the client certificate `name` of a folder."""
+    """Return TLS settings with the CA in a folder and its client certificate `name`."""
     context = ssl.create_default_context(cafile=str(folder / "ca.crt"))
     context.load_cert_chain(str(folder / f"{name}.crt"), str(folder / f"{name}.key"))
     return context

@@ -39,12 +39,12 @@ class Namespaces:
 
     @property
     def network_file(self) -> Path:
-        """Return the file for entering the network (setns(2))."""
+        """Return the file for entering the node's network namespace (setns(2))."""
         return Path(self._of("net"))
 
     @property
     def whole(self) -> tuple[str, ...]:
-        """Return the prefix for a command in all namespaces; the command dies with its parent."""
+        """Return the prefix for a command in all namespaces of the node; the command dies with its parent."""
         entered = (
             f"--net={self._of('net')}",
             f"--mount={self._of('mnt')}",
@@ -54,15 +54,15 @@ class Namespaces:
         return ("nsenter", *entered, "--", *_PYTHON, die_with_parent.__file__, "0")
 
     def seen(self, path: str) -> Path:
-        """Return the path of a file in the namespaces, as seen from outside."""
+        """Return the path, outside of the namespaces, of a file inside of them."""
         return Path(f"/proc/{self.pid}/root{path}")
 
     def do(self, work: Callable[[], _Result]) -> _Result:
-        """Call a function whose sockets are created in the network."""
+        """Call a function in the node's network namespace, where its sockets are created."""
         return within(self.network_file, work)
 
     def run(self, *words: str, given: str = "") -> str:
-        """Run a command in all namespaces; return the output, or raise PartError for a failure."""
+        """Run a command in all namespaces of the node; return the output. Raises PartError for a failure."""
         done = subprocess.run([*self.whole, *words], input=given, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise PartError(f"`{' '.join(words)}` failed: {done.stderr.strip() or done.stdout.strip()}")
@@ -78,7 +78,7 @@ class Namespaces:
 
 @contextlib.contextmanager
 def namespaces() -> Iterator[Namespaces]:
-    """Create namespaces and control groups, which end with the block or with this process."""
+    """Create a node's namespaces and control groups, which end with the block or with this process."""
     group = f"meshwright-parts-{secrets.token_hex(4)}"
     words = [*_PYTHON, holding.__file__, group]
     # A new session, because Ctrl-C must only reach this process, which stops the node in order.

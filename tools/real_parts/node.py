@@ -49,7 +49,7 @@ _CLIENTS: Final[Mapping[str, Sequence[str]]] = {
 
 
 def lacking() -> str:
-    """Return the missing requirements of a node on this machine; empty if all are met."""
+    """Return the requirements of a Kubernetes node that this machine does not meet; empty if all are met."""
     if os.geteuid() != 0:
         return "root"
     missing = [program for program in _PROGRAMS if shutil.which(program) is None]
@@ -60,7 +60,7 @@ def lacking() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A running node: cluster, namespaces, and the kubelet, which can be killed and restarted."""
+    """A running Kubernetes node: cluster, namespaces, and the kubelet, which can be killed and restarted."""
 
     cluster: RunningCluster
     inside: Namespaces
@@ -68,7 +68,7 @@ class Node:
     layers: Layers
 
     def load(self, image: Image) -> None:
-        """Load an image, so that Pods can use its name with `imagePullPolicy: Never`."""
+        """Load an image into the node, so that Pods can use its name with `imagePullPolicy: Never`."""
         _load(self.inside, image, self.layers)
 
     def processes(self, uid: str) -> list[int]:
@@ -155,7 +155,7 @@ def _load(inside: Namespaces, image: Image, layers: Layers) -> None:
 
 
 def _until_ready(made: RunningCluster) -> None:
-    """Wait until the API reports the node as ready for Pods."""
+    """Wait until the API server reports the node as ready for Pods."""
     deadline = time.monotonic() + PATIENCE
     while True:
         result = made.ask("/api/v1/nodes").get("items", [])

@@ -28,12 +28,12 @@ DNS_READY: Final = "http://127.0.0.1:8181/ready"
 
 
 def kubeconfig(place: Place, name: str) -> Path:
-    """Return the path of a program's kubeconfig."""
+    """Return the path of the kubeconfig of the program `name`."""
     return place.folder / f"{name}.kubeconfig"
 
 
 def scheduler(place: Place) -> list[str]:
-    """Return the flags of the scheduler."""
+    """Return the flags of kube-scheduler."""
     config = kubeconfig(place, "scheduler")
     return [
         *(f"--{item}kubeconfig={config}" for item in ("", "authentication-", "authorization-")),
@@ -45,7 +45,7 @@ def scheduler(place: Place) -> list[str]:
 
 
 def containerd(place: Place) -> list[str]:
-    """Write the configuration of the container runtime; return its flags."""
+    """Write the configuration of containerd, the container runtime; return its flags."""
     path = _written(
         place,
         "containerd.toml",
@@ -91,7 +91,7 @@ def network() -> str:
 
 
 def kubelet(place: Place, group: str) -> list[str]:
-    """Write the configuration of the kubelet, with this control group; return its flags."""
+    """Write the configuration of the kubelet, with the control group `group`; return its flags."""
     keys = place.keys
     config = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",

@@ -47,7 +47,7 @@ def _make(group: Path) -> None:
 
 
 def _remove(group: Path) -> bool:
-    """Remove a group with all subgroups; return whether the group is gone."""
+    """Remove a control group with all subgroups; return whether the group is gone."""
     for item in (*sorted((path for path in group.rglob("*/")), reverse=True), group):
         with contextlib.suppress(OSError):  # the group still has processes, or is gone
             item.rmdir()

@@ -50,7 +50,7 @@ class Program:
 
     @property
     def command(self) -> list[str]:
-        """Return the command line; the command dies with this process."""
+        """Return the command line of the program, which dies with this process."""
         where: Sequence[str] = ()
         if self.inside is not None:
             where = self.inside.whole if self.apart else self.inside.network

@@ -1,4 +1,4 @@
-"""cert-manager's controllers for a cluster with cert-manager's resource definitions."""
+"""Controllers of cert-manager, for a cluster with cert-manager's resource definitions."""
 
 import contextlib
 from collections.abc import Iterator

@@ -58,7 +58,7 @@ class Image:
 
     @property
     def everything(self) -> Files:
-        """Return the files of all layers."""
+        """Return the files of all layers of the image."""
         return {path: entry for layer in (*self.below, self.files) for path, entry in layer.items()}
 
     def write(self, archive: Path, layers: Layers | None = None) -> None:
@@ -96,26 +96,26 @@ class Image:
 
 
 def _described(media_type: str, content: bytes) -> Mapping[str, object]:
-    """Return the descriptor of content (OCI image specification, descriptor.md)."""
+    """Return the OCI descriptor of content (OCI image specification, descriptor.md)."""
     digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
     return {"mediaType": media_type, "digest": digest, "size": len(content)}
 
 
 def program(path: Path, at: str = "") -> Files:
-    """Return a program and shared libraries, at the path of this machine or at `at`."""
+    """Return a program with its shared libraries as files of an image, at the same path or at `at`."""
     result = path.resolve()
     return {**libraries([result]), at or str(path): result}
 
 
 def found_program(name: str, at: str = "") -> Files:
-    """Return a program from PATH with shared libraries; raise PartError for a missing program."""
+    """Return a program from PATH with its libraries as files of an image; raise PartError if missing."""
     if (path := shutil.which(name)) is None:
         raise PartError(f"the program {name} is missing on this machine, and an image needs it")
     return program(Path(path), at)
 
 
 def busybox(*names: str) -> Files:
-    """Return busybox and links for applets, for example `/bin/sh`."""
+    """Return busybox as files of an image, with links for its applets, for example `/bin/sh`."""
     return {**found_program("busybox", "/bin/busybox"), **{f"/bin/{each}": Link("busybox") for each in names}}
 
 

@@ -24,7 +24,7 @@ _UNCHECKED: Final = (0b01).to_bytes(4, "little")
 
 
 def compiled(files: Files) -> Files:
-    """Return the bytecode of all modules among `files`, at the paths where the interpreter looks."""
+    """Return the bytecode of all Python modules among `files`, at the paths where the interpreter looks."""
     return dict(_compiled(files))
 
 

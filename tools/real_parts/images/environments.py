@@ -27,7 +27,7 @@ _UNUSED: Final = (
 
 
 def environment() -> Files:
-    """Return the running interpreter, with a virtual environment and the command of this project."""
+    """Return the files of the running interpreter, and of a virtual environment with this project."""
     base = Path(sys.base_prefix)
     version = sysconfig.get_python_version()
     interpreter, standard = base / "bin" / f"python{version}", Path(sysconfig.get_path("stdlib"))
@@ -46,7 +46,7 @@ def environment() -> Files:
 
 @functools.cache
 def compiled_environment() -> Files:
-    """Return the environment with the bytecode of all modules, as a layer of several images."""
+    """Return the files of `environment` and the bytecode of its modules, as a layer of several images."""
     result = environment()
     return {**result, **compiled(result)}
 
@@ -62,7 +62,7 @@ def ours(site: str) -> Files:
 
 
 def _installed(site: str) -> Files:
-    """Return the files of required distributions, and of the project's own metadata."""
+    """Return the files of all required Python distributions, and of the project's own metadata."""
     result: dict[str, Entry] = {}
     for item in _needed("meshwright", {}).values():
         for file in item.files or ():
@@ -75,7 +75,7 @@ def _installed(site: str) -> Files:
 
 
 def _needed(name: str, distributions: dict[str, Distribution]) -> dict[str, Distribution]:
-    """Return a distribution with all installed requirements, by name."""
+    """Return a Python distribution and all its installed requirements, by name."""
     if (key := canonicalize_name(name)) not in distributions:
         distributions[key] = distribution(name)
         for required in _required(distributions[key]):

@@ -14,14 +14,14 @@ _LAYER: Final = "application/vnd.oci.image.layer.v1.tar"
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A symbolic link with a literal target."""
+    """Entry of an image: a symbolic link with a literal target."""
 
     target: str
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A file with given contents."""
+    """Entry of an image: a file with given contents."""
 
     content: str
     executable: bool = False
@@ -29,7 +29,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder with mode and owner; other folders belong to root with mode 0755."""
+    """Entry of an image: a folder with mode and owner; other folders belong to root with mode 0755."""
 
     mode: int
     owner: int = 0
@@ -43,7 +43,7 @@ Files = Mapping[str, Entry]
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A written layer: archive, size in bytes, and SHA-256 digest."""
+    """A written layer of an image: archive, size in bytes, and SHA-256 digest."""
 
     path: Path
     size: int
@@ -51,11 +51,11 @@ class Layer:
 
     @property
     def descriptor(self) -> Mapping[str, object]:
-        """Return the descriptor of the layer for a manifest."""
+        """Return the descriptor of the layer for an image manifest."""
         return {"mediaType": _LAYER, "digest": f"sha256:{self.digest}", "size": self.size}
 
     def add(self, made: tarfile.TarFile, name: str) -> None:
-        """Add the layer to an archive, unless its own archive is removed."""
+        """Add the layer to the archive of an image, unless the layer's own archive is removed."""
         if self.path.exists():
             about = tarfile.TarInfo(name)
             about.size = self.size
@@ -65,13 +65,13 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """Layers in a folder; each is written once for the same `Files` object."""
+    """Written layers in a folder; the same `Files` object is written once."""
 
     folder: Path
     _written: dict[int, tuple[Files, Layer]] = field(default_factory=dict)
 
     def of(self, files: Files) -> Layer:
-        """Return the layer with these files."""
+        """Return the layer with these files; write the layer if necessary."""
         if id(files) not in self._written:
             path = self.folder / f"layer-{len(self._written)}.tar"
             _write_layer(path, files)
@@ -115,7 +115,7 @@ def _enter(made: tarfile.TarFile, name: str, entry: Entry) -> None:
 
 
 def add(made: tarfile.TarFile, name: str, content: bytes, *, executable: bool = False) -> None:
-    """Add a file of root to an archive."""
+    """Add a file that belongs to root to the archive of a layer."""
     about = tarfile.TarInfo(name)
     about.size, about.mode = len(content), 0o755 if executable else 0o644
     made.addfile(about, io.BytesIO(content))

@@ -29,7 +29,7 @@ _PYTHON: Final = {
 
 @functools.cache
 def envoy_layer(envoy: Path) -> Files:
-    """Return a layer with this Envoy."""
+    """Return the files of a layer with this Envoy."""
     return program(envoy, "/usr/local/bin/envoy")
 
 
