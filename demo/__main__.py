@@ -123,7 +123,7 @@ async def run(options: argparse.Namespace, mode: Mode, console: Console) -> tupl
 
 
 def farewell(state: Path) -> Verdict:
-    """Print everything left behind (processes, links, shared memory), remove it, and return a verdict."""
+    """Print all remains of the demo (processes, links, shared memory), remove them, and return a verdict."""
     left = leftovers.wait_for_none(state)
     for line in left:
         print(f"demo: not cleaned up: {line}", file=sys.stderr)

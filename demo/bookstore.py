@@ -198,7 +198,7 @@ class Bookstore:
 
 
 class _Answers:
-    """Condition for `Supervisor.until`: the program answers on its Unix socket."""
+    """Condition for `Supervisor.until`: a program answers on its control socket."""
 
     def __init__(self, program: AppClient) -> None:
         self._program = program

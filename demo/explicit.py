@@ -21,23 +21,23 @@ class ExplicitInterception:
         """Do nothing, because Linux accepts all addresses of 127.0.0.0/8 without configuration."""
 
     async def name_services(self, place: Place, hosts: str) -> None:
-        """Do nothing, because programs are configured with addresses."""
+        """Do nothing, because programs are configured with addresses, not service names."""
 
     def status(self, place: Place) -> str:
-        """Return a loopback address of this workload alone, so that agents do not collide."""
+        """Return HOST:PORT of the agent's own server, on a loopback address of this workload alone."""
         return f"{self.addresses.status(place)}:{STATUS_PORT}"
 
     def sidecar(self, place: Place, argv: Sequence[str]) -> list[str]:  # noqa: ARG002 - all places are one
-        """Return the command unchanged."""
+        """Return the command of a sidecar unchanged, because all processes share one network."""
         return list(argv)
 
     def program(self, place: Place, argv: Sequence[str]) -> list[str]:  # noqa: ARG002 - as above
-        """Return the command unchanged."""
+        """Return the command of a program unchanged, because all processes share one network."""
         return list(argv)
 
     def release(self) -> None:
-        """Release the reserved addresses."""
+        """Release the reserved loopback addresses."""
         self._reserved.release()
 
     def own(self, place: Place, directory: Path, *, sidecar: bool) -> None:
-        """Do nothing, because all processes run as one user."""
+        """Do nothing: the files belong to the right user, because all processes have the same."""

@@ -30,7 +30,7 @@ REFUSED: Final = "refused by the sidecar"
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt at an inbound port, with the expected answer (or REFUSED) and server count."""
+    """An attempt to call an inbound port, with the expected answer (or REFUSED) and server count."""
 
     what: str
     place: Place
@@ -40,11 +40,11 @@ class Attempt:
 
 
 class Reach(Protocol):
-    """Access to inbound ports, and to the credentials for the attempts."""
+    """Access to the inbound ports of sidecars, and to credentials for the attempts to call them."""
 
     @property
     def programs(self) -> Mapping[str, AppClient]:
-        """Return the clients of the programs' sockets, by the names of their workloads."""
+        """Return the clients of the programs' control sockets, by the names of their workloads."""
 
     def target(self, place: Place, service: ServiceKey) -> mtls.Target:
         """Return the address of an inbound port, as other workloads reach it."""
@@ -53,7 +53,7 @@ class Reach(Protocol):
         """Return the service certificate of a workload."""
 
     def proxy(self, place: Place) -> mtls.Credentials:
-        """Return a certificate for connections from the workload's sidecar to the control plane."""
+        """Return a proxy certificate of the workload's sidecar, for connections to the control plane."""
 
     def do(self, work: Callable[[], str]) -> str:
         """Run an attempt in the network of the other workloads."""
@@ -67,23 +67,23 @@ class OnOneMachine:
 
     @property
     def programs(self) -> Mapping[str, AppClient]:
-        """Return the clients of the programs."""
+        """Return the clients of the programs' control sockets, by the names of their workloads."""
         return self.bookstore.programs
 
     def target(self, place: Place, service: ServiceKey) -> mtls.Target:
-        """Return the address of the sidecar, which depends on the mode of interception."""
+        """Return the address of the sidecar's inbound port, which depends on the mode of interception."""
         address = self.bookstore.interception.addresses.workload(place)
         ca = self.bookstore.state / "sidecars" / place.name / "ca.pem"
         return mtls.Target(str(address), SERVICE_PORTS[service], service.fqdn(), ca)
 
     def service(self, place: Place) -> mtls.Credentials:
-        """Return the service certificate in the state directory of the control plane."""
+        """Return the workload's service certificate, from the state directory of the control plane."""
         identity = place.identity
         path = self.bookstore.plane.state / "services" / identity.namespace / identity.service_account
         return mtls.Credentials(path / "certificate.pem", path / "certificate.pem")
 
     def proxy(self, place: Place) -> mtls.Credentials:
-        """Return the certificate of the sidecar itself."""
+        """Return the proxy certificate of the workload's own sidecar."""
         directory: Path = self.bookstore.state / "sidecars" / place.name
         return mtls.Credentials(directory / "proxy.pem", directory / "proxy.key")
 

@@ -31,10 +31,10 @@ class Interception(Protocol):
 
     @property
     def addresses(self) -> Addresses:
-        """Return the addresses of all workloads."""
+        """Return the addresses of all workloads in this mode of interception."""
 
     async def prepare(self) -> None:
-        """Create the network; raise DemoError if this fails."""
+        """Create the network of the bookstore; raise DemoError if this fails."""
 
     async def name_services(self, place: Place, hosts: str) -> None:
         """Make service names resolve for a workload; `hosts` has the lines of a hosts file."""
@@ -52,7 +52,7 @@ class Interception(Protocol):
         """Make the sidecar or the program the owner of a directory and of the files in it."""
 
     def release(self) -> None:
-        """Release reserved names; call this method after all processes have ended."""
+        """Release reserved names of the network; to be called after all processes have ended."""
 
 
 def missing_for_transparent() -> str:
@@ -92,7 +92,7 @@ class Reservations:
         self._held: list[socket.socket] = []
 
     def take(self, name: str) -> bool:
-        """Reserve a name; return False if another process holds the name."""
+        """Reserve a machine-wide name; return False if another process holds the name."""
         holder = socket.socket(socket.AF_UNIX)
         try:
             # A name of an abstract Unix socket begins with a zero byte; only one process can bind the name
@@ -105,7 +105,7 @@ class Reservations:
         return True
 
     def release(self) -> None:
-        """Release all names."""
+        """Release all reserved names."""
         while self._held:
             self._held.pop().close()
 

@@ -42,7 +42,7 @@ class ProcessId:
         return None if fields[0] in "ZX" else cls(pid, int(fields[19]))
 
     def is_alive(self) -> bool:
-        """Return whether the same process still runs."""
+        """Return whether the process still runs, and not another one with the same pid."""
         return ProcessId.of(self.pid) == self
 
 
@@ -76,7 +76,7 @@ class Record:
         return result if result.boot == _boot_id() else cls(state, _boot_id())
 
     def save(self) -> None:
-        """Write the record atomically."""
+        """Write the record to the state directory atomically."""
         data = {
             "boot": self.boot,
             "processes": sorted((process.pid, process.start) for process in self.processes),
@@ -140,7 +140,7 @@ def find(state: Path) -> tuple[str, ...]:
 
 
 def wait_for_none(state: Path, deadline: float = 5.0) -> tuple[str, ...]:
-    """Wait at most `deadline` seconds until nothing is left behind; return the rest."""
+    """Wait at most `deadline` seconds until all remains of a demo are gone; return the rest."""
     limit = time.monotonic() + deadline
     # The kernel removes namespaces and their links some time after their last process has ended.
     while (result := find(state)) and time.monotonic() < limit:

@@ -48,7 +48,7 @@ class Request:
 
     @property
     def label(self) -> str:
-        """Return the label of the row, for example `bookbuyer → bookstore: GET /buy-a-book/new`."""
+        """Return the label of the matrix row, for example `bookbuyer → bookstore: GET /buy-a-book/new`."""
         what = f"{self.method} {self.path}".strip() or "insert"
         note = f" ({self.note})" if self.note else ""
         return f"{self.source.name} → {self.destination.name}: {what}{note}"
@@ -143,7 +143,7 @@ MTLS_PHASE: Final = "C"
 
 
 def is_served(cell: str, phase: Phase) -> bool:
-    """Return whether the matrix expects a row to be served in a phase."""
+    """Return whether the cells of a matrix row expect the request to be served in a phase."""
     return cell[PHASES.index(phase)] == "+"
 
 
@@ -153,7 +153,7 @@ def uncontrolled() -> tuple[str, ...]:
 
 
 def sample_of(expected: Mapping[str, float]) -> int:
-    """Return the sample size for a split: smaller if one version gets all requests."""
+    """Return the number of purchases for checking a traffic split: fewer if one version gets all."""
     return SURE_REQUESTS if set(expected.values()) <= {0, 100} else SPLIT_REQUESTS
 
 

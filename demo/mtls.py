@@ -29,7 +29,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A certificate chain and the private key; both may be in one file."""
+    """Files of a certificate chain and the private key; both may be one file."""
 
     chain: Path
     key: Path
@@ -104,7 +104,7 @@ def database(target: Target, token: str, credentials: Credentials) -> str:
 
 
 def _over_tls(target: Target, credentials: Credentials | None, talk: Callable[[ssl.SSLSocket], str]) -> str:
-    """Return the result of `talk` on a TLS connection, or the error of the connection."""
+    """Return the result of `talk` on a TLS connection to the target, or the error of the connection."""
     context = ssl.create_default_context(cafile=str(target.ca))
     if credentials is not None:
         context.load_cert_chain(credentials.chain, credentials.key)

@@ -61,7 +61,7 @@ class PlaneAddresses:
         )
 
     def others(self) -> "PlaneAddresses":
-        """Return the same hosts with ports chosen by the system."""
+        """Return addresses on the same hosts with ports chosen by the system."""
         hosts = (address.rpartition(":")[0] for address in (self.ads, self.http, self.debug, self.renewal))
         return PlaneAddresses(*(f"{host}:{free_port(host)}" if host else "" for host in hosts))
 
@@ -75,7 +75,7 @@ class ControlPlane:
         self.addresses = addresses
 
     async def start(self, supervisor: Supervisor, logs: Path, *, again: bool = False) -> None:
-        """Start the control plane, and wait until the Unix socket answers."""
+        """Start the control plane, and wait until its Unix socket for commands answers."""
         command = [
             str(COMMAND),
             "serve",

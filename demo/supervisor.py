@@ -29,7 +29,7 @@ class DemoError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ChildProcess:
-    """A started process, and the file with its output."""
+    """A started process of the demo, and the log file with its output."""
 
     name: str
     process: asyncio.subprocess.Process
@@ -41,7 +41,7 @@ class ChildProcess:
         return self.process.pid
 
     def tail(self) -> str:
-        """Return the last 2000 characters of the log; empty if the file cannot be read."""
+        """Return the last 2000 characters of the process's log; empty if the file cannot be read."""
         try:
             return self.log.read_text("utf-8", "replace")[-_TAIL:]
         except OSError:
@@ -97,11 +97,11 @@ class Supervisor:
         return running
 
     def forget(self, ended: ChildProcess) -> None:
-        """Remove an ended process from the list of expected processes."""
+        """Remove an ended process from the list of processes that must run."""
         self._running.remove(ended)
 
     def check(self) -> None:
-        """Raise DemoError if an expected process has ended."""
+        """Raise DemoError if a process that must run has ended."""
         for running in self._running:
             if running.process.returncode is not None:
                 raise DemoError(

@@ -44,7 +44,7 @@ SERVICE_PORTS: Final = {
 
 
 class Role(enum.StrEnum):
-    """Kind of program of a workload."""
+    """Kind of the program in a workload: client, store, warehouse or database."""
 
     CLIENT = "client"
     STORE = "store"
@@ -53,7 +53,7 @@ class Role(enum.StrEnum):
 
 
 class Mode(enum.StrEnum):
-    """Way of traffic into the sidecars."""
+    """Mode of interception: the way in which traffic enters the sidecars."""
 
     EXPLICIT = "explicit"
     TRANSPARENT = "transparent"
@@ -79,12 +79,12 @@ class Place:
 
     @property
     def service(self) -> ServiceName:
-        """Return the primary service, which is the middle part of the proxy's name."""
+        """Return the workload's primary service, which is the middle part of the proxy's name."""
         return self.backs[0].name if self.backs else ServiceName(self.identity.service_account)
 
     @property
     def port(self) -> Port | None:
-        """Return the port of the program; None for a pure client."""
+        """Return the port of the workload's program; None for a pure client."""
         return SERVICE_PORTS[self.backs[0]] if self.backs else None
 
     @property
@@ -174,15 +174,15 @@ class ExplicitAddresses:
     mode: Mode = Mode.EXPLICIT
 
     def workload(self, place: Place) -> IpAddress:
-        """Return the address of the sidecar."""
+        """Return the loopback address of the workload's sidecar."""
         return IpAddress(f"{self.base}.{place.index}.1")
 
     def application(self, place: Place) -> IpAddress:
-        """Return the address of the program."""
+        """Return the loopback address of the workload's program."""
         return IpAddress(f"{self.base}.{place.index}.2")
 
     def status(self, place: Place) -> IpAddress:
-        """Return the address of the agent's own server."""
+        """Return the loopback address of the agent's own server."""
         return IpAddress(f"{self.base}.{place.index}.3")
 
     def upstream(self, place: Place, service: ServiceKey) -> str:
@@ -206,11 +206,11 @@ class TransparentAddresses:
         return IpAddress(f"{self.network}.1")
 
     def workload(self, place: Place) -> IpAddress:
-        """Return the address of the network namespace."""
+        """Return the address of the workload's network namespace."""
         return IpAddress(f"{self.network}.{10 + place.index}")
 
     def application(self, place: Place) -> IpAddress:  # noqa: ARG002 - the same in every place
-        """Return 0.0.0.0, because programs need not be aware of interception."""
+        """Return 0.0.0.0: programs listen on all addresses, unaware of interception."""
         return IpAddress("0.0.0.0")
 
     def upstream(self, place: Place, service: ServiceKey) -> str:  # noqa: ARG002 - as above
@@ -219,7 +219,7 @@ class TransparentAddresses:
 
 
 def workload(place: Place, addresses: Addresses) -> Workload:
-    """Return a workload as the mesh sees it, with the addresses of the given mode."""
+    """Return a workload as an object of the mesh, with the addresses of the given mode of interception."""
     ports = () if place.port is None else (WorkloadPort(place.port, str(place.role)),)
     return Workload(
         key=WorkloadKey(place.identity.namespace, place.name),

@@ -110,7 +110,7 @@ class TransparentInterception:
 
     @classmethod
     async def create(cls, supervisor: Supervisor, state: Path) -> "TransparentInterception":
-        """Choose a network that overlaps no route of this machine."""
+        """Return the interception, with a network that overlaps no route of this machine."""
         table = await run(["ip", "-4", "route", "show", "table", "all"])
         reserved = Reservations()
         return cls(supervisor, state, free_network(routes(table), reserved.take), reserved)
@@ -180,17 +180,17 @@ class TransparentInterception:
         return f"{self.addresses.workload(place)}:{STATUS_PORT}"
 
     def sidecar(self, place: Place, argv: Sequence[str]) -> list[str]:
-        """Return the command as uid 1500 in the namespaces of the workload."""
+        """Return the command of a sidecar, as uid 1500 in the namespaces of the workload."""
         needed = [*map(Path, argv[:1]), Path(sys.executable), Path(__file__), Path(find_envoy()), self._state]
         return [*self._enter(place.name, mounts=True), *as_user(PROXY_UID, argv, needed)]
 
     def program(self, place: Place, argv: Sequence[str]) -> list[str]:
-        """Return the command as uid 1501 in the namespaces of the workload."""
+        """Return the command of a program, as uid 1501 in the namespaces of the workload."""
         needed = [Path(sys.executable), Path(__file__), self._state]
         return [*self._enter(place.name, mounts=True), *as_user(PROGRAM_UID, argv, needed)]
 
     def release(self) -> None:
-        """Release the reserved network."""
+        """Release the reserved IP network."""
         self._reserved.release()
 
     def own(self, place: Place, directory: Path, *, sidecar: bool) -> None:  # noqa: ARG002 - as above
@@ -206,7 +206,7 @@ def _system_file(name: str) -> str:
 
 
 def _is_apart(holder: ChildProcess) -> bool:
-    """Return whether `unshare` has made the namespaces and has started `sleep`."""
+    """Return whether the process `holder` has its own namespaces and has started `sleep`."""
     try:
         command = Path(f"/proc/{holder.pid}/cmdline").read_bytes()
     except OSError:

@@ -91,7 +91,7 @@ class Walk:
 
     @property
     def cells(self) -> tuple[tuple[str, Request], ...]:
-        """Return the rows with both client and server in this bookstore."""
+        """Return the rows of the matrix with both client and server in this bookstore."""
         return tuple(
             (cell, request)
             for cell, request in CELLS
@@ -102,7 +102,7 @@ class Walk:
         return place.name in self.bookstore.programs
 
     async def run(self) -> tuple[Verdict, ...]:
-        """Walk through all phases; return all verdicts, with the positive controls last."""
+        """Walk through all phases of the matrix; return all verdicts, with the positive controls last."""
         verdicts: list[Verdict] = []
         for phase in self.phases:
             began = time.monotonic()

@@ -22,7 +22,7 @@ class Client:
         self._counters = counters
 
     async def run(self) -> None:
-        """Run until cancelled, about `rate` rounds per second."""
+        """List and buy books until cancelled, about `rate` rounds per second."""
         timeout = aiohttp.ClientTimeout(total=5)
         async with aiohttp.ClientSession(timeout=timeout) as session:
             while True:

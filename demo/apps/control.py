@@ -48,14 +48,14 @@ def application(counters: Counters) -> web.Application:
 
 
 class ControlCall(Protocol):
-    """Transport for queries to a control socket; raises ClientError or OSError if the query fails."""
+    """Transport of queries to a program's control socket; raises ClientError or OSError after a failure."""
 
     async def __call__(self, method: str, path: str, body: str | None = None) -> str:
-        """Send a query, and return the body of the response."""
+        """Send a query to the control socket, and return the body of the response."""
 
 
 class AppClient:
-    """Client of a control socket."""
+    """Client of the control socket of a demo program."""
 
     def __init__(self, ask: ControlCall) -> None:
         self._ask = ask
@@ -65,19 +65,19 @@ class AppClient:
         return Counters.from_json(await self._ask("GET", "/status"))
 
     async def probe(self, request: probe.Probe) -> probe.Outcomes:
-        """Let the program make requests, and return their outcomes."""
+        """Let the program make the requests of a probe, and return their outcomes."""
         return probe.Outcomes.from_json(await self._ask("POST", "/probe", request.to_json()))
 
     async def load(self, wanted: LoadRequest) -> None:
-        """Let the program start a load."""
+        """Let the program start a load of requests at a steady rate."""
         await self._ask("POST", "/load", wanted.to_json())
 
     async def totals(self) -> Totals:
-        """Return the totals of the load so far."""
+        """Return the totals of the running load so far."""
         return Totals.from_json(await self._ask("GET", "/load"))
 
     async def unload(self) -> Totals:
-        """Stop the load, and return its totals."""
+        """Let the program stop the load, and return the load's totals."""
         return Totals.from_json(await self._ask("DELETE", "/load"))
 
 
@@ -88,7 +88,7 @@ class Socket:
         self._path = path
 
     async def __call__(self, method: str, path: str, body: str | None = None) -> str:
-        """Send a query."""
+        """Send a query to the control socket, and return the body of the response."""
         # Unix sockets are found by their path in any network namespace.
         connector = aiohttp.UnixConnector(str(self._path))
         async with (

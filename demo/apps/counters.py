@@ -38,7 +38,7 @@ class Counters:
             self.served[caller or "unknown"] += 1
 
     def to_json(self) -> str:
-        """Return the counters as JSON with sorted keys."""
+        """Return the counters as JSON with sorted keys, for the control socket."""
         return json.dumps(
             {
                 "calls": self.calls,

@@ -45,7 +45,7 @@ class Database:
                 await writer.wait_closed()
 
     def _answer(self, command: bytes) -> bytes:
-        """Return the response to a command; empty if the connection must be closed."""
+        """Return the response to a client's command; empty if the connection must be closed."""
         match command[:1]:
             case b"\x03":
                 return self._query(command[1:].decode(errors="replace").split())

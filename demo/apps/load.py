@@ -41,17 +41,17 @@ class Totals(Answer):
 
     @property
     def sent(self) -> int:
-        """Return the number of requests."""
+        """Return the number of requests that the load has made."""
         return self.outcomes.total()
 
     @property
     def failed(self) -> int:
-        """Return the number of requests without a successful response."""
+        """Return the number of the load's requests without a successful response."""
         return sum(number for outcome, number in self.outcomes.items() if not is_allowed(outcome))
 
 
 class Load:
-    """A running load; starts when it is created."""
+    """A running load of requests; starts when the object is created."""
 
     def __init__(self, wanted: LoadRequest) -> None:
         self.totals = Totals()

@@ -8,7 +8,7 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request; all fields are JSON values, except `headers`, which has pairs of strings."""
+    """A request to a control socket; all fields are JSON values, but `headers` has pairs of strings."""
 
     def to_json(self) -> str:
         """Return the request as JSON."""
@@ -24,7 +24,7 @@ class Request:
 
 @dataclass(slots=True)
 class Answer:
-    """An answer; each field is a Counter by string, or a JSON value."""
+    """An answer of the control socket; each field is a Counter by string, or a JSON value."""
 
     def to_json(self) -> str:
         """Return the answer as JSON with sorted keys."""

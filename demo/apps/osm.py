@@ -82,7 +82,7 @@ async def _call(url: str) -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run a program until SIGTERM or its end; return the exit status."""
+    """Run one program of OSM's demo until SIGTERM or its end; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m demo.apps.osm", description=__doc__)
     parser.add_argument("program", choices=[*_ROLES, "purchase", "relay", "call"])
     parser.add_argument("url", nargs="?", default="")

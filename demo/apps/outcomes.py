@@ -1,4 +1,4 @@
-"""Names of the outcomes of calls."""
+"""Names of the outcomes of calls between demo programs."""
 
 import asyncio
 import errno
@@ -39,7 +39,7 @@ def of_error(error: Exception) -> str:
 
 
 def is_allowed(outcome: str) -> bool:
-    """Return whether a call was served: `ok`, or a status from 200 to 299."""
+    """Return whether an outcome means a served call: `ok`, or a status from 200 to 299."""
     return outcome == OK or (outcome.isdigit() and 200 <= int(outcome) <= 299)
 
 

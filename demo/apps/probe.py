@@ -33,14 +33,14 @@ class Probe(Request):
 
 @dataclass(slots=True)
 class Outcomes(Answer):
-    """Outcomes of a probe, and the responding programs of served requests."""
+    """Outcomes of a probe's requests by name, and the programs that responded."""
 
     results: Counter[str] = field(default_factory=Counter)
     identities: Counter[str] = field(default_factory=Counter)
 
 
 async def run(probe: Probe) -> Outcomes:
-    """Make the requests and count their outcomes; failed requests raise no error."""
+    """Make the requests of a probe and count their outcomes; failed requests raise no error."""
     result = Outcomes()
     # The workers share one iterator, so that together they make exactly `count` requests.
     todo = iter(range(probe.count))

@@ -13,7 +13,7 @@ import aiohttp
 
 
 async def serve(socket: Path) -> None:
-    """Answer queries until standard input ends."""
+    """Pass queries from standard input to the control socket, and print the answers, until the input ends."""
     lines: asyncio.Queue[str] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 

@@ -1,4 +1,4 @@
-"""Settings of a program, read from its environment."""
+"""Settings of a demo program, read from its environment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

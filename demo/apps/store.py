@@ -19,7 +19,7 @@ class Store:
         self._sold = 0
 
     def application(self) -> web.Application:
-        """Return the web application."""
+        """Return the web application of the bookstore."""
         application = web.Application()
         application.router.add_get(names.BOOKS_BOUGHT, self._books_bought)
         application.router.add_get(names.BUY_A_BOOK, self._buy_a_book)

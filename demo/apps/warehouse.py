@@ -20,7 +20,7 @@ class Warehouse:
         self._stock = 0
 
     def application(self) -> web.Application:
-        """Return the web application."""
+        """Return the web application of the bookwarehouse."""
         application = web.Application()
         application.on_cleanup.append(self._forget)
         application.router.add_get("/", self._look)

@@ -22,7 +22,7 @@ class WireError(OSError):
 
 
 def packet(sequence: int, payload: bytes) -> bytes:
-    """Return a packet with this payload."""
+    """Return a packet of MySQL's protocol with this sequence number and payload."""
     return len(payload).to_bytes(3, "little") + bytes([sequence & 0xFF]) + payload
 
 
@@ -46,7 +46,7 @@ async def read_packet(reader: asyncio.StreamReader) -> bytes:
 
 
 class Client:
-    """A connection to the database, after the greeting."""
+    """Client of the demo's database: one connection, after the greeting."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -54,7 +54,7 @@ class Client:
 
     @classmethod
     async def connect(cls, host: str, port: int) -> "Client":
-        """Connect, and wait for the greeting; raise OSError or IncompleteReadError if this fails."""
+        """Connect to the database, and wait for the greeting; raise OSError or IncompleteReadError."""
         reader, writer = await asyncio.open_connection(host, port)
         try:
             greeting = await read_packet(reader)

@@ -72,7 +72,7 @@ class Watch:
 
 
 async def show(bookstore: Bookstore, console: Console) -> None:
-    """Show pictures until cancelled: in place on a terminal, else one line every 5 seconds."""
+    """Show the bookstore's state until cancelled: in place on a terminal, else one line every 5 seconds."""
     watch = Watch(bookstore)
     if not console.is_terminal:
         while True:

@@ -51,7 +51,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """One sidecar: its state (connected, expected, disconnected, held) and the state of each type."""
+    """One sidecar: connected, expected, disconnected or held, and the sync state of each xDS type."""
 
     name: str
     state: str
@@ -86,7 +86,10 @@ def pairs(
     after: Mapping[str, Counters],
     seconds: float,
 ) -> tuple[Pair, ...]:
-    """Combine `/debug/access` with the programs' counters at two moments `seconds` apart."""
+    """Return the row of each call in the live view: policy from `/debug/access`, and rate and outcomes.
+
+    Rates and outcomes are the difference of the programs' counters at two moments `seconds` apart.
+    """
     result = []
     for place, service in CALLS:
         old, new = before.get(place.name, Counters()), after.get(place.name, Counters())

@@ -31,7 +31,7 @@ class CellResult:
     counted: int = 0
 
     def is_served(self, requests: int) -> bool:
-        """Return whether all `requests` were served, and the server counted all of them."""
+        """Return whether all `requests` were served, and the server counted exactly so many."""
         served = sum(number for outcome, number in self.results.items() if outcomes.is_allowed(outcome))
         return served == requests == self.results.total() == self.counted
 

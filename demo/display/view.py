@@ -18,7 +18,7 @@ from demo.display.picture import Pair, Picture, Sidecar
 
 
 def render(picture: Picture) -> RenderableType:
-    """Return the whole view, the most important parts first."""
+    """Return the whole live view of the bookstore, the most important parts first."""
     return Group(*_parts(picture))
 
 
@@ -29,7 +29,7 @@ class FullScreen:
     view: RenderableType
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the lines that fit in the height of the terminal."""
+        """Yield the lines of the view that fit in the height of the terminal."""
         height = options.height or options.max_height
         lines = console.render_lines(self.view, options.update(height=None), pad=False)
         if len(lines) > height:
@@ -57,7 +57,7 @@ def _section(title: str, part: RenderableType) -> RenderableType:
 
 
 def summary(picture: Picture) -> str:
-    """Return the picture as one line; the parts are separated by semicolons."""
+    """Return the state of the bookstore as one line; the parts are separated by semicolons."""
     parts = [
         f"{pair.source} -> {pair.destination}: {_allowed(pair)}, {pair.rate:.1f} req/s, last {pair.last}"
         for pair in picture.pairs

@@ -48,7 +48,7 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 class Demo:
-    """One demo on one cluster."""
+    """One run of the Kubernetes demo on one cluster."""
 
     def __init__(self, cluster: OwnCluster, folder: Path, told: argparse.Namespace) -> None:
         self._cluster = cluster

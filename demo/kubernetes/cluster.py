@@ -1,4 +1,4 @@
-"""A cluster of one node for the demo, with its images and volumes."""
+"""A Kubernetes cluster of one node for the demo, with its images and volumes."""
 
 import contextlib
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ def own_cluster(folder: Path) -> Iterator[OwnCluster]:
 
 
 def equip(started: Node) -> None:
-    """Load the demo's images into a node."""
+    """Load the demo's images into a cluster's node."""
     started.load(images.bookstore())
     started.load(images.meshwright(images.MESHWRIGHT, find_envoy()))
     # The upgrade needs a second name of the same image.

@@ -48,7 +48,7 @@ def _script(name: str) -> str:
 
 
 def meshwright(name: str, envoy: str) -> Image:
-    """Return an image for control plane and sidecars: this project, Envoy, and iptables."""
+    """Return a container image for control plane and sidecars: this project, Envoy, and iptables."""
     if not Path(envoy).exists():
         raise DemoError(f"{envoy} does not exist: run `make envoy`, or set MESHWRIGHT_ENVOY")
     files: Files = {

@@ -34,22 +34,22 @@ class NodeAccess:
         return mtls.Target(address, SERVICE_PORTS[service], service.fqdn(), self.folder / "ca.pem")
 
     def service(self, place: Place) -> mtls.Credentials:
-        """Return the service certificate that was copied from the control plane."""
+        """Return the workload's service certificate, as copied from the control plane's Pod."""
         path = self.folder / f"{place.name}.pem"
         return mtls.Credentials(path, path)
 
     def proxy(self, place: Place) -> mtls.Credentials:
-        """Return a certificate issued for this check, because the sidecar's own never leaves its Pod."""
+        """Return a proxy certificate issued for this check; the sidecar's own never leaves its Pod."""
         del place
         return mtls.Credentials(self.folder / "proxy.pem", self.folder / "proxy.key")
 
     def do(self, work: Callable[[], str]) -> str:
-        """Run the attempt in the network of the node."""
+        """Run the attempt in the network namespace of the node."""
         return self.node.inside.do(work)
 
 
 async def check(store: PodStore, node: Node, phase: str) -> list[Verdict]:
-    """Copy the certificates from the control plane, and make all attempts."""
+    """Copy the certificates from the control plane, and make all attempts to call inbound ports."""
     folder = store.plane.folder / "by-hand"
     folder.mkdir(mode=0o700, exist_ok=True)
     issue = ("certs", "issue-proxy", "--state", _STATE, "--uuid", "tried-by-hand", "--anyway")

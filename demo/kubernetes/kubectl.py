@@ -38,7 +38,7 @@ class Kubectl:
     enter: tuple[str, ...] = ()
 
     def command(self, *words: str) -> list[str]:
-        """Return the complete command line."""
+        """Return the complete kubectl command line for these arguments."""
         at = (f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.cache}")
         return [*self.enter, self.program, *at, *words]
 
@@ -52,7 +52,7 @@ class Kubectl:
         return await self("apply", "--server-side", "--force-conflicts", "-f", "-", given=given)
 
     async def get(self, *words: str) -> dict[str, Any]:
-        """Return an object, or a list of objects, of `kubectl get`."""
+        """Return an object or a list of objects, as printed by `kubectl get`."""
         return dict(json.loads(await self("get", *words, "-o", "json")))
 
     async def until(

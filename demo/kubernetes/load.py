@@ -20,7 +20,7 @@ _SECONDS: Final = 120.0
 
 
 class LoadObserver:
-    """View of a running load."""
+    """View of the load that bookbuyer makes: its totals, and waits for further calls."""
 
     def __init__(self, buyer: Program) -> None:
         self._buyer = buyer
@@ -30,7 +30,7 @@ class LoadObserver:
         return Totals.from_json(await insist(self._buyer, "GET", "/load"))
 
     async def more(self, least: int = _LEAST) -> None:
-        """Wait until `least` more calls are done; raise DemoError after 120 seconds."""
+        """Wait until the load has made `least` more calls; raise DemoError after 120 seconds."""
         wanted = (await self.totals()).sent + least
         limit = time.monotonic() + _SECONDS
         while (await self.totals()).sent < wanted:

@@ -40,7 +40,7 @@ class Step:
 
 
 def steps(images: Images) -> tuple[Step, ...]:
-    """Return the commands of docs/kubernetes.md, with the images to install."""
+    """Return the first steps in docs/kubernetes.md as commands, with the images to install."""
     return (
         Step(f"meshwright install --print --set {images.values()} | kubectl apply -f -"),
         Step("kubectl -n meshwright-system rollout status statefulset/meshwright", "roll"),
@@ -79,7 +79,7 @@ async def walk(plane: Plane, say: Callable[[str], None]) -> Verdict:
 
 
 class _Shell:
-    """Shell of a new user, with kubectl, meshwright, and the folder of the manifests."""
+    """Shell of a new user, with kubectl, `meshwright`, and the folder of the shop's manifests."""
 
     def __init__(self, plane: Plane) -> None:
         programs = plane.folder / "bin"

@@ -22,7 +22,7 @@ _STRICT: Final = PHASES[2].manifests
 
 
 async def outsider(store: PodStore) -> list[Verdict]:
-    """Check the calls in permissive mode, in strict mode, and in strict mode with egress."""
+    """Check calls from and to a Pod without sidecar: permissive, strict, and strict with egress."""
     await store.deploy(scene("outsider.yaml"))
     program = Program(store.kubectl, _OUTSIDER)
     try:

@@ -22,7 +22,7 @@ class Images:
     pull: str = "IfNotPresent"
 
     def values(self) -> str:
-        """Return the values of the chart for `meshwright install --set`."""
+        """Return the chart's values for these images, as text for `meshwright install --set`."""
         lines: list[str] = []
         for key, image in (("image", self.control_plane), ("proxyImage", self.proxy)):
             name, _, tag = image.rpartition(":")
@@ -32,7 +32,7 @@ class Images:
 
 @dataclass(slots=True)
 class Plane:
-    """The control plane of a cluster; `folder` is for files of its user."""
+    """The control plane of the demo's cluster; `folder` is for files of its user."""
 
     kubectl: Kubectl
     images: Images
@@ -66,5 +66,5 @@ class Plane:
         await self.install()
 
     async def run(self, *words: str) -> str:
-        """Run a `meshwright` command in the Pod; return its output."""
+        """Run a `meshwright` command in the control plane's Pod; return its output."""
         return await self.kubectl("exec", POD, "-n", NAMESPACE, "--", "meshwright", *words)

@@ -22,7 +22,7 @@ class BrokenStreamError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class ProgramSelector:
-    """Location of a program: namespace, labels of its Pods, and container."""
+    """Location of a demo program: namespace, labels of its Pods, and container."""
 
     namespace: str
     labels: str
@@ -30,7 +30,7 @@ class ProgramSelector:
 
 
 async def pod_of(kubectl: Kubectl, selected: ProgramSelector) -> dict[str, Any]:
-    """Wait for a ready Pod that is not being deleted; return the newest one."""
+    """Return the newest ready Pod of a program that is not being deleted; wait until there is one."""
     words = ("pods", "-n", selected.namespace, "-l", selected.labels)
     result = await kubectl.until(lambda pods: any(map(is_ready, pods["items"])), *words)
     ready = filter(is_ready, result["items"])
@@ -46,7 +46,7 @@ def is_ready(pod: dict[str, Any]) -> bool:
 
 
 class Program:
-    """Transport to the control socket of a program in a Pod."""
+    """Transport of queries to the control socket of a demo program in a Pod."""
 
     def __init__(self, kubectl: Kubectl, selected: ProgramSelector) -> None:
         self.selected = selected
@@ -83,7 +83,7 @@ class Program:
         return str(result["body"])
 
     async def close(self) -> None:
-        """Close the stream."""
+        """Close the stream of `kubectl exec` to the Pod."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
@@ -93,7 +93,7 @@ class Program:
         self._process = self._reading = None
 
     async def _open(self) -> None:
-        """Open a stream to a ready Pod."""
+        """Open a stream of `kubectl exec` to a ready Pod of the program."""
         await self.close()
         name = (await pod_of(self._kubectl, self.selected))["metadata"]["name"]
         at = ("exec", "-i", name, "-n", self.selected.namespace, "-c", self.selected.container, "--", RELAY)

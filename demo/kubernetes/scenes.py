@@ -224,7 +224,7 @@ class Scenes:
         return verdicts
 
     async def _called(self, name: str, host: str) -> Verdict:
-        """Call one Pod of a StatefulSet by the Pod's own DNS name."""
+        """Call one Pod of a StatefulSet by the Pod's own DNS name, and return a verdict."""
         buyer = AppClient(self._store.asked[BOOKBUYER.name])
         headers = tuple(names.client_headers(BOOKBUYER.name).items())
         probe = Probe(host, 14001, "shelf", REQUESTS, "GET", names.BUY_A_BOOK, headers)

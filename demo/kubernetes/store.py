@@ -40,7 +40,7 @@ _CONTAINERS: Final = {
 
 
 def selected(place: Place) -> ProgramSelector:
-    """Return the location of a workload's program."""
+    """Return the selector for the Pods of a workload's program."""
     labels = ",".join(f"{name}={value}" for name, value in place.labels if place is STORE_V1 or name == "app")
     return ProgramSelector(str(place.identity.namespace), labels, _CONTAINERS[place])
 
@@ -58,7 +58,7 @@ class PodStore:
         self._workloads: set[tuple[str, str]] = set()
 
     def target(self, place: Place, service: ServiceKey) -> tuple[str, int]:
-        """Return host and port of a service, the same for all clients."""
+        """Return host and port at which clients call a service, the same for all clients."""
         del place
         return f"{service.name}.{service.namespace}", SERVICE_PORTS[service]
 
@@ -74,7 +74,7 @@ class PodStore:
                 del self._applied[name]
 
     async def deploy(self, documents: Iterable[Mapping[str, object]]) -> None:
-        """Apply objects with the demo's image; Pods in enrolled namespaces get sidecars."""
+        """Apply the objects, with the demo's image; Pods in enrolled namespaces get sidecars."""
         made = [with_image(dict(document), self.image) for document in documents]
         self._workloads |= {
             (item["metadata"]["namespace"], f"{item['kind']}/{item['metadata']['name']}")
@@ -84,7 +84,7 @@ class PodStore:
         await self.kubectl.apply(made)
 
     async def remove(self, documents: Iterable[Mapping[str, object]]) -> None:
-        """Delete objects; missing objects are ignored."""
+        """Delete the objects from the cluster; missing objects are ignored."""
         given = yaml.safe_dump_all(documents)
         await self.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", "-", given=given)
 
@@ -107,7 +107,7 @@ class PodStore:
         await asyncio.gather(*(insist(program, "GET", "/status") for program in self.asked.values()))
 
     async def close(self) -> None:
-        """Close the streams to the Pods."""
+        """Close the streams to the Pods of all programs."""
         for program in self.asked.values():
             await program.close()
 
@@ -122,7 +122,7 @@ def _documents(variant: str) -> list[dict[str, Any]]:
 
 
 def scene(name: str) -> list[dict[str, Any]]:
-    """Return the objects of a scene."""
+    """Return the objects in the manifest of a scene."""
     return list(yaml.safe_load_all((SCENES / name).read_text("utf-8")))
 
 
