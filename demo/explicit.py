@@ -21,7 +21,7 @@ class ExplicitInterception:
         """Do nothing, because Linux accepts all addresses of 127.0.0.0/8 without configuration."""
 
     async def name_services(self, place: Place, hosts: str) -> None:
-        """Do nothing, because programs are configured with addresses, not service names."""
+        """Do not change any hosts file, because programs are configured with addresses."""
 
     def status(self, place: Place) -> str:
         """Return HOST:PORT of the agent's own server, on a loopback address of this workload alone."""
@@ -40,4 +40,4 @@ class ExplicitInterception:
         self._reserved.release()
 
     def own(self, place: Place, directory: Path, *, sidecar: bool) -> None:
-        """Do nothing: the files belong to the right user, because all processes have the same."""
+        """Leave the owner of files unchanged, because all processes run as one user."""

@@ -38,7 +38,7 @@ _ROLES: Final = {
 
 
 def settings(program: str, port: int, environment: Mapping[str, str]) -> AppSettings:
-    """Return the settings of a program: from the environment of its manifest, and built-in values."""
+    """Return the settings of a program of OSM's demo, from the manifest's environment and built-in values."""
     warehouse = f"bookwarehouse.{environment.get('BOOKWAREHOUSE_NAMESPACE', 'bookwarehouse')}"
     return AppSettings(
         name=environment.get("IDENTITY", program),

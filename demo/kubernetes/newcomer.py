@@ -56,7 +56,7 @@ def steps(images: Images) -> tuple[Step, ...]:
 
 
 async def walk(plane: Plane, say: Callable[[str], None]) -> Verdict:
-    """Run and print the commands, delete the shop, and return a verdict about all outputs."""
+    """Run and print the commands of the first steps, delete the shop, and return a verdict about them."""
     shell = _Shell(plane)
     began, result = time.monotonic(), True
     wanted = steps(plane.images)
