@@ -120,7 +120,7 @@ def busybox(*names: str) -> Files:
 
 
 def iptables() -> Files:
-    """Return programs for rules: iptables for IPv4 and IPv6, with matches and targets, and ip."""
+    """Return the programs for interception rules as files of an image: iptables, with matches, and ip."""
     many = "/usr/sbin/xtables-multi"
     result = {**found_program("iptables-restore", many), **found_program("ip", "/usr/sbin/ip")}
     names = (f"{name}{end}" for name in ("iptables", "ip6tables") for end in ("", "-restore", "-save"))
