@@ -64,7 +64,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def main() -> None:
-    """Run all programs even if one fails; exit with status 1 if any failed."""
+    """Run all benchmark programs even if one fails; exit with status 1 if any failed."""
     end_with_sigterm()
     failed = [words for words in commands(arguments()) if run(words)]
     for words in failed:

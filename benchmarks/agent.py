@@ -66,7 +66,7 @@ In checkouts without this module BEFORE has the imports of its command.
 
 @dataclass(frozen=True, slots=True)
 class ImportMemory:
-    """Memory of the process, and the KiB added by the import of each package."""
+    """Memory of an idle agent process, and the KiB added by the import of each package."""
 
     memory: Memory
     packages: Mapping[str, int]
@@ -124,7 +124,7 @@ def _await_ready(process: "subprocess.Popen[bytes]", url: str, log: Path) -> Non
 
 
 def imports(checkout: Checkout) -> Mapping[str, int]:
-    """Return the KiB added by each package in a process with the agent's imports."""
+    """Return the KiB that the import of each package adds, in a process with the agent's imports."""
     modules = (PROGRAM,) if (checkout.root / f"{PROGRAM.replace('.', '/')}.py").exists() else BEFORE
     # -P keeps this folder out of sys.path, because its modules have the names of installed packages.
     command = [str(checkout.python), "-P", import_memory.__file__, *modules]
@@ -138,7 +138,7 @@ def imports(checkout: Checkout) -> Mapping[str, int]:
 
 
 def sums(import_memories: Mapping[str, ImportMemory]) -> Table:
-    """Return a table with the memory of each checkout's agent."""
+    """Return a table with the memory of the idle agent of each checkout."""
     out = Table(title="the agent at rest, MiB")
     for heading in ("checkout", "RSS", "its share (PSS)", "peak"):
         out.add_column(heading, justify="right" if heading != "checkout" else "left")
@@ -149,7 +149,7 @@ def sums(import_memories: Mapping[str, ImportMemory]) -> Table:
 
 
 def by_package(import_memories: Mapping[str, ImportMemory]) -> Table:
-    """Return a table with the KiB of each package, the largest first."""
+    """Return a table with the KiB that the import of each package adds, the largest first."""
     out = Table(title="by what is imported, KiB")
     out.add_column("package")
     for name in import_memories:

@@ -41,7 +41,7 @@ GROWS: Final[Mapping[str, Callable[[Size, int], Size]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ProxyConfigSize:
-    """Configuration of one proxy: resources and bytes by type."""
+    """Size of the xDS configuration of one proxy: resources and bytes by type."""
 
     value: int
     resources: Mapping[str, int]
@@ -49,7 +49,7 @@ class ProxyConfigSize:
 
     @property
     def total(self) -> int:
-        """Return the sum of all bytes."""
+        """Return the bytes of all resources of the configuration."""
         return sum(self.bytes.values())
 
 
@@ -71,13 +71,13 @@ class Series:
 
     @property
     def is_linear(self) -> bool:
-        """Return whether the last unit costs at most TOLERANCE times the first."""
+        """Return whether the last added unit costs at most TOLERANCE times the bytes of the first."""
         first, last = self.per_unit
         return last <= max(first, 0.0) * TOLERANCE
 
 
 def measured(size: Size, proxy: str, value: int) -> ProxyConfigSize:
-    """Measure the configuration of a proxy in a mesh."""
+    """Return the size of a proxy's xDS configuration in a mesh of this size."""
     counts, total = Counter[str](), Counter[str]()
     for resource in sent(view(size), proxy):
         counts[SHORT[resource.type_url]] += 1
@@ -99,7 +99,7 @@ class Growth:
         return self.size.client if self.proxy == CLIENT else self.proxy
 
     def measured(self, steps: Sequence[int] = STEPS) -> Series:
-        """Measure the configuration at each step."""
+        """Measure the size of the proxy's configuration at each step of the growth."""
         proxy_config_sizes = tuple(
             measured(GROWS[self.grows](self.size, step), self.proxy, step) for step in steps
         )
@@ -107,7 +107,7 @@ class Growth:
 
 
 def all_growths() -> Iterator[Growth]:
-    """Yield all parts of a mesh that might make a configuration grow."""
+    """Yield a series for each part of a mesh that might make a proxy's configuration grow."""
     http, tcp = Size(), Size(protocol=Protocol.TCP)
     # gRPC uses the filters of HTTP, so two series are enough for gRPC.
     for size in (http, tcp):
@@ -139,7 +139,7 @@ class Listener:
 
 
 def listeners(proxy: str, size: Size) -> Iterator[Listener]:
-    """Count the contents of a proxy's listeners."""
+    """Count the filters and bytes in each listener of a proxy."""
     for resource in sent(view(size), proxy):
         if resource.type_url != LISTENER:
             continue

@@ -36,7 +36,7 @@ SETTLE: Final = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Proxies that each subscribe to a number of assignments with ten endpoints; one assignment changes."""
+    """Proxies that each subscribe to several assignments of ten endpoints; one assignment changes."""
 
     name: str
     proxies: int
@@ -87,7 +87,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def workloads(bumps: int, *, quick: bool) -> Iterator[Workload]:
-    """Yield the workloads P1, and P2 and P3, whose connecting is P4."""
+    """Yield the workloads of the fan-out goals: P1, and P2 and P3, which also measure connecting (P4)."""
     share = 10 if quick else 1
     for protocol in PROTOCOLS:
         yield Workload(f"P1 {protocol}", 1000 // share, 1, protocol, bumps)
@@ -137,7 +137,7 @@ def measure(
 
 
 def table(measurements: Sequence[Measurement]) -> Table:
-    """Return a table with the medians of all rounds, grouped by workload."""
+    """Return a table with the medians of all rounds for each server, grouped by workload."""
     out = Table(title="fan-out: server CPU per push with its ACK, time to the last ACK, cost of connecting")
     for heading in ("workload", "server"):
         out.add_column(heading)
@@ -205,7 +205,7 @@ def values(measurements: Sequence[Measurement]) -> Values:
 
 
 def subjects(checkout: Checkout, *, alone: bool) -> Iterator[Subject]:
-    """Yield our server, and without `alone` the peers."""
+    """Yield our server, and without `alone` also the peers to measure."""
     yield Subject(OURS, checkout.module(SYNTHETIC), checkout.root)
     if not alone:
         yield Subject(PEER, (build("peers/go-control-plane"),))

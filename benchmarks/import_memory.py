@@ -26,7 +26,7 @@ def resident() -> int:
 
 
 class Scale:
-    """Accounts of memory: new memory is charged to the innermost running import."""
+    """Accounts of memory by package: new memory is charged to the innermost running import."""
 
     def __init__(self) -> None:
         self._last = resident()
@@ -51,7 +51,7 @@ class Scale:
 
 
 class MeasuredLoader(importlib.abc.Loader):
-    """Wrapper of a loader that measures memory."""
+    """Wrapper of a module loader that charges added memory to the module's package."""
 
     def __init__(self, loader: Any, scale: Scale) -> None:  # noqa: ANN401 - a loader, with more than its protocol has
         self._loader = loader
@@ -61,17 +61,17 @@ class MeasuredLoader(importlib.abc.Loader):
         return getattr(self._loader, name)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Create the module; shared libraries are mapped into memory here."""
+        """Create the module and charge its memory; shared libraries are mapped into memory here."""
         made: ModuleType | None = self._scale.during(spec.name, lambda: self._loader.create_module(spec))
         return made
 
     def exec_module(self, module: ModuleType) -> None:
-        """Execute the module."""
+        """Execute the module and charge the added memory to its package."""
         self._scale.during(module.__name__, lambda: self._loader.exec_module(module))
 
 
 class Finder(importlib.abc.MetaPathFinder):
-    """Finder that asks the other finders, and wraps the loaders they return."""
+    """Finder of modules that asks the other finders, and wraps the loaders they return."""
 
     def __init__(self, scale: Scale) -> None:
         self._scale = scale
@@ -79,7 +79,7 @@ class Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a module as without this finder."""
+        """Find a module with the other finders, and wrap its loader."""
         for finder in sys.meta_path:
             # This finder is the first of `sys.meta_path`, and must not ask itself.
             if finder is not self and (module_spec := finder.find_spec(fullname, path, target)) is not None:
@@ -91,7 +91,7 @@ class Finder(importlib.abc.MetaPathFinder):
 
 
 def weighed(modules: Sequence[str]) -> dict[str, int]:
-    """Import modules, and return the KiB by package, the largest first."""
+    """Import modules, and return the KiB added by each package, the largest first."""
     scale = Scale()
     sys.meta_path.insert(0, Finder(scale))
     for name in modules:

@@ -130,7 +130,7 @@ def _new(before: Document, after: Document, words: str) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class InjectionComparison:
-    """Result for one pod: the decision of both injectors, and the facts if both injected."""
+    """Result for one pod: decision of our injector and of istiod's, and facts if both injected."""
 
     name: str
     decided: tuple[str, str]
@@ -139,7 +139,7 @@ class InjectionComparison:
 
 
 def compared(name: str, pod: Document, address: str) -> InjectionComparison:
-    """Submit a pod to both injectors."""
+    """Submit a pod to our injector and to istiod's, and return the comparison."""
     answer = injection.asked(address, pod, NAMESPACE)
     was = {**pod, "metadata": {"name": "asked", **pod["metadata"], "namespace": NAMESPACE}}
     is_theirs = _has(answer.pod, _THEIRS[0]) and answer.pod["spec"] != pod["spec"]

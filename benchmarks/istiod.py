@@ -118,7 +118,7 @@ def _workloads(services: int) -> Iterator[Workload]:
 
 
 def _filled(held: Cluster, services: int, say: Say) -> None:
-    """Write the definitions, the settings and the mesh."""
+    """Write the resource definitions, the settings and the mesh to the cluster."""
     with connection(held) as api:
         api.define(definitions())
         api.until_served(objects.SIDECAR, objects.VIRTUAL_SERVICE, objects.POLICY)
@@ -128,7 +128,7 @@ def _filled(held: Cluster, services: int, say: Say) -> None:
 
 
 def _narrowed(held: Cluster, services: int, *, narrow: bool) -> None:
-    """Write or delete the Sidecar resources."""
+    """Write the Sidecar resource of each service to the cluster, or delete them (`narrow`)."""
     if narrow:
         create_all(held, scopes(services))
         return
@@ -150,7 +150,7 @@ def measure_peer(told: argparse.Namespace, folder: Path, say: Say) -> list[tuple
 
 
 def measure_ours(told: argparse.Namespace, folder: Path, say: Say) -> list[MeshSizeFigures]:
-    """Measure our server on the same meshes."""
+    """Measure our server on the meshes on which istiod was measured."""
     plan = Plan(told.repeat, 0, None, Checkout.at(told.server) if told.server else Checkout())
     wanted = [scope.case for scope in scopes_of(told.services, told.scope)]
     bench = Bench(folder, (name for case in wanted for name in case.names))

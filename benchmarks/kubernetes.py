@@ -89,7 +89,7 @@ class Size:
             yield workload
 
     def names(self) -> list[str]:
-        """Return the common names of these sidecars."""
+        """Return the common names of the sidecars that connect."""
         return [str(workload.proxy_name) for workload in self.workloads()]
 
 
@@ -156,7 +156,7 @@ def fill(held: RunningCluster, size: Size, planes: Iterable["Plan"], say: Say) -
 
 
 def our_definitions() -> str:
-    """Return the resource definitions of an installation of ours."""
+    """Return Meshwright's CustomResourceDefinitions as YAML."""
     made = subprocess.run([*HERE.program, "crds"], cwd=HERE.root, capture_output=True, text=True, check=False)
     if made.returncode:
         raise BenchmarkError(f"`meshwright crds` ended with {made.returncode}: {made.stderr}")
@@ -201,7 +201,7 @@ def peer(held: RunningCluster, size: Size, folder: Path, profile: Path | None) -
 
 
 def plans(size: Size) -> Iterator[Plan]:
-    """Yield the plans of both, ours first."""
+    """Yield the plans for measuring our server and istiod, ours first."""
     kinds = (smi.ROUTES, smi.TARGET, smi.SPLIT)
     yield Plan(OURS, smi.Smi(size.services), our_definitions, kinds, ours)
     kinds = (objects.SIDECAR, objects.VIRTUAL_SERVICE, objects.POLICY)

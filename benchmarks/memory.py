@@ -42,12 +42,12 @@ class MemoryUsage:
 
     @property
     def whole(self) -> float:
-        """Bytes of all Python objects."""
+        """Bytes of all Python objects of the server."""
         return sum(size for size, _ in self.owners.values())
 
     @property
     def objects(self) -> float:
-        """Number of all Python objects."""
+        """Number of all Python objects of the server."""
         return sum(count for _, count in self.owners.values())
 
 
@@ -69,7 +69,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def measure(bench: Bench, case: Case, folder: Path, checkout: Checkout) -> MemoryByStage:
-    """Serve a mesh of one size, and count objects at each stage."""
+    """Serve a mesh of one size, and count the server's Python objects at each stage."""
     folder.mkdir()
     with bench.serving(case, Plan(1, 0, folder, checkout)) as (served, plane, _):
         stages = [_held(plane, folder / "1.json")]
@@ -113,14 +113,14 @@ def slopes(points: Sequence[tuple[int, Counts]]) -> Counts:
 
 
 def added(before: Counts, after: Counts) -> Counts:
-    """Return the difference of each name."""
+    """Return the added bytes and objects of each name: `after` minus `before`."""
     names = sorted({*before, *after})
     pairs = ((name, before.get(name, (0, 0)), after.get(name, (0, 0))) for name in names)
     return {name: (larger - size, more - count) for name, (size, count), (larger, more) in pairs}
 
 
 def by_sort(result: Counts) -> Counts:
-    """Return the sums by sort of owner, the first word of the owner's name."""
+    """Return the sums of bytes and objects by sort of owner, the first word of the owner's name."""
     return _summed((name.partition(" ")[0], item) for name, item in result.items())
 
 
@@ -145,7 +145,7 @@ def _added(sized: MemoryByStage, stage: int, counts: Callable[[MemoryUsage], Cou
 
 
 def sums(sizes: Sequence[MemoryByStage]) -> Table:
-    """Return a table with the sums of each size."""
+    """Return a table with resident memory and Python objects for each size of mesh and each stage."""
     out = Table(title="memory by size")
     for heading in ("services", "connected", "RSS MiB", "Python objects MiB", "objects"):
         out.add_column(heading, justify="right")
@@ -159,7 +159,7 @@ def sums(sizes: Sequence[MemoryByStage]) -> Table:
 
 
 def each_more(sizes: Sequence[MemoryByStage]) -> Table:
-    """Return a table with the memory of each increment, and the share of Python objects."""
+    """Return a table with the memory that one more service or sidecar takes, and its Python objects."""
     out = Table(title="one more takes")
     for heading in ("", "RSS kB", "Python objects kB", "objects"):
         out.add_column(heading, justify="right" if heading else "left")
@@ -182,7 +182,7 @@ def _grown(before: MemoryUsage, after: MemoryUsage) -> tuple[float, float, float
 
 
 def histogram(title: str, result: Counts) -> Table:
-    """Return a table of owners, those with the most bytes first."""
+    """Return a table of the owners (or types) with the most bytes."""
     out = Table(title=title)
     out.add_column("", no_wrap=True)
     for heading in ("bytes", "%", "objects"):

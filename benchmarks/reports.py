@@ -36,7 +36,7 @@ TIMES = tuple(Bin(least, 1.0, 3) for least in (1.0, 7.0, 20.0, 30.0, 80.0))
 
 
 def counted(edges: int) -> Statistics:
-    """Return counters of an Envoy with calls to `edges` services, and as many backends."""
+    """Return the statistics of an Envoy with calls to `edges` services, and with as many backends."""
     names = [f"rds-outbound.namespace-{n % 10}/service-{n}|80" for n in range(edges)]
     back = [f"namespace-{n % 10}/service-{n}|8080" for n in range(edges)]
     http = {"downstream_rq_2xx": 100, "downstream_rq_5xx": 1, "downstream_cx_total": 2}
@@ -59,7 +59,7 @@ def counted(edges: int) -> Statistics:
 
 
 def files(directory: Path, name: str) -> Path:
-    """Return a folder with the files of a proxy, as an agent has them."""
+    """Return a folder with the credentials of a proxy, as an agent has them."""
     own = directory / f"own-{name}"
     own.mkdir()
     for made, wanted in ((f"{name}.pem", CHAIN_FILE), (f"{name}.key", KEY_FILE), ("ca.pem", AUTHORITY_FILE)):

@@ -63,7 +63,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def _command(checkout: Checkout) -> tuple[str, ...]:
-    """Return the command of the server with its default limit on new streams."""
+    """Return the command that starts the server with its default limit on new streams."""
     sizes = ("--services", str(SERVICES), "--endpoints", str(ENDPOINTS))
     return (*checkout.module(SYNTHETIC), *sizes, "--types", "mesh", "--default-admission")
 
@@ -84,7 +84,7 @@ def connect(protocol: str, case: str, server: Server, load: LoadGenerator, idle:
 
 
 def storms(protocol: str, proxies: int, generator: Path, tls: Path, checkout: Checkout) -> list[Storm]:
-    """Run the three cases with one variant of the protocol."""
+    """Run the three cases (first start, restart, one slow reader) with one variant of the protocol."""
     options = ("-protocol", protocol, "-types", "mesh", "-names", str(SERVICES), "-parallel", "0")
     fleet = (*options, "-proxies", str(proxies))
     # The restarted server has the same ports, because the load generator keeps its address.
@@ -106,7 +106,7 @@ def storms(protocol: str, proxies: int, generator: Path, tls: Path, checkout: Ch
 
 
 def table(storms: Sequence[Storm]) -> Table:
-    """Return a table of the cases."""
+    """Return a table of the results of all cases."""
     out = Table(title="storm: all proxies connect at once; then an equal snapshot is published")
     for heading in ("protocol", "case"):
         out.add_column(heading)
@@ -168,7 +168,7 @@ def _with(connected: Load, late: Load) -> Load:
 
 
 def values(storms: Sequence[Storm]) -> Values:
-    """Return the values of all cases by name."""
+    """Return the results of all cases as values by name."""
     result = Values()
     for storm in storms:
         held = ("Cluster", "Listener", "RouteConfiguration")

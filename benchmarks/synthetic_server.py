@@ -44,7 +44,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 class SyntheticResources:
-    """Served resources, and their changes."""
+    """The served synthetic resources, and changes of them."""
 
     def __init__(self, services: int, endpoints: int, *, mesh: bool) -> None:
         self.cache = SnapshotCache()
@@ -56,7 +56,7 @@ class SyntheticResources:
         self.again()
 
     def again(self) -> None:
-        """Create all resources anew with equal contents, and publish them."""
+        """Create all resources anew with equal contents, and publish the snapshot."""
         self._resources = [assignment(0, self._endpoints, self._revision)]
         self._resources += [assignment(i, self._endpoints, 0) for i in range(1, self._services)]
         self._resources += around(self._services) if self._mesh else ()
@@ -76,7 +76,7 @@ class SyntheticResources:
 
 
 async def serve(told: argparse.Namespace) -> None:
-    """Serve until SIGTERM or SIGINT, with the garbage collection of the real server."""
+    """Serve synthetic resources until SIGTERM or SIGINT, with the garbage collection of the real server."""
     directory: Path = told.tls_dir
     identity = TlsIdentity(*((directory / name).read_bytes() for name in ("s.pem", "s.key", "ca.pem")))
     synthetic = SyntheticResources(told.services, told.endpoints, mesh=told.types == "mesh")
@@ -98,12 +98,12 @@ async def serve(told: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Run the program."""
+    """Run the server with synthetic resources."""
     asyncio.run(serve(arguments()))
 
 
 def _resident() -> int:
-    """Return the resident memory in KiB."""
+    """Return the resident memory of this process in KiB."""
     for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1])

@@ -65,7 +65,7 @@ def table(result: Iterable[Sequence[str]], *, both: bool) -> Table:
 
 
 def main() -> None:
-    """Read the results, compare them with the goals, and print the table."""
+    """Read the results of all benchmarks, compare them with the goals, and print the table."""
     answer = arguments()
     before = list(figures(read([*answer.peers, *answer.before]))) if answer.before else []
     after = list(figures(read([*answer.peers, *answer.after])))

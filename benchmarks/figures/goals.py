@@ -42,13 +42,13 @@ class Figure:
 
 
 def figures(values: Values) -> Iterator[Figure]:
-    """Yield the rows of all goals with all their values, in order."""
+    """Yield the rows of all performance goals with measured values, in the order of the goals."""
     for group in (fan_outs, endpoint, growth, wholes, storms, latency, permissive, huge):
         yield from group(values)
 
 
 def fan_outs(values: Values) -> Iterator[Figure]:
-    """Yield P1 to P4: CPU time as a ratio to a peer in the same run."""
+    """Yield the rows of goals P1 to P4: CPU time of fan-out and connecting, as a ratio to a peer's."""
     wanted = (
         ("P1", "P1 delta", "push_us", BARE, 1.25),
         ("P1", "P1 sotw", "push_us", BARE, 1.25),
@@ -66,7 +66,7 @@ def fan_outs(values: Values) -> Iterator[Figure]:
 
 
 def endpoint(values: Values) -> Iterator[Figure]:
-    """Yield P5: an endpoint moves while all sidecars are connected, or only the affected ones."""
+    """Yield the rows of goal P5: an endpoint moves while all or only the affected sidecars are connected."""
     for connected in (2 * FULL, ALONE):
         words = ("policy", FULL, connected, ENDPOINT)
         what = f"{FULL} services, {connected} connected"
@@ -119,7 +119,7 @@ def growth(values: Values) -> Iterator[Figure]:
 
 
 def wholes(values: Values) -> Iterator[Figure]:
-    """Yield P7 to P9: start of the server, a mesh-wide setting, and memory."""
+    """Yield the rows of goals P7 to P9: start of the server, a mesh-wide setting, and memory."""
     every = 2 * FULL
     yield from _beside("P7", "ready, CPU", values, ("policy", FULL, "ready_cpu_s"), 2, "s")
     bare = values.get(name("bare", every, "cpu_s"))
@@ -154,7 +154,7 @@ def _within(held: float, bare: float | None) -> bool:
 
 
 def storms(values: Values) -> Iterator[Figure]:
-    """Yield P10 and P11: all proxies connect at once, and an equal snapshot is published."""
+    """Yield the rows of goals P10 and P11: all proxies connect at once; an equal snapshot is published."""
     for protocol, case in itertools.product(("delta", "sotw"), ("first start", "restart", "one slow reader")):
         storm = ("storm", protocol, case)
         what = f"{protocol}, {case}"
@@ -168,7 +168,7 @@ def storms(values: Values) -> Iterator[Figure]:
 
 
 def latency(values: Values) -> Iterator[Figure]:
-    """Yield P12: time from event to ACK."""
+    """Yield the rows of goal P12: time from a change of an endpoint to the last sidecar's ACK."""
     for share, limit in (("p50", 30), ("p99", 100)):
         yield from _most(
             "P12", f"event to last ACK, {share}", values, (OURS, "latency", f"{share}_ms"), limit, "ms"
@@ -176,7 +176,7 @@ def latency(values: Values) -> Iterator[Figure]:
 
 
 def permissive(values: Values) -> Iterator[Figure]:
-    """Yield P13 and P14: permissive mode without and with connected sidecars."""
+    """Yield the rows of goals P13 and P14: a mesh in permissive mode without and with connected sidecars."""
     for size in (FULL // 2, FULL):
         mine, same = (OURS, "permissive", size), (OURS, "policy", size)
         for what, value, limit, unit in (
@@ -204,7 +204,7 @@ _PERMISSIVE: Final = (
 
 
 def huge(values: Values) -> Iterator[Figure]:
-    """Yield P15: ten thousand services with few connected sidecars."""
+    """Yield the rows of goal P15: ten thousand services with few connected sidecars."""
     mesh = (OURS, "policy", HUGE)
     yield from _most("P15", f"{HUGE} services, ready, CPU", values, (*mesh, "ready_cpu_s"), 15, "s")
     yield from _most("P15", "memory, 200 connected", values, (*mesh, 200, "memory_mib"), 600, "MiB")
@@ -218,7 +218,7 @@ def huge(values: Values) -> Iterator[Figure]:
 
 
 def _with_peer(values: Values, peer: str, *words: object) -> tuple[float | None, float | None]:
-    """Return our value and the mesh peer's, from the same run if possible."""
+    """Return a value of our server and of the mesh peer, from the same run if possible."""
     its = _compared(values, peer, *words)
     beside = its is not None and name(BESIDE, *words) in values
     return _compared(values, BESIDE if beside else OURS, *words), its
@@ -256,7 +256,7 @@ def _beside(
 def _most(
     number: str, what: str, values: Values, words: Sequence[object], limit: float, unit: str
 ) -> Iterator[Figure]:
-    """Yield a row with an upper limit."""
+    """Yield the row of a goal that is an upper limit, if the value was measured."""
     result = values.get(name(*words))
     if result is not None:
         measured = f"{result:.4g} {unit}".rstrip()

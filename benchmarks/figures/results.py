@@ -16,12 +16,12 @@ Values = dict[str, float]
 
 
 def name(*words: object) -> str:
-    """Return the name of a value."""
+    """Return the name of a measured value: the words, joined by slashes."""
     return "/".join(str(word).replace(" ", "-") for word in words)
 
 
 def machine() -> dict[str, object]:
-    """Return a description of the machine."""
+    """Return a description of the machine: time, CPUs, load, kernel and Python."""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "cpus": os.cpu_count(),
@@ -43,7 +43,7 @@ def place(program: str, output: Path | None, *, quick: bool) -> Path:
 
 
 def write(path: Path, where: Mapping[str, object], values: Values, **details: Any) -> None:  # noqa: ANN401 - JSON
-    """Write the results of a program."""
+    """Write the values that a benchmark program measured, and the machine, as JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
     result = {"machine": where, "values": values, **details}
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

@@ -29,7 +29,7 @@ _DEFINITIONS: Final = Kind(
 
 
 class Api:
-    """A persistent connection for one thread."""
+    """A persistent connection to the API server, for use by one thread."""
 
     def __init__(self, server: str, tls: ssl.SSLContext) -> None:
         result = urlsplit(server)
@@ -57,7 +57,7 @@ class Api:
         self._ask("DELETE", kind.collection(namespace))
 
     def define(self, text: str) -> None:
-        """Create the resource definitions in a YAML text."""
+        """Create the CustomResourceDefinitions in a YAML text."""
         for document in yaml.load_all(text, Loader=yaml.CSafeLoader):
             if document and document["kind"] == _DEFINITIONS.name:
                 self._ask("POST", _DEFINITIONS.collection(""), document)
@@ -116,7 +116,7 @@ def create_all(cluster: Cluster, objects: Iterable[Object]) -> int:
 
 @contextlib.contextmanager
 def connection(cluster: Cluster) -> Iterator[Api]:
-    """Open a connection, and close it at the end of the block."""
+    """Open a connection to the API server, and close it at the end of the block."""
     api = Api(cluster.server, cluster.tls())
     try:
         yield api

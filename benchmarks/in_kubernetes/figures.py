@@ -1,4 +1,4 @@
-"""Results of control planes on a cluster, and their comparison."""
+"""Results of several control planes on the same cluster, and their comparison."""
 
 import statistics
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ MEMORY_GOAL: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ControlPlaneFigures:
-    """Results of one control plane: start, connecting, endpoint events and restarts of the API server."""
+    """Results of one control plane: start, connecting, endpoint events, API server restarts."""
 
     who: str
     start: Start
@@ -34,7 +34,7 @@ class ControlPlaneFigures:
 
 
 def rows() -> Iterator[tuple[str, str, Callable[[ControlPlaneFigures], float], float | None]]:
-    """Yield the rows: name in the results, heading, value, and the ratio to reach."""
+    """Yield the rows of the comparison: name in the results, heading, value, and the ratio to reach."""
     yield (
         "first_wall_s",
         "first snapshot, s",
@@ -122,7 +122,7 @@ def rows() -> Iterator[tuple[str, str, Callable[[ControlPlaneFigures], float], f
 
 
 def table(title: str, result: Sequence[ControlPlaneFigures]) -> Table:
-    """Return a table with the results side by side, their ratio and the goals."""
+    """Return a table with the results of the control planes side by side, their ratio and the goals."""
     out = Table(title=title)
     out.add_column("figure", no_wrap=True)
     for heading in (*(control_plane_figures.who for control_plane_figures in result), "ratio", "wanted", ""):

@@ -59,7 +59,7 @@ class Object:
 
     @property
     def path(self) -> str:
-        """Return the path, for example `/api/v1/namespaces/team-7/services/service-17`."""
+        """Return the object's path at the API server: `/api/v1/namespaces/team-7/services/service-17`."""
         return f"{self.kind.collection(self.namespace)}/{self.name}"
 
     def document(self) -> Document:
@@ -71,13 +71,13 @@ class Object:
 
 
 def namespaces(*more: str) -> Iterator[Object]:
-    """Yield the namespaces of the services, and the given ones."""
+    """Yield the Namespaces of the services, and those with the given names."""
     for name in (*more, *(f"team-{number}" for number in range(meshes.NAMESPACES))):
         yield Object(NAMESPACE, "", name, {})
 
 
 def service(number: int, replicas: int = 2) -> Iterator[Object]:
-    """Yield the objects of one service, without policies."""
+    """Yield the objects of one service (Service, Pods and others), without policies."""
     namespace, name = place(number)
     ports = [
         {"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP", "appProtocol": "http"},

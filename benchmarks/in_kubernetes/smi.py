@@ -53,11 +53,11 @@ class Smi:
         return _object(TARGET, ObjectKey(TRAFFIC_TARGET, key.namespace, str(key.name)), value)
 
     def split(self, number: int, weight: int) -> Object:
-        """Return the TrafficSplit."""
+        """Return the TrafficSplit of a service, with this weight of the second backend."""
         return _object(SPLIT, *meshes.split(number, self.services, weight))
 
     def settings(self, version: TlsVersion) -> Object:
-        """Return the MeshConfig."""
+        """Return the MeshConfig with this minimum TLS version."""
         return _object(CONFIG, meshes.CONFIG, meshes.config(version))
 
 

@@ -1,4 +1,4 @@
-"""The benchmarks' mesh in a Kubernetes API, with changes, for any control plane."""
+"""The benchmarks' mesh as objects in a Kubernetes API, and changes of it, for any control plane."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Words(Protocol):
 
 
 def mesh(services: int, words: Words, replicas: int = 2) -> Iterator[Object]:
-    """Yield all objects of the services."""
+    """Yield the objects and policies of all services of the mesh."""
     for number in range(services):
         yield from objects.service(number, replicas)
         yield from words.policies(number, meshes.callers(number, services))
@@ -71,26 +71,26 @@ class InKubernetes:
         self.api.merge(objects.endpoints(number, workloads, None if ready else replica))
 
     def admit(self, source: int, destination: int, *, narrow: bool) -> None:
-        """Replace the policy for calls to the destination."""
+        """Replace the policy for calls to the destination; with `narrow` the source has fewer rights."""
         callers = meshes.callers(destination, self.services)
         self.api.merge(self.words.target(destination, callers, source if narrow else None))
 
     def weigh(self, number: int, weight: int) -> None:
-        """Replace the split of the service."""
+        """Replace the traffic split of the service, with another weight of the second backend."""
         self.api.merge(self.words.split(number, weight))
 
     def appear(self, number: int) -> None:
-        """Create all objects of the service."""
+        """Create all objects and policies of a service."""
         for item in self._objects(number):
             self.api.create(item)
 
     def disappear(self, number: int) -> None:
-        """Delete all objects of the service."""
+        """Delete all objects and policies of a service."""
         for item in self._objects(number):
             self.api.delete(item)
 
     def demand(self, version: TlsVersion) -> None:
-        """Replace the settings of the mesh."""
+        """Replace the settings of the mesh, with another minimum TLS version."""
         self.api.merge(self.words.settings(version))
 
     def _objects(self, number: int) -> list[Object]:

@@ -30,10 +30,10 @@ class Plane(Protocol):
         """Return the process id."""
 
     def cpu(self) -> float:
-        """Return the CPU seconds used so far."""
+        """Return the CPU seconds that the server's process has used so far."""
 
     def metrics(self) -> Series:
-        """Query the metrics."""
+        """Query the server's metrics; empty for a server without metrics."""
 
     def lateness(self) -> float:
         """Return the maximum delay of the event loop in the last seconds; 0 without an event loop."""
@@ -119,7 +119,7 @@ class _Sample:
 
 
 def distribution(values: Iterable[float]) -> Distribution:
-    """Return percentiles by the nearest-rank method."""
+    """Return median, 99th percentile and maximum of the values, by the nearest-rank method."""
     result = sorted(values)
     # Double negation rounds up: the nearest rank is the first value with enough values up to it.
     rank = [result[max(0, -(-len(result) * share // 100) - 1)] for share in (50, 99)]
@@ -162,7 +162,7 @@ def cost(served: MeasuredMesh, change: Change, repeat: int, first: int = 0) -> C
 
 
 def unless_dear(repeat: int) -> Iterator[int]:
-    """Yield the numbers of the repetitions; stop after SERIES seconds, but not before two repetitions."""
+    """Yield the numbers of the repetitions of a change; after two, stop when SERIES seconds have passed."""
     began = time.monotonic()
     for count in range(repeat):
         if count >= 2 and time.monotonic() - began > SERIES:
@@ -173,7 +173,10 @@ def unless_dear(repeat: int) -> Iterator[int]:
 def _samples(
     served: MeasuredMesh, change: Change, repeat: int, first: int, concerned: frozenset[int] | None
 ) -> Iterator[_Sample]:
-    """Yield repetitions, each between two idle windows; a repetition without rest has only the first."""
+    """Yield the samples of a repeated change, each between two idle windows.
+
+    A repetition after which the server did not rest has only the first window.
+    """
     before = idled(served.plane.cpu, LEAST)
     for count in unless_dear(repeat):
         sample = _sample(served, change, first + count, concerned, before)
@@ -226,7 +229,7 @@ def _joined(first: Report, second: Report) -> Report:
 
 
 def moved(before: Series, after: Series, *series: str) -> float:
-    """Return the increase of a metric."""
+    """Return the increase of a metric between two queries."""
     return after.get(series, 0.0) - before.get(series, 0.0)
 
 

@@ -33,7 +33,7 @@ SERVICE: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """Results of the bare server with all streams: resident MiB, and CPU seconds for connecting."""
+    """Results of the bare server with all streams: resident memory (MiB), and CPU seconds for connecting."""
 
     streams: int
     memory: float

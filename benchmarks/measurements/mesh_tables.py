@@ -1,4 +1,4 @@
-"""Tables and values of `benchmarks.mesh`."""
+"""Tables and named values of the results of `benchmarks.mesh`."""
 
 from collections.abc import Iterator, Sequence
 
@@ -19,7 +19,7 @@ def values(
     bare: Floor | None = None,
     who: str = OURS,
 ) -> Values:
-    """Return the values of a control plane by name."""
+    """Return the results of a control plane as values by name."""
     result = Values()
     for size in sizes:
         result |= _of_size(size, (who, "permissive" if size.permissive else "policy", size.services))
@@ -69,7 +69,7 @@ def _of_cost(cost: Cost) -> Iterator[tuple[str, float]]:
 def tables(
     sizes: Sequence[MeshSizeFigures], latency: Latency | None, bare: Floor | None, peers: Values | None = None
 ) -> Iterator[Table]:
-    """Yield all tables; `peers` has values of other servers."""
+    """Yield the tables of all results; `peers` has values of other servers for comparison."""
     if sizes:
         yield starts(sizes)
         yield costs(sizes)

@@ -23,7 +23,7 @@ CHURNING: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Time from a change to its ACKs."""
+    """Time in milliseconds from a move of an endpoint to each ACK, and to the last ACK."""
 
     proxies: int
     changes: int
@@ -76,7 +76,7 @@ class Churn:
 
 
 def churn(served: MeasuredMesh, seconds: float) -> Churn:
-    """Move a share of the endpoints, each once a second."""
+    """Move endpoints, one for ten connected sidecars, each once a second, and return the results."""
     numbers = [number for number in range(served.services) if number % meshes.SPLIT_EVERY]
     moving = numbers[: max(1, round(served.sidecars.connected * CHURNING))]
     rate = len(moving)

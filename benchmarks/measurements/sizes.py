@@ -55,7 +55,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class ConnectFigures:
-    """Sidecars connect at once and get their first configuration; `refused` streams were opened again."""
+    """Cost of sidecars that connect at once for a first configuration; `refused` were opened again."""
 
     proxies: int
     cpu: float
@@ -68,7 +68,7 @@ class ConnectFigures:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Results with `connected` sidecars; `idle` is the CPU time of a second without a change."""
+    """Results with `connected` sidecars; `idle` is the CPU seconds per second without a change."""
 
     connected: int
     connecting: ConnectFigures | None
@@ -105,7 +105,7 @@ class Plan:
 
 
 class Bench:
-    """Meshes to serve, each in its own folder, with certificates issued once."""
+    """Folder for the meshes to serve, each in its own subfolder, with certificates issued once."""
 
     def __init__(self, folder: Path, names: Iterable[str]) -> None:
         self._folder = folder
@@ -116,7 +116,7 @@ class Bench:
 
     @contextmanager
     def serving(self, case: Case, plan: Plan) -> Iterator[tuple[MeasuredMesh, ControlPlane, Start]]:
-        """Serve a mesh, with sidecars that are not connected yet."""
+        """Serve the mesh of a case, with sidecars that are not connected yet."""
         own = self._folder / f"{case.services}-{time.monotonic_ns()}"
         # A copy for each mesh, because the server writes to its state directory.
         shutil.copytree(self._folder / "state", own / "state")
@@ -131,7 +131,10 @@ class Bench:
 
 
 def connect(served: MeasuredMesh, count: int) -> ConnectFigures:
-    """Connect sidecars up to number `count`; each is configured when it has all requested resources."""
+    """Connect sidecars up to number `count`, and return the cost.
+
+    Each is configured when it has all requested resources.
+    """
     already = served.sidecars.connected
     before, began = served.plane.cpu(), time.time()
     report = served.sidecars.connect(count)
@@ -149,7 +152,7 @@ def connect(served: MeasuredMesh, count: int) -> ConnectFigures:
 
 
 def measure(bench: Bench, case: Case, plan: Plan, say: Callable[[str], None]) -> MeshSizeFigures:
-    """Measure one mesh at all its stages."""
+    """Serve one mesh, and measure all its stages."""
     mode = "permissive, " if case.permissive else ""
     with bench.serving(case, plan) as (served, plane, start):
         say(f"{mode}{case.services} services: served after {start.cpu:.2f} s of CPU, {start.wall:.1f} s")
@@ -204,7 +207,7 @@ def stage(
 
 
 def _changes(case: Case, connected: int, repeat: int) -> list[Repeated]:
-    """Return the changes of a stage; a change that affects all sidecars is the last."""
+    """Return the changes to measure in a stage; a change that affects all sidecars is the last."""
     if not connected:
         return [(None, few(repeat))]
     if case.permissive:
@@ -234,7 +237,7 @@ def few(repeat: int) -> int:
 
 
 def coming_and_going(served: MeasuredMesh, repeat: int) -> list[Cost]:
-    """Let a service appear and disappear in turns."""
+    """Measure a service that appears and disappears in turns; return both costs."""
     came, went = [], []
     for _ in unless_dear(repeat):
         came.append(cost(served, changes.APPEARS, 1))
@@ -266,7 +269,7 @@ def middle(costs: Sequence[Cost]) -> Cost:
 
 
 def measure_latency(bench: Bench, case: Case, plan: Plan, moves: int) -> Latency:
-    """Measure P12 on a mesh of its own."""
+    """Measure the latency of moved endpoints (goal P12) on a mesh of its own."""
     with bench.serving(case, plan) as (served, _, _):
         connect(served, max(case.stages))
         return latency(served, moves)

@@ -1,4 +1,4 @@
-"""Changes of a mesh, as a user makes them, in any source."""
+"""Changes of a mesh as a user makes them, in any source of objects."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,10 +30,10 @@ class Source(Protocol):
         """Change the weight of the second backend in a service's split."""
 
     def appear(self, number: int) -> None:
-        """Add a service with its policies and workloads."""
+        """Add a service to the mesh, with its policies and workloads."""
 
     def disappear(self, number: int) -> None:
-        """Remove a service again."""
+        """Remove a service from the mesh again."""
 
     def demand(self, version: TlsVersion) -> None:
         """Set the minimum TLS version of the mesh, which is part of every listener and cluster."""
@@ -48,7 +48,7 @@ class InFolder:
     permissive: bool = False
 
     def move(self, number: int, replica: int, place: int) -> None:
-        """Replace the file of the workload."""
+        """Replace the manifest file of the workload by one with another address."""
         self.folder.write(meshes.workload_file(meshes.workload(number, replica, moved=place % 200 + 1)))
 
     def admit(self, source: int, destination: int, *, narrow: bool) -> None:
@@ -70,7 +70,7 @@ class InFolder:
         self.folder.remove(self._files(number))
 
     def demand(self, version: TlsVersion) -> None:
-        """Replace the file of the mesh's settings."""
+        """Replace the file of the mesh's settings by one with another minimum TLS version."""
         self.folder.write(meshes.config_file(meshes.config(version, permissive=self.permissive)))
 
     def _replace(self, number: int, changed: tuple[ObjectKey, MeshObject]) -> None:

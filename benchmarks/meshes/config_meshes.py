@@ -72,7 +72,7 @@ class Size:
 
 
 def view(size: Size) -> View:
-    """Return the mesh of this size."""
+    """Return the view of a mesh of this size."""
     objects: dict[ObjectKey, SourcedObject] = {}
     patterns = tuple(ServicePattern(SHOP, ServiceName(f"service-{each}")) for each in range(size.services))
     workloads = [replace(_workload(CLIENT, 0, 0), scope=patterns if size.narrowed else None)]
@@ -135,7 +135,7 @@ def _workload(name: str, number: int, replica: int) -> Workload:
 
 
 def sent(mesh: View, proxy: str) -> tuple[Resource, ...]:
-    """Return the resources for the proxies of a workload."""
+    """Return the xDS resources that the proxies of a workload get."""
     workload = mesh.workloads[WorkloadKey(SHOP, f"{proxy}.0")]
     made = each_piece(parts(proxy_policy(mesh, group_of(mesh, workload))))
     return tuple(resource for piece in made for resource in piece.resources())

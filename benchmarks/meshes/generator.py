@@ -42,7 +42,7 @@ _STEPS: Final = (1, 7, 31, 43, 68)
 
 @dataclass(frozen=True, slots=True)
 class Mesh:
-    """Objects by key, including workloads; `size` is the number of services."""
+    """A generated mesh: objects by key, including workloads; `size` is the number of services."""
 
     size: int
     objects: Mapping[ObjectKey, SourcedObject]
@@ -125,7 +125,7 @@ def workload(number: int, replica: int, *, moved: int = 0) -> Workload:
 
 
 def sourced(key: ObjectKey, value: MeshObject) -> SourcedObject:
-    """Return an object as if read from a file."""
+    """Return an object of the mesh as if read from a file."""
     return SourcedObject(key, value, InFile("mesh.yaml"))
 
 
@@ -140,7 +140,7 @@ def called(number: int, services: int) -> tuple[int, ...]:
 
 
 def callers(number: int, services: int) -> tuple[int, ...]:
-    """Return the callers of a service that is a backend of no other service's split."""
+    """Return the callers of a service, for a service that is not a backend of another service's split."""
     return tuple(sorted({(number - step) % services for step in _STEPS}))
 
 
@@ -156,7 +156,7 @@ def sidecar_names(numbers: Iterable[int], replicas: int = 2) -> list[str]:
 
 
 def files(services: int, replicas: int = 2, *, permissive: bool = False) -> dict[str, str]:
-    """Return the mesh as manifest files by name."""
+    """Return the contents of the mesh's manifest files by name."""
     result = config_file(config(permissive=permissive))
     for number in range(services):
         result |= service_file(number, service_objects(number, services))
@@ -166,19 +166,19 @@ def files(services: int, replicas: int = 2, *, permissive: bool = False) -> dict
 
 
 def config_file(value: MeshConfig) -> dict[str, str]:
-    """Return the file of the mesh-wide settings."""
+    """Return name and content of the manifest file of the mesh-wide settings."""
     return {"config.yaml": text([document(CONFIG, value)])}
 
 
 def service_file(number: int, objects: Iterable[tuple[ObjectKey, MeshObject]]) -> dict[str, str]:
-    """Return the file with the objects of one service."""
+    """Return name and content of the manifest file with the objects of one service."""
     return {
         f"{_namespace(number)}/{_name(number)}.yaml": text(document(key, value) for key, value in objects)
     }
 
 
 def workload_file(value: Workload) -> dict[str, str]:
-    """Return the file of one workload."""
+    """Return name and content of the manifest file of one workload."""
     key = ObjectKey.of(WORKLOAD, value.key)
     return {f"{key.namespace}/{key.name}.yaml": text([document(key, value)])}
 

@@ -117,7 +117,7 @@ class MeshFolder:
         self._drafts.mkdir()
 
     def write(self, files: Mapping[str, str]) -> None:
-        """Write files atomically by renaming, as `mv` does."""
+        """Write manifest files atomically by renaming, as `mv` does."""
         for name, content in files.items():
             draft = self._drafts / name.replace("/", "+")
             draft.write_text(content, encoding="utf-8")
@@ -127,6 +127,6 @@ class MeshFolder:
             os.replace(draft, target)  # noqa: PTH105 - the same, without a path's look-ups
 
     def remove(self, names: Iterable[str]) -> None:
-        """Delete files."""
+        """Delete manifest files from the folder."""
         for name in names:
             (self.path / name).unlink()

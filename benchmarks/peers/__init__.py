@@ -1,1 +1,1 @@
-"""Other servers with the same resources and the same load as ours."""
+"""Other xDS servers (peers) with the same resources and the same load as ours, for comparison."""

@@ -31,7 +31,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 class BareGrpcServer:
-    """Server with prepared bytes, and with streams that wait for changed ones."""
+    """gRPC server with prepared bytes as responses; its streams wait for changed bytes."""
 
     def __init__(self, services: int, endpoints: int) -> None:
         self.streams = 0
@@ -42,7 +42,7 @@ class BareGrpcServer:
         self._news = self._first
 
     def bump(self) -> None:
-        """Change the endpoints of the first assignment, and wake every stream."""
+        """Change the endpoints of the first assignment, and send the change to every stream."""
         self._revision += 1
         self._news = self._bodies([assignment(0, self._endpoints, self._revision)])
         # Each change has its own event, so that a stream busy with writing misses none.
@@ -50,7 +50,7 @@ class BareGrpcServer:
         changed.set()
 
     def handlers(self) -> grpc.GenericRpcHandler:
-        """Return the two methods of the aggregated discovery service."""
+        """Return the two methods (delta and SotW) of the aggregated discovery service."""
 
         def handler(variant: Variant) -> grpc.RpcMethodHandler:
             async def handle(requests: object, context: grpc.aio.ServicerContext) -> None:
@@ -92,13 +92,13 @@ class BareGrpcServer:
 
 
 def credentials(directory: Path) -> grpc.ServerCredentials:
-    """Return the server's credentials; clients must have a certificate."""
+    """Return the server's TLS credentials; clients must have a certificate."""
     authority, chain, key = ((directory / name).read_bytes() for name in ("ca.pem", "s.pem", "s.key"))
     return grpc.ssl_server_credentials([(key, chain)], authority, require_client_auth=True)
 
 
 async def serve(told: argparse.Namespace) -> None:
-    """Serve until SIGTERM or SIGINT."""
+    """Serve prepared bytes until SIGTERM or SIGINT."""
     bare = BareGrpcServer(told.services, told.endpoints)
     server = grpc.aio.server(options=options(Limits().without_budgets()))
     server.add_generic_rpc_handlers((bare.handlers(),))
@@ -109,7 +109,7 @@ async def serve(told: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Run the program."""
+    """Run the bare gRPC server."""
     asyncio.run(serve(arguments()))
 
 

@@ -35,7 +35,7 @@ class BareMeshServer:
         self._answers = answers
 
     async def serve(self, requests: object, context: grpc.aio.ServicerContext) -> None:
-        """Serve a stream."""
+        """Answer the requests of one xDS stream."""
         del requests
         waiting = dict(self._answers)
         self.streams += 1

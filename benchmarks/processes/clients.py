@@ -44,7 +44,7 @@ class Report:
 
     @property
     def proxies(self) -> frozenset[int]:
-        """Numbers of the sidecars with a response."""
+        """Numbers of the sidecars that got a response."""
         return frozenset(response.proxy for response in self.responses)
 
     @property
@@ -54,7 +54,7 @@ class Report:
 
     @property
     def size(self) -> int:
-        """Bytes of all responses."""
+        """Bytes of all responses to the sidecars."""
         return sum(response.size for response in self.responses)
 
     @property
@@ -64,7 +64,7 @@ class Report:
 
 
 class Sidecars:
-    """Running sidecars, which process one command at a time."""
+    """Simulated sidecars in the load generator, which processes one command at a time."""
 
     def __init__(self, process: subprocess.Popen[str], names: Sequence[str]) -> None:
         self._process = process
@@ -88,7 +88,7 @@ class Sidecars:
         return self._do(f"wait {count} {round(quiet * 1000)} {round(limit * 1000)}")
 
     def disconnect(self) -> None:
-        """Close every connection."""
+        """Close the connection of every sidecar."""
         self._do("disconnect")
         self.connected = 0
 

@@ -1,4 +1,4 @@
-"""The real control plane as a process, with its log, metrics, profiler and census."""
+"""The real control plane as a process, with queries for log, metrics, profile and memory census."""
 
 import contextlib
 import json
@@ -58,7 +58,7 @@ class ControlPlane:
         return cpu_seconds(self.process.pid)
 
     def metrics(self) -> Series:
-        """Query the metrics."""
+        """Query the control plane's metrics."""
         with urllib.request.urlopen(f"{self._http}/metrics", timeout=30) as answer:  # noqa: S310 - http only
             text = answer.read().decode()
         return {
@@ -68,7 +68,7 @@ class ControlPlane:
         }
 
     def lateness(self) -> float:
-        """Return the maximum delay of the event loop in the last seconds."""
+        """Return the maximum delay of the server's event loop in the last seconds."""
         return self.metrics()[("meshwright_event_loop_lateness_seconds",)]
 
     @contextlib.contextmanager
@@ -95,7 +95,7 @@ class ControlPlane:
         return dict(json.loads(written.read_text("utf-8")))
 
     def started(self, began: float) -> Start:
-        """Wait until the server serves; `began` is its start by the monotonic clock."""
+        """Wait until the server serves; return time and CPU seconds since `began` (monotonic clock)."""
         self.until(lambda: any(map(self.said, STARTED)), "serves")
         return Start(time.monotonic() - began, self.cpu())
 

@@ -61,19 +61,19 @@ class Checkout:
 
     @property
     def program(self) -> tuple[str, ...]:
-        """Return the command of the program."""
+        """Return the start of a `meshwright` command line in this checkout."""
         return (str(self.python), "-c", "from meshwright.cli.main import main; main()")
 
     @property
     def watched(self) -> tuple[str, ...]:
-        """Return the command of the program, run by this checkout's `benchmarks.inspected_server`."""
+        """Return the start of a `meshwright` command line that `benchmarks.inspected_server` runs."""
         imported = (
             f"import sys; sys.path.insert(0, {str(PEERS)!r}); from benchmarks.inspected_server import main"
         )
         return (str(self.python), "-c", f"{imported}; del sys.path[0]; main()")
 
     def module(self, name: str) -> tuple[str, ...]:
-        """Return the command of a module."""
+        """Return the start of a command line that runs the module `name` of this checkout."""
         return (str(self.python), "-m", name)
 
 
@@ -90,27 +90,27 @@ def compile_all(checkout: Checkout) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running server."""
+    """A running xDS server that is measured."""
 
     process: subprocess.Popen[bytes]
     port: int
     control: str
 
     def cpu_seconds(self) -> float:
-        """Return user and system time of the process in seconds."""
+        """Return the user and system time of the server's process in seconds."""
         return cpu_seconds(self.process.pid)
 
     def memory_mib(self) -> tuple[float, float]:
-        """Return resident memory in MiB: now, and its maximum."""
+        """Return the resident memory of the server in MiB: now, and its maximum."""
         result = memory(self.process.pid)
         return result.resident, result.peak
 
     def streams(self) -> int:
-        """Return the number of streams of the server."""
+        """Return the number of xDS streams that the server has now."""
         return int(json.loads(self.get("/stats"))["streams"])
 
     def get(self, path: str) -> bytes:
-        """Send a GET request to the control port."""
+        """Send a GET request to the control port of the server."""
         with urllib.request.urlopen(f"{self.control}{path}", timeout=PATIENCE) as answer:  # noqa: S310 - http only
             return bytes(answer.read())
 
@@ -153,7 +153,7 @@ def _await(server: Server) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Percentiles and maximum in milliseconds."""
+    """Percentiles and maximum of a measured time in milliseconds."""
 
     p50: float
     p99: float

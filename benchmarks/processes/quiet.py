@@ -41,7 +41,7 @@ class CpuUsage:
 
     @property
     def share(self) -> float:
-        """CPU seconds per second."""
+        """CPU seconds per second of the period."""
         return self.cpu / self.seconds
 
     def beyond(self, *idle: "CpuUsage") -> float:
@@ -97,12 +97,12 @@ def idled(
     now: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
 ) -> CpuUsage:
-    """Return the CPU time of a process in a period without changes."""
+    """Return the CPU time of a process in a period of `seconds` without changes."""
     before, began = cpu(), now()
     sleep(seconds)
     return CpuUsage(cpu() - before, now() - began)
 
 
 def idling(cpu: Clock, windows: int) -> float:
-    """Return the CPU seconds per second without a change, the median of several windows."""
+    """Return the CPU seconds per second of an idle process, the median of several windows."""
     return statistics.median(idled(cpu, 1).share for _ in range(windows))

@@ -8,7 +8,7 @@ from tools.real_parts.parts import Part
 
 
 def are_had(parts: Sequence[Part], say: Callable[[str], None]) -> bool:
-    """Build missing parts; return False, and report the reason, if Go is missing. Raises BenchmarkError."""
+    """Build the missing programs; return False, and report this, if Go is missing. Raises BenchmarkError."""
     if not has_go():
         missing = [part.name for part in parts if not is_built(part)]
         of = ", ".join((*missing, "sidecars"))

@@ -27,7 +27,7 @@ class Memory:
 
 
 def memory(pid: int) -> Memory:
-    """Return the memory of a process."""
+    """Return the memory of the process with this pid."""
     status = _fields(Path(f"/proc/{pid}/status"), "VmRSS", "VmHWM")
     share = _fields(Path(f"/proc/{pid}/smaps_rollup"), "Pss")
     return Memory(status["VmRSS"], share["Pss"], status["VmHWM"])

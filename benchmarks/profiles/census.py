@@ -70,7 +70,7 @@ _LIBRARIES: Final = ("asyncio", "grpc", "aiohttp", "concurrent")
 
 @dataclass(slots=True)
 class OwnerUsage:
-    """Bytes and objects of one owner, in total and by type."""
+    """Bytes and number of the Python objects of one owner, in total and by type."""
 
     size: int = 0
     count: int = 0
@@ -83,7 +83,7 @@ Census = dict[str, OwnerUsage]
 
 
 def census() -> Census:
-    """Count all objects reachable from the objects of the garbage collector, including frozen ones."""
+    """Count by owner all Python objects reachable from the garbage collector's, including frozen ones."""
     gc.collect()
     frozen = gc.get_freeze_count() > 0
     # `gc.get_objects` leaves out frozen objects.
@@ -104,7 +104,7 @@ class _Walk:
         self._seen = seen
 
     def charge(self, owner: str, roots: Iterable[object]) -> None:
-        """Charge an owner with all objects reachable from its roots that have no owner yet."""
+        """Charge to an owner all objects that are reachable from its roots and have no owner yet."""
         holding = self.found.setdefault(owner, OwnerUsage())
         waiting = deque(roots)
         while waiting:
@@ -124,7 +124,7 @@ class _Walk:
 
 
 def _rooms(objects: list[Any]) -> Iterator[tuple[str, list[Any]]]:
-    """Yield owners with their roots, in the order of charging."""
+    """Yield the owners of objects with their roots, in the order of charging."""
     rooms: dict[str, list[Any]] = {}
     for item in objects:
         if (room := _room(item)) is not None:
@@ -166,7 +166,7 @@ def _engine_class(item: object) -> str:
 
 @functools.cache
 def _engine(kind: type) -> str:
-    """Return the name of the engine's class of a type; empty for other types."""
+    """Return the name of the engine's class from which a type is derived; empty for other types."""
     names = (base.__name__ for base in kind.__mro__ if _module(base).startswith("engine."))
     return next((name for name in names if name in _ENGINE), "")
 
@@ -181,7 +181,7 @@ def _room_of(kind: type) -> str | None:
 
 
 def _module(kind: type) -> str:
-    """Return the module of a type; without `meshwright.` for our own packages."""
+    """Return the name of the module that defines a type; without `meshwright.` for our own packages."""
     # `str`, because a few types of C modules have another object there.
     return str(kind.__module__).removeprefix("meshwright.")
 

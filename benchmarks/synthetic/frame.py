@@ -14,7 +14,7 @@ from benchmarks.profiles.sampling import sampled
 
 
 def flags(program: str, description: str | None) -> argparse.ArgumentParser:
-    """Return a parser with the common flags."""
+    """Return a command line parser with the flags that all synthetic servers have."""
     parser = argparse.ArgumentParser(prog=f"python -m {program}", description=description)
     parser.add_argument("--services", type=int, default=1, help="ClusterLoadAssignments")
     parser.add_argument("--endpoints", type=int, default=10, help="endpoints of each")

@@ -10,7 +10,7 @@ from xds.protocol.resources.resource import CLUSTER, ENDPOINT, ROUTE, Resource, 
 
 
 def service(number: int) -> str:
-    """Return the name of a service's resources."""
+    """Return the name of the resources of service `number`."""
     return f"ns/svc-{number}|80"
 
 

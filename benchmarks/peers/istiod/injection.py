@@ -25,7 +25,7 @@ _PATHS: Final = (("spec", "jobTemplate", "spec", "template"), ("spec", "template
 
 
 def configuration() -> Object:
-    """Return the ConfigMap of the chart with all default values and its only template."""
+    """Return istiod's injection ConfigMap: the chart's default values and its only template."""
     chart = Path(download(ISTIOD)["Dir"]) / _CHART
     defaults = yaml.safe_load((chart / "values.yaml").read_text("utf-8"))["_internal_defaults_do_not_set"]
     values = {name: defaults[name] for name in ("global", "revision", "sidecarInjectorWebhook")}
@@ -89,7 +89,7 @@ class Answer:
 
 
 def asked(address: str, pod: Document, namespace: str) -> Answer:
-    """Send an AdmissionReview for the creation of a pod."""
+    """Send an AdmissionReview for the creation of a pod to an injector, and return the response."""
     metadata = {"name": "asked", **pod["metadata"], "namespace": namespace}
     whole = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod["spec"]}
     request = {

@@ -26,7 +26,7 @@ POLICY: Final = Kind(_SECURITY, "authorizationpolicies", "AuthorizationPolicy")
 
 
 def settings(version: TlsVersion = TlsVersion.V1_2) -> Object:
-    """Return the mesh settings of an installation, with a minimum TLS version."""
+    """Return the ConfigMap of Istio's mesh settings, with a minimum TLS version."""
     least = {TlsVersion.V1_2: "TLSV1_2", TlsVersion.V1_3: "TLSV1_3"}[version]
     mesh = (
         "defaultConfig: {discoveryAddress: 'istiod.istio-system.svc:15012'}\n"
@@ -90,7 +90,7 @@ def host(number: int) -> str:
 
 
 def node(workload: Workload) -> bytes:
-    """Return the encoded Node of a sidecar, as Istio's agent makes it."""
+    """Return the encoded xDS Node of a sidecar, as Istio's agent makes it."""
     namespace, app = str(workload.key.namespace), str(workload.service)
     made = base_pb2.Node(
         id=f"sidecar~{workload.address}~{workload.key.name}.{namespace}~{namespace}.svc.cluster.local",

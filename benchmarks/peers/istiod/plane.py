@@ -33,7 +33,7 @@ _DEFINITIONS = "manifests/charts/base/files/crd-all.gen.yaml"
 
 
 def definitions() -> str:
-    """Return Istio's resource definitions from its Go module."""
+    """Return Istio's CustomResourceDefinitions from its Go module."""
     return (Path(download(ISTIOD)["Dir"]) / _DEFINITIONS).read_text("utf-8")
 
 
@@ -55,7 +55,7 @@ class Istiod:
         return cpu_seconds(self.pid)
 
     def metrics(self) -> Series:
-        """Return no metrics, because istiod counts other things than our server."""
+        """Return an empty mapping, because istiod's metrics count other things than our server's."""
         return {}
 
     def lateness(self) -> float:

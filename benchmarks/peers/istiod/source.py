@@ -31,13 +31,13 @@ class Istio:
         ]
 
     def target(self, number: int, sources: Sequence[int], narrow: int | None) -> Object:
-        """Return the AuthorizationPolicy; the rights of `narrow` are a rule of their own."""
+        """Return the AuthorizationPolicy; the rights of the caller `narrow` are a rule of their own."""
         return objects.policy(number, sources, narrow)
 
     def split(self, number: int, weight: int) -> Object:
-        """Return the VirtualService."""
+        """Return the VirtualService of a service, with this weight of the second destination."""
         return objects.split(number, self.services, weight)
 
     def settings(self, version: TlsVersion) -> Object:
-        """Return the ConfigMap of an installation."""
+        """Return the ConfigMap of Istio's mesh settings, with a minimum TLS version."""
         return objects.settings(version)
