@@ -40,12 +40,12 @@ class Api:
 
     @property
     def server(self) -> str:
-        """Return the URL of the server."""
+        """Return the URL of the API server."""
         return self._connection.server
 
     @property
     def fingerprint(self) -> str:
-        """Return an identifier of the server, without a request (see Connection.fingerprint)."""
+        """Return an identifier of the API server, without a request (see Connection.fingerprint)."""
         return self._connection.fingerprint
 
     async def __aenter__(self) -> Self:

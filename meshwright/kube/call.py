@@ -12,7 +12,7 @@ JSON: Final = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request: the verb of RBAC, the object, and the parameters."""
+    """One request to the API server: the verb of RBAC, the object, and the parameters."""
 
     verb: str
     resource: Resource

@@ -140,7 +140,7 @@ class ApiError(KubeError):
 
     @property
     def is_not_found(self) -> bool:
-        """Return whether the object or the kind is missing."""
+        """Return whether the requested object, or its kind, does not exist."""
         return self.reason in (Reason.NOT_FOUND, Reason.NOT_SERVED)
 
     @property

@@ -69,7 +69,7 @@ class Transport:
         )
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections to the API server."""
         if self._session is not None:
             await self._session.close()
 

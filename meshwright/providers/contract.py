@@ -24,7 +24,7 @@ class SourceError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Numbers of objects: good, stale (in force in their last good form), and refused (not in force)."""
+    """Numbers of objects: good, stale (the last good form applies), and refused (no form applies)."""
 
     good: int = 0
     stale: int = 0
@@ -32,7 +32,7 @@ class Counts:
 
     @classmethod
     def of(cls, objects: Mapping[ObjectKey, SourcedObject], stale: int, problems: Iterable[Problem]) -> Self:
-        """Count the objects in force; refused objects are the ones with an error that are not in force."""
+        """Count the objects that apply, and as refused the objects with an error that do not apply."""
         bad = {
             problem.key
             for problem in problems

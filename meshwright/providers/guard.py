@@ -19,7 +19,7 @@ T = TypeVar("T", bound=Sized)
 
 @dataclass(frozen=True, slots=True)
 class GuardedValue(Generic[T]):
-    """The value in force, and the moment since when an empty answer is held back (None: without one)."""
+    """The accepted value, and the moment since when an empty answer is not accepted (None: without one)."""
 
     in_force: T
     held_since: Moment | None = None

@@ -184,7 +184,7 @@ class Objects(ABC, Generic[H]):
         ...
 
     def objects(self) -> Picture[ObjectKey, SourcedObject]:
-        """Return the objects in force, in the order of keys; of two with equal claims the first holder's."""
+        """Return the objects that apply, in the order of keys; of equal claims the first holder's counts."""
         return self.in_force
 
     def problems(self) -> Problems:

@@ -71,7 +71,7 @@ class Connection:
 
     @property
     def server(self) -> str:
-        """Return the URL of the server, without a slash at the end."""
+        """Return the URL of the API server, without a slash at the end."""
         return self._access.server.url
 
     @property

@@ -95,7 +95,7 @@ class Reflector(Generic[T]):
             await asyncio.sleep(pause)
 
     async def _once(self) -> None:
-        """List if due, then watch until the server ends the watch."""
+        """List the objects if due, then watch them until the server ends the watch."""
         if not self._current or asyncio.get_running_loop().time() >= self._relist_at:
             self._current = False
             if self._streams and await self._streamed():

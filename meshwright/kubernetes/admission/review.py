@@ -51,7 +51,7 @@ class Review:
 
     @property
     def kind(self) -> Kind:
-        """Return the kind of the object."""
+        """Return the kind of the reviewed object."""
         shown = self._shown
         return Kind(str(shown.get("kind", "")), split_api_version(str(shown.get("apiVersion", "")))[0])
 

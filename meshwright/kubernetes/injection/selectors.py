@@ -73,7 +73,7 @@ def required(selector: Mapping[str, Any] | None) -> tuple[Requirement, ...]:
 
 
 def read(fields: Fields) -> LabelSelector:
-    """Parse a selector, and note a fault if it selects everything."""
+    """Parse a label selector of a configuration, and note a fault if it selects everything."""
     requirements = [Requirement(key, Operator.IN, (value,)) for key, value in fields.pairs("matchLabels")]
     for section in fields.sections("matchExpressions"):
         if not section.has("operator"):

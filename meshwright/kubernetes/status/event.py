@@ -102,7 +102,7 @@ class EventAction(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One write: a new Event, or the next observation of the Event `told`."""
+    """One write to the API server: a new Event, or the next observation of the Event `told`."""
 
     act: EventAction
     notice: Notice

@@ -31,7 +31,7 @@ class ObjectStatusTable:
         self._touched: dict[ObjectKey, None] = {}
 
     def has_status(self, key: ObjectKey) -> bool:
-        """Return whether the object is in force, is of this cluster, and has conditions in its status."""
+        """Return whether the object applies, is of this cluster, and has conditions in its status."""
         return key in self._in_force and key.kind in self._with_status
 
     def is_worded(self, kind: Kind) -> bool:
@@ -56,7 +56,7 @@ class ObjectStatusTable:
         return key is not None and (key.kind in self._with_status or key.kind in self._worded)
 
     def problems(self, key: ObjectKey) -> Problems:
-        """Return the problems of an object."""
+        """Return the current problems of an object."""
         return self._problems.get(key, _NONE)
 
     def generation(self, key: ObjectKey) -> int | None:

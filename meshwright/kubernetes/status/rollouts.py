@@ -53,7 +53,7 @@ class _Rollout:
 
 
 class Rollouts:
-    """The last rollout of each changed object. `look` costs time for each pending proxy."""
+    """The last rollout of each changed object to the proxies. `look` costs time for each pending proxy."""
 
     def __init__(self, here: ConnectedProxies) -> None:
         self._here = here

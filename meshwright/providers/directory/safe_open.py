@@ -25,7 +25,7 @@ _MOST_LINKS: Final = 40
 
 
 class SymlinkOutsideError(Exception):
-    """A symlink in the path leads out of the directory."""
+    """A symlink in a file's path leads out of the directory of manifests."""
 
 
 def open_beneath(root: Path, name: str) -> int:
@@ -78,7 +78,7 @@ def _open(part: str, folder: int, *, is_last: bool) -> tuple[int | None, str]:
 
 
 def _leave(folders: list[int]) -> None:
-    """Go to the parent folder; raises SymlinkOutsideError at the directory itself."""
+    """Go to the parent of the last open folder; raises SymlinkOutsideError at the directory itself."""
     if len(folders) == 1:
         raise SymlinkOutsideError
     os.close(folders.pop())

@@ -50,7 +50,7 @@ class Answer:
         return Answer(belief, listing, freshness, problems, counts, held_since)
 
     def unreadable(self, error: str, now: datetime) -> "Answer":
-        """Return the answer for an unreadable directory: the same objects, plus this problem."""
+        """Return the answer while the directory cannot be read: the same objects, plus this problem."""
         before = self.freshness
         since, known = before.error_since or now, self.problems[1:] if before.error else self.problems
         return replace(
@@ -63,7 +63,7 @@ class Answer:
 
 
 def differs(before: Answer, after: Answer) -> bool:
-    """Return whether readers must be notified."""
+    """Return whether objects, problems or error of the directory differ, so that readers must be notified."""
     return (
         before.belief.state is not after.belief.state
         or before.problems != after.problems
@@ -72,7 +72,7 @@ def differs(before: Answer, after: Answer) -> bool:
 
 
 def log_differences(before: Answer, after: Answer) -> None:
-    """Log new problems and solved problems."""
+    """Log the new and the resolved problems of the directory."""
     if after.problems == before.problems:
         return
     log_new(_log, "manifest problem", after.problems, before.problems)

@@ -30,7 +30,7 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """The accepted state, and contents in doubt; `due` is the moment of the next decision."""
+    """The accepted manifests, and contents of files in doubt; `due` is the moment of the next decision."""
 
     state: Manifests = field(default_factory=Manifests)
     doubts: Mapping[str, Doubt] = field(default_factory=dict)

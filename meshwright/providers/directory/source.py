@@ -68,7 +68,7 @@ class DirectorySource:
         self._answer = Answer()
 
     def load(self) -> None:
-        """Read everything for the first time and accept it; raises DirectoryError if this is impossible."""
+        """Read all manifest files for the first time; raises DirectoryError if this is impossible."""
         listing = list_directory(self._path)
         contents = ((name, read_content(self._path, name)) for name in listing.files)
         freshness = Freshness(last_full_read=self._clock())
@@ -76,7 +76,7 @@ class DirectorySource:
         self._publish(Answer().after(Belief(Manifests().apply_each(contents)), listing, freshness))
 
     def objects(self) -> Picture[ObjectKey, SourcedObject]:
-        """Return the objects in force, in their last good form where the newest one is bad."""
+        """Return the objects that apply, in their last good form if the newest one is bad."""
         return self._answer.belief.state.objects()
 
     def problems(self) -> Problems:
@@ -84,19 +84,19 @@ class DirectorySource:
         return self._answer.problems
 
     def freshness(self) -> Freshness:
-        """Return the age of the answer, and since when the directory cannot be read."""
+        """Return the age of the directory's objects, and since when it cannot be read."""
         return self._answer.freshness
 
     def counts(self) -> Counts:
-        """Return the numbers of objects."""
+        """Return the numbers of the directory's objects: good, stale and refused."""
         return self._answer.counts
 
     async def first(self) -> None:
-        """Read everything for the first time; raises DirectoryError if the directory cannot be read."""
+        """Read all manifest files for the first time; raises DirectoryError if this is impossible."""
         await asyncio.to_thread(self.load)
 
     async def run(self, changed: Callable[[], None]) -> None:
-        """Watch until cancelled; call `changed` after each change of objects, problems or error."""
+        """Watch the directory until cancelled; call `changed` after new objects, problems or errors."""
         watcher: asyncio.Task[None] | None = None
         watched: tuple[int, int] | None = None
         is_slice_due = False
@@ -131,7 +131,7 @@ class DirectorySource:
         return self._monotonic() >= sliced
 
     async def _refresh(self, changed: Callable[[], None], *, is_slice_due: bool) -> None:
-        """Look at the directory once, and publish changes."""
+        """Read changed manifest files once, publish the result, and call `changed` if it differs."""
         before = self._answer
         touched, unsure = self._watch.take()
         unsure = unsure or bool(before.freshness.error)

@@ -43,7 +43,7 @@ class DirectoryWatch:
         return touched, unsure
 
     async def run(self) -> None:
-        """Collect events until cancelled; while they are unavailable, have everything listed periodically."""
+        """Collect changed paths until cancelled; without events, demand periodic listings."""
         logged = False
         while True:
             try:
@@ -106,7 +106,7 @@ class DirectoryWatch:
             self._timer = None
 
     async def _look_again_and_again(self) -> None:
-        """Find changes with the package watchfiles, until cancelled."""
+        """Collect changed paths from the package watchfiles, until cancelled."""
         import watchfiles  # imported here, because it takes 1 MB that a server with inotify saves
 
         watch = watchfiles.awatch(

@@ -76,7 +76,7 @@ class DnsBook:
             self._touch(sorted(self._askers[question]))
 
     def settle(self, now: Moment, most: int | None = None) -> None:
-        """Bring the slices in force up to date, for all touched services or at most `most` of them."""
+        """Bring the slices that apply up to date, for all touched services or at most `most` of them."""
         if not self.behind:  # only then, else services held without a new answer would be looked at for ever
             self._touch(key for key, until in self._held.items() if until <= now)
         touched = list(itertools.islice(self._touched, most))

@@ -100,7 +100,7 @@ _FORM: Final = TypeAdapter(_Form)
 
 
 def written(kept: SavedAnswers) -> bytes:
-    """Return the file content for the good answers with their dates, and the slices in force."""
+    """Return the file content for the good answers with their dates, and the slices that apply."""
     answers = (
         _Answer(
             question.name,

@@ -61,7 +61,7 @@ class Ages:
 
 
 def _failing(watches: Iterable[Watch]) -> tuple[list[str], datetime | None]:
-    """Return the errors of watches, sorted, and the time of the first one."""
+    """Return the errors of failing watches, sorted, and the time of the first error."""
     failing = [watch for watch in watches if watch.error]
     since = (watch.error_since for watch in failing if watch.error_since is not None)
     return sorted({watch.error for watch in failing}), min(since, default=None)

@@ -101,7 +101,7 @@ class KubernetesSource:
         self._work: asyncio.Task[None] | None = None
 
     def objects(self) -> Picture[ObjectKey, SourcedObject]:
-        """Return the objects in force, in their last good form where the newest one is bad."""
+        """Return the objects that apply, in their last good form if the newest one is bad."""
         return self._book.state.objects()
 
     def problems(self) -> Problems:
@@ -199,7 +199,7 @@ class KubernetesSource:
                 group.create_task(self._identifying.run(self._woken.set), name="kubernetes cluster's UID")
 
     def _look_after(self) -> None:
-        """Raise the unexpected error that has ended the watches, if any."""
+        """Raise the unexpected error that has ended the cluster's watches, if any."""
         if self._work is not None and self._work.done():
             self._work.result()
 

@@ -73,7 +73,7 @@ class _Builder:
     nodes: int = 0
 
     def take(self, event: yaml.Event) -> None:
-        """Process the next parser event; raises _TooMuchError at a bound."""
+        """Process the next event of the YAML parser; raises _TooMuchError at a bound."""
         self.line = self.first_line + (event.start_mark.line if event.start_mark else 0)
         match event:
             case yaml.ScalarEvent():

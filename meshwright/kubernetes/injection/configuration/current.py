@@ -54,7 +54,7 @@ class CurrentConfig:
         raise NotImplementedError
 
     def take(self, document: object, where: str) -> None:
-        """Put a document in force if all of it is valid; `where` names its place in messages."""
+        """Apply a configuration if all of it is valid; `where` names the document's place in messages."""
         again = self.config is not None
         try:
             self.config = replace(read(document, where), control_plane_namespace=self._home)

@@ -97,7 +97,7 @@ class Injection:
         self._secrets.look()
 
     def add_to(self, app: web.Application) -> None:
-        """Add the path of injection to an application."""
+        """Add the URL path of the injection webhook to an HTTP application."""
         app.router.add_post(PATH, self._review)
         app.on_cleanup.append(self._ended)
 
