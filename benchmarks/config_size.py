@@ -107,7 +107,7 @@ class Growth:
 
 
 def all_growths() -> Iterator[Growth]:
-    """Yield a series for each part of a mesh that might make a proxy's configuration grow."""
+    """Yield a series for each part of a mesh with a possible effect on a proxy's configuration."""
     http, tcp = Size(), Size(protocol=Protocol.TCP)
     # gRPC uses the filters of HTTP, so two series are enough for gRPC.
     for size in (http, tcp):

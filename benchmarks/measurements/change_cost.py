@@ -30,7 +30,7 @@ class Plane(Protocol):
         """Return the process id."""
 
     def cpu(self) -> float:
-        """Return the CPU seconds that the server's process has used so far."""
+        """Return the CPU seconds used so far by the server's process."""
 
     def metrics(self) -> Series:
         """Query the server's metrics; empty for a server without metrics."""

@@ -33,7 +33,7 @@ class Source(Protocol):
         """Add a service to the mesh, with its policies and workloads."""
 
     def disappear(self, number: int) -> None:
-        """Remove a service from the mesh again."""
+        """Remove a service with all objects from the mesh again."""
 
     def demand(self, version: TlsVersion) -> None:
         """Set the minimum TLS version of the mesh, which is part of every listener and cluster."""

@@ -90,7 +90,7 @@ def compile_all(checkout: Checkout) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running xDS server that is measured."""
+    """A running xDS server under measurement."""
 
     process: subprocess.Popen[bytes]
     port: int

@@ -77,7 +77,7 @@ def read_form(mark: str, readings: Sequence[tuple[Origin, ManifestReading]], bef
 
 
 def unreadable(problem: Problem, before: Form | None) -> Form:
-    """Return the form of a holder that cannot be read: the previous objects, all stale."""
+    """Return the form of an unreadable holder: the previous objects, all stale."""
     there = before or Form("", (), ())
     if there.objects:
         problem = replace(

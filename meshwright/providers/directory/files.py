@@ -194,7 +194,7 @@ def changed_files(
 
 
 def is_unlisted(listing: DirectoryListing, name: str) -> bool:
-    """Return whether a file is in a folder that the listing could not list."""
+    """Return whether a file is in a folder with unknown content, for example an unreadable folder."""
     return any(name.startswith(item.folder + "/") for item in listing.unlisted)
 
 

@@ -117,7 +117,7 @@ class DnsBook:
         return questions
 
     def give_back(self, question: Question) -> None:
-        """Accept a question back that `due` has returned and that was not asked."""
+        """Accept a question back after `due` has returned it, because it was not asked."""
         if question in self.known:
             heapq.heappush(self._agenda, (self.known[question].due, question))
         elif question in self._askers:

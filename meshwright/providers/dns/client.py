@@ -58,7 +58,7 @@ def _named(answer: dns.resolver.Answer) -> str:
 
 
 def _found(question: Question, chain: dns.message.ChainingResult, nameserver: str) -> DnsAnswer:
-    """Return the records of an answer; addresses that cannot be of a single machine are left out."""
+    """Return the records of an answer; only addresses of a single machine are kept, no multicast."""
     records = tuple(chain.answer or ())
     ttl = float(chain.minimum_ttl)
     if question.record is RecordType.SRV:

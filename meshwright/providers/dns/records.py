@@ -9,7 +9,7 @@ from meshwright.providers.moments import Moment
 
 
 class RecordType(enum.StrEnum):
-    """Types of DNS records that the control plane queries."""
+    """Types of DNS records queried by the control plane."""
 
     A = "A"
     AAAA = "AAAA"

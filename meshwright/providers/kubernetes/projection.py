@@ -49,7 +49,7 @@ def _fields(**kept: Keep) -> Keep:
 
 
 def _named(wanted: Callable[[str], bool]) -> Keep:
-    """Return a mapping with only those entries that have a wanted name."""
+    """Return a mapping with only the entries of wanted names."""
 
     def keep(value: object) -> object:
         if not isinstance(value, dict):

@@ -168,7 +168,7 @@ class Watches:
         return min((discovery, *(duration + self._hold for duration in held if duration is not None)))
 
     def _follow(self, group: asyncio.TaskGroup) -> None:
-        """Start the watches that were added to the plan, and stop the removed ones."""
+        """Start watches added to the plan, and stop the removed ones."""
         wanted = set(places(self.plan, self.scope))
         before = {place: self.at.pop(place) for place in [*self.at] if place not in wanted}
         for place in sorted(wanted - self.at.keys(), key=order):
