@@ -1,4 +1,4 @@
-"""What a cluster is told of the webhook."""
+"""Tests of the configuration of the admission webhook in a cluster."""
 
 import base64
 import copy
@@ -34,8 +34,8 @@ SERVICE = Place.parse("mesh-system/meshwright")
         ("https://[fd00::7]:1", "fd00::7", {"url": "https://[fd00::7]:1/validate"}),
     ],
 )
-def test_a_place_is_a_service_or_a_url(text: str, host: str, config: object) -> None:
-    """Its host is what the certificate names."""
+def test_place_is_a_service_or_a_url(text: str, host: str, config: object) -> None:
+    """The host of the place is the name in the webhook's certificate."""
     found = Place.parse(text)
     assert (found.host, found.client_config()) == (host, config)
 
@@ -47,8 +47,8 @@ def test_a_place_is_a_service_or_a_url(text: str, host: str, config: object) -> 
         *("https://u@a", "https://a/path", "https://a?x=1", "https://a#x", "ftp://a"),
     ],
 )
-def test_what_is_neither_is_refused(text: str) -> None:
-    """With both forms."""
+def test_malformed_place_is_refused(text: str) -> None:
+    """The error shows both valid forms."""
     with pytest.raises(ValueError, match=r"must be NAMESPACE/SERVICE or NAMESPACE/SERVICE:PORT .*or a URL"):
         Place.parse(text)
 
@@ -66,8 +66,11 @@ PLURALS = {
 """As OSM's definitions have them, and ours."""
 
 
-def test_it_is_asked_about_all_policy_that_is_read_and_what_that_leans_on() -> None:
-    """In every version that is read: another one the API server converts, or does not ask about."""
+def test_webhook_covers_all_policy_kinds_services_and_namespaces() -> None:
+    """Each kind is listed with every version that the server reads.
+
+    For another version, the API server converts the object or does not ask.
+    """
     (webhook,) = configuration(SERVICE, b"roots")["webhooks"]
     asked = {
         (group, resource): tuple(rule["apiVersions"])
@@ -84,8 +87,11 @@ def test_it_is_asked_about_all_policy_that_is_read_and_what_that_leans_on() -> N
     assert asked == expected | {("", "services"): ("v1",), ("", "namespaces"): ("v1",)}
 
 
-def test_nobody_waits_long_and_nothing_is_refused_when_nobody_answers() -> None:
-    """Nor is Kubernetes itself asked about."""
+def test_webhook_has_a_short_timeout_and_ignores_failures() -> None:
+    """An unavailable webhook must neither delay nor refuse objects.
+
+    Kubernetes' own namespaces are excluded.
+    """
     (webhook,) = configuration(SERVICE, b"roots")["webhooks"]
     assert (webhook["failurePolicy"], webhook["timeoutSeconds"], webhook["sideEffects"]) == (
         "Ignore",
@@ -97,8 +103,8 @@ def test_nobody_waits_long_and_nothing_is_refused_when_nobody_answers() -> None:
     assert (kept_out["operator"], "kube-system" in kept_out["values"]) == ("NotIn", True)
 
 
-def test_it_is_asked_about_the_namespaces_of_the_mesh() -> None:
-    """Those of the list, and of the selector, in the API's own words."""
+def test_webhook_covers_the_namespaces_of_the_mesh() -> None:
+    """The list of namespaces and the label selector become matchExpressions of the API."""
     scope = Scope.of(("b", "a"), "openservicemesh.io/monitored-by=osm,tier notin (x,y),mesh,!old")
     (webhook,) = configuration(SERVICE, b"", scope.expressions())["webhooks"]
     _, named, ignored, *labels = webhook["namespaceSelector"]["matchExpressions"]
@@ -112,8 +118,11 @@ def test_it_is_asked_about_the_namespaces_of_the_mesh() -> None:
     ]
 
 
-def test_a_mesh_config_at_home_is_asked_about_whatever_the_namespaces_of_the_mesh_are() -> None:
-    """And no object is asked about twice."""
+def test_mesh_config_at_home_is_covered_outside_the_meshs_namespaces() -> None:
+    """The home's MeshConfig has a webhook of its own.
+
+    The other webhooks exclude it, so that no object is reviewed twice.
+    """
     scope = Scope.of(("shop", "home"), "team=a", "home")
     policy, of_mesh, at_home = configuration(SERVICE, b"", scope.expressions(), "home")["webhooks"]
     plain = configuration(SERVICE, b"", scope.expressions())["webhooks"][0]
@@ -133,8 +142,11 @@ def test_a_mesh_config_at_home_is_asked_about_whatever_the_namespaces_of_the_mes
 
 
 @pytest.mark.parametrize(("revision", "name"), [("", "meshwright"), ("canary", "meshwright-canary")])
-def test_each_revision_has_its_own_and_says_which_it_is(revision: str, name: str) -> None:
-    """By the same name and labels as its injection: `meshwright check` finds both by them."""
+def test_each_revision_has_its_own_name_and_label(revision: str, name: str) -> None:
+    """Both webhook configurations of a revision have the same name and labels.
+
+    `meshwright check` finds them by these.
+    """
     found = configuration(SERVICE, b"roots", home="mesh-system", revision=revision)
     assert found["metadata"] == {
         "name": name,
@@ -158,8 +170,8 @@ def _changed(path: tuple[Any, ...], value: object) -> Any:
     return whole
 
 
-def test_what_an_api_server_and_others_add_is_no_difference() -> None:
-    """Defaults, labels, webhooks of other names, in whatever order."""
+def test_additions_of_the_api_server_and_of_others_are_no_difference() -> None:
+    """Defaults, further labels and webhooks with other names are ignored, in any order."""
     wanted: Any = dict(configuration(SERVICE, b"roots"))
     found = copy.deepcopy(wanted)
     assert is_as(found, wanted)
@@ -181,8 +193,8 @@ def test_what_an_api_server_and_others_add_is_no_difference() -> None:
         (("metadata", "labels"), None),
     ],
 )
-def test_what_is_otherwise_is_seen(path: tuple[Any, ...], value: object) -> None:
-    """Whoever changed it; and that there is none."""
+def test_changed_or_missing_configuration_is_a_difference(path: tuple[Any, ...], value: object) -> None:
+    """A changed field, a removed webhook and a missing configuration are all detected."""
     wanted = dict(configuration(SERVICE, b"roots"))
     assert not is_as(_changed(path, value), wanted)
     assert not is_as(None, wanted)

@@ -1,4 +1,4 @@
-"""Reviews judged: what is refused, what is warned of, and what happens when there is no time."""
+"""Tests of the judge of admission reviews: refusals, warnings, and answers when time runs out."""
 
 import asyncio
 import threading
@@ -49,7 +49,7 @@ def _trial() -> Trial:
 
 @pytest.fixture
 async def judged() -> AsyncIterator[Callable[..., Any]]:
-    """Return what judges the request of a review."""
+    """Return a function that judges the request of a review."""
     judge = Judge("kubernetes", "here", _now, _trial)
     tidying = asyncio.create_task(judge.tidying())
 
@@ -64,7 +64,7 @@ async def judged() -> AsyncIterator[Callable[..., Any]]:
 
 
 async def test_policy_that_cannot_be_read_is_refused(judged: Callable[..., Any]) -> None:
-    """With field, value and remedy."""
+    """The refusal has the field, its value and the remedy."""
     found = await judged(object=BAD)
     assert found.refused.splitlines() == [
         "TrafficTarget default/buy is invalid:",
@@ -72,17 +72,17 @@ async def test_policy_that_cannot_be_read_is_refused(judged: Callable[..., Any])
     ]
 
 
-async def test_a_dry_run_is_warned_of_all_that_lint_would_say(judged: Callable[..., Any]) -> None:
-    """No Event follows a dry run, so what is missing is told with it."""
+async def test_dry_run_has_every_warning_of_lint(judged: Callable[..., Any]) -> None:
+    """A dry run has no Events afterwards, so its answer also warns of missing objects."""
     found = await judged(object=TARGET, dryRun=True)
     assert found.refused == ""
     assert [each.rpartition(" (")[2] for each in found.warnings] == ["MW2001)", "MW2004)", "MW2008)"]
 
 
-async def test_an_object_that_names_others_before_they_come_has_no_warning(
+async def test_object_that_precedes_the_objects_it_names_has_no_warning(
     judged: Callable[..., Any],
 ) -> None:
-    """The order of many manifests: a TrafficTarget before its routes, a Service before its Pods."""
+    """Many manifests have this order: a TrafficTarget before its routes, a Service before its Pods."""
     split = {
         "apiVersion": "split.smi-spec.io/v1alpha2",
         "kind": "TrafficSplit",
@@ -99,8 +99,11 @@ async def test_an_object_that_names_others_before_they_come_has_no_warning(
         assert await judged(operation="UPDATE", object=each, oldObject=each) == Verdict()
 
 
-async def test_what_is_wrong_in_an_object_itself_is_told_at_once(judged: Callable[..., Any]) -> None:
-    """Weights that are all zero, beside an apex that is only missing, which is left out."""
+async def test_fault_of_the_object_itself_is_a_warning_at_once(judged: Callable[..., Any]) -> None:
+    """The weights are all zero, which no other object can resolve.
+
+    The missing apex Service has no warning.
+    """
     nothing = {
         "apiVersion": "split.smi-spec.io/v1alpha2",
         "kind": "TrafficSplit",
@@ -110,10 +113,10 @@ async def test_what_is_wrong_in_an_object_itself_is_told_at_once(judged: Callabl
     assert [each.rpartition(" (")[2] for each in (await judged(object=nothing)).warnings] == ["MW2012)"]
 
 
-async def test_what_was_wrong_before_does_not_hold_up_who_changes_something_else(
+async def test_unrelated_change_of_a_faulty_object_is_allowed(
     judged: Callable[..., Any],
 ) -> None:
-    """A label, a finalizer: the errors are warned of; a new one is refused."""
+    """A label or finalizer can be added: old errors are warnings. A new error is refused."""
     labelled = {**BAD, "metadata": {**BAD["metadata"], "labels": {"a": "b"}}}
     found = await judged(operation="UPDATE", object=labelled, oldObject=BAD)
     assert (found.refused, len(found.warnings)) == ("", 1)
@@ -122,28 +125,31 @@ async def test_what_was_wrong_before_does_not_hold_up_who_changes_something_else
     assert (await judged(operation="UPDATE", object=BAD, oldObject=TARGET)).refused
 
 
-async def test_what_kubernetes_runs_on_is_only_warned_of(judged: Callable[..., Any]) -> None:
-    """A Service with an annotation of ours that is wrong is still a Service."""
+async def test_faulty_annotation_of_a_service_is_only_a_warning(judged: Callable[..., Any]) -> None:
+    """A Service with a wrong annotation of ours is still a valid Service for Kubernetes."""
     found = await judged(object=SERVICE)
     assert found.refused == ""
     assert any("meshwright.dev/dns" in each for each in found.warnings)
 
 
-async def test_an_object_that_goes_is_never_refused(judged: Callable[..., Any]) -> None:
-    """That others name it is warned of."""
+async def test_deletion_is_never_refused(judged: Callable[..., Any]) -> None:
+    """Neither references by other objects nor errors of the object prevent its deletion."""
     gone = {**SERVICE, "metadata": {"name": "store", "namespace": "default"}}
     assert (await judged(operation="DELETE", oldObject=gone)).refused == ""
     assert (await judged(operation="DELETE", oldObject=BAD)).refused == ""
 
 
-async def test_other_kinds_pass(judged: Callable[..., Any]) -> None:
-    """Whatever somebody has the API server ask."""
+async def test_other_kinds_are_allowed(judged: Callable[..., Any]) -> None:
+    """A webhook registration for further kinds has no effect on them."""
     other = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "default"}}
     assert await judged(object=other) == Verdict()
 
 
-async def test_without_time_it_is_said_that_nobody_looked() -> None:
-    """While the mesh is built, others are answered as well; later there is time."""
+async def test_review_without_time_for_the_trial_is_allowed_with_a_warning() -> None:
+    """While the mesh is built, every review is answered in time with a warning that it was not examined.
+
+    Later reviews are examined.
+    """
     go = threading.Event()
 
     def slow() -> Trial:
@@ -160,13 +166,16 @@ async def test_without_time_it_is_said_that_nobody_looked() -> None:
     assert {each.warnings for each in found} == {(NOT_LOOKED,)}
     assert not any(each.looked for each in found)
     go.set()
-    while not (late := await judge.judge(review, 60.0)).looked:  # until those before have had their turn
+    while not (late := await judge.judge(review, 60.0)).looked:  # until the earlier reviews have ended
         await asyncio.sleep(0)
     assert any("(MW2001)" in each for each in late.warnings)
 
 
-async def test_one_client_s_reviews_do_not_hold_up_another_s() -> None:
-    """Many objects of one namespace wait: the one of another namespace is looked at second, and not last."""
+async def test_reviews_of_one_namespace_do_not_delay_another_namespace() -> None:
+    """Namespaces take turns, so that many objects of one do not delay the object of another.
+
+    The latter is examined after one more of the waiting objects.
+    """
     looked: list[str] = []
     began, go = threading.Event(), threading.Event()
 
@@ -180,7 +189,7 @@ async def test_one_client_s_reviews_do_not_hold_up_another_s() -> None:
     came: list[None] = []
 
     def now() -> MeshMoment:
-        """Tell the mesh of the moment: asked of each review that takes its place in the queue."""
+        """Return the mesh, and count the reviews that take their place in the queue."""
         came.append(None)
         return _now()
 
@@ -210,8 +219,10 @@ async def test_one_client_s_reviews_do_not_hold_up_another_s() -> None:
     assert looked[:3] == ["TrafficTarget many/first", "TrafficTarget many/next-0", "TrafficTarget one/one"]
 
 
-async def test_without_time_to_read_an_object_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is let through with a warning: nobody has refused it, and nobody has looked at it."""
+async def test_object_that_cannot_be_read_in_time_is_allowed_with_a_warning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The answer names the missing reading, because the object was neither examined nor refused."""
     go = threading.Event()
     monkeypatch.setattr(
         "meshwright.kubernetes.admission.judge.read_shown",
@@ -225,8 +236,11 @@ async def test_without_time_to_read_an_object_that_is_said(monkeypatch: pytest.M
     assert (await judge.judge(review, 60.0)).refused
 
 
-async def test_the_second_mesh_is_forgotten_when_nobody_asks() -> None:
-    """Some minutes after the last who did; the next one has it made anew."""
+async def test_trial_mesh_is_released_after_idle_minutes() -> None:
+    """The second mesh is dropped some minutes after the last review, to free memory.
+
+    The next review builds it again.
+    """
     now = [0.0]
     judge = Judge("kubernetes", "here", _now, _trial, lambda: now[0])
     body = {"uid": "7", "operation": "CREATE", "object": TARGET}
@@ -241,8 +255,8 @@ async def test_the_second_mesh_is_forgotten_when_nobody_asks() -> None:
     assert (await judge.judge(review, 60.0)).looked
 
 
-async def test_a_fault_of_ours_refuses_nothing_and_is_over_with_the_next_review() -> None:
-    """It is logged, and the second mesh is made anew."""
+async def test_internal_error_allows_the_object_and_the_next_review_works() -> None:
+    """The answer warns that the object was not examined, and the second mesh is built again."""
     made: list[Trial] = []
 
     class Broken(Trial):
@@ -261,8 +275,11 @@ async def test_a_fault_of_ours_refuses_nothing_and_is_over_with_the_next_review(
     assert len(made) == 2
 
 
-async def test_who_waits_while_a_fault_of_ours_happens_gets_a_mesh_made_anew() -> None:
-    """Not the one in whatever state it was left; and the fault is logged, though nobody waits any more."""
+async def test_waiting_reviews_get_a_new_mesh_after_an_internal_error() -> None:
+    """A review must not use a mesh in a half-changed state.
+
+    The error is logged, although its own caller has given up.
+    """
     made: list[Trial] = []
     go = threading.Event()
 
@@ -275,7 +292,7 @@ async def test_who_waits_while_a_fault_of_ours_happens_gets_a_mesh_made_anew() -
         made.append(Broken(MeshSettings()) if not made else _trial())
         return made[-1]
 
-    # By a clock that stands: the first comes in time to the thread, however slow the machine is.
+    # The clock is fixed, so that the first review reaches the thread in time, however slow the machine is.
     judge = Judge("kubernetes", "here", _now, new, lambda: 0.0)
     body = {"uid": "7", "operation": "CREATE", "object": TARGET}
     review = asked({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})

@@ -1,4 +1,4 @@
-"""The webhook's registration at an API server that answers nonsense."""
+"""Tests of the admission webhook's registration with errors, refusals and other owners."""
 
 import asyncio
 import itertools
@@ -36,7 +36,7 @@ WANTED = configuration(Place.parse("https://10.0.0.5:9443"), b"")
 
 
 async def none_there(asked: Asked, line: Line) -> None:
-    """Answer a list and a watch: there is none."""
+    """Answer a list and a watch without any registration."""
     if asked.streaming:
         await older(asked, line)
     elif asked.verb == "list":
@@ -48,8 +48,8 @@ async def none_there(asked: Asked, line: Line) -> None:
 
 
 @pytest.mark.parametrize("metadata", [None, "x", [1], {}])
-async def test_an_answer_that_is_nonsense_ends_nothing(metadata: object) -> None:
-    """With the registration the whole server would end."""
+async def test_malformed_answer_does_not_end_the_registration(metadata: object) -> None:
+    """A failed registration would end the whole server."""
     written = asyncio.Event()
 
     async def play(asked: Asked, line: Line) -> None:
@@ -74,8 +74,8 @@ async def test_an_answer_that_is_nonsense_ends_nothing(metadata: object) -> None
             await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_readiness_does_not_wait_for_what_the_cluster_refuses() -> None:
-    """It waits for the first answer, and no longer: proxies are served by who may not register, too."""
+async def test_readiness_waits_only_for_the_first_answer() -> None:
+    """A refusal is enough for readiness, because a server that may not register still serves proxies."""
     answers = asyncio.Event()
 
     async def play(asked: Asked, line: Line) -> None:
@@ -102,8 +102,8 @@ async def test_readiness_does_not_wait_for_what_the_cluster_refuses() -> None:
             await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_whom_the_cluster_believes_is_what_it_says() -> None:
-    """Not what it was to be told: the same as when it was written, where nobody may look."""
+async def test_trusted_roots_are_those_of_the_written_registration() -> None:
+    """If the registration may be written and not read, the answer to the write shows the CA bundle."""
     root = TrustBundle.of([_root()])
     told = configuration(Place.parse("https://10.0.0.5:9443"), root.pem)
 
@@ -127,8 +127,8 @@ async def test_whom_the_cluster_believes_is_what_it_says() -> None:
             await asyncio.gather(running, return_exceptions=True)
 
 
-def test_only_roots_that_every_webhook_of_ours_believes_count() -> None:
-    """And none where what is there is nonsense."""
+def test_only_roots_in_every_webhook_of_ours_are_trusted() -> None:
+    """The result is the intersection of our webhooks' CA bundles, and empty for a malformed registration."""
     first, second = TrustBundle.of([_root()]), TrustBundle.of([_root()])
     place, both = Place.parse("https://10.0.0.5:9443"), first.union(second)
     whole, narrow, other = (
@@ -153,8 +153,11 @@ def _at_home(namespace: str) -> Configuration:
     return configuration(place, _root(), home=namespace)
 
 
-async def test_that_of_another_mesh_stays_and_it_is_said() -> None:
-    """A cluster has one: in turn each would take it from the other. It is made once the other's is gone."""
+async def test_registration_of_another_mesh_is_kept_and_reported() -> None:
+    """A cluster has one registration of that name, and two meshes would overwrite each other.
+
+    Ours is written once the other is deleted.
+    """
     theirs, gone = _at_home("first"), asyncio.Event()
     theirs = {**theirs, "metadata": {**theirs["metadata"], "resourceVersion": "7"}}
     at = {"kind": f"{VALIDATING.kind}List", "metadata": {"resourceVersion": "7"}, "items": [theirs]}
@@ -175,7 +178,7 @@ async def test_that_of_another_mesh_stays_and_it_is_said() -> None:
 
     async with Played(play) as server, api_of(server) as api:
         made = Registration(api, lambda: _at_home("second"), lambda: datetime.now(UTC))
-        made.look()  # before anything is known of it
+        made.look()  # before the first answer
         running = asyncio.create_task(made.run())
         try:
             async with asyncio.timeout(60):
@@ -194,16 +197,16 @@ async def test_that_of_another_mesh_stays_and_it_is_said() -> None:
         assert [each.method for each in server.asked if each.method == "PATCH"] == ["PATCH"]
 
 
-def test_whose_a_configuration_is() -> None:
-    """Its home, where it has one; nonsense is nobody's."""
+def test_home_of_a_configuration_is_its_control_planes_namespace() -> None:
+    """A registration without a home and a malformed one have an empty home."""
     assert home_of(_at_home("first")) == "first"
     assert home_of(WANTED) == ""
     for nonsense in (None, "x", {}, {"webhooks": 1}, {"webhooks": [{"name": HOME, "namespaceSelector": 1}]}):
         assert home_of(nonsense) == ""
 
 
-async def test_that_it_is_not_watched_is_said() -> None:
-    """Who may write it and not look at it has it right only every minute."""
+async def test_registration_that_cannot_be_watched_is_reported() -> None:
+    """The remark names the missing verb, because the registration is then verified only once a minute."""
 
     async def play(asked: Asked, line: Line) -> None:
         if asked.method == "PATCH":
@@ -226,8 +229,13 @@ async def test_that_it_is_not_watched_is_said() -> None:
             await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_who_wants_it_otherwise_is_given_time_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another control plane, or who deploys it from elsewhere: neither is kept busy for ever."""
+async def test_disputed_registration_is_rewritten_rarely_and_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another control plane or a deployment tool may rewrite the registration repeatedly.
+
+    Pauses keep both clients from writing all the time.
+    """
     monkeypatch.setattr(meshwright.kubernetes.admission.registration, "REST_SECONDS", 0.001)
     monkeypatch.setattr(meshwright.kubernetes.admission.registration, "LOOK_SECONDS", 0.001)
     versions = itertools.count(1)
@@ -255,15 +263,15 @@ async def test_who_wants_it_otherwise_is_given_time_and_it_is_said(monkeypatch: 
             await asyncio.gather(running, return_exceptions=True)
 
 
-def test_between_repairs_it_is_rested_for_longer_and_longer() -> None:
-    """Seconds at first, minutes in the end."""
+def test_pauses_between_repairs_grow() -> None:
+    """Pauses grow from seconds to minutes."""
     rests = [rest(times) for times in range(-2, 100)]
     assert (rests, rests[0], rests[-1]) == (sorted(rests), REST_SECONDS, LONGEST_SECONDS)
 
 
 @pytest.mark.parametrize("name", [None, {}, ["x"]])
-def test_webhooks_without_a_name_are_none_of_ours(name: object) -> None:
-    """Whatever stands in place of the name."""
+def test_webhook_without_a_valid_name_is_ignored(name: object) -> None:
+    """A webhook whose name is missing or malformed is not ours."""
     found: dict[str, Any] = {**WANTED, "metadata": {**WANTED["metadata"], "name": NAME}}
     assert is_as({**found, "webhooks": [{"name": name}, *found["webhooks"]]}, dict(WANTED))
     assert not is_as({**found, "webhooks": [{"name": name}]}, dict(WANTED))

@@ -1,4 +1,4 @@
-"""AdmissionReview: questions as an API server asks them, and what is none."""
+"""Tests of AdmissionReview: requests as an API server sends them, malformed requests, and answers."""
 
 from typing import Any
 
@@ -17,28 +17,28 @@ ROUTE: dict[str, Any] = {
 
 
 def review(**request: Any) -> dict[str, Any]:
-    """Return a review of a new TCPRoute, with other things in its request."""
+    """Return a review of a new TCPRoute, with changes to its request."""
     given = {"uid": "7", "operation": "CREATE", "namespace": "shop", "object": ROUTE, **request}
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": given}
 
 
-def test_a_question_is_of_one_object() -> None:
-    """What it will be, and what it is now."""
+def test_request_has_the_new_and_the_old_object() -> None:
+    """The parsed request has the object after the update and the object before it."""
     found = asked(review(operation="UPDATE", oldObject={**ROUTE, "spec": None}, dryRun=True))
     assert (found.uid, found.operation) == ("7", Operation.UPDATE)
     assert (found.document, found.before) == (ROUTE, {**ROUTE, "spec": None})
     assert found.key == ObjectKey(TCP_ROUTE, "shop", "any")  # type: ignore[arg-type]
 
 
-def test_of_an_object_that_goes_there_is_only_what_it_was() -> None:
-    """Whatever an API server sends as its object."""
+def test_deletion_has_only_the_old_object() -> None:
+    """A DELETE request has no new object, and its key is that of `oldObject`."""
     found = asked(review(operation="DELETE", object=None, oldObject=ROUTE))
     assert (found.document, found.before) == (None, ROUTE)
     assert (found.kind, str(found.key)) == (TCP_ROUTE, "TCPRoute shop/any")
 
 
-def test_an_object_need_not_have_its_name_yet() -> None:
-    """Nor its namespace: the request has it."""
+def test_object_may_lack_its_name_and_namespace() -> None:
+    """With `generateName` a placeholder completes the name, and the namespace is that of the request."""
     found = asked(review(object={**ROUTE, "metadata": {"generateName": "any-"}}))
     assert str(found.key) == "TCPRoute shop/any-x"
     assert str(asked(review(object={**ROUTE, "metadata": {"generateName": "a-"}}, name="a-b2")).key).endswith(
@@ -64,14 +64,14 @@ def test_an_object_need_not_have_its_name_yet() -> None:
         (review(operation="DELETE"), "request.oldObject is missing"),
     ],
 )
-def test_what_is_no_question_is_said(body: object, sentence: str) -> None:
-    """By the field that is wrong."""
+def test_malformed_review_is_refused_with_the_field_at_fault(body: object, sentence: str) -> None:
+    """The error names the wrong field and its expected content."""
     with pytest.raises(BadReviewError, match=sentence):
         asked(body)
 
 
-def test_an_answer_lets_through_or_says_why_not() -> None:
-    """In the shape that an API server takes."""
+def test_answer_allows_with_warnings_or_refuses_with_a_message() -> None:
+    """The answers have the shape that an API server requires."""
     whole = answered("7", warnings=("look",))
     assert (whole["apiVersion"], whole["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
     assert whole["response"] == {"uid": "7", "allowed": True, "warnings": ["look"]}

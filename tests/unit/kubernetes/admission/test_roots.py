@@ -1,4 +1,4 @@
-"""Whom API servers trust where several servers stand behind one webhook: by what each of them writes."""
+"""Tests of the CA bundle of a webhook with several servers, each of which writes its own roots."""
 
 import base64
 from datetime import UTC, datetime, timedelta
@@ -19,41 +19,41 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 @pytest.fixture(scope="module")
 def roots(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
-    """Return the roots of so many servers, each of which has a CA of its own."""
+    """Return the roots of several servers, each with its own CA."""
     made = (tmp_path_factory.mktemp("ca") for _ in range(MOST + 3))
     return [CertificateAuthority.open(path, TrustDomain("a.example"), NOW).trust_bundle() for path in made]
 
 
 def wanted(ca: bytes) -> Configuration:
-    """Return what a server with these roots wants."""
+    """Return the configuration that a server with these roots wants."""
     return configuration(PLACE, ca, (), "home")
 
 
 def bundles(found: Configuration) -> set[TrustBundle]:
-    """Return whom an API server trusts, by webhook."""
+    """Return the distinct CA bundles of the webhooks."""
     encoded = (each["clientConfig"]["caBundle"] for each in found["webhooks"])
     return {TrustBundle.of([base64.b64decode(each)]) for each in encoded}
 
 
 class Cluster:
-    """What servers have written so far, and how often."""
+    """The configuration that servers have written, and the number of writes."""
 
     def __init__(self) -> None:
         self.found: Any = None
         self.writes = 0
 
     def look(self, ca: bytes, now: datetime, *, settled: bool = True) -> None:
-        """Let a server with these roots look, and write what it wants otherwise."""
+        """Let a server with these roots look, and write if its configuration differs."""
         if not is_as(self.found, dict(asked := trusting(wanted(ca), self.found, now, settled=settled))):
             self.found, self.writes = dict(asked), self.writes + 1
 
     def trusts(self, *cas: bytes) -> bool:
-        """Say whether these roots are trusted, and no others."""
+        """Return whether exactly these roots are trusted."""
         return bundles(self.found) == {TrustBundle.of(cas)}
 
 
-def test_servers_with_different_roots_are_all_trusted_and_have_no_quarrel(roots: list[bytes]) -> None:
-    """Each writes once, and then only that it is still there."""
+def test_servers_with_different_roots_are_all_trusted_without_repeated_writes(roots: list[bytes]) -> None:
+    """Each server writes once, and then only renews its presence."""
     cluster = Cluster()
     for number in range(30):
         for each in roots[:3]:
@@ -67,16 +67,19 @@ def test_servers_with_different_roots_are_all_trusted_and_have_no_quarrel(roots:
     assert cluster.writes <= 3 + 3 * 600 * timedelta(minutes=1) / RENEWED
 
 
-def test_one_alone_writes_once(roots: list[bytes]) -> None:
-    """It need not say for ever that it is there."""
+def test_single_server_writes_once(roots: list[bytes]) -> None:
+    """A server alone needs no renewals."""
     cluster = Cluster()
     for hours in range(100):
         cluster.look(roots[0], NOW + timedelta(hours=hours))
     assert cluster.writes == 1
 
 
-def test_the_roots_of_a_server_that_is_gone_go(roots: list[bytes]) -> None:
-    """Not at once, nor by one that has just begun: it has not heard the others yet."""
+def test_roots_of_a_server_without_renewals_are_removed(roots: list[bytes]) -> None:
+    """The roots of a server that is gone stay for a while before their removal.
+
+    A server that has just started removes none, because it has not seen the others' renewals yet.
+    """
     cluster = Cluster()
     for each in roots[:2]:
         cluster.look(each, NOW)
@@ -88,8 +91,8 @@ def test_the_roots_of_a_server_that_is_gone_go(roots: list[bytes]) -> None:
     assert cluster.trusts(roots[0])
 
 
-def test_roots_that_change_are_trusted_beside_those_before_for_a_while(roots: list[bytes]) -> None:
-    """Replicas change one after the other."""
+def test_previous_roots_are_trusted_for_a_while_after_a_change(roots: list[bytes]) -> None:
+    """Replicas change their roots one after the other."""
     cluster = Cluster()
     cluster.look(roots[0], NOW)
     cluster.look(roots[1], NOW + timedelta(minutes=1))
@@ -98,8 +101,8 @@ def test_roots_that_change_are_trusted_beside_those_before_for_a_while(roots: li
     assert cluster.trusts(roots[1])
 
 
-def test_roots_that_nobody_says_are_theirs_are_not_trusted(roots: list[bytes]) -> None:
-    """Whoever put them there, and whatever else stands in their place."""
+def test_roots_without_a_server_are_replaced(roots: list[bytes]) -> None:
+    """Foreign roots and malformed values of `caBundle` are overwritten by a server with its own roots."""
     for spoil in (base64.b64encode(roots[1]).decode(), "b3RoZXI=", "%", ""):
         cluster = Cluster()
         cluster.look(roots[0], NOW)
@@ -111,8 +114,8 @@ def test_roots_that_nobody_says_are_theirs_are_not_trusted(roots: list[bytes]) -
 @pytest.mark.parametrize(
     "said", [None, "", "7", "{", '{"x": 7}', '{"x": "2026-01-01T00:00:00"}', "[]", 7, "[" * 200000]
 )
-def test_nonsense_in_the_annotation_is_mended(roots: list[bytes], said: object) -> None:
-    """Then each says anew what is its own."""
+def test_malformed_annotation_is_repaired(roots: list[bytes], said: object) -> None:
+    """Every server writes its own entry again."""
     cluster = Cluster()
     for each in roots[:2]:
         cluster.look(each, NOW)
@@ -123,8 +126,11 @@ def test_nonsense_in_the_annotation_is_mended(roots: list[bytes], said: object) 
     assert cluster.writes == 4
 
 
-def test_there_is_an_end_to_it(roots: list[bytes]) -> None:
-    """A server that makes new roots at each start, and one whose clock is of another year."""
+def test_number_and_age_of_trusted_roots_are_limited(roots: list[bytes]) -> None:
+    """A server that makes new roots at each start cannot fill the bundle.
+
+    An entry from the future does not stay.
+    """
     cluster = Cluster()
     for number, each in enumerate(roots):
         cluster.look(each, NOW + timedelta(minutes=number))

@@ -1,4 +1,4 @@
-"""The webhook over HTTP: answers in the API server's words, and one sentence for what is no question."""
+"""Tests of the admission webhook over HTTP: answers to reviews, and errors for malformed requests."""
 
 import io
 import json
@@ -14,7 +14,7 @@ from tests.unit.kubernetes.admission.test_judge import BAD, TARGET, _now, _trial
 
 @pytest.fixture
 async def client() -> Any:
-    """Return a client of the application, and what was told of its answers."""
+    """Return a client of the application, and the list of recorded results."""
     told: list[str] = []
     app = application(Judge("kubernetes", "here", _now, _trial), told.append)
     async with TestClient(TestServer(app)) as made:
@@ -26,8 +26,8 @@ def _review(document: object) -> dict[str, Any]:
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 
-async def test_a_review_is_answered(client: Any) -> None:
-    """With its own uid."""
+async def test_review_is_answered_with_its_uid(client: Any) -> None:
+    """The response has the uid of the request and the judge's verdict, and its result is counted."""
     asking, told = client
     for document, allowed in ((TARGET, True), (BAD, False)):
         answer = await asking.post("/validate?timeout=5s", json=_review(document))
@@ -39,23 +39,23 @@ async def test_a_review_is_answered(client: Any) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[" * 100_000, b"\xff", b"[]", json.dumps(_review(None)).encode()]
 )
-async def test_what_is_no_review_is_400(client: Any, body: bytes) -> None:
-    """In one sentence, and nothing is judged."""
+async def test_malformed_review_is_answered_with_400(client: Any, body: bytes) -> None:
+    """The error is one line, and no review is judged."""
     asking, told = client
     answer = await asking.post("/validate", data=body)
     text = await answer.text()
     assert (answer.status, text.count("\n"), told) == (400, 1, [])
 
 
-async def test_a_review_that_is_too_large_is_not_read(client: Any) -> None:
-    """An API server takes no such object."""
+async def test_oversized_review_is_answered_with_413(client: Any) -> None:
+    """No API server accepts an object of that size, so the body is not read."""
     asking, _ = client
     answer = await asking.post("/validate", data=io.BytesIO(b" " * (LARGEST + 1)))
     assert answer.status == 413
 
 
-async def test_nothing_else_is_there(client: Any) -> None:
-    """One path, one method."""
+async def test_other_paths_and_methods_are_refused(client: Any) -> None:
+    """Only POST on /validate exists."""
     asking, _ = client
     assert (await asking.get("/validate")).status == 405
     assert (await asking.get("/")).status == 404
@@ -65,6 +65,9 @@ async def test_nothing_else_is_there(client: Any) -> None:
     ("told", "seconds"),
     [("5s", 4.0), ("3s", 2.0), ("30s", 4.0), ("1s", 0.5), ("", 4.0), ("x", 4.0), ("-1s", 4.0)],
 )
-def test_some_of_the_time_is_left_for_the_way(told: str, seconds: float) -> None:
-    """Never more than what is asked for in the configuration."""
+def test_judging_time_is_shorter_than_the_timeout_of_the_request(told: str, seconds: float) -> None:
+    """The answer needs some time on the network.
+
+    The time is never longer than the registered timeout allows.
+    """
     assert patience(told) == seconds

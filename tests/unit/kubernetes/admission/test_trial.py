@@ -1,4 +1,4 @@
-"""What an object would come to, found out in a second mesh: as if it were there, and afterwards as it was."""
+"""Tests of a trial: which problems a mesh would have with one changed object, without a trace left behind."""
 
 import contextlib
 import random
@@ -23,12 +23,12 @@ Objects = Mapping[ObjectKey, SourcedObject]
 
 
 def merged(of: Objects, files: Objects | None = None, before: MergedObjects | None = None) -> MergedObjects:
-    """Return what a cluster and files come to."""
+    """Return the merged objects of a cluster and of files."""
     return merge([(FILES, Picture(files or {})), (CLUSTER, Picture(of))], before)
 
 
 def codes(found: tuple[Problem, ...]) -> list[str]:
-    """Return the problems' codes and whose they are."""
+    """Return code and key of each problem."""
     return [f"{each.code} {each.key}" for each in found]
 
 
@@ -41,23 +41,23 @@ MESH = a.objects(a.service("store"), a.workload("store-1", "10.0.0.1", app="stor
 TARGET = a.target("buy", "client", "store", a.http("paths"))
 
 
-def test_what_an_object_would_come_to_is_said() -> None:
-    """Here that nobody has the source's identity, and that the route is not there."""
+def test_problems_of_a_new_object_are_reported() -> None:
+    """For example, the source's identity has no workload and the route group does not exist."""
     trial = Trial(MeshSettings())
     trial.follow(merged(MESH), Picture())
     found = trial.of(CLUSTER, *_one(TARGET))
     assert {"MW2001 TrafficTarget default/buy", "MW2008 TrafficTarget default/buy"} <= set(codes(found))
 
 
-def test_what_is_wrong_without_it_is_not_said() -> None:
-    """The rest of the mesh may be as it likes."""
+def test_existing_problems_of_other_objects_are_not_reported() -> None:
+    """A review is about one object, whatever the state of the rest of the mesh."""
     trial = Trial(MeshSettings())
     trial.follow(merged({**MESH, **a.objects(a.split("halves", "nobody", ("none", 1)))}), Picture())
     assert not [each for each in trial.of(CLUSTER, *_one(TARGET)) if "halves" in str(each.key)]
 
 
-def test_that_others_lose_what_they_name_is_said() -> None:
-    """Of an object that is to go."""
+def test_deletion_reports_problems_of_objects_that_refer_to_it() -> None:
+    """A deleted route group leaves the TrafficTarget with a missing reference."""
     group = a.route_group("paths", a.match("one"))
     trial = Trial(MeshSettings())
     trial.follow(merged({**MESH, **a.objects(TARGET, group)}), Picture())
@@ -68,8 +68,8 @@ def test_that_others_lose_what_they_name_is_said() -> None:
     ]
 
 
-def test_who_has_it_work_beside_others_gives_them_their_turns() -> None:
-    """After so many edits, and between objects that are looked at."""
+def test_trial_pauses_after_a_number_of_edits_and_between_objects() -> None:
+    """Pauses let other threads run while the trial works."""
     turns: list[None] = []
     trial = Trial(MeshSettings(), pause=lambda: turns.append(None))
     things = [a.target(f"t{number}", "client", "store", a.http("paths")) for number in range(200)]
@@ -78,8 +78,8 @@ def test_who_has_it_work_beside_others_gives_them_their_turns() -> None:
     assert trial.values > 200
 
 
-def test_what_another_source_has_is_in_force() -> None:
-    """Whatever the cluster is to have under the same key, which is a contradiction."""
+def test_form_of_another_source_stays_in_force() -> None:
+    """The cluster's object under the same key is a conflict and has no other problem."""
     files = a.objects(a.target("buy", "client", "store", a.tcp("any")))
     trial = Trial(MeshSettings())
     trial.follow(merged(MESH, files), Picture())
@@ -91,7 +91,7 @@ def _without_origin(found: tuple[Problem, ...]) -> set[tuple[str, str, Severity,
 
 
 def _break_off(trial: Trial, key: ObjectKey, new: SourcedObject | None, after: int) -> None:
-    """Ask, and have nobody wait any more after so many objects that were looked at."""
+    """Ask, and cancel the question after this many examined objects."""
     left = [None] * after
 
     def check() -> None:
@@ -103,8 +103,8 @@ def _break_off(trial: Trial, key: ObjectKey, new: SourcedObject | None, after: i
         trial.of(CLUSTER, key, new, check)
 
 
-def test_a_question_is_broken_off_when_nobody_waits() -> None:
-    """After the first object that was looked at, of two hundred that are concerned."""
+def test_cancelled_question_stops_at_the_next_object() -> None:
+    """The check runs between objects, so the question ends at the third of two hundred objects."""
     things = [a.target(f"t{number}", "client", "store", a.http("paths")) for number in range(200)]
     trial = Trial(MeshSettings())
     trial.follow(merged(a.objects(*things)), Picture())
@@ -121,11 +121,11 @@ def test_a_question_is_broken_off_when_nobody_waits() -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_it_says_what_a_mesh_from_nothing_would(seed: int) -> None:
-    """Random meshes that change, and random objects: problems with it less those without it.
+def test_trial_equals_a_mesh_built_from_nothing(seed: int) -> None:
+    """For random meshes, the answer has the problems with the object, less those without it.
 
-    What was asked leaves no trace, also where it was broken off: the same question has the same answer, and
-    so has every later one.
+    Existing problems of the object itself may be repeated. A question, also a cancelled one, leaves no trace:
+    the same question has the same answer later.
     """
     dice = random.Random(seed)  # noqa: S311 - random meshes
     mesh, other = random_mesh(dice), random_mesh(random.Random(seed + 1000))  # noqa: S311

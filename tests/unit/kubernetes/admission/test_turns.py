@@ -1,4 +1,4 @@
-"""Who gets the thread of a webhook: clients by turns, each with so much waiting, and nobody who has gone."""
+"""Tests of the queue for a webhook's thread: turns of clients, limits, and cancelled work."""
 
 import asyncio
 import threading
@@ -12,7 +12,7 @@ from meshwright.kubernetes.admission.turns import Check, FullError, LateError, T
 
 
 class Thread:
-    """Turns whose thread is held by a first piece of work until it is let go."""
+    """Turns whose thread is busy with a first piece of work until it is released."""
 
     def __init__(self) -> None:
         self.turns = Turns("tried")
@@ -20,7 +20,7 @@ class Thread:
         self._go = threading.Event()
 
     async def hold(self) -> "asyncio.Task[None]":
-        """Have the thread held."""
+        """Occupy the thread."""
         began = threading.Event()
 
         def work(_: Check) -> None:
@@ -36,7 +36,7 @@ class Thread:
         self._go.set()
 
     def noting(self, word: str) -> Callable[[Check], str]:
-        """Return work that notes a word."""
+        """Return work that records a word."""
 
         def work(_: Check) -> str:
             self.did.append(word)
@@ -45,7 +45,7 @@ class Thread:
         return work
 
     async def asked(self, client: str, word: str) -> "asyncio.Task[str]":
-        """Have a client ask for work, which waits."""
+        """Queue work of a client."""
         task = asyncio.create_task(self.turns.run(client, self.noting(word)))
         await asyncio.sleep(0)
         return task
@@ -53,7 +53,7 @@ class Thread:
 
 @pytest.fixture
 async def thread() -> AsyncIterator[Thread]:
-    """Return turns whose thread can be held."""
+    """Return turns whose thread can be occupied."""
     made = Thread()
     yield made
     made.let_go()
@@ -61,7 +61,7 @@ async def thread() -> AsyncIterator[Thread]:
 
 
 async def test_clients_take_turns(thread: Thread) -> None:
-    """A client with one piece of work waits for one piece of each other client, and not for all of one's."""
+    """A client with one piece of work waits for at most one piece of each other client."""
     held = await thread.hold()
     many = [await thread.asked("many", f"many {number}") for number in range(4)]
     one = await thread.asked("one", "one")
@@ -70,8 +70,8 @@ async def test_clients_take_turns(thread: Thread) -> None:
     assert thread.did == ["many 0", "one", "many 1", "many 2", "many 3"]
 
 
-async def test_one_client_has_so_much_work_waiting(thread: Thread) -> None:
-    """What is more is refused at once, and others still have room."""
+async def test_excess_work_of_one_client_is_refused_at_once(thread: Thread) -> None:
+    """One client can fill only its own share, so other clients still have room."""
     held = await thread.hold()
     waiting = [await thread.asked("many", str(number)) for number in range(turns.MOST_OF_ONE)]
     with pytest.raises(FullError):
@@ -83,10 +83,13 @@ async def test_one_client_has_so_much_work_waiting(thread: Thread) -> None:
     assert len(thread.did) == turns.MOST_OF_ONE + 1
 
 
-async def test_a_newcomer_takes_the_place_of_whoever_has_most(
+async def test_new_client_displaces_the_newest_work_of_the_client_with_most(
     thread: Thread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All places are taken, most of them by one client: the newest of its work makes room."""
+    """With all places taken, the newest work of the largest client makes room.
+
+    A client with no more than its share displaces only its own work.
+    """
     monkeypatch.setattr(turns, "MOST", 4)
     held = await thread.hold()
     many = [await thread.asked("many", str(number)) for number in range(4)]
@@ -97,15 +100,15 @@ async def test_a_newcomer_takes_the_place_of_whoever_has_most(
     with pytest.raises(FullError):
         await many[2]
     three = await thread.asked("two", "three")
-    with pytest.raises(FullError):  # by now it has no more than its share
+    with pytest.raises(FullError):  # client two has its share already
         await three
     thread.let_go()
     await asyncio.gather(held, one, two, *many[:2])
     assert sorted(thread.did) == ["0", "1", "one", "two"]
 
 
-async def test_work_that_waits_ends_with_who_waits_for_it(thread: Thread) -> None:
-    """Nobody waits for the answer: it is never begun."""
+async def test_waiting_work_is_dropped_when_its_caller_gives_up(thread: Thread) -> None:
+    """Work whose caller has timed out is never started."""
     held = await thread.hold()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
@@ -117,8 +120,11 @@ async def test_work_that_waits_ends_with_who_waits_for_it(thread: Thread) -> Non
     assert (thread.did, thread.turns.waiting) == (["next"], 0)
 
 
-async def test_work_that_runs_is_told_that_nobody_waits() -> None:
-    """It stops at its next step, and that is no fault of ours."""
+async def test_running_work_stops_when_its_caller_gives_up() -> None:
+    """Work stops at its next check.
+
+    No error is logged, because a cancelled request is no fault of the server.
+    """
     made, stopped = Turns("tried"), threading.Event()
     began, go = threading.Event(), threading.Event()
 
@@ -144,8 +150,8 @@ async def test_work_that_runs_is_told_that_nobody_waits() -> None:
     made.close()
 
 
-async def test_a_fault_comes_to_who_waits_for_it() -> None:
-    """And the thread is free for the next one."""
+async def test_exception_of_work_reaches_its_caller() -> None:
+    """The thread is free for the next work afterwards."""
     made = Turns("tried")
     with pytest.raises(ZeroDivisionError):
         await made.run("one", lambda _: 1 // 0)

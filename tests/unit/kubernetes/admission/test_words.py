@@ -1,4 +1,4 @@
-"""Problems as kubectl prints them."""
+"""Tests of the text of refusals and warnings, as kubectl prints them."""
 
 from meshwright.kubernetes.admission.words import LONGEST, MOST, refusal, shortened, warnings
 from meshwright.mesh.kinds import TCP_ROUTE, TRAFFIC_TARGET
@@ -26,8 +26,8 @@ def problem(
     )
 
 
-def test_a_refusal_has_a_line_for_each_error() -> None:
-    """Field, value, remedy, and the code by which more can be read."""
+def test_refusal_has_a_line_for_each_error() -> None:
+    """Each line has field, value, remedy and the code of the documentation."""
     said = refusal(KEY, [problem("spec.rules[0].kind", '"X"', "must be one of A, B"), problem()])
     assert said.splitlines() == [
         "TrafficTarget shop/buy is invalid:",
@@ -36,15 +36,15 @@ def test_a_refusal_has_a_line_for_each_error() -> None:
     ]
 
 
-def test_a_refusal_ends() -> None:
-    """Of very many errors it is said how many more there are."""
+def test_refusal_lists_a_limited_number_of_errors() -> None:
+    """The last line counts the omitted errors."""
     said = refusal(None, [problem(f"spec.rules[{each}]") for each in range(50)]).splitlines()
     assert len(said) == 22
     assert (said[0], said[-1]) == ("the object is invalid:", "  - and 30 more")
 
 
-def test_a_warning_says_whose_it_is_if_not_the_object_s() -> None:
-    """On one line, whatever stands in it."""
+def test_warning_names_the_object_if_it_is_another_one() -> None:
+    """A warning is one line, even if its text has line breaks."""
     other = ObjectKey(TCP_ROUTE, Namespace("shop"), "any")
     assert warnings(KEY, [problem(), problem(key=other, expected="a\nb")]) == (
         "spec: must be there (MW1)",
@@ -52,8 +52,11 @@ def test_a_warning_says_whose_it_is_if_not_the_object_s() -> None:
     )
 
 
-def test_warnings_have_an_end_and_say_so() -> None:
-    """Each of them, and all together; what is to be said in any case has its place."""
+def test_warnings_are_limited_in_length_and_number() -> None:
+    """A long warning is shortened with its code, and the omitted ones are counted.
+
+    A further mandatory warning keeps its place.
+    """
     many = [problem(f"spec.rules[{each}]") for each in range(40)]
     found = warnings(KEY, many, "further")
     assert len(found) == MOST

@@ -1,4 +1,4 @@
-"""Which rules a pod has of the node: those that its injection has noted; of others it is said why none."""
+"""Tests of the CNI daemon's decision: which interception rules a pod gets, and why another pod gets none."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ ANNOTATIONS = {
 
 
 def pod(rules_by: RulesOwner, **annotations: str) -> dict[str, Any]:
-    """Return a pod as the API has it after its injection."""
+    """Return a pod as the API server has it after injection."""
     made: Any = {
         "metadata": {"name": "store-0", "uid": "u-1", "annotations": annotations},
         "spec": {"containers": [{"name": "store", "image": "store:1"}]},
@@ -37,8 +37,8 @@ def pod(rules_by: RulesOwner, **annotations: str) -> dict[str, Any]:
 NAMESPACE = NamespaceObject(Namespace("shop"))
 
 
-def test_a_pod_has_the_rules_that_its_annotations_ask_for() -> None:
-    """As its own init container would have set them."""
+def test_pod_gets_the_rules_that_its_annotations_request() -> None:
+    """The rules follow the pod's annotations, exactly as its init container would have set them."""
     by_address = Interception(families=frozenset(Family), ipv6_by_address=True)
     assert decide(pod(RulesOwner.CNI), "u-1") == by_address
     assert decide(pod(RulesOwner.CNI, **{"meshwright.dev/interception-ipv6": "false"}), "") == Interception()
@@ -49,8 +49,11 @@ def test_a_pod_has_the_rules_that_its_annotations_ask_for() -> None:
     )
 
 
-def test_of_all_others_nothing_is_touched() -> None:
-    """And it is said why."""
+def test_other_pods_get_no_rules_and_a_reason() -> None:
+    """The decision for a pod that is not ours names the reason.
+
+    Examples are a missing pod, another uid, the host's network, and a pod without our annotation.
+    """
     ours = pod(RulesOwner.CNI)
     cases: list[tuple[Any, str, str]] = [
         (None, "u-1", "the pod does not exist in the cluster"),
@@ -67,8 +70,8 @@ def test_of_all_others_nothing_is_touched() -> None:
         assert decide(found, uid) == ForeignPod(why)
 
 
-def test_what_is_not_understood_is_no_rules_at_all() -> None:
-    """A pod of a later injection does not begin with fewer rules than it needs."""
+def test_unknown_interception_option_is_an_error() -> None:
+    """A pod of a newer injector must not start with fewer rules than it needs."""
     ours = pod(RulesOwner.CNI)
     ours["metadata"]["annotations"]["meshwright.dev/interception"] += " --dns"
     with pytest.raises(
@@ -77,8 +80,11 @@ def test_what_is_not_understood_is_no_rules_at_all() -> None:
         decide(ours, "u-1")
 
 
-def test_a_pod_waits_until_its_first_container_has_seen_its_rules() -> None:
-    """One without an address cannot be found yet; those that have ended, or are none of ours, do not wait."""
+def test_pod_waits_until_its_init_container_has_succeeded() -> None:
+    """An injected pod with an address waits until its init container has exited with 0.
+
+    A pod without an address, a failed pod and a pod that is not intercepted do not wait.
+    """
     ours = pod(RulesOwner.CNI)
 
     def told(found: dict[str, Any], code: int | None = None, **status: Any) -> str:

@@ -1,6 +1,7 @@
-"""The folder of a node's networks: our entry is in the list that is used, and what others wrote comes back.
+"""Tests of changes to a node's folder of CNI networks.
 
-Random folders, and a kill between any two steps; a runtime's own rules say which file it uses (libcni).
+Our entry is in the list that is used, and the text of others survives. Folders are random, and a change may
+be killed between two steps. The choice of the used file follows libcni.
 """
 
 import json
@@ -32,12 +33,12 @@ SINGLE = '  {"cniVersion": "0.4.0", "name": "mynet", "type": "bridge", "isGatewa
 
 
 def listed(*plugins: Mapping[str, Any], name: str = "net", indent: int | None = None) -> str:
-    """Return a list as somebody may write it."""
+    """Return the text of a network configuration list."""
     return json.dumps({"cniVersion": "1.0.0", "name": name, "plugins": list(plugins)}, indent=indent)
 
 
 def done(files: Files, steps: Iterable[Step]) -> dict[str, bytes]:
-    """Return a folder after steps."""
+    """Return the content of a folder after these steps."""
     found = dict(files)
     for step in steps:
         match step:
@@ -51,12 +52,12 @@ def done(files: Files, steps: Iterable[Step]) -> dict[str, bytes]:
 
 
 def types(content: bytes) -> list[str]:
-    """Return the plug-ins of a list in their order."""
+    """Return the types of a list's plug-ins in their order."""
     return [each["type"] for each in json.loads(content)["plugins"]]
 
 
-def test_what_others_have_written_stays_byte_for_byte() -> None:
-    """Whatever their spaces, their numbers, and their order."""
+def test_text_of_other_authors_stays_byte_for_byte() -> None:
+    """Adding and removing our entry restores the original text, with its spaces, numbers and order."""
     for text in (
         CALICO,
         listed(OTHER),
@@ -73,8 +74,8 @@ def test_what_others_have_written_stays_byte_for_byte() -> None:
         }
 
 
-def test_an_entry_of_another_version_is_replaced_where_it_stands() -> None:
-    """One that is there twice is there once; who has come behind it stays there."""
+def test_entry_of_another_version_is_replaced_in_its_place() -> None:
+    """A duplicate of our entry is removed, and a plug-in behind our entry keeps its place."""
     old = {"type": TYPE, "socket": "/elsewhere"}
     text = listed(OTHER, old, {"type": "istio-cni"}, old)
     assert json.loads(with_entry(text, OURS))["plugins"] == [OTHER, OURS, {"type": "istio-cni"}]
@@ -83,8 +84,11 @@ def test_an_entry_of_another_version_is_replaced_where_it_stands() -> None:
     assert json.loads(without_entry(listed(old)))["plugins"] == []
 
 
-def test_the_first_that_a_runtime_can_read_is_used() -> None:
-    """Others before it are passed over, and those behind it are left alone."""
+def test_first_list_that_a_runtime_can_read_is_used() -> None:
+    """Unreadable files before the used list are skipped, and lists behind it stay unchanged.
+
+    A folder without a readable list is an error.
+    """
     files = {
         "00-broken.conflist": b"{",
         "01-nan.conflist": b'{"name": "a", "x": NaN, "plugins": [{"type": "a"}]}',
@@ -106,8 +110,11 @@ def test_the_first_that_a_runtime_can_read_is_used() -> None:
         put_in({"00-broken.conflist": b"{"}, OURS)
 
 
-def test_one_plug_in_becomes_a_list_and_comes_back() -> None:
-    """The runtime uses the list; its author's file is kept, and an installer may write it anew."""
+def test_single_plug_in_becomes_a_list_and_is_restored() -> None:
+    """The runtime uses the new list.
+
+    The original file is kept aside and restored on removal, and an installer may rewrite the file meanwhile.
+    """
     files = {"10-net.conf": SINGLE.encode(), "99-loopback.conf": b'{"name": "lo", "type": "loopback"}'}
     there = done(files, put_in(files, OURS))
     assert sorted(there) == ["10-net.conf.meshwright", "10-net.conflist", "99-loopback.conf"]
@@ -124,8 +131,11 @@ def test_one_plug_in_becomes_a_list_and_comes_back() -> None:
 
 
 @pytest.mark.parametrize("other", ["10-net.conflist", "10-net.conf-a.conflist"])
-def test_a_list_takes_no_other_networks_place(other: str) -> None:
-    """Nor one that a runtime would not look at: two would be used in turn."""
+def test_list_does_not_take_the_place_of_another_network(other: str) -> None:
+    """A single plug-in's list must not overwrite another network's file, nor sort behind it.
+
+    The runtime would then use the other network.
+    """
     files = {"10-net.conf": SINGLE.encode(), other: CALICO.encode()}
     with pytest.raises(
         NoNetworkError, match=f"10-net.conf configures one plug-in, .* because {other} belongs to another"
@@ -133,8 +143,11 @@ def test_a_list_takes_no_other_networks_place(other: str) -> None:
         put_in(files, OURS)
 
 
-def test_a_network_that_comes_before_is_the_one_that_is_used() -> None:
-    """The entry moves, and every file is its author's again."""
+def test_entry_moves_to_a_network_that_sorts_first() -> None:
+    """When a list with an earlier name appears, our entry moves there.
+
+    Every other file has its original content again.
+    """
     files = {"10-a.conf": SINGLE.encode(), "20-b.conflist": CALICO.encode()}
     there = done(files, put_in(files, OURS))
     before = {**there, "05-c.conflist": listed(OTHER).encode()}
@@ -162,10 +175,13 @@ _FOLDERS = st.dictionaries(_NAMES, _LISTS | _SINGLES | st.just(b"{"), max_size=5
 
 
 @given(_FOLDERS, st.integers(0, 6), st.integers(0, 6))
-def test_whatever_happens_in_between_it_is_in_once_and_in_the_end_out(
+def test_interrupted_changes_leave_one_entry_and_removal_restores_the_folder(
     files: dict[str, bytes], killed: int, again: int
 ) -> None:
-    """Whoever is killed between two steps goes on from there; taking out gives back what was there."""
+    """A change that was killed between two steps is finished by the next run: exactly one entry is present.
+
+    Removal, also an interrupted one, restores the original folder.
+    """
     try:
         steps = put_in(files, OURS)
     except NoNetworkError:

@@ -1,4 +1,4 @@
-"""The node's daemon and plug-in run as root: they write through no link by the name of a temporary file."""
+"""Tests that root programs of the node, and the schema writer, follow no planted symbolic link."""
 
 import asyncio
 import json
@@ -51,10 +51,10 @@ def _schemas(folder: Path) -> None:
         (_schemas, "all.json"),
     ],
 )
-def test_a_planted_link_is_not_written_through(
+def test_planted_link_is_not_written_through(
     tmp_path: Path, write: Callable[[Path], None], name: str
 ) -> None:
-    """The file that it leads to stays whole, and what was to be written is."""
+    """The target of the link keeps its content, and the link is gone."""
     victim, folder = tmp_path / "victim", tmp_path / "folder"
     victim.write_text("whole")
     (folder / name).parent.mkdir(parents=True)
@@ -66,8 +66,10 @@ def test_a_planted_link_is_not_written_through(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a folder away")
 @pytest.mark.parametrize("is_link", [True, False])
-async def test_the_daemons_folder_is_its_own(tmp_path: Path, *, is_link: bool) -> None:
-    """Neither a link is followed, nor is another user's folder taken; the mode of neither changes."""
+async def test_daemon_refuses_a_run_folder_that_is_a_link_or_belongs_to_another_user(
+    tmp_path: Path, *, is_link: bool
+) -> None:
+    """The daemon raises OSError, and the folder keeps its mode and stays empty."""
     there, run = tmp_path / "there", tmp_path / "run"
     there.mkdir(mode=0o755)
     if is_link:

@@ -1,4 +1,4 @@
-"""The plug-in as a container runtime runs it, by the CNI specification: what it prints, and its errors."""
+"""Tests of the CNI plug-in as a container runtime runs it: output and errors by the CNI specification."""
 
 import json
 import socket
@@ -20,20 +20,20 @@ POD = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=store-0;K8S_POD_UID=u
 
 
 def environment(command: str, **changes: str) -> dict[str, str]:
-    """Return what a runtime sets."""
+    """Return the environment that a runtime sets."""
     known = {"CNI_CONTAINERID": "c0", "CNI_NETNS": "/run/netns/n", "CNI_IFNAME": "eth0", "CNI_ARGS": POD}
     return {"CNI_COMMAND": command, "CNI_PATH": "/opt/cni/bin", **known, **changes}
 
 
 def config(folder: Path, **changes: Any) -> bytes:
-    """Return what a runtime writes to standard input."""
+    """Return the configuration that a runtime writes to standard input."""
     known = {"cniVersion": "1.0.0", "name": "net", "type": "meshwright-cni", "prevResult": RESULT}
     return json.dumps({**known, "socket": f"{folder}/cni.sock", **changes}).encode()
 
 
 @contextmanager
 def answering(folder: Path, answer: bytes) -> Iterator[list[Any]]:
-    """Answer one request, as a daemon may; yield what was asked."""
+    """Answer one request in the daemon's place, and yield the list of received requests."""
     asked: list[Any] = []
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(f"{folder}/cni.sock")
@@ -51,8 +51,11 @@ def answering(folder: Path, answer: bytes) -> Iterator[list[Any]]:
         thread.join(60)
 
 
-def test_add_gives_on_what_was_before_when_the_daemon_has_answered(tmp_path: Path) -> None:
-    """It is told who the pod is, and where its network."""
+def test_add_prints_the_previous_result_after_the_daemon_has_answered(tmp_path: Path) -> None:
+    """ADD sends the pod's identity and network namespace to the daemon.
+
+    It prints `prevResult` unchanged and writes no note.
+    """
     with answering(tmp_path, b"{}") as asked:
         assert json.loads(run(environment("ADD"), config(tmp_path))) == RESULT
     assert asked == [
@@ -68,8 +71,8 @@ def test_add_gives_on_what_was_before_when_the_daemon_has_answered(tmp_path: Pat
     assert not (tmp_path / relay.NOTES).exists()
 
 
-def test_a_refusal_is_the_runtimes_to_hear(tmp_path: Path) -> None:
-    """With its code and words."""
+def test_refusal_of_the_daemon_reaches_the_runtime(tmp_path: Path) -> None:
+    """The error has the code, message and details of the daemon's answer."""
     with (
         answering(tmp_path, b'{"code": 11, "msg": "no", "details": "why"}'),
         pytest.raises(CniRefusal) as refused,
@@ -79,16 +82,24 @@ def test_a_refusal_is_the_runtimes_to_hear(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("answer", [b"", b'{"code": 1', b"[]"])
-def test_a_daemon_that_dies_in_between_has_not_answered(tmp_path: Path, answer: bytes) -> None:
-    """The pod is let through, and noted."""
+def test_incomplete_answer_of_the_daemon_lets_the_pod_through_with_a_note(
+    tmp_path: Path, answer: bytes
+) -> None:
+    """An empty, truncated or malformed answer counts as a daemon that died.
+
+    ADD succeeds, and a note asks the next daemon for the pod's rules.
+    """
     with answering(tmp_path, answer):
         assert json.loads(run(environment("ADD"), config(tmp_path))) == RESULT
     (note,) = (tmp_path / relay.NOTES).iterdir()
     assert note.name == "c0.json"
 
 
-def test_without_a_daemon_pods_are_noted_until_they_end(tmp_path: Path) -> None:
-    """Whoever they are; asked twice it is one note. What is no pod is none of ours."""
+def test_without_a_daemon_each_pod_has_one_note_until_it_ends(tmp_path: Path) -> None:
+    """A repeated ADD writes one note, and DEL removes the note.
+
+    A container that is no pod has no note. CHECK fails with code 11, because the daemon does not answer.
+    """
     for _ in range(2):
         assert json.loads(run(environment("ADD"), config(tmp_path / "run"))) == RESULT
     (note,) = (tmp_path / "run" / relay.NOTES).iterdir()
@@ -105,8 +116,11 @@ def test_without_a_daemon_pods_are_noted_until_they_end(tmp_path: Path) -> None:
     assert refused.value.code == 11
 
 
-def test_where_no_note_can_be_left_no_pod_is_let_through(tmp_path: Path) -> None:
-    """It would never have its rules; STATUS says so before."""
+def test_add_fails_if_no_note_can_be_written(tmp_path: Path) -> None:
+    """A pod without a note would never get its rules, so ADD is refused with code 11.
+
+    STATUS reports the same cause beforehand with code 50.
+    """
     (tmp_path / "run").write_text("a file")
     with pytest.raises(CniRefusal, match="cannot be written") as refused:
         run(environment("ADD"), config(tmp_path / "run"))
@@ -120,8 +134,8 @@ def test_where_no_note_can_be_left_no_pod_is_let_through(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("given", [b"", b"{", b"[]", b'{"cniVersion": "9"}', b"[" * 100000])
-def test_what_ends_never_fails(given: bytes) -> None:
-    """DEL and GC, whatever they are given, and VERSION."""
+def test_del_gc_and_version_never_fail(given: bytes) -> None:
+    """DEL, GC and VERSION succeed with any standard input, because a pod must always be able to end."""
     for command in ("DEL", "GC"):
         assert run(environment(command), given) == ""
     assert run({"CNI_COMMAND": "DEL"}, given) == ""
@@ -142,17 +156,23 @@ def test_what_ends_never_fails(given: bytes) -> None:
         ({}, {"socket": None}, 7, "socket is None: must be the path"),
     ],
 )
-def test_what_is_wrong_is_said_with_the_specifications_code(
+def test_invalid_input_is_refused_with_the_code_of_the_specification(
     tmp_path: Path, variables: dict[str, str], changes: dict[str, Any], code: int, words: str
 ) -> None:
-    """Before anybody is asked."""
+    """A wrong variable or configuration is refused before the daemon is asked.
+
+    The error has the code of the CNI specification and the field at fault.
+    """
     with pytest.raises(CniRefusal) as refused:
         run(environment("ADD") | variables, config(tmp_path, **changes))
     assert (refused.value.code, refused.value.msg[: len(words)]) == (code, words)
 
 
-def test_as_a_program_it_prints_json_alone(tmp_path: Path) -> None:
-    """Errors too, at standard output, with a status that is not 0; by the interpreter alone."""
+def test_program_prints_only_json(tmp_path: Path) -> None:
+    """Results and errors are JSON on standard output, and errors exit with status 1.
+
+    The program runs with the bare interpreter (`-I -S`).
+    """
     for given, status in ((config(tmp_path, cniVersion="0.3.1"), 0), (b"\xff", 1)):
         done = subprocess.run(
             [sys.executable, "-I", "-S", relay.__file__],

@@ -1,4 +1,4 @@
-"""Any manifest at all: nothing crashes, what has a sidecar has it once, and the way back is the way back."""
+"""Tests with random manifests: no crash, one sidecar at most, and a complete removal."""
 
 import copy
 from typing import Any
@@ -77,8 +77,11 @@ JUNK = some.recursive(
     suppress_health_check=[HealthCheck.too_slow],
 )
 @given(some.sampled_from(sorted(TEMPLATES)), POD | JUNK)
-def test_what_comes_out_is_what_went_in_with_one_sidecar(of: tuple[str, str], pod: object) -> None:
-    """Or it is left as it is, with a word; nothing that goes in is changed."""
+def test_any_manifest_gets_one_sidecar_or_stays_with_a_reason(of: tuple[str, str], pod: object) -> None:
+    """The input is never modified, and a second injection changes no field.
+
+    `uninject` restores the author's pod.
+    """
     document = _around(of, pod)
     before = copy.deepcopy(document)
     found = inject(KNOWN, {}, document, "shop")
@@ -93,7 +96,7 @@ def test_what_comes_out_is_what_went_in_with_one_sidecar(of: tuple[str, str], po
     assert (names.count("meshwright-sidecar"), names.count("meshwright-init")) == (1, 1)
     assert len({each["name"] for each in spec["volumes"]}) == len(spec["volumes"])
     if "meshwright.dev/injected" in _pod(of, before).get("metadata", {}).get("annotations", {}):
-        return  # its author says that it had one before
+        return  # the author's annotation claims an earlier injection
     back = uninject(found.manifest, "shop").manifest
     assert _bare(_pod(of, back)) == _bare(_pod(of, before))
 
@@ -118,7 +121,7 @@ def _pod(of: tuple[str, str], document: Any) -> Any:
 
 
 def _bare(value: Any) -> Any:
-    """Return a value without nulls and what is empty: the API server has no difference."""
+    """Return a value without nulls and empty collections, which an API server treats alike."""
     if isinstance(value, dict):
         found = {name: _bare(each) for name, each in value.items()}
         return {name: each for name, each in found.items() if each not in (None, {}, [])}

@@ -1,4 +1,4 @@
-"""`meshwright inject` and `uninject` on files: as written down, the same again, and back.
+"""Tests of `meshwright inject` and `uninject` on files: golden output, idempotence and removal.
 
 `UPDATE_GOLDEN=1` rewrites `cases/*.injected`.
 """
@@ -24,18 +24,18 @@ NAMES = sorted(each.stem for each in CASES.glob("*.yaml") if each != CONFIG)
 
 
 def run(*words: str, given: str | None = None) -> Result:
-    """Run the command as a shell would, with what it is given on standard input."""
+    """Run the command with this standard input."""
     return CliRunner().invoke(app, words, input=given)
 
 
 def injected(text: str, *more: str) -> Result:
-    """Inject what is given on standard input, as the configuration of the cases says."""
+    """Inject the manifests on standard input, with the configuration of the cases."""
     return run("inject", "-f", "-", "--config", str(CONFIG), *more, given=text)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_manifests_come_out_as_written_down(name: str) -> None:
-    """With what is said besides; and the same where they come in with sidecars."""
+def test_inject_prints_the_golden_file_and_is_idempotent(name: str) -> None:
+    """The messages are golden too. A second injection prints the same manifests."""
     found = run("inject", "-f", str(CASES / f"{name}.yaml"), "--config", str(CONFIG))
     assert found.exit_code == 0, found.exception
     for suffix, said in (("injected", found.stdout), ("said", found.stderr)):
@@ -47,16 +47,16 @@ def test_manifests_come_out_as_written_down(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_way_back_gives_what_their_authors_wrote(name: str) -> None:
-    """Word for word as values; untouched documents as text."""
+def test_uninject_restores_the_authors_manifests(name: str) -> None:
+    """All values are restored, and documents without a sidecar stay the same text."""
     text = (CASES / f"{name}.yaml").read_text()
     back = run("uninject", "-f", str(CASES / f"{name}.injected"))
     assert list(libyaml.load_all(back.stdout)) == list(libyaml.load_all(text))
     assert run("uninject", "-f", "-", given=text).stdout == text
 
 
-def test_no_golden_file_is_left_over() -> None:
-    """Of a case that is no more."""
+def test_every_golden_file_has_a_case() -> None:
+    """A golden file without its case would never be compared."""
     kept = {each.stem for suffix in ("injected", "said") for each in CASES.glob(f"*.{suffix}")}
     assert kept == set(NAMES)
 
@@ -74,41 +74,41 @@ def test_no_golden_file_is_left_over() -> None:
         "apiVersion: v1\nkind: ConfigMap\ndata: {a: &x 1, b: *x}\n",
     ],
 )
-def test_what_has_no_pods_is_printed_byte_for_byte(text: str) -> None:
-    """Whatever it is."""
+def test_manifest_without_pods_is_printed_byte_for_byte(text: str) -> None:
+    """Comments, line endings and anchors of such documents are kept."""
     for found in (injected(text), run("uninject", "-f", "-", given=text)):
         assert (found.stdout_bytes, found.stderr, found.exit_code) == (text.encode(), "", 0)
 
 
-def test_bytes_stay_whatever_the_terminal_is_set_to() -> None:
-    """What is printed is UTF-8, as what was read."""
+def test_output_is_utf_8_whatever_the_terminals_encoding() -> None:
+    """The bytes of the output are those of the input."""
     text = "kind: Service\nmetadata: {name: é}\n".encode()
     found = CliRunner(charset="ascii").invoke(app, ("uninject", "-f", "-"), input=text)
     assert (found.stdout_bytes, found.exit_code) == (text, 0)
 
 
-def test_a_byte_order_mark_does_not_cost_the_comments_behind_it() -> None:
-    """Nor is it lost itself."""
+def test_byte_order_mark_and_the_comments_behind_it_are_kept() -> None:
+    """A second injection prints the same manifests."""
     found = injected(f"\ufeff# one\n{POD}").stdout
     assert found.startswith("\ufeff# one\napiVersion: v1\n")
     assert injected(found).stdout == found
 
 
-def test_what_an_object_is_called_does_nothing_to_a_terminal() -> None:
-    """Nobody has checked a name that stands in a file."""
+def test_control_characters_of_names_are_escaped_in_messages() -> None:
+    """A name in a file is not validated, and it must not control the terminal."""
     found = injected(POD.replace("name: pod", 'name: "\\e[2J\\n", annotations: {meshwright.dev/inject: x}'))
     assert found.stderr.startswith("meshwright: Pod default/\\x1b[2J\\n: annotation")
 
 
-def test_a_comment_ends_with_any_line_ending() -> None:
-    """What stands after it is written once."""
+def test_comment_ends_with_any_line_ending() -> None:
+    """The text after a carriage return is written once."""
     found = injected(f"# one\r{POD}").stdout
     assert found.count("apiVersion") == 1
     assert injected(found).stdout == found
 
 
-def test_a_document_that_begins_behind_its_marker_keeps_it() -> None:
-    """It is a document of its own afterwards, too."""
+def test_document_that_begins_behind_its_marker_keeps_the_marker() -> None:
+    """The output has two documents as well."""
     pod = "{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {containers: [{name: a, image: b}]}}\n"
     found = injected(f"--- {pod % 'one'}--- # two\n\n# second\n{pod % 'two'}")
     assert [each["metadata"]["name"] for each in libyaml.load_all(found.stdout)] == [
@@ -118,8 +118,11 @@ def test_a_document_that_begins_behind_its_marker_keeps_it() -> None:
     assert "--- # two\n\n# second\napiVersion: v1\n" in found.stdout
 
 
-def test_json_stays_json() -> None:
-    """As `kubectl get -o json` has it; with --json, what became of each is there as well."""
+def test_json_input_gives_json_output() -> None:
+    """The form is that of `kubectl get -o json`.
+
+    With `--json` the document also has the result of each object.
+    """
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
     text = json.dumps({**pod, "spec": {"containers": [{"name": "a", "image": "é"}]}})
     found = injected(text)
@@ -138,8 +141,8 @@ def test_json_stays_json() -> None:
     assert document["manifests"]["items"] == [json.loads(found.stdout)]
 
 
-def test_a_list_of_one_kind_is_a_list() -> None:
-    """As API servers have them, whose items do not say what they are; nor do they afterwards."""
+def test_items_of_a_typed_list_are_injected() -> None:
+    """API servers omit apiVersion and kind of such items, and the output omits them too."""
     items = [{"metadata": {"name": "pod"}, "spec": {"containers": [{"name": "a", "image": "b"}]}}]
     text = json.dumps({"apiVersion": "v1", "kind": "PodList", "items": items})
     made = injected(text)
@@ -149,8 +152,8 @@ def test_a_list_of_one_kind_is_a_list() -> None:
     assert json.loads(run("uninject", "-f", "-", given=made.stdout).stdout) == json.loads(text)
 
 
-def test_a_no_is_json_as_well() -> None:
-    """What keeps which pod from its sidecar; there are no manifests that somebody might apply."""
+def test_refusal_with_json_has_reasons_and_no_manifests() -> None:
+    """Each object has its result. Incomplete manifests are omitted, because they could be applied."""
     text = f"{POD}---\n{POD.replace('name: pod', 'name: bad, annotations: {meshwright.dev/inject: perhaps}')}"
     found = injected(text, "--json")
     document = json.loads(found.stdout)
@@ -160,8 +163,11 @@ def test_a_no_is_json_as_well() -> None:
     assert found.stderr.startswith("meshwright: Pod default/bad: ")
 
 
-def test_a_root_stands_in_the_pods_without_what_is_said_of_it(tmp_path: Path) -> None:
-    """An annotation is to be read by programs; what is no certificate would keep every pod from joining."""
+def test_root_annotation_has_only_the_certificates_of_the_file(tmp_path: Path) -> None:
+    """Comments of the file are dropped, because programs read the annotation.
+
+    A broken certificate is an error, because it would keep every pod from joining.
+    """
     root = CertificateAuthority.open(tmp_path, TrustDomain("a.example"), datetime.now(UTC)).trust_bundle()
     file = tmp_path / "root.pem"
     file.write_bytes("# Főtanúsítvány\n".encode() + root)
@@ -180,8 +186,8 @@ PLAIN = (
 QUOTED = (*PLAIN, "-", "a: b", "", "- a", "# a", "é")
 
 
-def test_scalars_of_a_touched_document_stand_as_they_stood() -> None:
-    """Readers differ in what YAML 1.1 or 1.2 takes for a number, a date or a truth value."""
+def test_scalars_of_a_changed_document_keep_their_text() -> None:
+    """YAML 1.1 and 1.2 differ in numbers, dates and booleans, so the text must not change its meaning."""
     plain = "".join(f"    - {each}\n" for each in PLAIN)
     quoted = "".join(f"    - {json.dumps(each)}\n" for each in QUOTED)
     text = (
@@ -220,8 +226,11 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize("text", NUMBERS)
-def test_a_number_is_what_kubectl_takes_it_for_and_stands_as_it_stood(text: str) -> None:
-    """Also what is injected a second time, and goes back: the notes have the number, the pod its text."""
+def test_number_is_read_as_by_kubectl_and_keeps_its_text(text: str) -> None:
+    """The annotations have the number, and the pod has the original text.
+
+    This also holds after a second injection and after a removal.
+    """
     probe = f"{{httpGet: {{port: 80, path: /}}, periodSeconds: {text}, timeoutSeconds: {text}}}"
     own = f"{{name: meshwright-sidecar, image: auto, livenessProbe: {{exec: {{}}, periodSeconds: {text}}}}}"
     pod = POD.replace("{name: a, image: b}", f"{own}, {{name: a, image: b, livenessProbe: {probe}}}")
@@ -241,8 +250,8 @@ def test_a_number_is_what_kubectl_takes_it_for_and_stands_as_it_stood(text: str)
 
 
 @pytest.mark.parametrize("text", ["190:20", "1__e", "0x", "0b2", "1e9999", "_8", ".5"])
-def test_what_is_no_whole_number_to_kubectl_is_refused(text: str) -> None:
-    """Where one must stand."""
+def test_number_that_kubectl_does_not_read_as_an_integer_is_refused(text: str) -> None:
+    """The field must be a whole number, and the error names the field."""
     probe = f"{{httpGet: {{port: 80}}, timeoutSeconds: {text}}}"
     found = injected(POD.replace("image: b", f"image: b, livenessProbe: {probe}"))
     said = (
@@ -251,8 +260,8 @@ def test_what_is_no_whole_number_to_kubectl_is_refused(text: str) -> None:
     assert (found.exit_code, found.stdout, found.stderr) == (1, "", f"{said}\n")
 
 
-def test_what_stands_in_an_own_container_is_written_the_same_again() -> None:
-    """It is made of the notes from then on, in which texts and numbers are unambiguous."""
+def test_authors_sidecar_container_is_written_the_same_again() -> None:
+    """A second injection is based on the annotations, in which texts and numbers are unambiguous."""
     said = "env: [{name: A, value: 1_0}, {name: B, value: 12:30}, {name: C, value: y}]"
     own = f"{{name: meshwright-sidecar, image: auto, {said}, terminationMessagePath: 0444}}"
     found = injected(POD.replace("[{name: a", f"[{own}, {{name: a"))
@@ -260,8 +269,8 @@ def test_what_stands_in_an_own_container_is_written_the_same_again() -> None:
     assert injected(found.stdout).stdout == found.stdout
 
 
-def test_a_namespace_of_the_same_file_counts() -> None:
-    """Its labels and annotations; the pod's own are nearer."""
+def test_namespace_in_the_same_file_applies() -> None:
+    """The namespace's labels apply to its pods, and the pod's own annotation takes precedence."""
     pod = f"---\n{POD.replace('name: pod', 'name: %s, namespace: shop%s')}"
     labels = "labels: {meshwright.dev/inject: 'false'}"
     space = f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: shop, {labels}}}\n"
@@ -286,8 +295,8 @@ metadata: {name: out, annotations: {openservicemesh.io/sidecar-injection: disabl
 """
 
 
-def test_a_mesh_s_configuration_and_namespaces_count(tmp_path: Path) -> None:
-    """Those that a directory has, as the server reads them; what is wrong with them is not passed over."""
+def test_mesh_config_and_namespaces_of_a_directory_apply(tmp_path: Path) -> None:
+    """The files are read as by the server, and an error in them ends the command."""
     (tmp_path / "mesh.yaml").write_text(MESH)
     text = f"{POD}---\n{POD.replace('name: pod', 'name: pod, namespace: out')}"
     words = ("inject", "-f", "-", "--mesh", str(tmp_path))
@@ -306,8 +315,8 @@ def test_a_mesh_s_configuration_and_namespaces_count(tmp_path: Path) -> None:
     assert "outboundPortExclusionList" in wrong.stderr
 
 
-def test_a_null_of_the_author_s_says_nothing() -> None:
-    """By a webhook there is none: an API server does not keep it. By hand it comes to the same."""
+def test_null_field_of_the_author_is_treated_as_absent() -> None:
+    """An API server stores no nulls, so a webhook never sees one. The command gives the same result."""
     own = "{name: meshwright-sidecar, image: auto, resources: %s, lifecycle: %s, env: [{name: A, value: %s}]}"
     texts = [
         POD.replace("[{name: a", f"[{own % said}, {{name: a") for said in (("null",) * 3, ("{}", "{}", "''"))
@@ -318,8 +327,8 @@ def test_a_null_of_the_author_s_says_nothing() -> None:
 
 
 @pytest.mark.parametrize(("policy", "said"), [("Always", 0), ("OnFailure", 1), ("Never", 1)])
-def test_a_pod_that_is_to_end_is_warned_of_a_sidecar_that_does_not(policy: str, said: int) -> None:
-    """Whoever made it: by its restart policy, not only a Job's."""
+def test_pod_that_ends_with_a_classic_sidecar_has_a_warning(policy: str, said: int) -> None:
+    """The restart policy decides, so the warning also applies to pods without a Job."""
     classic = "name: pod, annotations: {meshwright.dev/sidecar-placement: classic}"
     text = POD.replace("name: pod", classic).replace("spec: {", f"spec: {{restartPolicy: {policy}, ")
     assert injected(text).stderr.count("a sidecar as an ordinary container does not end by itself") == said
@@ -345,8 +354,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("annotation", REFUSED)
-def test_what_cannot_be_is_refused_and_nothing_is_printed(annotation: str) -> None:
-    """A pod without the sidecar that it is to have must not be applied with the rest."""
+def test_invalid_annotation_is_refused_and_no_manifest_is_printed(annotation: str) -> None:
+    """The valid pods are withheld too, because a pod without its sidecar must not be applied with them."""
     good = (
         "apiVersion: v1\nkind: Pod\nmetadata: {name: good}\nspec: {containers: [{name: a, image: b}]}\n---\n"
     )
@@ -369,16 +378,16 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("text", UNREADABLE)
-def test_what_cannot_be_read_is_said_with_its_line(text: str) -> None:
-    """Nothing is printed."""
+def test_unreadable_input_is_an_error_with_its_line(text: str) -> None:
+    """No manifest is printed."""
     found = injected(text)
     assert found.stdout == ""
     assert found.exit_code == 2
     assert found.stderr.startswith(f"meshwright: {UNREADABLE[text]}")
 
 
-def test_a_configuration_is_read_as_a_whole(tmp_path: Path) -> None:
-    """All that is wrong with it is said at once."""
+def test_all_errors_of_a_configuration_are_reported_together(tmp_path: Path) -> None:
+    """The messages name every wrong field."""
     file = tmp_path / "config.yaml"
     file.write_text("policy: sometimes\noverlay: {}\nsidecar: {placement: last}\n")
     found = run("inject", "-f", "-", "--config", str(file), given="")
@@ -390,8 +399,8 @@ def test_a_configuration_is_read_as_a_whole(tmp_path: Path) -> None:
     ]
 
 
-def test_how_its_author_has_the_sidecar_probed_is_the_sidecar_s_own() -> None:
-    """Nobody asks the agent for it by way of the agent."""
+def test_authors_probe_of_the_sidecar_stays_with_the_sidecar() -> None:
+    """The agent need not be asked about itself through the agent."""
     own = "{name: meshwright-sidecar, image: auto, readinessProbe: {httpGet: {port: mesh-status}}}"
     text = injected(POD.replace("{name: a, image: b}", f"{{name: a, image: b}}, {own}")).stdout
     pod = libyaml.load(text)
@@ -409,8 +418,8 @@ NONSENSE = {
 
 
 @pytest.mark.parametrize("name", NONSENSE)
-def test_what_the_notes_hold_is_looked_at_as_well(name: str) -> None:
-    """It is refused in words, by both commands."""
+def test_malformed_annotations_of_an_injection_are_an_error(name: str) -> None:
+    """Both commands refuse a pod whose injection annotations were changed."""
     probed = "{name: a, image: b, livenessProbe: {tcpSocket: {port: 1}}}"
     pod = libyaml.load(injected(POD.replace("{name: a, image: b}", probed)).stdout)
     pod["metadata"]["annotations"][f"meshwright.dev/{name}"] = NONSENSE[name]

@@ -1,4 +1,7 @@
-"""A pod's sidecar beside the one that it would get now: what an API server or somebody else adds is none."""
+"""Tests of the comparison of a pod's sidecar with a new injection.
+
+Additions by an API server or by others are ignored.
+"""
 
 import copy
 from collections.abc import Mapping
@@ -42,7 +45,7 @@ def _author_s() -> dict[str, Any]:
 
 
 def _standing(known: InjectionInputs | None = None) -> dict[str, Any]:
-    """Return a pod as an API server has it that was injected: with its defaults, and the account's token."""
+    """Return an injected pod as stored by an API server, with its defaults and the account's token."""
     made = injected(known or _known(), SHOP, checked(_author_s())).pod
     assert made is not None
     pod: dict[str, Any] = copy.deepcopy(dict(made))
@@ -92,13 +95,13 @@ def _container(pod: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def test_what_an_api_server_fills_in_is_no_difference() -> None:
-    """Its defaults, the requests it makes of limits, quantities as it writes them, the account's token."""
+def test_fields_of_the_api_server_are_no_difference() -> None:
+    """Examples are defaults, requests derived from limits, normalised quantities and the account's token."""
     assert _said(_known(), _standing()) == []
 
 
-def test_each_field_that_would_be_another_is_said_in_the_order_of_the_pod() -> None:
-    """Image, resources and who sets the rules; not only the image."""
+def test_each_changed_field_is_listed_in_the_order_of_the_pod() -> None:
+    """Image, resources and the owner of the interception rules are all compared."""
     now = _known(
         sidecar={"image": "proxy:2", "resources": {"requests": {"cpu": "2"}}}, interception="cni", mesh="osm"
     )
@@ -121,7 +124,7 @@ def _annotation(known: InjectionInputs, name: str) -> object:
 
 
 def _said_of_init(now: InjectionInputs) -> list[str]:
-    """The init container sees to the rules in place of setting them: of its fields, those that differ."""
+    """Return the differences of the init container, which verifies the rules instead of setting them."""
     found = [each for each in _said(now, _standing()) if "[meshwright-init]" in each]
     fields = [each.partition("[meshwright-init].")[2].split()[0].split("[")[0] for each in found]
     assert {"args", "image", "securityContext.capabilities.add", "securityContext.runAsUser"} <= set(fields)
@@ -129,8 +132,8 @@ def _said_of_init(now: InjectionInputs) -> list[str]:
     return found
 
 
-def test_what_an_overlay_gave_and_gives_no_more_is_a_difference_and_shows_no_value() -> None:
-    """An environment may hold a secret: its name is enough."""
+def test_removed_overlay_is_a_difference_without_values() -> None:
+    """An environment variable may hold a secret, so only its name is shown."""
     loud = _standing(_known(defaultOverlays=["loud"]))
     assert _said(_known(), loud) == [f"{NATIVE}.env[LOUD] is set; a new Pod does not get the field"]
     assert _said(_known(defaultOverlays=["loud"]), _standing()) == [
@@ -143,8 +146,11 @@ def test_what_an_overlay_gave_and_gives_no_more_is_a_difference_and_shows_no_val
     ]
 
 
-def test_what_somebody_gives_all_containers_alike_is_no_difference() -> None:
-    """As webhooks of cloud providers do; what the sidecar alone has is one."""
+def test_addition_to_all_containers_is_no_difference() -> None:
+    """Webhooks of cloud providers add variables to every container.
+
+    A variable of the sidecar alone is a difference.
+    """
     pod = _standing()
     role = {"name": "AWS_ROLE_ARN", "value": "arn"}
     _container(pod).setdefault("env", []).append(role)
@@ -153,8 +159,11 @@ def test_what_somebody_gives_all_containers_alike_is_no_difference() -> None:
     assert _said(_known(), pod) == []
 
 
-def test_what_a_limit_range_gave_is_no_difference() -> None:
-    """The API server says in an annotation whom it gave something; without that it is one."""
+def test_resources_of_a_limit_range_are_no_difference() -> None:
+    """The LimitRanger's annotation names the container.
+
+    Without the annotation the resources are a difference.
+    """
     none = _known(sidecar={"image": "proxy:1", "resources": {}})
     pod = _standing(none)
     _container(pod)["resources"] = {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}
@@ -168,8 +177,8 @@ def test_what_a_limit_range_gave_is_no_difference() -> None:
     assert _said(none, pod) == []
 
 
-def test_a_sidecar_of_another_place_and_a_container_too_many_are_said() -> None:
-    """Native where it was classic; and a container before ours that came there after."""
+def test_moved_sidecar_and_changed_container_order_are_differences() -> None:
+    """The sidecar was classic and would be native now, or another container was inserted before ours."""
     classic = _known(sidecar={**SIDECAR, "placement": "classic"})
     said = _said(_known(), _standing(classic))
     assert "spec.containers[meshwright-sidecar] is set; a new Pod does not get the field" in said
@@ -183,8 +192,8 @@ def test_a_sidecar_of_another_place_and_a_container_too_many_are_said() -> None:
     )
 
 
-def test_arguments_are_shown_where_they_differ() -> None:
-    """What they begin and end with alike is left out."""
+def test_only_the_differing_arguments_are_shown() -> None:
+    """A common beginning and end of the arguments are omitted."""
     pod = _standing()
     args = _container(pod)["args"]
     at = args.index("--envoy-log-level") + 1
@@ -192,22 +201,25 @@ def test_arguments_are_shown_where_they_differ() -> None:
     assert _said(_known(), pod) == [f"{NATIVE}.args[{at}] is trace; a new Pod gets error"]
 
 
-def test_a_pod_that_would_get_none_has_no_differences() -> None:
-    """What there is of it is said elsewhere."""
+def test_pod_that_would_get_no_sidecar_is_not_compared() -> None:
+    """The result is None, because such a pod is reported elsewhere."""
     off = NamespaceObject(Namespace("shop"), (("meshwright.dev/inject", "false"),))
     assert differences(_known(), off, checked(_standing())) is None
 
 
 @pytest.mark.parametrize("place", ["native", "classic"])
 @pytest.mark.parametrize("rules", ["init-container", "cni"])
-def test_every_way_of_a_sidecar_is_as_itself(place: str, rules: str) -> None:
-    """As it was made, and as an API server has it."""
+def test_every_kind_of_sidecar_equals_its_new_injection(place: str, rules: str) -> None:
+    """Each placement and owner of the rules is compared in the form stored by an API server."""
     known = _known(sidecar={**SIDECAR, "placement": place}, interception=rules)
     assert _said(known, _standing(known)) == []
 
 
-def test_a_pod_of_a_secret_is_compared_with_its_own() -> None:
-    """Its UUID is nobody's to change; what joins by its token would be given one, and the other way round."""
+def test_pod_with_a_secret_is_compared_with_its_own_secret() -> None:
+    """The UUID of the pod stays.
+
+    A change between Secret and token enrolment is a difference, in both directions.
+    """
     by_secret = _known(identity="secret")
     standing = _standing(replace(by_secret, uuid=ProxyUuid("5b1c")))
     assert differences(by_secret, SHOP, checked(standing)) == ()
@@ -219,8 +231,8 @@ def test_a_pod_of_a_secret_is_compared_with_its_own() -> None:
     assert volumes <= {each.field.partition("].")[0].rstrip("]") + "]" for each in (*other, *back)}
 
 
-def test_by_hand_there_is_no_pod_of_a_secret() -> None:
-    """A template stands for many pods, and a Secret is of one."""
+def test_command_refuses_identity_by_secret() -> None:
+    """A template is valid for many pods, and a Secret belongs to one pod."""
     with pytest.raises(
         CannotPatchError,
         match="the injection configuration has `identity: secret`, which works only with the webhook",

@@ -1,7 +1,7 @@
-"""Pods that are copied from injected ones, as `kubectl debug POD --copy-to=COPY` sends them.
+"""Tests of pods that `kubectl debug POD --copy-to=COPY` copies from injected pods.
 
-By default it leaves out labels, annotations and the containers' probes (kubectl 1.32 and later); the flags
-`--keep-...` keep them. What it copies is what the API server has made of the pod.
+By default kubectl 1.32 and later omits labels, annotations and the containers' probes; the flags `--keep-...`
+keep them. The copy is made of the pod as stored by the API server.
 """
 
 import copy
@@ -56,7 +56,7 @@ def _pod(**container: Any) -> dict[str, Any]:
 
 
 def _made(known: InjectionInputs, pod: dict[str, Any]) -> dict[str, Any]:
-    """Return a pod as the webhook's answer makes it."""
+    """Return a pod after the webhook's patch."""
     said = answer(known, SHOP, pod)
     assert said.result is Result.INJECTED, said.words
     made = copy.deepcopy(pod)
@@ -67,7 +67,7 @@ def _made(known: InjectionInputs, pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def _running(known: InjectionInputs, pod: dict[str, Any]) -> dict[str, Any]:
-    """Return a pod as an API server has it: injected, with defaults and its account's token."""
+    """Return an injected pod as stored by an API server, with defaults and the account's token."""
     made = _made(known, pod)
     spec = made["spec"]
     for each in (*spec.get("initContainers", ()), *spec["containers"]):
@@ -87,7 +87,7 @@ def _running(known: InjectionInputs, pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def _copied(pod: dict[str, Any], *, init: bool = True, keep: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return what kubectl sends; `keep` are the fields of the metadata that it is told to keep."""
+    """Return the copy that kubectl sends; `keep` are the fields of the metadata that are kept."""
     spec = copy.deepcopy(pod["spec"])
     del spec["nodeName"]
     if not init:
@@ -101,7 +101,7 @@ def _copied(pod: dict[str, Any], *, init: bool = True, keep: tuple[str, ...] = (
 
 
 def _author(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return what of a pod's spec is not of the injection."""
+    """Return the part of a pod's spec that is not from the injection."""
     lists = {name: spec.get(name, []) for name in ("initContainers", "containers", "volumes")}
     ours = ("meshwright-", "dumps")
     return {name: [each for each in of if not each["name"].startswith(ours)] for name, of in lists.items()}
@@ -114,8 +114,11 @@ def _ours(spec: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("init", [True, False])
 @pytest.mark.parametrize("name", CONFIGURED)
-def test_a_copy_gets_a_sidecar_anew(name: str, init: bool) -> None:
-    """As the pod did, once; what kubectl has added and kept of the pod stays as it sent it."""
+def test_copy_of_an_injected_pod_gets_one_new_sidecar(name: str, init: bool) -> None:
+    """The copy has the same injected containers and volumes as the pod.
+
+    Everything that kubectl added or kept of the author's stays as sent.
+    """
     running = _running(_known(name), _pod())
     sent = _copied(running, init=init)
     made = _made(_known(name), sent)
@@ -125,8 +128,8 @@ def test_a_copy_gets_a_sidecar_anew(name: str, init: bool) -> None:
     assert answer(_known(name), SHOP, made).result is Result.UNCHANGED
 
 
-def test_a_copy_may_be_of_another_configuration() -> None:
-    """Of roots in the pod, and a placement, that are others by now: nothing of the old one is left."""
+def test_copy_follows_the_present_configuration() -> None:
+    """The pod had roots of its own and a classic sidecar; the copy has neither."""
     running = _running(_known("classic", roots=b"-----BEGIN CERTIFICATE-----\n"), _pod())
     made = _made(_known(), _copied(running))
     assert [each["name"] for each in made["spec"]["containers"]] == ["app", "debugger-1"]
@@ -135,8 +138,8 @@ def test_a_copy_may_be_of_another_configuration() -> None:
 
 
 @pytest.mark.parametrize("name", ["native", "classic"])
-def test_a_copy_asks_for_as_much_as_the_pod(name: str) -> None:
-    """As a whole: the sidecar's share is there already. So it is with what it has been filled in for."""
+def test_copy_has_the_same_pod_resources(name: str) -> None:
+    """The pod's own resources already include the sidecar's share, so the share is not added again."""
     amounts = {"requests": {"cpu": "20m"}, "limits": {"cpu": "1", "memory": "1Gi"}}
     for said in (amounts, {"requests": {"cpu": "20m"}}):
         pod = _pod()
@@ -153,8 +156,11 @@ def test_a_copy_asks_for_as_much_as_the_pod(name: str) -> None:
         {"lifecycle": {"postStart": {"httpGet": {"path": "/hi", "port": 80}}}},
     ],
 )
-def test_a_copy_that_still_asks_the_old_sidecar_is_told_how_to_be_made(asking: dict[str, Any]) -> None:
-    """Its hooks lead to paths that nobody knows; with the annotations they are the author's again."""
+def test_copy_with_hooks_for_the_old_sidecar_is_refused_with_the_remedy(asking: dict[str, Any]) -> None:
+    """Without the annotations nothing maps the hooks' paths.
+
+    With kept annotations and labels the author's hooks are restored.
+    """
     running = _running(_known(), _pod(**asking))
     refused = answer(_known(), SHOP, _copied(running))
     assert refused.result is Result.REFUSED
@@ -167,8 +173,8 @@ def test_a_copy_that_still_asks_the_old_sidecar_is_told_how_to_be_made(asking: d
     }
 
 
-def test_a_native_sidecar_that_still_asks_is_told_as_well() -> None:
-    """Of init containers kubectl keeps the probes."""
+def test_copy_with_a_probed_native_sidecar_is_refused() -> None:
+    """The copy still has the probes of init containers, which call the old sidecar."""
     pod = _pod()
     pod["spec"]["initContainers"] = [
         {"name": "log", "image": "log:1", "restartPolicy": "Always", "startupProbe": PROBE}
@@ -194,15 +200,18 @@ def _strange(change: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("change", ["command", "mount", "interception", "volume"])
-def test_a_strangers_container_or_volume_is_not_taken_for_ours(change: str) -> None:
-    """Neither is made anew: who made them shall say what they are."""
+def test_foreign_container_or_volume_with_our_name_is_refused(change: str) -> None:
+    """A changed container or volume is not ours, so it is not replaced.
+
+    Its author has to resolve the conflict.
+    """
     said = answer(_known(), SHOP, _strange(change))
     assert said.result is Result.REFUSED
     assert "spec.volumes has a volume of one of the sidecar's names" in said.words
 
 
-def test_a_copy_that_is_to_have_none_is_not_said_to_have_none() -> None:
-    """It has one; and `uninject` takes it out."""
+def test_copy_that_skips_injection_is_unchanged_although_it_has_a_sidecar() -> None:
+    """A note that the pod has no sidecar would be false. `uninject` removes the sidecar of the copy."""
     sent = _copied(_running(_known(), _pod()))
     said = answer(_known(), NamespaceObject(Namespace("shop"), (("meshwright.dev/inject", "false"),)), sent)
     assert (said.result, said.patch) == (Result.SKIPPED, ())

@@ -1,4 +1,4 @@
-"""Which pods get a sidecar: each reason, and which of two counts."""
+"""Tests of the decision which pods get a sidecar: each reason, and its precedence."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def found(
     name: str = "shop",
     configured: InjectionConfig | None = None,
 ) -> tuple[bool, Reason]:
-    """Return what is decided of a pod with these labels and annotations, in a namespace with those."""
+    """Return the decision for a pod with these labels and annotations, in a namespace with these."""
     metadata = {"labels": labels or {}, "annotations": annotations or {}}
     document: Any = {"metadata": metadata, "spec": {"containers": [{"name": "a"}], **(pod or {})}}
     namespace = NamespaceObject(Namespace(name), tuple((space or {}).items()), tuple((said or {}).items()))
@@ -62,10 +62,10 @@ def found(
         ("", "", "no", False),
     ],
 )
-def test_a_switch_wins_over_the_policy(
+def test_switch_takes_precedence_over_the_policy(
     policy: str, label: str, annotation: str, osm: str, expected: bool | None
 ) -> None:
-    """A label over an annotation, ours over Open Service Mesh's; the pod's over its namespace's."""
+    """The pod's switch precedes its namespace's, a label precedes an annotation, and ours precedes OSM's."""
     labels = {INJECT: label} if label else {}
     annotations = {key: value for key, value in ((INJECT, annotation), (OSM, osm)) if value}
     configured = config(policy=policy)
@@ -89,10 +89,10 @@ def test_a_switch_wins_over_the_policy(
         ({"tier": "other"}, (False, Reason.NAMESPACE)),
     ],
 )
-def test_selectors_stand_between_the_pod_and_its_namespace(
+def test_selectors_have_a_precedence_between_pod_and_namespace(
     labels: dict[str, str], expected: tuple[bool, Reason]
 ) -> None:
-    """Never beats always."""
+    """The never selector precedes the always selector."""
     assert found(None, labels, space={INJECT: "false"}, configured=config(**SELECTING)) == expected
 
 
@@ -115,28 +115,28 @@ def test_selectors_stand_between_the_pod_and_its_namespace(
         ({"labels": {MODE: "ambient"}, "space": {MODE: "none"}}, Reason.OTHER_DATA_PLANE),
     ],
 )
-def test_never_whatever_the_pod_says(arguments: dict[str, Any], reason: Reason) -> None:
-    """Where it could not work, or the pod is somebody else's."""
+def test_some_pods_never_get_a_sidecar_despite_their_label(arguments: dict[str, Any], reason: Reason) -> None:
+    """A sidecar could not work in such a pod, or another mesh manages the pod."""
     arguments = {**arguments, "labels": {INJECT: "true", **arguments.get("labels", {})}}
     assert found(**arguments) == (False, reason)
 
 
-def test_a_namespace_of_another_mesh_is_left_alone_where_this_one_has_a_name() -> None:
-    """Without a name, whoever monitors it is taken for us."""
+def test_named_mesh_leaves_namespaces_of_other_meshes_alone() -> None:
+    """A mesh without a name accepts any value of the monitored-by label."""
     space = {"openservicemesh.io/monitored-by": "osm"}
     assert found(space=space) == (True, Reason.POLICY)
     assert found(space=space, configured=config(mesh="osm")) == (True, Reason.POLICY)
     assert found(space=space, configured=config(mesh="other")) == (False, Reason.OTHER_MESH)
 
 
-def test_a_pod_may_leave_its_namespace_s_other_data_plane() -> None:
-    """As in Istio."""
+def test_pod_can_leave_the_other_data_plane_of_its_namespace() -> None:
+    """The pod's label `none` takes precedence over the namespace's data plane, as in Istio."""
     assert found(labels={MODE: "none"}, space={MODE: "ambient"}) == (True, Reason.POLICY)
 
 
 @pytest.mark.parametrize("where", ["labels", "annotations", "space", "said"])
-def test_a_switch_that_is_none_is_refused(where: str) -> None:
-    """By its name, with what it may be; `1` is not taken for true."""
+def test_invalid_value_of_a_switch_is_refused(where: str) -> None:
+    """The error lists the valid values; `1` is not accepted as true."""
     arguments: dict[str, Any] = {where: {INJECT: "1"}}
     with pytest.raises(CannotPatchError, match="is '1': must be one of false, true"):
         found(**arguments)

@@ -1,4 +1,7 @@
-"""Why a pod gets a sidecar or not: who is asked, each rule in its order, and how a pod that runs stands."""
+"""Tests of the explanation why a pod gets a sidecar or not.
+
+It has the matching webhooks, each rule in its order, and the state of a running pod.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -38,8 +41,8 @@ def _of(namespace: Mapping[str, str], pod: Mapping[str, str], **more: Any) -> Ex
     return explained(_known(**more), _shop(**namespace), _pod(**pod), REGISTERED)
 
 
-def test_a_namespace_without_the_label_is_why() -> None:
-    """The decision would be yes, and nobody asks for it: each webhook says which label it misses."""
+def test_namespace_without_the_label_is_the_explanation() -> None:
+    """The decision is to inject and no webhook reviews the pod, so each webhook names its missing label."""
     found = _of({}, {})
     assert (found.answer.result, found.is_asked, found.gets_one) == ("injected", False, False)
     assert found.webhooks is not None
@@ -49,8 +52,8 @@ def test_a_namespace_without_the_label_is_why() -> None:
     assert all(why.values())
 
 
-def test_the_rules_stand_in_their_order_up_to_the_one_that_decides() -> None:
-    """With what each of them has seen."""
+def test_rules_are_listed_in_order_up_to_the_deciding_one() -> None:
+    """Each rule shows its finding, and the last one decides."""
     found = _of({INJECT: "true"}, {"tier": "batch"}, neverInjectSelector=[{"matchLabels": {"tier": "batch"}}])
     assert [each.said for each in found.steps] == ["", "", "no: neverInjectSelector matches with tier=batch"]
     assert (found.is_asked, found.gets_one) == (True, False)
@@ -59,8 +62,8 @@ def test_the_rules_stand_in_their_order_up_to_the_one_that_decides() -> None:
     assert found.gets_one
 
 
-def test_a_word_that_is_none_is_the_last_that_is_said() -> None:
-    """What refuses the pod is in the answer, and at the rule that has found it."""
+def test_invalid_value_of_a_switch_ends_the_list_of_rules() -> None:
+    """Both the answer and the rule that found the invalid value show the refusal."""
     found = _of({INJECT: "true"}, {INJECT: "perhaps"})
     assert (found.answer.result, found.gets_one) == ("refused", False)
     wrong = "label meshwright.dev/inject is 'perhaps': must be one of false, true"
@@ -89,8 +92,11 @@ def _made(image: str = "proxy:1") -> Any:
         ({}, _made(), SidecarDrift.NOT_WANTED),
     ],
 )
-def test_a_pod_that_runs_is_held_against_what_it_would_get(
+def test_running_pod_is_compared_with_its_new_injection(
     namespace: Any, pod: Any, expected: SidecarDrift
 ) -> None:
-    """By its sidecar, and that one's image: of all else the API server has its defaults."""
+    """Only the presence of the sidecar and its image count.
+
+    The API server fills in defaults elsewhere.
+    """
     assert explained(_known(), _shop(**namespace), pod, REGISTERED, runs=True).standing is expected

@@ -1,9 +1,8 @@
-"""The cases by which Istio tests its injector (pkg/kube/inject/testdata/inject), as far as they apply here.
+"""Tests of the cases of Istio's injector (pkg/kube/inject/testdata/inject), as far as they apply.
 
-Each is one of `cases`, where its golden file is, and where it comes in again with its sidecar
-(`test_by_hand`), and as a webhook is asked about it, twice (`test_cases_by_webhook`); or it is refused; or
-the reason why it does not apply stands beside it.
-`tests/kubernetes/injection/test_injected.py` has a real API server take them all.
+A case is a file of `cases` with a golden file, which `test_by_hand` and `test_cases_by_webhook` each inject
+twice; or its refusal is tested; or a table gives the reason why the case does not apply.
+`tests/kubernetes/injection/test_injected.py` applies all of them to a real API server.
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,7 +40,7 @@ HERE: Final[Mapping[str, str]] = {
     "frontend": "kinds/deployment",
     "hello": "kinds/deployment",
     "hello-multi": "kinds/deployment",
-    # who runs, and as whom
+    # identity and security context
     "auth": "kinds/pod",
     "auth.non-default-service-account": "standing/secured",
     "explicit-security-context": "standing/secured",
@@ -81,13 +80,13 @@ HERE: Final[Mapping[str, str]] = {
     "native-sidecar-opt-in": "standing/native",
     "native-sidecar-opt-out": "standing/multi-classic",
     "hello.proxyHoldsApplication": "standing/multi-classic",
-    # what its author says of the sidecar
+    # settings of the sidecar by the pod's author
     "proxy-override": "containers/own-sidecar",
     "proxy-override-args": "containers/own-sidecar",
     "proxy-override-args-native": "containers/own-sidecar",
     "user-volume": "containers/own-sidecar",
     "resource_annotations": "overlays/by-its-author",
-    # null takes away, in an overlay
+    # null removes a field, in an overlay
     "proxy-resources-null": "overlays/debugged",
     "proxy-resources-memory-null": "overlays/debugged",
     "proxy-resources-mixed-null": "overlays/debugged",
@@ -202,13 +201,13 @@ NAMES: Final = frozenset(
 
 
 def objects(file: str, suffix: str = "yaml") -> Iterator[dict[str, Any]]:
-    """Yield the objects of a file of `cases`, those in Lists for themselves."""
+    """Yield the objects of a file of `cases`; a List's items are yielded one by one."""
     for each in libyaml.load_all((CASES / f"{file}.{suffix}").read_text("utf-8")):
         yield from each.get("items", [each])
 
 
 def pod_of(document: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the pod in an object; None where there is none."""
+    """Return the pod or pod template of an object, or None."""
     group = str(document.get("apiVersion", "")).rpartition("/")[0]
     path = TEMPLATES.get((group, str(document.get("kind"))))
     if path is None:
@@ -234,16 +233,16 @@ def _sidecars(pod: dict[str, Any]) -> int:
 
 
 @pytest.mark.parametrize("name", HERE)
-def test_a_pod_of_the_list_has_its_sidecar_once(name: str) -> None:
-    """Where the golden file says so."""
+def test_injected_pod_of_istios_list_has_one_sidecar(name: str) -> None:
+    """The pods in the golden file of each case have exactly one sidecar."""
     pods = [pod for each in _named(HERE[name], "injected") if (pod := pod_of(each)) is not None]
     assert pods, HERE[name]
     assert [_sidecars(each) for each in pods] == [1] * len(pods)
 
 
 @pytest.mark.parametrize("name", [name for name, place in LEFT.items() if place])
-def test_what_of_the_list_is_left_is_left(name: str) -> None:
-    """As it came in."""
+def test_skipped_case_of_istios_list_is_unchanged(name: str) -> None:
+    """The golden file has the same objects as the input."""
     assert _named(LEFT[name], "injected") == _named(LEFT[name], "yaml")
 
 
@@ -252,8 +251,11 @@ SPACE: Final = NamespaceObject(Namespace("shop"))
 
 
 @pytest.mark.parametrize("name", CONFIGURED)
-def test_what_the_configuration_makes_of_it(name: str) -> None:
-    """Images, when they are pulled, who sets the rules, what is asked for, and where the sidecar stands."""
+def test_configuration_or_cluster_version_applies_to_a_pod(name: str) -> None:
+    """Images, pull policy, owner of the rules, resources and placement follow configuration and version.
+
+    A second injection changes no field.
+    """
     said = CONFIGURED[name]
     config = InjectionConfig(
         image=said.get("image", "proxy:1"),
@@ -279,8 +281,8 @@ def test_what_the_configuration_makes_of_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_of_the_list_cannot_be_is_refused(name: str) -> None:
-    """With the annotation's name, or what it says."""
+def test_invalid_annotation_of_istios_list_is_refused(name: str) -> None:
+    """The error describes the invalid range or port."""
     (annotation,) = REFUSED[name].items()
     pod: Any = {**POD, "metadata": {"annotations": dict([annotation])}}
     known = InjectionInputs(InjectionConfig(image="proxy:1"), {"envoy": EnvoyDriver()})
@@ -288,7 +290,7 @@ def test_what_of_the_list_cannot_be_is_refused(name: str) -> None:
         injected(known, SPACE, pod)
 
 
-def test_each_case_stands_once() -> None:
-    """In one of the tables."""
+def test_each_case_is_in_one_table() -> None:
+    """A case in two tables would have two contradicting expectations."""
     count = len(HERE) + len(LEFT) + len(CONFIGURED) + len(REFUSED) + sum(map(len, NOT_HERE.values()))
     assert count == len(NAMES)

@@ -1,4 +1,4 @@
-"""Writes that fail: what is refused bars its own kind, what is away bars everything for a while."""
+"""Tests of failed writes: a refusal bars one kind of write, an unreachable server bars all."""
 
 from collections.abc import Awaitable, Callable
 
@@ -10,38 +10,38 @@ from meshwright.kubernetes.status.attempts import BARRED, FIRST, Attempts, Budge
 
 
 class Counted:
-    """A meter that remembers."""
+    """A meter that records the reports."""
 
     def __init__(self) -> None:
         self.said: list[tuple[str, str]] = []
 
     def reported(self, what: WrittenKind, failed: str = "") -> None:
-        """Remember it."""
+        """Record the report."""
         self.said.append((what.value, failed))
 
     def reporting(self, *, leads: bool) -> None:
-        """Take no notice."""
+        """Ignore the call."""
 
 
 class Clock:
-    """A clock that is set."""
+    """A clock that tests set."""
 
     now = 100.0
 
     def __call__(self) -> float:
-        """Return what it is set to."""
+        """Return the time that was set."""
         return self.now
 
 
 def refusal(status: int, reason: str = "", retry_after: float | None = None) -> ApiError:
-    """Make what an API server refuses with."""
+    """Return the error of a refused request."""
     return ApiError(
         status, reason, "no", verb="create", resource="events", what="events x", retry_after=retry_after
     )
 
 
 def failing(error: KubeError) -> Callable[[], Awaitable[None]]:
-    """Return a request that fails."""
+    """Return a request that fails with this error."""
 
     async def request() -> None:
         raise error
@@ -50,12 +50,12 @@ def failing(error: KubeError) -> Callable[[], Awaitable[None]]:
 
 
 async def fine() -> str:
-    """Answer."""
+    """Succeed."""
     return "done"
 
 
-async def test_what_is_refused_is_said_once_and_everything_else_goes_on() -> None:
-    """RBAC that lacks a verb: it is tried again after a while."""
+async def test_refused_kind_of_write_is_logged_once_and_other_kinds_continue() -> None:
+    """If RBAC lacks a verb, only that kind is postponed. It is tried again after a pause, and logged once."""
     meter, clock = Counted(), Clock()
     attempts = Attempts(meter, lambda: 0.5, clock)
     with capture_logs() as logs:
@@ -74,8 +74,11 @@ async def test_what_is_refused_is_said_once_and_everything_else_goes_on() -> Non
 @pytest.mark.parametrize(
     "refused", [refusal(403), ApiError(404, "", "", verb="list", resource="x", what="x")]
 )
-async def test_what_a_server_that_has_just_begun_refuses_is_tried_again_soon(refused: ApiError) -> None:
-    """It has not read its roles yet, or its kinds; one that goes on to refuse is asked ever less often."""
+async def test_refusals_of_a_starting_server_are_retried_soon_and_then_less_often(refused: ApiError) -> None:
+    """A server that starts has not read its roles or kinds yet.
+
+    Pauses grow from at most 5 s to the maximum, and begin small again after a success.
+    """
     clock = Clock()
     attempts, pauses = Attempts(Counted(), lambda: 0.5, clock), []
     for _ in range(9):
@@ -92,8 +95,8 @@ async def test_what_a_server_that_has_just_begun_refuses_is_tried_again_soon(ref
     assert raised.value.until == clock.now + FIRST, "it was right meanwhile"
 
 
-async def test_a_server_that_is_away_is_left_alone_for_longer_and_longer() -> None:
-    """Whatever was to be asked of it."""
+async def test_unreachable_server_postpones_all_writes_with_growing_pauses() -> None:
+    """Writes of every kind wait. A Retry-After header sets the pause instead."""
     meter, clock = Counted(), Clock()
     attempts = Attempts(meter, lambda: 1.0, clock)
     pauses = []
@@ -113,8 +116,8 @@ async def test_a_server_that_is_away_is_left_alone_for_longer_and_longer() -> No
     assert raised.value.until == clock.now + 20.0
 
 
-async def test_an_object_that_is_not_there_is_no_failure() -> None:
-    """Nor is one that is there already: whoever asked knows what that means."""
+async def test_missing_and_existing_objects_are_no_failures() -> None:
+    """NotFound and AlreadyExists reach the caller, who knows their meaning; the meter counts no failure."""
     meter = Counted()
     attempts = Attempts(meter, lambda: 0.5, Clock())
     for status, reason in ((404, "NotFound"), (409, "AlreadyExists")):
@@ -123,8 +126,8 @@ async def test_an_object_that_is_not_there_is_no_failure() -> None:
     assert meter.said == []
 
 
-def test_a_budget_is_so_many_a_minute_and_no_more_at_once() -> None:
-    """Once it is used up it is waited until some can be written together."""
+def test_budget_limits_writes_in_a_minute_and_in_a_burst() -> None:
+    """An exhausted budget postpones writes by more than a second, so that some can be written together."""
     budget, written, now = Budget(60.0, 60.0), 0, 0.0
     waits: list[float] = []
     while now < 600.0:
@@ -158,10 +161,11 @@ DENIED = (
         (401, "Unauthorized", "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"),
     ],
 )
-async def test_what_is_about_one_object_bars_that_object_alone(
-    status: int, reason: str, message: str
-) -> None:
-    """Others of its kind are written, in its own namespace as well; it is tried again later."""
+async def test_refusal_about_one_object_bars_only_that_object(status: int, reason: str, message: str) -> None:
+    """Other objects of the kind are written, also in the same namespace.
+
+    The refused object is tried again later.
+    """
     clock = Clock()
     attempts = Attempts(Counted(), lambda: 0.5, clock)
     refused = ApiError(status, reason, message, verb="create", resource="events", what="events")
@@ -176,8 +180,11 @@ async def test_what_is_about_one_object_bars_that_object_alone(
     assert await attempts.make(WrittenKind.EVENT, "create events", fine, *BUY) == "done"
 
 
-async def test_what_may_not_be_done_in_one_namespace_is_done_in_others() -> None:
-    """A role binds a namespace: it is said of one that lacks it, and once, however many lack it."""
+async def test_forbidden_namespace_leaves_other_namespaces_writable() -> None:
+    """A Role is valid in one namespace, so other namespaces are still written.
+
+    The refusal is logged once, however many namespaces lack the Role.
+    """
     attempts = Attempts(Counted(), lambda: 0.5, Clock())
     denied = ApiError(403, "Forbidden", DENIED, verb="create", resource="events", what="events")
     with capture_logs() as logs:
@@ -194,8 +201,8 @@ async def test_what_may_not_be_done_in_one_namespace_is_done_in_others() -> None
     assert len(logs) == 1
 
 
-async def test_what_is_barred_no_more_is_forgotten() -> None:
-    """Objects come and go, and some of them are refused."""
+async def test_expired_bars_of_objects_are_forgotten() -> None:
+    """Memory stays bounded while refused objects come and go. The refusal is logged again each hour."""
     clock = Clock()
     attempts = Attempts(Counted(), lambda: 0.5, clock)
     with capture_logs() as logs:

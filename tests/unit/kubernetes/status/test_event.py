@@ -1,4 +1,4 @@
-"""Events: one for each problem, renewed rarely, and one when it is mended; whole values."""
+"""Tests of Events by complete values: one for each problem, rarely renewed, and one for its resolution."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -32,7 +32,7 @@ METADATA = {"name": "buyers", "namespace": "shop", "uid": "u-1", "resourceVersio
 
 
 def problem(value: str = "a(", code: str = "resource-rejected", expected: str = "p1 rejects it") -> Problem:
-    """Make a problem of the target."""
+    """Return a problem of the target."""
     return Problem(
         code=code,
         severity=Severity.ERROR,
@@ -45,12 +45,12 @@ def problem(value: str = "a(", code: str = "resource-rejected", expected: str = 
 
 
 def told_of(*each: WrittenEvent) -> dict[tuple[str, bool], WrittenEvent]:
-    """Return what was told."""
+    """Return written Events by their key."""
     return {told.known_as: told for told in each}
 
 
 def acts(actions: Iterable[Action]) -> list[tuple[EventAction, str, str]]:
-    """Return what is to be done."""
+    """Return action, reason and note of each due action."""
     return [(each.act, each.notice.reason, each.notice.note) for each in actions]
 
 
@@ -60,16 +60,19 @@ BEGUN = begun(ONE, "u-1", NOW)
 MENDED = begun(ONE.mended(), "u-1", NOW + timedelta(minutes=1))
 
 
-def test_a_problem_begins_an_event_and_is_left_alone_then() -> None:
-    """As long as the API server does not forget it."""
+def test_problem_begins_one_event_that_is_renewed_only_when_due() -> None:
+    """The Event is left alone until its renewal is due, before the API server would delete it."""
     said = notices(KEY, [problem()])
     assert acts(due(said, {}, NOW)) == [(EventAction.BEGIN, "ResourceRejected", NOTE)]
     assert acts(due(said, told_of(BEGUN), NOW + RENEWED - timedelta(seconds=1))) == []
     assert list(due(said, told_of(BEGUN), NOW + RENEWED)) == [Action(EventAction.GO_ON, ONE, BEGUN)]
 
 
-def test_whom_a_refusal_came_from_first_is_no_other_problem() -> None:
-    """Nor is an object's new version; another value is, and what is merely worth knowing is not told."""
+def test_refusals_of_two_proxies_and_new_versions_are_one_problem() -> None:
+    """The proxy that reported first and the object's version do not matter.
+
+    Another value is another problem, and severity INFO has no Event.
+    """
     said = notices(KEY, [problem(expected="p2 rejects it"), problem(expected="p1 rejects it")])
     assert [each.note for each in said.values()] == [NOTE]
     moved = replace(problem(), origin=InCluster("east", "8"))
@@ -78,8 +81,11 @@ def test_whom_a_refusal_came_from_first_is_no_other_problem() -> None:
     assert notices(KEY, [replace(problem(), severity=Severity.INFO)]) == {}
 
 
-def test_the_owner_of_a_service_is_told_of_fields_without_effect() -> None:
-    """A cluster obeys them and sidecars do not: the owner relies on them, be it only for nearness."""
+def test_service_has_events_for_fields_without_effect() -> None:
+    """A cluster obeys these fields and sidecars do not, so the Service's owner must know.
+
+    Other codes have no Event below an error.
+    """
     service = ObjectKey(SERVICE, Namespace("shop"), "cart")
     for severity in (Severity.WARNING, Severity.INFO):
         found = replace(problem(code="MW2027"), key=service, severity=severity)
@@ -87,16 +93,19 @@ def test_the_owner_of_a_service_is_told_of_fields_without_effect() -> None:
         assert notices(service, [replace(found, code="MW2021")]) == {}
 
 
-def test_who_may_not_know_of_a_mesh_is_told_what_is_not_in_force() -> None:
-    """Most Services of a cluster are outside of it, and that is nobody's fault."""
+def test_warnings_of_a_service_have_no_event() -> None:
+    """Most Services of a cluster are outside the mesh, so their warnings have no Event.
+
+    A TrafficTarget has Events for warnings too.
+    """
     about = ObjectKey(SERVICE, Namespace("shop"), "till")
     error = replace(problem(), key=about)
     assert len(notices(about, [error, replace(error, field="x", severity=Severity.WARNING)])) == 1
     assert len(notices(KEY, [problem(), replace(problem(), field="x", severity=Severity.WARNING)])) == 2
 
 
-def test_what_is_mended_is_said_once() -> None:
-    """And a problem that comes back goes on with the Event that it had, in both directions."""
+def test_resolution_has_one_event_and_a_returned_problem_continues_its_event() -> None:
+    """Both Events, of the problem and of its resolution, continue when the problem returns or ends again."""
     now = NOW + timedelta(minutes=1)
     text = f"ResourceRejected is resolved: {NOTE}"
     assert acts(due({}, told_of(BEGUN), now)) == [(EventAction.BEGIN, "Mended", text)]
@@ -107,8 +116,11 @@ def test_what_is_mended_is_said_once() -> None:
     assert list(due({}, told_of(there, MENDED), now)) == [Action(EventAction.GO_ON, ONE.mended(), MENDED)]
 
 
-def test_nothing_is_mended_while_that_is_not_known() -> None:
-    """After a start; and not while the next try at the same place is wrong as well."""
+def test_problem_is_not_resolved_while_its_end_is_unknown() -> None:
+    """After a start, the end of a problem is unknown.
+
+    A new fault in the same field does not resolve the old one either.
+    """
     assert list(due({}, told_of(BEGUN), NOW, mending=False)) == []
     tried = notices(KEY, [problem("b(")])
     assert [(act, reason) for act, reason, _ in acts(due(tried, told_of(BEGUN), NOW))] == [
@@ -116,8 +128,11 @@ def test_nothing_is_mended_while_that_is_not_known() -> None:
     ]
 
 
-def test_an_event_is_written_as_the_api_takes_it() -> None:
-    """Every field that events.k8s.io asks for, and the labels by which it is found again."""
+def test_event_has_every_field_of_the_api() -> None:
+    """The Event has all fields that events.k8s.io requires, and labels for later searches.
+
+    It is read back unchanged.
+    """
     found = body(BEGUN, API, METADATA, EventReporter("host-1" * 40, "mesh"))
     assert found == {
         "apiVersion": "events.k8s.io/v1",
@@ -155,16 +170,19 @@ def test_an_event_is_written_as_the_api_takes_it() -> None:
     assert read(found | series(went_on)) == went_on
 
 
-def test_the_same_problem_of_the_same_object_has_one_name() -> None:
-    """Who knows nothing of what was told writes no second Event; an object made anew has its own."""
+def test_same_problem_of_the_same_object_has_the_same_event_name() -> None:
+    """A server without memory writes no second Event, because names collide.
+
+    A recreated object and a resolution have their own names.
+    """
     assert begun(ONE, "u-1", NOW + RENEWED).name == BEGUN.name
     assert len({BEGUN.name, MENDED.name, begun(ONE, "u-2", NOW).name}) == 3
     long = replace(ONE, about=replace(KEY, name="a" * 199 + "-" + "b" * 50))
     assert begun(long, "u-1", NOW).name.rpartition(".")[0] == "a" * 199
 
 
-def test_events_of_others_are_not_ours() -> None:
-    """Whatever they look like."""
+def test_events_of_others_and_malformed_events_are_not_read() -> None:
+    """Another controller's Event and an Event with a missing or malformed field are read as None."""
     found = body(BEGUN, API, METADATA, EventReporter("h", "mesh"))
     for wrong in (
         {},
@@ -177,15 +195,18 @@ def test_events_of_others_are_not_ours() -> None:
         assert read(wrong) is None
 
 
-def test_a_note_is_never_too_long() -> None:
-    """In bytes, as the API counts them."""
+def test_note_has_at_most_1024_bytes() -> None:
+    """The API counts the limit in bytes, so a long note with umlauts is cut to 1024 bytes."""
     (said,) = notices(KEY, [problem("ü" * 2000)]).values()
     assert len(said.note.encode()) <= 1024
     assert said.note.endswith("...")
 
 
-def test_of_too_many_problems_it_is_said_how_many_they_are() -> None:
-    """Roughly: an Event cannot be changed, and is not to be made anew for each of them."""
+def test_excess_problems_are_counted_in_rounded_steps() -> None:
+    """The count is rounded down, because an Event cannot be changed.
+
+    A new Event for every further problem would be too many. The Event is about the namespace.
+    """
     found = [more(Namespace("shop"), count).note.split()[2] for count in (1, 4, 7, 19, 499, 500, 12345)]
     assert found == ["1", "2", "5", "10", "200", "500", "10000"]
     about = ObjectKey(NAMESPACE, Namespace(""), "shop")

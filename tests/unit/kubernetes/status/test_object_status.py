@@ -1,4 +1,4 @@
-"""What is known of a cluster's objects, and of which it is otherwise than was reported."""
+"""Tests of the table of a cluster's objects, their problems, and which of them have a report due."""
 
 from dataclasses import replace
 
@@ -17,17 +17,20 @@ HERE = InCluster("east", "7", 2)
 
 
 def problem(key: ObjectKey | None = TARGET, severity: Severity = Severity.ERROR) -> Problem:
-    """Make a problem."""
+    """Return a problem."""
     return Problem(code="MW2001", severity=severity, origin=HERE, key=key, expected="must be there")
 
 
 def till(origin: InCluster | InFile = HERE) -> SourcedObject:
-    """Make a workload of the cluster."""
+    """Return a workload of the cluster."""
     return SourcedObject(TILL, a.workload("till", "10.0.0.1"), origin)
 
 
-def test_problems_are_by_object_and_touch_it() -> None:
-    """Coming and going; the errors are looked at first."""
+def test_begun_and_ended_problems_mark_their_object_for_a_report() -> None:
+    """Both the begin and the end of a problem mark the object.
+
+    Objects with errors precede objects with warnings.
+    """
     standing = ObjectStatusTable("east", {WORKLOAD})
     warning = problem(replace(TARGET, name="a"), Severity.WARNING)
     standing.heard({warning: True, problem(): True})
@@ -38,8 +41,8 @@ def test_problems_are_by_object_and_touch_it() -> None:
     assert (standing.take(), list(standing.problems(TARGET))) == ((TARGET,), [])
 
 
-def test_what_is_not_of_the_cluster_is_left_alone() -> None:
-    """Files, other clusters, and what names no object."""
+def test_problems_and_objects_outside_the_cluster_are_ignored() -> None:
+    """Files, other clusters and problems without an object mark nothing for a report."""
     standing = ObjectStatusTable("east", {WORKLOAD})
     elsewhere = [replace(problem(), origin=each) for each in (InFile("a.yaml"), InCluster("west", "7"))]
     standing.heard(dict.fromkeys([*elsewhere, problem(None)], True))
@@ -48,8 +51,8 @@ def test_what_is_not_of_the_cluster_is_left_alone() -> None:
     assert not standing.is_touched
 
 
-def test_objects_with_a_status_are_known_while_they_are_in_force() -> None:
-    """And touched by whatever becomes of them."""
+def test_object_has_a_status_while_its_form_of_the_cluster_is_in_force() -> None:
+    """The object is marked for a report when it is added and when a file's form replaces it."""
     standing = ObjectStatusTable("east", {WORKLOAD})
     standing.held({TILL: till(), **a.objects(a.service("till", a.port(80)))})
     assert (standing.take(), standing.has_status(TILL)) == ((TILL,), True)
@@ -57,8 +60,8 @@ def test_objects_with_a_status_are_known_while_they_are_in_force() -> None:
     assert (standing.take(), standing.has_status(TILL)) == ((TILL,), False)
 
 
-def test_the_generation_is_the_newest_that_was_read() -> None:
-    """One that cannot be read leaves an older form in force."""
+def test_generation_is_the_newest_that_was_read() -> None:
+    """A problem of a newer, unreadable form counts, although the older form remains in force."""
     standing = ObjectStatusTable("east", {WORKLOAD})
     assert standing.generation(TILL) is None
     standing.held({TILL: till()})

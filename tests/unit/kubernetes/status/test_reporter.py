@@ -1,4 +1,4 @@
-"""What is told of delivery: problems that come and go, roll-outs from what is published and acknowledged."""
+"""Tests of the reporter of delivery: problems, and roll-outs from publications and acknowledgements."""
 
 import asyncio
 from dataclasses import replace
@@ -54,13 +54,13 @@ PACE = Pace(0.001, 0.01)
 
 
 def workload(name: str, address: str, generation: int = 1) -> SourcedObject:
-    """Make a Workload of the cluster."""
+    """Return a Workload of the cluster."""
     value = a.workload(name, address)
     return SourcedObject(a.object_key(value), value, InCluster("east", address, generation))
 
 
 def twin() -> SourcedObject:
-    """Make a buyer whose sidecar claims to be the shop's."""
+    """Return a buyer whose uuid is the shop's."""
     value = workload(BUYER, "10.0.0.2").value
     assert isinstance(value, Workload)
     claimed = replace(value, uuid=a.workload(SHOP, "10.0.0.1").uuid)
@@ -68,22 +68,22 @@ def twin() -> SourcedObject:
 
 
 def key(name: str) -> ObjectKey:
-    """Return a Workload's key."""
+    """Return the key of a Workload."""
     return workload(name, "10.0.0.1").key
 
 
 def node(name: str) -> NodeKey:
-    """Return the node of a workload's proxy."""
+    """Return the node key of a workload's proxy."""
     return NodeKey(f"{name}-uuid.{name}.default")
 
 
 def wave_of_admissions() -> Wave:
-    """Make a wave in which proxies have come into traffic, of which it names one."""
+    """Return a wave of a thousand admitted proxies that names only one of them."""
     return Wave(1000, (Cause(ADMISSION, node(SHOP), ADMISSIONS, Change.ADDED),), 99, 0.0, 0.0, NOW)
 
 
 class Noticed:
-    """In the writer's place: the test looks at what is to be written."""
+    """A replacement for the writer, so that tests examine the pending reports."""
 
     def __init__(self) -> None:
         self.changed, self.known = asyncio.Event(), asyncio.Event()
@@ -94,7 +94,7 @@ class Noticed:
 
 
 class Plane:
-    """Everything between a source in memory and streams, and what reports on it."""
+    """Delivery from a source in memory to streams, with its reporter."""
 
     def __init__(self, state: Path, now: datetime) -> None:
         first = [workload(SHOP, "10.0.0.1"), workload(BUYER, "10.0.0.2")]
@@ -124,17 +124,17 @@ class Plane:
         return cast("Writer", self.writer)
 
     async def start(self) -> None:
-        """Begin with all there is."""
+        """Run the first wave and the first look."""
         await self.delivery.loop.wave()
         await self.told()
 
     def come(self, name: str) -> None:
-        """Let a proxy come."""
+        """Connect the workload's proxy."""
         self.delivery.registry.opened(node(name), "127.0.0.1:1", Variant.DELTA)
         self.delivery.cache.watch(node(name), lambda: None)
 
     def acknowledge(self, name: str) -> None:
-        """Have a proxy acknowledge all that it is served."""
+        """Acknowledge, for a proxy, every resource of its snapshot."""
         snapshot = self.delivery.cache.snapshot(node(name))
         assert snapshot is not None
         for each in snapshot.types():
@@ -142,36 +142,39 @@ class Plane:
             self.delivery.answers.answered(node(name), response, None)
 
     async def change(self, *changed: SourcedObject) -> None:
-        """Have objects be other, and make a wave."""
+        """Change objects in the source and run a wave."""
         self.source.change({each.key: each for each in changed})
         await self.delivery.loop.wave()
 
     async def told(self) -> tuple[ObjectKey, ...]:
-        """Look, and return of what something else is to be reported."""
+        """Run one look of the reporter and return the objects with a report due."""
         await self.reporter.look()
         assert self.writer.changed.is_set() is self.standing.is_touched
         self.writer.changed.clear()
         return self.standing.take()
 
     def codes(self) -> set[str]:
-        """Return the codes of what is wrong with the two Workloads."""
+        """Return the codes of the problems of both Workloads."""
         return {problem.code for name in (SHOP, BUYER) for problem in self.standing.problems(key(name))}
 
     def progress(self, name: str) -> Progress | None:
-        """Return how far the last change of a Workload has come."""
+        """Return the progress of a Workload's last change."""
         return self.rollouts[0].progress(key(name))
 
 
 @pytest.fixture
 async def plane(tmp_path: Path, now: datetime) -> Plane:
-    """Return a plane that has begun."""
+    """Return a plane after its first wave and look."""
     made = Plane(tmp_path, now)
     await made.start()
     return made
 
 
-async def test_a_change_is_followed_to_those_whom_it_concerns(plane: Plane) -> None:
-    """What was there at the start is no change; a proxy that is configured by it has to acknowledge it."""
+async def test_change_has_a_rollout_until_concerned_proxies_have_acknowledged_it(plane: Plane) -> None:
+    """Objects that were there at the start have no roll-out.
+
+    A changed object has one until every concerned proxy has acknowledged.
+    """
     assert plane.progress(SHOP) is None
     for name in (SHOP, BUYER):
         plane.come(name)
@@ -191,8 +194,8 @@ async def test_a_change_is_followed_to_those_whom_it_concerns(plane: Plane) -> N
     assert plane.progress(BUYER) is None, "it has not changed"
 
 
-async def test_what_changes_right_after_the_start_has_changed(tmp_path: Path, now: datetime) -> None:
-    """Before anybody has looked for the first time."""
+async def test_change_before_the_first_look_has_a_rollout(tmp_path: Path, now: datetime) -> None:
+    """The first wave is the baseline, even if the reporter has not looked yet."""
     plane = Plane(tmp_path, now)
     await plane.delivery.loop.wave()
     plane.come(SHOP)
@@ -202,10 +205,10 @@ async def test_what_changes_right_after_the_start_has_changed(tmp_path: Path, no
     assert plane.progress(SHOP) == Progress(0, 1)
 
 
-async def test_what_comes_into_traffic_together_has_one_rollout(plane: Plane) -> None:
-    """Who has applied the change counts once, though it then has to apply that one more is in traffic.
+async def test_proxies_admitted_together_are_counted_once_in_a_rollout(plane: Plane) -> None:
+    """A proxy that has applied the change stays counted once, although it then applies an admission too.
 
-    And a wave that is published in parts counts nobody again.
+    A wave that is published in parts does not count proxies again.
     """
     for name in (SHOP, BUYER):
         plane.come(name)
@@ -229,8 +232,8 @@ async def test_what_comes_into_traffic_together_has_one_rollout(plane: Plane) ->
     assert plane.progress(SHOP) == plane.progress(BUYER) == Progress(2, 2)
 
 
-async def test_everybody_who_comes_into_traffic_has_a_rollout(plane: Plane) -> None:
-    """A wave names some of its causes: more than that may come at once."""
+async def test_every_admitted_proxy_has_a_rollout(plane: Plane) -> None:
+    """A wave names only some of its causes, so the admissions come from the model."""
     names = [f"till-{number}" for number in range(NAMED + 8)]
     await plane.change(*(workload(name, f"10.0.1.{number}") for number, name in enumerate(names)))
     await plane.told()
@@ -245,8 +248,8 @@ async def test_everybody_who_comes_into_traffic_has_a_rollout(plane: Plane) -> N
     assert {plane.progress(name) for name in names} == {Progress(0, 1)}, "the others are not connected"
 
 
-async def test_what_a_source_has_brought_and_no_wave_has_taken_is_not_told_yet(plane: Plane) -> None:
-    """A burst is waited for: a look meanwhile would take the change for one that concerns nobody."""
+async def test_change_that_no_wave_has_taken_is_not_reported(plane: Plane) -> None:
+    """The loop still gathers a burst. A report now would take the change for one that concerns no proxy."""
     plane.come(SHOP)
     await plane.delivery.loop.attend()
     plane.acknowledge(SHOP)
@@ -259,8 +262,8 @@ async def test_what_a_source_has_brought_and_no_wave_has_taken_is_not_told_yet(p
     assert (plane.standing.generation(key(SHOP)), plane.progress(SHOP)) == (2, Progress(0, 1))
 
 
-async def test_what_is_about_to_be_published_is_not_told_to_be_applied(plane: Plane) -> None:
-    """A look within the wave would take the roll-out before for that of the new generation."""
+async def test_change_is_not_reported_while_a_wave_computes(plane: Plane) -> None:
+    """A look during the wave would attribute the previous roll-out to the new generation."""
     plane.come(SHOP)
     await plane.delivery.loop.attend()
     plane.acknowledge(SHOP)
@@ -279,8 +282,8 @@ async def test_what_is_about_to_be_published_is_not_told_to_be_applied(plane: Pl
     assert (plane.standing.generation(key(SHOP)), plane.progress(SHOP)) == (3, Progress(0, 1))
 
 
-async def test_a_change_that_concerns_nobody_is_over_at_once(plane: Plane) -> None:
-    """And where only the place of an object is another one, what was said of its roll-out stays."""
+async def test_change_that_concerns_no_proxy_is_complete_at_once(plane: Plane) -> None:
+    """If only the origin of an object changes, its generation is reported and it has no new roll-out."""
     await plane.change(workload(SHOP, "10.0.0.9", 2))
     assert await plane.told() == (key(SHOP),)
     assert plane.progress(SHOP) == Progress(0, 0)
@@ -290,8 +293,8 @@ async def test_a_change_that_concerns_nobody_is_over_at_once(plane: Plane) -> No
     assert (plane.progress(BUYER), plane.standing.generation(key(BUYER))) == (None, 3)
 
 
-async def test_an_object_that_is_gone_is_forgotten(plane: Plane) -> None:
-    """What is said of it is nobody's any more."""
+async def test_removed_object_is_forgotten(plane: Plane) -> None:
+    """Progress and generation of a removed object are dropped, after one last report."""
     await plane.change(workload(SHOP, "10.0.0.9", 2))
     await plane.told()
     plane.source.change({key(SHOP): None})
@@ -300,8 +303,8 @@ async def test_an_object_that_is_gone_is_forgotten(plane: Plane) -> None:
     assert (plane.progress(SHOP), plane.standing.generation(key(SHOP))) == (None, None)
 
 
-async def test_problems_come_and_go_with_what_finds_them(plane: Plane) -> None:
-    """Those of the source, and those between objects, which are looked for after the wave."""
+async def test_problems_begin_and_end_with_their_finder(plane: Plane) -> None:
+    """Problems of the source and problems between objects, found after the wave, are both followed."""
     wrong = Problem(
         code="MW1013",
         severity=Severity.ERROR,
@@ -321,8 +324,8 @@ async def test_problems_come_and_go_with_what_finds_them(plane: Plane) -> None:
     assert plane.codes() >= {"MW2031"}
 
 
-async def test_a_wave_that_failed_mends_nothing(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All problems are said anew with the next one: meanwhile nothing is known, and nothing is told."""
+async def test_failed_wave_resolves_no_problem(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next wave reports all problems again. Until then problems are unknown, so nothing is reported."""
     await plane.change(twin())
     await plane.told()
     assert plane.codes() >= {"MW2031"}
@@ -337,8 +340,8 @@ async def test_a_wave_that_failed_mends_nothing(plane: Plane, monkeypatch: pytes
     assert plane.codes() >= {"MW2031"}
 
 
-async def test_a_missing_upstream_is_in_the_status_of_a_workload_at_once(plane: Plane) -> None:
-    """Conditions say how an object is now; only Events wait for what may come."""
+async def test_missing_upstream_is_in_the_status_of_a_workload_at_once(plane: Plane) -> None:
+    """Conditions describe the present state; only Events are delayed."""
     upstream = Upstream(a.service_key("till"), Port(80), IpAddress("127.0.0.1"), Port(9001))
     found = workload(BUYER, "10.0.0.2", 2)
     assert isinstance(found.value, Workload)
@@ -347,8 +350,8 @@ async def test_a_missing_upstream_is_in_the_status_of_a_workload_at_once(plane: 
     assert plane.codes() == {"MW2033"}
 
 
-async def test_an_event_waits_for_what_may_come(plane: Plane) -> None:
-    """A Service without Pods is passed on after ten seconds, and only if it still has none."""
+async def test_event_of_a_service_without_endpoints_is_delayed(plane: Plane) -> None:
+    """The problem of a Service without Pods is passed on after ten seconds, if the Service still has none."""
     service = a.service("late")
     late = SourcedObject(a.object_key(service), service, InCluster("east", "8"))
     await plane.change(late)

@@ -1,4 +1,4 @@
-"""Roll-outs: who has applied the last change of an object."""
+"""Tests of roll-outs: which proxies have applied the last change of an object."""
 
 import random
 from collections.abc import Mapping
@@ -28,34 +28,34 @@ NAMES = {ENDPOINT: frozenset({ONE})}
 
 
 def resource(version: str, kind: TypeUrl = ENDPOINT, name: ResourceName = ONE) -> Resource:
-    """Make a resource."""
+    """Return a resource."""
     return Resource(kind, name, Version(version), b"")
 
 
 class Proxies:
-    """Proxies that are served one snapshot, and what each has acknowledged."""
+    """Proxies with one common snapshot, and the resources that each has acknowledged."""
 
     def __init__(self, *served: Resource) -> None:
         self.snapshot = Snapshot.of(served)
         self.has: dict[NodeKey, dict[TypeUrl, AcknowledgedVersions]] = {}
 
     def connect(self, node: NodeKey, *acknowledged: Resource) -> None:
-        """Have a proxy connected that has acknowledged these, and nothing else."""
+        """Connect a proxy that has acknowledged only these resources."""
         held = self.has[node] = {}
         for each in acknowledged:
             held[each.type_url] = held.get(each.type_url, AcknowledgedVersions(OWN)).put({each.name: (each,)})
 
     def acknowledged(self, node: NodeKey) -> dict[TypeUrl, AcknowledgedVersions] | None:
-        """Answer for those who are connected."""
+        """Return the acknowledged versions of a connected proxy."""
         return self.has.get(node)
 
     def served(self, node: NodeKey) -> Snapshot | None:
-        """Answer the same for all."""
+        """Return the same snapshot for every proxy."""
         return self.snapshot
 
 
-def test_a_rollout_goes_on_until_everybody_has_acknowledged_it() -> None:
-    """Whoever was seen to have applied it is not asked again."""
+def test_rollout_is_pending_until_every_proxy_has_acknowledged_it() -> None:
+    """A proxy that has applied the change once stays counted, even if it shows an older version later."""
     proxies = Proxies(resource("2"))
     for node in (A, B):
         proxies.connect(node, resource("1"))
@@ -73,8 +73,8 @@ def test_a_rollout_goes_on_until_everybody_has_acknowledged_it() -> None:
     assert (rollouts.progress(KEY), rollouts.is_pending) == (Progress(2, 2), False)
 
 
-def test_who_goes_is_counted_no_more() -> None:
-    """Nobody waits for it."""
+def test_disconnected_proxy_is_no_longer_counted() -> None:
+    """A roll-out does not wait for a proxy that has left."""
     proxies = Proxies(resource("2"))
     proxies.connect(A, resource("2"))
     rollouts = Rollouts(proxies)
@@ -83,8 +83,11 @@ def test_who_goes_is_counted_no_more() -> None:
     assert rollouts.progress(KEY) == Progress(1, 1)
 
 
-def test_what_a_proxy_does_not_ask_for_it_need_not_acknowledge() -> None:
-    """Of a type of which it has never acknowledged anything; who has acknowledged nothing has not begun."""
+def test_proxy_need_not_acknowledge_a_type_it_does_not_request() -> None:
+    """A proxy that has acknowledged other types but never this one does not request it.
+
+    A proxy without any acknowledgement has not begun, so it counts as pending.
+    """
     proxies = Proxies(resource("2"), resource("1", CLUSTER))
     proxies.connect(A, resource("1", CLUSTER))
     proxies.connect(B)
@@ -94,8 +97,11 @@ def test_what_a_proxy_does_not_ask_for_it_need_not_acknowledge() -> None:
     assert rollouts.progress(KEY) == Progress(1, 2)
 
 
-def test_a_resource_that_is_gone_or_newer_by_now_is_what_counts() -> None:
-    """The change has been replaced: whoever has the newest has got past it."""
+def test_proxy_with_the_newest_version_has_applied_an_older_change() -> None:
+    """A replaced or removed resource counts as applied.
+
+    A proxy with the newest version is past the change.
+    """
     proxies = Proxies(resource("3"))
     proxies.connect(A, resource("3"))
     rollouts = Rollouts(proxies)
@@ -104,8 +110,8 @@ def test_a_resource_that_is_gone_or_newer_by_now_is_what_counts() -> None:
     assert rollouts.progress(KEY) == Progress(1, 1)
 
 
-def test_a_proxy_that_came_to_another_group_has_to_acknowledge_all_of_it() -> None:
-    """What changed for it may be anything."""
+def test_proxy_that_moved_to_another_group_has_to_acknowledge_the_whole_snapshot() -> None:
+    """Any resource may differ in another group's snapshot."""
     proxies = Proxies(resource("2"), resource("1", CLUSTER))
     proxies.connect(A, resource("2"), resource("0", CLUSTER))
     rollouts = Rollouts(proxies)
@@ -115,8 +121,8 @@ def test_a_proxy_that_came_to_another_group_has_to_acknowledge_all_of_it() -> No
     assert rollouts.look() == {KEY}
 
 
-def test_a_new_change_begins_anew_and_a_part_of_one_adds() -> None:
-    """A wave may be published in parts."""
+def test_new_change_restarts_a_rollout_and_a_part_extends_it() -> None:
+    """`begin` starts the count again, and `extend` adds proxies, because a wave may be published in parts."""
     proxies = Proxies(resource("2"))
     for node in (A, B, C):
         proxies.connect(node, resource("2"))
@@ -131,8 +137,8 @@ def test_a_new_change_begins_anew_and_a_part_of_one_adds() -> None:
     assert (rollouts.progress(KEY), rollouts.is_pending) == (None, False)
 
 
-def test_concerned_is_who_is_here_and_is_served_something_else() -> None:
-    """Not a group whose snapshot came to the same, or in which nobody is."""
+def test_only_connected_proxies_with_a_changed_snapshot_are_concerned() -> None:
+    """Groups with an equal snapshot, without a proxy or without a snapshot concern no proxy."""
     old, new = Snapshot.of([resource("1")]), Snapshot.of([resource("2")])
     groups = [GroupKey(each) for each in ("changed", "same", "empty", "gone")]
     changed, same, empty, gone = groups
@@ -146,21 +152,24 @@ def test_concerned_is_who_is_here_and_is_served_something_else() -> None:
 
 
 class Hashed(str):
-    """A name that counts how often it is looked up."""
+    """A name that counts the calculations of its hash."""
 
     __slots__ = ()
     hashed = 0
 
     def __hash__(self) -> int:
-        """Count."""
+        """Count and return the hash."""
         Hashed.hashed += 1
         return super().__hash__()
 
     __eq__ = str.__eq__
 
 
-def test_what_changes_together_costs_as_one_change() -> None:
-    """Objects that are applied at once concern all proxies: it is not looked at each with each."""
+def test_objects_that_change_together_cost_as_much_as_one() -> None:
+    """Objects that are applied together concern all proxies.
+
+    The look-up must not examine each object with each proxy.
+    """
     proxies = Proxies(resource("2"))
     nodes = [NodeKey(Hashed(f"{number}.till.shop")) for number in range(100)]
     for node in nodes:
@@ -178,8 +187,11 @@ def test_what_changes_together_costs_as_one_change() -> None:
     assert {rollouts.progress(each) for each in keys} == {Progress(99, 100)}
 
 
-def test_what_joins_a_rollout_together_costs_as_one() -> None:
-    """Also where none of it has one yet: thousands of machines may come into traffic at once."""
+def test_proxies_that_join_rollouts_together_cost_as_much_as_one_object() -> None:
+    """The bound also holds for objects without a roll-out yet.
+
+    Thousands of machines may enter traffic at once.
+    """
     proxies = Proxies(resource("2"))
     nodes = [NodeKey(Hashed(f"{number}.till.shop")) for number in range(100)]
     for node in nodes:
@@ -196,8 +208,8 @@ def test_what_joins_a_rollout_together_costs_as_one() -> None:
     assert {rollouts.progress(each) for each in keys} == {Progress(0, 100)}
 
 
-def test_who_has_applied_a_change_is_not_counted_twice_when_it_is_changed_further() -> None:
-    """And who has not has to apply both, and is counted once."""
+def test_proxy_is_counted_once_after_a_second_change() -> None:
+    """A proxy with both changes applied counts once, and a proxy with only one of them is pending."""
     proxies = Proxies(resource("2"), resource("2", CLUSTER))
     proxies.connect(A, resource("2"), resource("2", CLUSTER))
     proxies.connect(B, resource("1"), resource("1", CLUSTER))
@@ -215,8 +227,8 @@ def test_who_has_applied_a_change_is_not_counted_twice_when_it_is_changed_furthe
     assert rollouts.progress(KEY) == Progress(2, 2)
 
 
-def test_what_changed_together_goes_its_own_way_later() -> None:
-    """Whatever happens to some of them: the others' roll-out is what it would be without them."""
+def test_objects_that_changed_together_have_independent_rollouts_later() -> None:
+    """After random operations on some objects, each roll-out equals the one of an object alone."""
     chance = random.Random(7)  # noqa: S311 - no secret
     keys = [replace(KEY, name=f"till-{number}") for number in range(4)]
     for _ in range(200):

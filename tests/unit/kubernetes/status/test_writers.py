@@ -1,4 +1,4 @@
-"""What is written of objects, at an API server that takes what it is given, or does not."""
+"""Tests of the writers of Events and conditions, with an API server that accepts or refuses writes."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -33,25 +33,25 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 async def taking(asked: Asked, line: Line) -> None:
-    """Take what is written; have whatever is asked for."""
+    """Accept every write, and return the object that is requested."""
     item = {"metadata": {"name": "buyers", "namespace": SHOP, "uid": "u", "resourceVersion": "1"}}
     await line.answer({"kind": "List", "metadata": {}, "items": [item]} if asked.method == "GET" else item)
 
 
 @pytest.fixture
 async def played() -> AsyncIterator[tuple[Played, Api]]:
-    """Return an API server, and how it is reached."""
+    """Return an API server and a client of it."""
     async with Played(taking) as server, api_of(server) as api:
         yield server, api
 
 
 async def served(kind: Kind) -> Resource:
-    """Say how a kind is served."""
+    """Return the resource of a kind."""
     return Resource(kind.group, "v1", f"{kind.name.lower()}s", kind.name)
 
 
 def problem(number: int) -> Problem:
-    """Make one of an object's problems."""
+    """Return one of the object's problems."""
     return Problem(
         code="MW2001",
         severity=Severity.ERROR,
@@ -63,20 +63,23 @@ def problem(number: int) -> Problem:
 
 
 def cluster(api: Api, standing: ObjectStatusTable) -> Cluster:
-    """Make what is written to."""
+    """Return the writers' view of the cluster."""
     return Cluster(api, served, standing, lambda: NOW, EventReporter("a", "home"))
 
 
 def attempts() -> Attempts:
-    """Make what makes requests."""
+    """Return a maker of requests with a fixed clock."""
     return Attempts(Counted(), lambda: 0.5, lambda: 0.0)
 
 
 @pytest.mark.parametrize("per_minute", [2.0, 6000.0])
-async def test_no_more_problems_are_told_than_may_be_though_one_object_has_them_all(
+async def test_one_object_with_many_problems_has_a_limited_number_of_events(
     played: tuple[Played, Api], monkeypatch: pytest.MonkeyPatch, per_minute: float
 ) -> None:
-    """However few Events may be written at once; of the rest its namespace says how many they are."""
+    """The limit holds at any write rate.
+
+    The namespace has a report due, which counts the omitted problems.
+    """
     monkeypatch.setattr(meshwright.kubernetes.status.events.writer, "OPEN", 5)
     monkeypatch.setattr(meshwright.kubernetes.status.events.writer, "A_MINUTE", per_minute)
     server, api = played
@@ -95,10 +98,10 @@ async def test_no_more_problems_are_told_than_may_be_though_one_object_has_them_
     assert standing.take() == (ObjectKey(NAMESPACE, Namespace(""), SHOP),)
 
 
-async def test_what_was_told_before_a_restart_counts_before_anything_else_is_told(
+async def test_events_from_before_a_restart_count_against_the_limit(
     played: tuple[Played, Api], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whichever object is looked at first; what of it is mended has made room."""
+    """The count does not depend on the order of objects. A resolved problem makes room for another Event."""
     monkeypatch.setattr(meshwright.kubernetes.status.events.writer, "OPEN", 5)
     server, api = played
     other = ObjectKey(TRAFFIC_TARGET, SHOP, "sellers")
@@ -125,10 +128,10 @@ async def test_what_was_told_before_a_restart_counts_before_anything_else_is_tol
     assert sum(each.method == "POST" for each in server.asked) == 5
 
 
-async def test_conditions_that_others_write_at_the_same_moment_are_written_a_little_later(
+async def test_conflicting_write_of_conditions_is_retried(
     played: tuple[Played, Api],
 ) -> None:
-    """A conflict is not the end of the object."""
+    """A 409 answer postpones the write of this object, and the next attempt succeeds."""
     server, api = played
     server.then(refusing(409, "Conflict", "the object has been modified"), taking)
     till = ObjectKey(WORKLOAD, SHOP, "till")

@@ -1,4 +1,4 @@
-"""A configuration is read and checked as a whole: what it says, and what is wrong with one."""
+"""Tests of the injection configuration: every field, the defaults, and errors with their field."""
 
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,8 @@ from tests.tools import libyaml
 CASES = Path(__file__).parents[1] / "cases"
 
 
-def test_nothing_said_is_what_the_documentation_says() -> None:
-    """And so are empty fields."""
+def test_empty_configuration_has_the_documented_defaults() -> None:
+    """Empty fields also have their defaults, except empty resources, which request nothing."""
     nothing: list[Any] = [None, {}, {"sidecar": None, "overlays": {}, "controlPlane": {}}]
     for document in nothing:
         assert read(document, "f") == InjectionConfig()
@@ -33,8 +33,8 @@ def test_nothing_said_is_what_the_documentation_says() -> None:
     assert read({"sidecar": {"resources": {}}}, "f").resources == {}
 
 
-def test_all_that_can_be_said_is_taken() -> None:
-    """As the cases have it."""
+def test_every_field_is_read() -> None:
+    """The configuration of the cases has nearly all fields."""
     found = read(libyaml.load((CASES / "config.yaml").read_text()), "f")
     assert (found.mesh, found.image, found.init_image) == ("bookstore", "proxy:1", "init:1")
     assert (found.pull_policy, found.pull_secrets, found.placement) == (PullPolicy.ALWAYS, ("mirror",), None)
@@ -111,8 +111,8 @@ WRONG: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_said_with_its_field(name: str) -> None:
-    """And there is no configuration."""
+def test_wrong_field_is_an_error_with_its_path(name: str) -> None:
+    """The file and the field are named, and no configuration is returned."""
     document, words = WRONG[name]
     with pytest.raises(ConfigurationError) as refused:
         read(document, "config.yaml")
@@ -120,8 +120,8 @@ def test_what_is_wrong_is_said_with_its_field(name: str) -> None:
     assert words in str(refused.value)
 
 
-def test_overlays_are_chosen_in_their_order() -> None:
-    """The mesh's, then the pod's or else its namespace's, each once."""
+def test_overlays_are_chosen_in_order() -> None:
+    """The mesh's default overlays come first, then the pod's or else its namespace's, each once."""
     config = read({"overlays": {"a": {}, "b": {}, "c": {}}, "defaultOverlays": ["b"]}, "f")
     space = NamespaceObject(Namespace("shop"), (), (("meshwright.dev/overlays", "c"),))
 
@@ -157,14 +157,14 @@ def test_overlays_are_chosen_in_their_order() -> None:
         ),
     ],
 )
-def test_what_is_no_pod_is_said_with_its_field(pod: object, words: str) -> None:
-    """Nobody has checked what stands in a file."""
+def test_malformed_pod_is_an_error_with_its_field(pod: object, words: str) -> None:
+    """A pod in a file was not validated by an API server."""
     with pytest.raises(CannotPatchError, match=words):
         checked(pod, "spec.template")
 
 
-def test_nulls_are_as_good_as_nothing() -> None:
-    """As the API server has it; what is not looked at stays as it is."""
+def test_null_fields_are_treated_as_absent() -> None:
+    """The API server does the same. Fields that injection does not use stay unchanged."""
     pod = {
         "metadata": {"labels": None, "x": None},
         "spec": {"volumes": None, "containers": [{"name": "a", "ports": None}]},

@@ -1,4 +1,4 @@
-"""Where the configuration of injection stands, as it is typed."""
+"""Tests of the settings that give the place of the injection configuration."""
 
 import pytest
 
@@ -10,8 +10,8 @@ from meshwright.mesh.names import Namespace
 TOLD = {"state": "s", "kubernetes": True, "webhook_address": "127.0.0.1:1", "webhook_reached_at": "a/b"}
 
 
-def test_a_config_map_is_named_with_its_namespace_and_may_be_with_its_key() -> None:
-    """`config.yaml` where none is said."""
+def test_config_map_is_named_by_namespace_name_and_optional_key() -> None:
+    """The default key is `config.yaml`."""
     assert ConfigMapKey.parse("mesh/injection") == ConfigMapKey(Namespace("mesh"), "injection", "config.yaml")
     found = load({**TOLD, "injection": True, "injection_config_map": "mesh/in.jection/a.yaml"})
     assert str(found.injection_config_map) == "mesh/in.jection/a.yaml"
@@ -21,8 +21,8 @@ def test_a_config_map_is_named_with_its_namespace_and_may_be_with_its_key() -> N
 @pytest.mark.parametrize(
     "text", ["injection", "mesh/", "/injection", "mesh/in jection", "a/b/", "a/b/c/d", "A/b"]
 )
-def test_what_names_none_is_refused_with_an_example(text: str) -> None:
-    """As every setting is."""
+def test_malformed_config_map_name_is_refused_with_an_example(text: str) -> None:
+    """Every setting's error has an example of a valid value."""
     with pytest.raises(
         SettingsError, match=r"NAMESPACE/NAME/KEY, such as meshwright-system/meshwright-injection"
     ):
@@ -45,7 +45,7 @@ def test_what_names_none_is_refused_with_an_example(text: str) -> None:
         ),
     ],
 )
-def test_it_is_of_injection_and_stands_in_one_place(told: dict[str, object], sentence: str) -> None:
-    """What would be without effect is said."""
+def test_config_map_needs_injection_and_excludes_a_file(told: dict[str, object], sentence: str) -> None:
+    """A setting without effect is an error, and so are two places of the configuration."""
     with pytest.raises(SettingsError, match=sentence):
         load({**TOLD, **told})

@@ -1,4 +1,4 @@
-"""Where the ConfigMap with the mesh's roots is to be, and whose one is that is there."""
+"""Tests of the ConfigMap with the mesh's roots: the namespaces that need it, and its owner."""
 
 from dataclasses import replace
 from typing import Any
@@ -28,7 +28,7 @@ UUID = ("meshwright.dev/proxy-uuid", "metadata.uid")
 @pytest.mark.parametrize(
     ("labels", "said", "expected"),
     [
-        ({}, {}, False),  # the policy alone: nobody is asked there
+        ({}, {}, False),  # the policy alone: no webhook reviews pods there
         ({"meshwright.dev/inject": "true"}, {}, True),
         ({"meshwright.dev/inject": "true"}, {"policy": "disabled"}, True),
         ({"meshwright.dev/inject": "false"}, {}, False),
@@ -41,15 +41,18 @@ UUID = ("meshwright.dev/proxy-uuid", "metadata.uid")
         ({"meshwright.dev/inject": "true", "istio.io/dataplane-mode": "ambient"}, {}, False),
     ],
 )
-def test_a_namespace_must_say_so_itself(labels: Any, said: Any, expected: bool) -> None:
-    """And what keeps pods from sidecars keeps it from the roots."""
+def test_namespace_needs_roots_only_by_its_own_label(labels: Any, said: Any, expected: bool) -> None:
+    """The policy alone is not enough, because no webhook reviews pods there.
+
+    A label that prevents sidecars also prevents the roots.
+    """
     namespace = NamespaceObject(Namespace("shop"), tuple(labels.items()))
     assert is_injected(read(said, "config.yaml"), namespace) is expected
 
 
 @pytest.mark.parametrize("name", [HOME, "kube-system"])
-def test_some_namespaces_have_no_sidecars_whatever_they_say(name: str) -> None:
-    """The control plane's, and the cluster's own."""
+def test_system_namespaces_never_get_roots(name: str) -> None:
+    """The namespaces of the control plane and of the cluster have no sidecars, whatever their labels."""
     labels = (("meshwright.dev/inject", "true"),)
     assert not is_injected(read({}, "config.yaml"), NamespaceObject(Namespace(name), labels))
 
@@ -58,8 +61,8 @@ def _of(key: ObjectKey, value: Any) -> dict[ObjectKey, SourcedObject | None]:
     return {key: None if value is None else SourcedObject(key, value, InFile("a.yaml"))}
 
 
-def test_pods_with_sidecars_are_followed_also_before_they_have_an_address() -> None:
-    """From the first of a namespace to the last, whoever put the sidecar there."""
+def test_namespace_is_followed_from_its_first_to_its_last_pod_with_a_sidecar() -> None:
+    """Pods without an address count too, and the origin of the sidecar does not matter."""
     reach = Reach(read({}, "config.yaml"))
     keys = [ObjectKey(POD, Namespace("shop"), name) for name in ("one", "two", "plain")]
     running = replace(a.workload("one", "10.0.0.1"), labels=(UUID,))
@@ -75,8 +78,8 @@ def test_pods_with_sidecars_are_followed_also_before_they_have_an_address() -> N
     assert (reach.follow(_of(keys[0], None)), reach.names) == (True, frozenset())
 
 
-def test_namespaces_are_followed() -> None:
-    """As their labels come and go, and they themselves."""
+def test_namespace_is_followed_as_its_label_changes() -> None:
+    """A label that is added or removed, and a deleted namespace, change the set of namespaces."""
     reach = Reach(read({}, "config.yaml"))
     key = ObjectKey(NAMESPACE, Namespace(""), "shop")
     said = NamespaceObject(Namespace("shop"), (("meshwright.dev/inject", "true"),))
@@ -89,7 +92,7 @@ def test_namespaces_are_followed() -> None:
 
 @pytest.mark.parametrize(("revision", "expected"), [("", {"plain", "pods"}), ("new", {"chosen"})])
 def test_each_revision_has_its_own_namespaces(revision: str, expected: set[str]) -> None:
-    """Two control planes have roots of their own: in no namespace do both write theirs."""
+    """Two control planes have different roots, so no namespace may belong to both."""
     reach = Reach(read({}, "config.yaml"), revision)
     inject, chooses = ("meshwright.dev/inject", "true"), ("meshwright.dev/revision", "new")
     spaces = {"plain": (inject,), "chosen": (chooses,), "pods": (), "other": (inject, (chooses[0], "old"))}
@@ -118,6 +121,6 @@ MADE: dict[str, Any] = {**document("meshwright-roots", b"roots", HOME)}
         ({"metadata": {"labels": {"meshwright.dev/control-plane": HOME}}}, ConfigMapState.ANOTHER_S),
     ],
 )
-def test_whose_one_is_its_labels_say(found: Any, expected: ConfigMapState) -> None:
-    """What an administrator, or another control plane, has made there is not changed."""
+def test_owner_of_a_config_map_is_in_its_labels(found: Any, expected: ConfigMapState) -> None:
+    """A ConfigMap of an administrator or another control plane is not changed."""
     assert standing(None if found is None else ConfigMapRoots.of(found), b"roots", HOME) is expected

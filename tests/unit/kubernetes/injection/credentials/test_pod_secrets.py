@@ -1,4 +1,4 @@
-"""The Secrets of pods that do not join: what is in one, what is read of one, and what it needs when."""
+"""Tests of the Secrets of pods that do not join: content, state as read, and the next step."""
 
 import base64
 from dataclasses import replace
@@ -29,20 +29,20 @@ MADE: Final = document(CERTIFICATE, ROOTS, "meshwright-system", NOW)
 
 
 def stored(made: Any = MADE, **metadata: object) -> dict[str, Any]:
-    """Return what an API server says of it when its metadata are asked for."""
+    """Return the metadata of a Secret as an API server answers."""
     said = {**made["metadata"], "creationTimestamp": "2026-11-23T12:00:00Z", "namespace": "default"}
     return {"metadata": {**said, **metadata}}
 
 
 def held(**changed: Any) -> PodSecretState:
-    """Return it as it is read."""
+    """Return the state that is read from the Secret."""
     found = PodSecretState.of(stored())
     assert found is not None
     return replace(found, **changed)
 
 
-def test_what_a_pod_is_given() -> None:
-    """The three files that its agent reads, in a Secret of the name that the pod mounts."""
+def test_secret_has_the_three_files_of_the_agent() -> None:
+    """The Secret has the name that the pod mounts, and labels by which the control plane finds it."""
     assert {name: base64.b64decode(each) for name, each in MADE["data"].items()} == {
         "ca.pem": b"roots",
         "proxy.key": b"the key",
@@ -64,8 +64,8 @@ def test_what_a_pod_is_given() -> None:
     )
 
 
-def test_nothing_of_the_key_is_in_what_is_asked_for() -> None:
-    """Metadata say all that is asked of one later."""
+def test_state_is_read_from_metadata_without_the_key() -> None:
+    """The metadata have all that later steps need, so the key is never requested."""
     assert "dGhlIGtleQ" not in str(MADE["metadata"])
     assert held() == PodSecretState(
         NAME, "0a", NOW, NOW, NOW + timedelta(days=30), digest(ROOTS), owned=False
@@ -92,8 +92,8 @@ def test_nothing_of_the_key_is_in_what_is_asked_for() -> None:
         ),
     ],
 )
-def test_what_somebody_has_written_is_none_of_ours(raw: dict[str, Any]) -> None:
-    """Whatever its labels say: it is left alone, and does not end the look at others."""
+def test_foreign_or_malformed_secret_is_ignored(raw: dict[str, Any]) -> None:
+    """The Secret is left alone despite its labels, and does not stop the work on others."""
     assert PodSecretState.of(raw) is None
 
 
@@ -110,15 +110,19 @@ def test_what_somebody_has_written_is_none_of_ours(raw: dict[str, Any]) -> None:
         ({"owned": True, "roots": digest(b"others")}, False, timedelta(0), Step.RENEW),
     ],
 )
-def test_what_one_needs(
+def test_next_step_follows_pod_age_and_roots(
     changed: dict[str, Any], has_pod: bool, after: timedelta, expected: Step | None
 ) -> None:
-    """Its pod as owner, which takes it away; two thirds of a certificate's life; other roots."""
+    """A Secret without a pod is removed after five minutes; otherwise it gets the pod as owner.
+
+    The cluster deletes an owned Secret with its pod. The Secret is renewed after two thirds of the
+    certificate's life, or with other roots.
+    """
     assert step(held(**changed), has_pod=has_pod, roots=ROOTS, now=NOW + after) is expected
 
 
-def test_another_certificate_changes_what_is_in_it_and_nothing_else() -> None:
-    """As a merge patch: labels and owners stay."""
+def test_renewal_changes_only_data_and_annotations() -> None:
+    """The merge patch leaves labels and owners unchanged."""
     later = NOW + timedelta(days=20)
     anew = replace(CERTIFICATE, serial="0b", not_after=later + timedelta(days=30), chain_pem=b"chain 2")
     patch = content(anew, b"roots 2", later)

@@ -1,4 +1,4 @@
-"""The ConfigMaps with the mesh's roots, at an API server that refuses, and where somebody else wants them."""
+"""Tests of the writer of ConfigMaps with the mesh's roots, with refusals and other writers."""
 
 import asyncio
 import contextlib
@@ -55,8 +55,11 @@ async def _kept(play: Part, *names: str) -> AsyncIterator[PodRoots]:
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def test_what_rbac_does_not_grant_is_asked_once_and_not_in_each_namespace() -> None:
-    """Said by verb and resource; a change of the root would wait for it."""
+async def test_missing_rbac_grant_is_tried_in_one_namespace_only() -> None:
+    """A missing verb fails in every namespace, so one request is enough.
+
+    The remark names verb and resource, because a change of the roots would not reach the pods.
+    """
     asked = Counter[str]()
 
     async def play(each: Asked, line: Line) -> None:
@@ -75,8 +78,11 @@ async def test_what_rbac_does_not_grant_is_asked_once_and_not_in_each_namespace(
         assert asked == {f"/api/v1/namespaces/one/configmaps/{NAME}": 1}
 
 
-async def test_one_namespace_that_is_full_keeps_no_other_from_its_roots() -> None:
-    """Who has reached a quota is said; what was there before anybody is never forced."""
+async def test_quota_of_one_namespace_does_not_stop_writes_to_another() -> None:
+    """The exceeded quota is reported.
+
+    Writes are never forced, so that an existing ConfigMap of another owner stays.
+    """
     bodies = dict[str, bytes]()
 
     async def play(each: Asked, line: Line) -> None:
@@ -103,13 +109,13 @@ async def test_one_namespace_that_is_full_keeps_no_other_from_its_roots() -> Non
     assert said["metadata"] == {"name": NAME, "labels": labels}
 
 
-async def test_who_wants_it_otherwise_is_given_time_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such as another control plane that thinks the namespace is its own: neither is kept busy."""
+async def test_disputed_config_map_is_rewritten_rarely_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another control plane may claim the namespace; pauses keep both from writing all the time."""
     monkeypatch.setattr(meshwright.kubernetes.admission.registration, "REST_SECONDS", 0.001)
     monkeypatch.setattr(keeper, "PACE_SECONDS", 0.0)
 
     async def play(each: Asked, line: Line) -> None:
-        if each.method == "PATCH":  # and it is never there
+        if each.method == "PATCH":  # and the ConfigMap is never listed
             await line.answer({"kind": "ConfigMap", "metadata": {"resourceVersion": "1"}})
         else:
             await none_there(each, line)
@@ -121,8 +127,8 @@ async def test_who_wants_it_otherwise_is_given_time_and_it_is_said(monkeypatch: 
         assert said == f"another program repeatedly changes ConfigMap {NAME} in: one"
 
 
-def test_between_writes_it_is_rested_and_after_a_calm_time_it_begins_anew() -> None:
-    """The first ones come at once after one another, as when the roots change."""
+def test_pauses_between_writes_grow_and_restart_after_a_calm_time() -> None:
+    """The first writes follow each other quickly, as when the roots change."""
     one = WritePause().after(5000.0)
     assert (one.times, one.until - 5000.0) == (1, meshwright.kubernetes.admission.registration.REST_SECONDS)
     many = one
@@ -133,8 +139,11 @@ def test_between_writes_it_is_rested_and_after_a_calm_time_it_begins_anew() -> N
     assert many.after(many.until + meshwright.kubernetes.admission.registration.CALM_SECONDS + 1).times == 1
 
 
-async def test_namespaces_go_by_the_injection_configuration_and_by_another_at_once() -> None:
-    """Which mesh's namespaces are ours is said there; what injected pods ask for by another name is said."""
+async def test_namespaces_follow_a_changed_injection_configuration_at_once() -> None:
+    """The configuration names the mesh whose namespaces get roots.
+
+    A different ConfigMap name in the configuration of injected pods is reported.
+    """
     config: list[InjectionConfig | None] = [None]
     label = (("openservicemesh.io/monitored-by", "theirs"),)
     key = ObjectKey(NAMESPACE, Namespace(""), "one")

@@ -1,4 +1,4 @@
-"""Pods whose certificates stand in Secrets: what is asked of a cluster before one is made, and afterwards."""
+"""Tests of the writer of pods' Secrets: requests to the cluster before a pod is created, and afterwards."""
 
 import asyncio
 import base64
@@ -30,7 +30,7 @@ HOME: Final = "meshwright-system"
 
 @pytest.fixture
 def proxies(tmp_path: Path) -> Iterator[ProxyIssuing]:
-    """A CA and ledger."""
+    """Yield a CA with its ledger."""
     with without_server(
         tmp_path / "state", TrustDomain("cluster.local"), clock, ProxyTerms(), new=True
     ) as made:
@@ -39,19 +39,19 @@ def proxies(tmp_path: Path) -> Iterator[ProxyIssuing]:
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """A configuration by which pods are given Secrets."""
+    """Return a configuration with certificates in Secrets."""
     path = tmp_path / "config.yaml"
     path.write_text(yaml.safe_dump({"identity": "secret"}))
     return path
 
 
 def clock() -> datetime:
-    """Tell the time at which all is made."""
+    """Return the fixed time."""
     return NOW
 
 
 class Cluster:
-    """An API server with a namespace, Secrets and pods; methods that are `refused` are forbidden."""
+    """An API server with a namespace, Secrets and pods; methods in `refused` are forbidden."""
 
     def __init__(self) -> None:
         self.secrets: dict[str, dict[str, Any]] = {}
@@ -60,7 +60,7 @@ class Cluster:
         self.accepted: list[str] = []
 
     async def __call__(self, asked: Asked, line: Line) -> None:
-        """Answer."""
+        """Answer a request."""
         if asked.method in self.refused:
             await line.refuse(403, "Forbidden", f"{asked.method} of secrets is forbidden")
         elif "/secrets" in asked.path:
@@ -96,12 +96,12 @@ class Cluster:
                 )
 
     def made(self, uuid: str) -> None:
-        """Have a pod made."""
+        """Add a pod."""
         self.pods.append({"metadata": {"name": "one-x", "uid": "the-uid", "labels": {LABEL: uuid}}})
 
 
 def patched(said: dict[str, Any], document: dict[str, Any] = POD) -> dict[str, Any]:
-    """Return the pod as it is after an answer."""
+    """Return the pod after the patch of an answer."""
     found: dict[str, Any] = _done(document, json.loads(base64.b64decode(said["patch"])))
     return found
 
@@ -112,8 +112,8 @@ def uuid_of(pod: dict[str, Any]) -> str:
     return found
 
 
-async def test_a_pod_has_its_certificate_before_it_is_made(proxies: ProxyIssuing, config: Path) -> None:
-    """In a Secret that its sidecar alone mounts; the answer says nothing of the key."""
+async def test_certificate_is_written_before_the_pod_is_created(proxies: ProxyIssuing, config: Path) -> None:
+    """Only the sidecar mounts the Secret, and the answer does not contain the key."""
     cluster = Cluster()
     async with asking(cluster, config=config, proxies=proxies) as (client, told):
         said = await said_of(client, review_of())
@@ -136,8 +136,13 @@ async def test_a_pod_has_its_certificate_before_it_is_made(proxies: ProxyIssuing
     assert secret["data"]["proxy.key"] not in json.dumps(said)
 
 
-async def test_a_pod_that_is_asked_about_again_has_it_already(proxies: ProxyIssuing, config: Path) -> None:
-    """After other webhooks have changed it; who says a UUID that was not just given is a copy."""
+async def test_second_review_of_a_pod_issues_no_second_certificate(
+    proxies: ProxyIssuing, config: Path
+) -> None:
+    """Other webhooks may have changed the pod meanwhile.
+
+    A pod with a UUID that was not just assigned is a copy and gets a UUID of its own.
+    """
     cluster = Cluster()
     async with asking(cluster, config=config, proxies=proxies) as (client, _):
         pod = patched(await said_of(client, review_of()))
@@ -151,8 +156,8 @@ async def test_a_pod_that_is_asked_about_again_has_it_already(proxies: ProxyIssu
     assert volume["secret"]["secretName"] == f"meshwright-proxy-{uuid_of(other)}"
 
 
-async def test_nothing_comes_of_a_dry_run(proxies: ProxyIssuing, config: Path) -> None:
-    """As the registration promises (`NoneOnDryRun`)."""
+async def test_dry_run_creates_no_secret_and_no_certificate(proxies: ProxyIssuing, config: Path) -> None:
+    """The registration promises `NoneOnDryRun`."""
     cluster = Cluster()
     async with asking(cluster, config=config, proxies=proxies) as (client, _):
         said = await said_of(client, review_of(dryRun=True))
@@ -160,8 +165,10 @@ async def test_nothing_comes_of_a_dry_run(proxies: ProxyIssuing, config: Path) -
     assert (cluster.secrets, proxies.entries()) == ({}, ())
 
 
-async def test_without_its_secret_a_pod_is_not_made(proxies: ProxyIssuing, config: Path) -> None:
-    """Refused with what the cluster says; and the certificate that nobody has is revoked."""
+async def test_pod_without_its_secret_is_refused_and_the_certificate_revoked(
+    proxies: ProxyIssuing, config: Path
+) -> None:
+    """The refusal has the cluster's message. The certificate has no holder, so it is revoked."""
     cluster = Cluster()
     cluster.refused = {"POST"}
     async with asking(cluster, config=config, proxies=proxies) as (client, told):
@@ -174,7 +181,7 @@ async def test_without_its_secret_a_pod_is_not_made(proxies: ProxyIssuing, confi
 
 @contextlib.asynccontextmanager
 async def keeping(cluster: Cluster, proxies: ProxyIssuing, now: list[datetime]) -> AsyncIterator[PodSecrets]:
-    """Run the keeper of a cluster's Secrets, at a time that may be set."""
+    """Run the keeper of a cluster's Secrets, with a clock that tests set."""
     async with Played(cluster) as server, api_of(server) as api:
         made = PodSecrets(api, HOME, proxies, lambda: now[0], lambda: True)
         ((_, work),) = made.works()
@@ -188,16 +195,19 @@ async def keeping(cluster: Cluster, proxies: ProxyIssuing, now: list[datetime]) 
 
 
 async def until(condition: Any) -> None:
-    """Wait until something holds; TimeoutError after ten seconds."""
+    """Wait until a condition holds; TimeoutError after ten seconds."""
     async with asyncio.timeout(10):
         while not condition():
             await asyncio.sleep(0.01)
 
 
-async def test_the_pod_owns_its_secret_and_is_given_another_certificate_in_time(
+async def test_secret_is_owned_by_its_pod_and_renewed_in_time(
     proxies: ProxyIssuing,
 ) -> None:
-    """So that the cluster's garbage collector takes it; keys are never asked for."""
+    """The cluster's garbage collector deletes the Secret with its pod.
+
+    All lists request metadata only, never keys.
+    """
     cluster, now = Cluster(), [NOW]
     name = ProxyName.parse("5b1c.default.shop")
     async with keeping(cluster, proxies, now) as keeper:
@@ -216,8 +226,8 @@ async def test_the_pod_owns_its_secret_and_is_given_another_certificate_in_time(
     assert set(cluster.accepted) == {"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}
 
 
-async def test_of_a_pod_that_never_came_nothing_is_left(proxies: ProxyIssuing) -> None:
-    """A quota may have refused it after it was admitted: its Secret goes, and its certificate is no good."""
+async def test_secret_of_a_pod_that_was_never_created_is_removed(proxies: ProxyIssuing) -> None:
+    """A quota may refuse a pod after its admission: the Secret is deleted and its certificate revoked."""
     cluster, now = Cluster(), [NOW]
     async with keeping(cluster, proxies, now) as keeper:
         await keeper.give(ProxyName.parse("5b1c.default.shop"))
@@ -233,8 +243,8 @@ async def test_of_a_pod_that_never_came_nothing_is_left(proxies: ProxyIssuing) -
         assert keeper.uuid_for("shop", "5b1c") != "5b1c"
 
 
-async def test_what_the_cluster_does_not_allow_is_said(proxies: ProxyIssuing) -> None:
-    """And is no reason to leave the others alone."""
+async def test_forbidden_update_of_secrets_is_reported(proxies: ProxyIssuing) -> None:
+    """The remark has the cluster's message."""
     cluster, now = Cluster(), [NOW]
     async with keeping(cluster, proxies, now) as keeper:
         for each in ("5b1c", "0dd5"):

@@ -1,4 +1,7 @@
-"""The cases as an API server asks about them: a patch comes to the golden file, and to none on that."""
+"""Tests of the injection cases through the webhook.
+
+The patch results in the golden file, and a second review has an empty patch.
+"""
 
 import copy
 from collections.abc import Mapping
@@ -26,13 +29,13 @@ SPACE: Final = NamespaceObject(Namespace("default"))
 
 
 def _asked(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a pod as it stands in a review."""
+    """Return a pod as in a review."""
     metadata = {"name": "asked", **pod.get("metadata", {})}
     return {"apiVersion": "v1", "kind": "Pod", **pod, "metadata": metadata}
 
 
 def _patched(document: dict[str, Any], patch: tuple[Mapping[str, Any], ...]) -> dict[str, Any]:
-    """Return a document with a patch that adds, or removes, fields of its metadata and spec."""
+    """Return a document after a patch that adds or removes fields of its metadata and spec."""
     found = copy.deepcopy(document)
     for each in patch:
         section, field = each["path"].strip("/").split("/", 1)
@@ -45,8 +48,11 @@ def _patched(document: dict[str, Any], patch: tuple[Mapping[str, Any], ...]) -> 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_webhook_comes_to_the_golden_file_and_again(name: str) -> None:
-    """Each pod of it, for itself; on its own output nothing is to be changed."""
+def test_webhook_results_in_the_golden_file_and_is_idempotent(name: str) -> None:
+    """Each pod is reviewed on its own.
+
+    A review of the patched pod has an empty patch, and a skipped pod changes only in its reason annotation.
+    """
     looked, space = 0, namespaces_in(iter(objects(name))).get("default", SPACE)
     for before, after in zip(objects(name), objects(name, "injected"), strict=True):
         pod, wanted = pod_of(before), pod_of(after)
@@ -56,7 +62,7 @@ def test_a_webhook_comes_to_the_golden_file_and_again(name: str) -> None:
         said = answer(KNOWN, space, _asked(pod))
         if pod == wanted:
             left = _patched(_asked(pod), said.patch)
-            left["metadata"].get("annotations", {}).pop(REASON_ANNOTATION, None)  # why it is left
+            left["metadata"].get("annotations", {}).pop(REASON_ANNOTATION, None)  # the reason
             theirs = {"annotations": {}, **_asked(pod)["metadata"]}
             assert said.result is Result.SKIPPED
             assert {"annotations": {}, **left["metadata"]} == theirs
@@ -70,8 +76,8 @@ def test_a_webhook_comes_to_the_golden_file_and_again(name: str) -> None:
     assert looked
 
 
-def test_what_is_refused_by_hand_is_refused_by_webhook() -> None:
-    """With the same words."""
+def test_webhook_refuses_the_annotation_that_inject_refuses() -> None:
+    """The message is that of `meshwright inject`."""
     pod: Any = {
         "metadata": {"annotations": {"meshwright.dev/inject": "x"}},
         "spec": {"containers": [{"name": "a"}]},

@@ -1,4 +1,4 @@
-"""Which pods an API server asks about, by labels of theirs and their namespaces: each at most once."""
+"""Tests of the selectors of the injection webhooks: which pods are reviewed, and each at most once."""
 
 import itertools
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ MONITORED, IGNORE = "openservicemesh.io/monitored-by", "openservicemesh.io/ignor
 
 
 def _fits(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Match a LabelSelector as the API does: what is not there is not in."""
+    """Match a LabelSelector as the API does: a missing label is not in any list."""
 
     def fits(each: Mapping[str, Any]) -> bool:
         found, values = labels.get(each["key"]), each.get("values", ())
@@ -43,7 +43,7 @@ def _asked(
     revision: str = "",
     mesh: str = "",
 ) -> int:
-    """Return how many webhooks of a control plane are asked about a pod."""
+    """Return the number of webhooks of a control plane that match a pod."""
     made = configuration({"url": "https://x"}, b"", HOME, revision=revision, mesh=mesh)
     labels = {**namespace, "kubernetes.io/metadata.name": name}
     return sum(
@@ -79,14 +79,19 @@ def _asked(
         ({}, {REVISION: "canary"}, 0, 1),
     ],
 )
-def test_labels_choose_who_is_asked(namespace: Any, pod: Any, default: int, canary: int) -> None:
-    """Of two control planes side by side."""
+def test_labels_select_the_control_plane_that_reviews_a_pod(
+    namespace: Any, pod: Any, default: int, canary: int
+) -> None:
+    """The default revision and a canary revision run side by side."""
     assert _asked(namespace, pod, mesh="osm") == default
     assert _asked(namespace, pod, mesh="osm", revision="canary") == canary
 
 
-def test_of_a_mesh_without_a_name_yet_nothing_is_widened() -> None:
-    """While the configuration is bad from the start: what is registered is right, and stays."""
+def test_unknown_mesh_name_accepts_the_registered_webhooks() -> None:
+    """With a bad configuration at the start, the mesh's name is unknown.
+
+    The existing registration then counts as right and stays.
+    """
     client = {"url": "https://x"}
     known, unknown = (configuration(client, b"", HOME, mesh=each) for each in ("osm", None))
     assert is_as(known, unknown)
@@ -94,15 +99,15 @@ def test_of_a_mesh_without_a_name_yet_nothing_is_widened() -> None:
 
 
 @pytest.mark.parametrize("name", sorted({*SYSTEM_NAMESPACES, HOME}))
-def test_nobody_is_asked_about_what_must_run_without_a_mesh(name: str) -> None:
-    """Whatever labels say: a cluster, and the control plane, come up first."""
+def test_pods_of_system_namespaces_are_never_reviewed(name: str) -> None:
+    """The cluster and the control plane must be able to start without the mesh, whatever their labels."""
     for revision in ("", "canary"):
         labels = {INJECT: "true", REVISION: revision} if revision else {INJECT: "true"}
         assert _asked(labels, {INJECT: "true"}, name=name, revision=revision) == 0
 
 
-def test_of_all_labels_no_pod_is_asked_about_twice() -> None:
-    """And whoever is to have a sidecar by his own or his namespace's word is asked about."""
+def test_no_pod_is_reviewed_twice_and_every_injected_pod_once() -> None:
+    """For all combinations of labels at most one webhook matches, and exactly one for an injected pod."""
     config = read({"mesh": "osm", "policy": "disabled"}, "config.yaml")
     words, meshes = (None, "true", "false"), (None, "osm", "other")
     for inject, mesh, ignore, own in itertools.product(words, meshes, (None, "true"), words):

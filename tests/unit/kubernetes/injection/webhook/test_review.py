@@ -1,4 +1,4 @@
-"""What an API server is answered about a pod: operations of RFC 6902, or why it is not made."""
+"""Tests of the answer to a review of a pod: operations of RFC 6902, or the reason of a refusal."""
 
 import base64
 import json
@@ -34,7 +34,7 @@ def _pod(**more: Any) -> dict[str, Any]:
 
 
 def _done(pod: dict[str, Any], patch: Any) -> dict[str, Any]:
-    """Apply operations as RFC 6902 has them, as far as ours go: `add` and `remove` of members of mappings."""
+    """Apply operations of RFC 6902, as far as ours go: `add` and `remove` of members of mappings."""
     made: dict[str, Any] = json.loads(json.dumps(pod))
     for each in patch:
         *way, last = [part.replace("~1", "/").replace("~0", "~") for part in each["path"].split("/")[1:]]
@@ -49,8 +49,8 @@ def _done(pod: dict[str, Any], patch: Any) -> dict[str, Any]:
     return made
 
 
-def test_the_operations_make_the_pod() -> None:
-    """The very one that `meshwright inject` makes; on it, nothing is to be done."""
+def test_patch_results_in_the_pod_of_meshwright_inject() -> None:
+    """The webhook and the command give the same pod, and the patched pod needs no further change."""
     said = answer(KNOWN, SHOP, _pod())
     assert said.result is Result.INJECTED
     made = _done(_pod(), said.patch)
@@ -60,8 +60,8 @@ def test_the_operations_make_the_pod() -> None:
 
 
 @pytest.mark.parametrize("steps", range(6))
-def test_work_stops_between_its_steps_when_nobody_waits(steps: int) -> None:
-    """Whatever the step: the API server has given up, and other Pods wait."""
+def test_injection_stops_between_steps_after_its_caller_has_given_up(steps: int) -> None:
+    """The check runs before each of five steps, because other pods wait for the thread."""
     left = [None] * steps
 
     def check() -> None:
@@ -88,13 +88,13 @@ def test_work_stops_between_its_steps_when_nobody_waits(steps: int) -> None:
         ),
     ],
 )
-def test_operations_lead_from_one_pod_to_the_other(before: Any, after: Any) -> None:
-    """Whatever stands in them."""
+def test_operations_change_one_pod_into_the_other(before: Any, after: Any) -> None:
+    """Members are added, replaced and removed."""
     assert _done({"spec": {}, **before}, operations({"spec": {}, **before}, after)) == after
 
 
-def test_a_pod_that_is_left_alone_says_why() -> None:
-    """In its annotation, for who looks at it later, and for the audit log."""
+def test_skipped_pod_has_the_reason_in_an_annotation() -> None:
+    """The annotation and the audit annotation show the reason later."""
     said = answer(KNOWN, SHOP, _pod(labels={"meshwright.dev/inject": "false"}))
     assert said.result is Result.SKIPPED
     made = _done(_pod(), said.patch)
@@ -105,8 +105,11 @@ def test_a_pod_that_is_left_alone_says_why() -> None:
     assert audit == {"injection": "skipped: label meshwright.dev/inject is false"}
 
 
-def test_a_mirror_of_a_static_pod_is_left_as_it_is() -> None:
-    """As a kubelet makes one: an API server refuses it with a token, a Secret or a ConfigMap in it."""
+def test_mirror_pod_of_a_static_pod_gets_no_sidecar() -> None:
+    """An API server refuses a mirror pod with a token, Secret or ConfigMap.
+
+    Only the reason annotation is added.
+    """
     about = {
         "annotations": {
             **dict.fromkeys(("kubernetes.io/config.hash", "kubernetes.io/config.mirror"), "5e3f"),
@@ -125,8 +128,11 @@ def test_a_mirror_of_a_static_pod_is_left_as_it_is() -> None:
     "annotations",
     [{"x": "y" * (256 * 1024 - 9)}, {"meshwright.dev/injected": "{}"}],
 )
-def test_a_pod_is_left_as_it_is_where_no_word_can_be_said(annotations: dict[str, str]) -> None:
-    """The API has 256 KiB for all annotations; and a pod with a sidecar is not said to have none."""
+def test_skipped_pod_is_unchanged_if_the_reason_cannot_be_added(annotations: dict[str, str]) -> None:
+    """The API limits all annotations to 256 KiB.
+
+    A pod that already has a sidecar must not have a note that it has none.
+    """
     said = answer(KNOWN, SHOP, _pod(labels={"meshwright.dev/inject": "false"}, annotations=annotations))
     assert (said.result, said.patch) == (Result.SKIPPED, ())
 
@@ -139,16 +145,16 @@ def test_a_pod_is_left_as_it_is_where_no_word_can_be_said(annotations: dict[str,
         (_pod(annotations={"meshwright.dev/overlays": "none-such"}), "none-such"),
     ],
 )
-def test_a_pod_that_cannot_have_one_is_not_made(document: Any, words: str) -> None:
-    """The message names the field."""
+def test_pod_that_cannot_be_injected_is_refused(document: Any, words: str) -> None:
+    """The message names the label, field or overlay at fault."""
     said = response("u1", answer(KNOWN, SHOP, document))
     status: Any = said["status"]
     assert (said["allowed"], "patch" in said) == (False, False)
     assert words in status["message"]
 
 
-def test_the_answer_is_as_the_api_has_it() -> None:
-    """A patch in base64, with its type; warnings are lines of their own."""
+def test_response_has_the_form_of_the_admission_api() -> None:
+    """The patch is base64 with its type, and each warning is a separate line."""
     patch = ({"op": "add", "path": "/spec/x", "value": 1},)
     said = response("u1", Answer(Result.INJECTED, "the policy is enabled", Reason.POLICY, patch, ("look",)))
     assert said["allowed"] is True
@@ -156,8 +162,11 @@ def test_the_answer_is_as_the_api_has_it() -> None:
     assert json.loads(base64.b64decode(str(said["patch"]))) == list(patch)
 
 
-def test_a_jobs_pod_with_a_classic_sidecar_is_warned_of() -> None:
-    """Its owner says that it is a Job's."""
+def test_classic_sidecar_in_a_pod_of_a_job_has_a_warning() -> None:
+    """A classic sidecar does not end by itself, so the Job would never complete.
+
+    The owner reference shows the Job.
+    """
     owned = [{"apiVersion": "batch/v1", "kind": "Job", "name": "one", "uid": "1"}]
     classic = {"meshwright.dev/sidecar-placement": "classic"}
     said = answer(KNOWN, SHOP, _pod(ownerReferences=owned, annotations=classic))
@@ -165,8 +174,8 @@ def test_a_jobs_pod_with_a_classic_sidecar_is_warned_of() -> None:
     assert any("does not end by itself" in each for each in said.warnings)
 
 
-def test_every_reason_by_which_pods_are_counted_is_documented() -> None:
-    """In docs/metrics.md, at the metric."""
+def test_every_reason_of_the_pod_metric_is_documented() -> None:
+    """docs/metrics.md lists each value of the label at `meshwright_injection_pods_total`."""
     lines = (ROOT / "docs" / "metrics.md").read_text("utf-8").splitlines()
     (line,) = [each for each in lines if each.startswith("| `meshwright_injection_pods_total`")]
     assert [each for each in (*Reason, *Cause) if f"`{each}`" not in line] == []

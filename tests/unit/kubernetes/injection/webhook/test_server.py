@@ -1,4 +1,4 @@
-"""The injector over HTTP, where what it is asked, or the API server behind it, is not as it should be."""
+"""Tests of the injector over HTTP with malformed reviews and a slow or faulty API server."""
 
 import asyncio
 import contextlib
@@ -39,7 +39,7 @@ DRIVERS = DriverRegistry.discover().drivers
 
 
 def review_of(document: object = POD, **more: Any) -> dict[str, Any]:
-    """Return the question about a pod that is to be made."""
+    """Return the review of a new pod."""
     request = {"uid": "u1", "operation": "CREATE", "namespace": "shop", "object": document, **more}
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
@@ -53,9 +53,9 @@ async def asking(
     drivers: Any = DRIVERS,
     kept: list[Injection] | None = None,
 ) -> AsyncIterator[tuple[Any, list[str]]]:
-    """Give a client of the injector, whose cluster is as it is played, and what became of pods.
+    """Yield a client of the injector with this API server, and the list of recorded results.
 
-    `proxies` issues certificates, where any are asked for. The injector itself goes into `kept`.
+    `proxies` issues certificates for pods with Secrets. The injector is appended to `kept`.
     """
     told: list[str] = []
     async with Played(play) as server, api_of(server) as api:
@@ -77,7 +77,7 @@ async def asking(
 
 
 async def namespaces(asked: Asked, line: Line) -> None:
-    """Answer as an API server does that has the namespace, with its label."""
+    """Answer as an API server with the namespace and its label."""
     if asked.path == "/version":
         await line.answer({"major": "1", "minor": "29+"})
     else:
@@ -86,13 +86,13 @@ async def namespaces(asked: Asked, line: Line) -> None:
 
 
 async def away(asked: Asked, line: Line) -> None:
-    """Say nothing."""
+    """Send no answer."""
     del asked
     await line.hang()
 
 
 async def said_of(client: Any, review: object, seconds: int = 10) -> dict[str, Any]:
-    """Return what is answered within so many seconds."""
+    """Return the response to a review with a timeout in seconds."""
     answer = await client.post(f"/inject?timeout={seconds}s", json=review)
     assert answer.status == 200
     found: dict[str, Any] = (await answer.json())["response"]
@@ -100,8 +100,8 @@ async def said_of(client: Any, review: object, seconds: int = 10) -> dict[str, A
     return found
 
 
-async def test_a_pod_is_given_its_sidecar_also_in_a_dry_run() -> None:
-    """Of a name that it is yet to be given."""
+async def test_pod_gets_its_sidecar_also_in_a_dry_run() -> None:
+    """The pod has only a generateName yet."""
     async with asking(namespaces) as (client, told):
         for review in (review_of(), review_of(dryRun=True)):
             found = await said_of(client, review)
@@ -120,8 +120,8 @@ async def test_a_pod_is_given_its_sidecar_also_in_a_dry_run() -> None:
         (json.dumps(review_of()).encode(), "application/json; charset=utf-8", 200),
     ],
 )
-async def test_what_is_no_review_is_said_to_be_none(body: bytes, content: str, status: int) -> None:
-    """In one sentence."""
+async def test_malformed_review_is_refused_by_http_status(body: bytes, content: str, status: int) -> None:
+    """A malformed body is answered with 400 and a wrong content type with 415, and no result is recorded."""
     async with asking(namespaces) as (client, told):
         answer = await client.post("/inject", data=body, headers={"Content-Type": content})
         assert (answer.status, len(told)) == (status, int(status == 200))
@@ -135,15 +135,15 @@ async def test_what_is_no_review_is_said_to_be_none(body: bytes, content: str, s
         review_of({**POD, "kind": "Service"}),
     ],
 )
-async def test_only_pods_that_are_made_are_changed(review: Any) -> None:
-    """Whoever else registers it for more gets what he has asked for, as it was."""
+async def test_only_new_pods_are_patched(review: Any) -> None:
+    """A registration for further operations or kinds has no effect on their objects."""
     async with asking(namespaces) as (client, told):
         found = await said_of(client, review)
         assert (found["allowed"], "patch" in found, told) == (True, False, ["skipped: not-a-new-pod"])
 
 
-async def test_of_an_api_server_that_is_silent_what_is_known_counts() -> None:
-    """A namespace that nobody knows refuses the pod, in time, with a word."""
+async def test_known_namespace_is_enough_while_the_api_server_is_silent() -> None:
+    """With an unknown namespace the pod is refused in time, with the cause in the message."""
     async with asking(away, "shop") as (client, _):
         assert (await said_of(client, review_of(), 2))["allowed"] is True
     async with asking(away) as (client, told):
@@ -155,8 +155,8 @@ async def test_of_an_api_server_that_is_silent_what_is_known_counts() -> None:
         )
 
 
-async def test_a_pod_that_waits_too_long_for_its_turn_is_refused() -> None:
-    """Thousands at once have one thread: each is answered before its API server gives up."""
+async def test_pod_that_waits_too_long_for_its_turn_is_refused() -> None:
+    """Many pods share one thread, and each is answered before the API server gives up."""
     turn = threading.Event()
     async with asking(namespaces) as (client, told):
         with pytest.MonkeyPatch.context() as patched:
@@ -169,8 +169,8 @@ async def test_a_pod_that_waits_too_long_for_its_turn_is_refused() -> None:
         assert all("the injector did not finish within 0.5 s" in each["status"]["message"] for each in said)
 
 
-async def test_one_namespace_s_pods_do_not_hold_up_another_s() -> None:
-    """Many Pods of one wait, and the first takes long: the Pod of the other is the next but one."""
+async def test_pods_of_one_namespace_do_not_delay_another_namespace() -> None:
+    """Namespaces take turns: the other namespace's pod is injected after one more of the waiting pods."""
     patched: list[str] = []
     began, go = threading.Event(), threading.Event()
 
@@ -200,8 +200,8 @@ async def test_one_namespace_s_pods_do_not_hold_up_another_s() -> None:
     assert patched == ["first", "next", "one", *["next"] * 4]
 
 
-async def test_so_many_pods_of_one_namespace_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is more is refused at once, so that who makes it tries again; that is said."""
+async def test_excess_pods_of_one_namespace_are_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The refusal names the namespace, and the pod's controller tries again."""
     turn = threading.Event()
     monkeypatch.setattr(turns, "MOST_OF_ONE", 1)
     monkeypatch.setattr(injection, "answer", lambda *_: turn.wait(60))
@@ -217,8 +217,8 @@ async def test_so_many_pods_of_one_namespace_wait(monkeypatch: pytest.MonkeyPatc
         await asyncio.gather(*waiting, return_exceptions=True)
 
 
-async def test_the_time_is_that_of_injections_registration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten seconds, where the webhook of policy has five."""
+async def test_time_limit_is_that_of_the_injection_webhook(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The injection webhook has ten seconds and the policy webhook five, less some time for the answer."""
     asked: list[float] = []
 
     async def answered(_: Injection, review: object, seconds: float) -> Answer:
@@ -234,10 +234,10 @@ async def test_the_time_is_that_of_injections_registration(monkeypatch: pytest.M
     assert (patience("10s"), patience("")) == (4, 4)
 
 
-async def test_a_fault_of_ours_refuses_the_pod_and_is_logged(
+async def test_internal_error_refuses_the_pod_and_names_the_log(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """An error without a word would be all that is seen of it."""
+    """The message names the log of the control plane, because the pod's owner sees only the refusal."""
 
     def fails(*_: object) -> None:
         raise RuntimeError("no such luck")
@@ -252,8 +252,11 @@ async def test_a_fault_of_ours_refuses_the_pod_and_is_logged(
         )
 
 
-async def test_a_namespace_with_a_mistake_keeps_the_words_that_are_right() -> None:
-    """The reader of policy refuses it for its `permissive`; injection asks for no more than its words."""
+async def test_namespace_with_an_invalid_annotation_keeps_its_injection_switch() -> None:
+    """The policy reader refuses the namespace for its `permissive` annotation.
+
+    Injection reads only its own switches.
+    """
 
     async def mistaken(asked: Asked, line: Line) -> None:
         if asked.path == "/version":
@@ -271,8 +274,11 @@ async def test_a_namespace_with_a_mistake_keeps_the_words_that_are_right() -> No
         }
 
 
-async def test_a_namespace_that_the_api_server_does_not_show_is_not_guessed() -> None:
-    """Its labels may say `false`: the pod is refused with a word, and who makes it tries again."""
+async def test_pod_of_an_unlisted_namespace_is_refused() -> None:
+    """The namespace may be labelled `false`, so no default is assumed.
+
+    The refusal lets the pod's controller try again.
+    """
 
     async def empty(asked: Asked, line: Line) -> None:
         if asked.path == "/version":

@@ -1,4 +1,4 @@
-"""An injector that was given no configuration: the default one holds, for as long as the server runs."""
+"""Tests of an injector without a configuration file: the defaults are valid as long as the server runs."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -18,8 +18,8 @@ from tests.unit.kube.scripted_api import Played, api_of
 from tests.unit.kubernetes.injection.webhook.test_server import POD, namespaces
 
 
-async def test_pods_are_given_sidecars_though_there_is_no_file_to_follow() -> None:
-    """Nothing runs for it then: a work that ends would be the end of the server."""
+async def test_pods_get_sidecars_without_a_configuration_file() -> None:
+    """No task follows a file, because a task that ends would end the server."""
     nobody: Any = None
     async with Played(namespaces) as server, api_of(server) as api:
         made = Injection(
@@ -32,7 +32,7 @@ async def test_pods_are_given_sidecars_though_there_is_no_file_to_follow() -> No
             PodSecrets(api, "meshwright-system", nobody, lambda: datetime.now(UTC), lambda: False),
         )
         works = dict(made.works(lambda: None))
-        assert [*works] == ["pods' Secrets"]  # which waits until it is wanted
+        assert [*works] == ["pods' Secrets"]  # this task waits until a Secret is needed
         for each in works.values():
             each.close()
         app = web.Application()

@@ -1,4 +1,4 @@
-"""Conditions: what the status of an object says, whole values."""
+"""Tests of conditions in the status of an object, by complete values."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ conditions = partial(of.conditions, server="a")
 
 
 def problem(code: str, severity: Severity = Severity.ERROR, field: str = "spec.address") -> Problem:
-    """Make a problem of the workload."""
+    """Return a problem of the workload."""
     return Problem(
         code=code,
         severity=severity,
@@ -36,7 +36,7 @@ def problem(code: str, severity: Severity = Severity.ERROR, field: str = "spec.a
 
 
 def said(*found: Condition) -> list[tuple[str, str, str, str]]:
-    """Return what conditions say."""
+    """Return type, status, reason and message of conditions."""
     return [(each.type, each.status, each.reason, each.message) for each in found]
 
 
@@ -47,15 +47,18 @@ FINE = [
 ]
 
 
-def test_an_object_with_which_all_is_well() -> None:
-    """In force, not contradicted, and all who are concerned have it."""
+def test_object_without_problems_is_accepted_and_programmed() -> None:
+    """An object in force is Accepted, not Conflicted, and Programmed once all concerned proxies have it."""
     found = conditions((), Progress(3, 3), 2, (), NOW)
     assert said(*found) == FINE
     assert {(each.generation, each.since) for each in found} == {(2, SECOND)}
 
 
-def test_what_cannot_be_read_is_not_accepted() -> None:
-    """With code, field, value and what would be right; the worst first, and not all of many."""
+def test_object_with_errors_is_not_accepted() -> None:
+    """The message has code, field, value and expectation of each problem.
+
+    Errors precede warnings, and only the first three are listed.
+    """
     many = [problem("MW1013"), *(problem("MW1012", field=f"spec.x{n}") for n in range(4))]
     accepted, *_ = conditions([problem("MW1010", Severity.WARNING), *many], None, 2, (), NOW)
     assert said(accepted) == [
@@ -69,8 +72,8 @@ def test_what_cannot_be_read_is_not_accepted() -> None:
     ]
 
 
-def test_a_warning_is_told_and_leaves_the_object_accepted() -> None:
-    """And what is merely worth knowing is not told."""
+def test_warning_is_in_the_message_of_an_accepted_object() -> None:
+    """A warning is reported and leaves the object accepted. A problem of severity INFO is not reported."""
     accepted, *_ = conditions([problem("MW2030", Severity.WARNING)], Progress(0, 0), 1, (), NOW)
     text = 'MW2030: spec.address is "nowhere": must be an IP address'
     assert said(accepted) == [("Accepted", "True", "Accepted", text)]
@@ -78,14 +81,17 @@ def test_a_warning_is_told_and_leaves_the_object_accepted() -> None:
     assert said(accepted) == [("Accepted", "True", "Accepted", "the whole object is in force")]
 
 
-def test_another_source_that_says_otherwise_is_a_conflict() -> None:
-    """It is not in force as it stands here, and what is wrong is not in the object itself."""
+def test_contradicting_source_is_a_conflict() -> None:
+    """An object that contradicts another source is Conflicted.
+
+    It is still Accepted, because its own content has no fault.
+    """
     accepted, conflicted, _ = conditions([problem("MW1108")], Progress(0, 0), 1, (), NOW)
     assert (accepted.status, conflicted.status, conflicted.reason) == ("True", "True", "MW1108")
 
 
-def test_what_is_not_in_force_is_neither_accepted_nor_programmed() -> None:
-    """Another source's form is, or none ever was; the reason is what keeps it out."""
+def test_object_not_in_force_is_neither_accepted_nor_programmed() -> None:
+    """Another source's form is in force, or none is. The reason is the problem that keeps the object out."""
     elsewhere = problem("MW1108", Severity.WARNING)
     said_of = [
         conditions([each], Progress(3, 3), 1, (), NOW, in_force=False)
@@ -100,15 +106,15 @@ def test_what_is_not_in_force_is_neither_accepted_nor_programmed() -> None:
 
 
 @pytest.mark.parametrize("code", ["resource-rejected", "policy-left-out"])
-def test_what_proxies_reject_is_not_programmed(code: str) -> None:
-    """Whatever a roll-out has come to."""
+def test_rejected_resource_is_not_programmed(code: str) -> None:
+    """A rejected resource or an omitted policy makes Programmed false, even after a complete roll-out."""
     *_, programmed = conditions([problem(code)], Progress(2, 2), 1, (), NOW)
     reason = {"resource-rejected": "ResourceRejected", "policy-left-out": "PolicyLeftOut"}[code]
     assert (programmed.status, programmed.reason) == ("False", reason)
 
 
-def test_a_rollout_is_pending_until_all_have_it() -> None:
-    """One that concerns nobody is over as soon as it began."""
+def test_rollout_is_pending_until_all_proxies_have_applied_it() -> None:
+    """A roll-out that concerns no proxy is complete at once."""
     *_, pending = conditions((), Progress(1, 3), 1, (), NOW)
     *_, nobody = conditions((), Progress(0, 0), 1, (), NOW)
     assert said(pending, nobody) == [
@@ -117,8 +123,8 @@ def test_a_rollout_is_pending_until_all_have_it() -> None:
     ]
 
 
-def test_the_moment_stays_as_long_as_the_status_does() -> None:
-    """Whatever the message says meanwhile."""
+def test_transition_time_stays_while_the_status_stays() -> None:
+    """A new message or generation does not change lastTransitionTime; only a new status does."""
     before = conditions((), Progress(1, 3), 1, (), NOW)
     later = NOW + timedelta(hours=1)
     after = conditions((), Progress(2, 3), 2, before, later)
@@ -127,8 +133,11 @@ def test_the_moment_stays_as_long_as_the_status_does() -> None:
     assert done.since == later.replace(microsecond=0)
 
 
-def test_what_an_earlier_server_wrote_stays_where_nothing_else_is_known() -> None:
-    """A restart writes nothing: of the same generation what was said of its roll-out still holds."""
+def test_restart_keeps_the_programmed_condition_of_the_same_generation() -> None:
+    """A restart writes nothing, because the earlier roll-out of the same generation remains valid.
+
+    A new generation has a new reason.
+    """
     before = conditions((), Progress(5, 5), 2, (), NOW)
     after = conditions((), None, 2, before, NOW + timedelta(days=1))
     assert after == before
@@ -137,15 +146,18 @@ def test_what_an_earlier_server_wrote_stays_where_nothing_else_is_known() -> Non
     assert other.reason == "NoProxyConcerned"
 
 
-def test_a_rejection_is_not_taken_back_before_proxies_have_come_back() -> None:
-    """They say after a while what they reject; then its absence says something."""
+def test_rejection_stays_until_proxies_have_reconnected() -> None:
+    """Proxies report their rejections only some time after reconnecting.
+
+    Until then the absence of a rejection proves nothing.
+    """
     before = conditions([problem("resource-rejected")], Progress(1, 2), 2, (), NOW)
     assert conditions((), None, 2, before, NOW, settled=False)[2] == before[2]
     assert conditions((), None, 2, before, NOW)[2].reason == "NoProxyConcerned"
 
 
-def test_only_what_is_other_is_written() -> None:
-    """How far a roll-out has come may wait; anything else does not."""
+def test_progress_of_a_rollout_may_be_written_later() -> None:
+    """A difference in progress alone can wait, and any other difference is written at once."""
     before = conditions((), Progress(3, 3), 1, (), NOW)
     edited = conditions((), Progress(1, 3), 2, before, NOW)
     assert (differ(edited, before), differ_in_words(edited, before)) == (True, False)
@@ -154,7 +166,7 @@ def test_only_what_is_other_is_written() -> None:
 
 
 def test_conditions_are_read_as_they_were_written() -> None:
-    """Those of others are not ours, and nonsense is nothing."""
+    """Conditions of other types are ignored, and malformed values are read as empty."""
     found = conditions((), Progress(3, 3), 2, (), NOW)
     others = {"type": "Ready", "status": "True"}
     raw = {"status": {"conditions": [others, *(each.written() for each in found), 7, {"type": 1}]}}
@@ -166,8 +178,8 @@ def test_conditions_are_read_as_they_were_written() -> None:
     assert read({"status": {"conditions": [wrong]}}) == (Condition("Accepted", "True", "", ""),)
 
 
-def test_a_condition_is_written_as_the_api_takes_it() -> None:
-    """Every field of metav1.Condition."""
+def test_condition_has_every_field_of_the_api() -> None:
+    """The written form has every required field of metav1.Condition."""
     first, *_ = conditions((), Progress(0, 0), 2, (), NOW)
     assert replace(first, message="fine").written() == {
         "type": "Accepted",

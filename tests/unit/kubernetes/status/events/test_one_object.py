@@ -1,4 +1,7 @@
-"""Events about one object: begun once, by whatever server; mended once; again for one that is made anew."""
+"""Tests of Events about one object.
+
+Each problem of a uid has one Event, whichever server writes it, and its end has another one.
+"""
 
 import asyncio
 import json
@@ -19,7 +22,7 @@ FIRST = {"name": "injection", "namespace": "mesh", "uid": "u1", "resourceVersion
 
 
 class _Events:
-    """An API server's Events, as far as these tests go."""
+    """An API server that stores Events."""
 
     def __init__(self) -> None:
         self.made: dict[str, dict[str, Any]] = {}
@@ -37,7 +40,7 @@ class _Events:
 
     @property
     def said(self) -> list[tuple[str, str, str]]:
-        """What they say: of whom, the type and the note."""
+        """Return uid, type and note of each Event."""
         return [(each["regarding"]["uid"], each["type"], each["note"]) for each in self.made.values()]
 
 
@@ -63,8 +66,11 @@ WRONG = ("u1", "Warning", "polcy: unknown")
 MENDED = ("u1", "Normal", "Refused is resolved: polcy: unknown")
 
 
-async def test_a_problem_is_said_once_and_that_it_is_mended() -> None:
-    """Another server that says the same finds it there, and one that is restarted says that it is mended."""
+async def test_problem_has_one_event_and_its_end_another() -> None:
+    """A second server with the same problem writes no second Event.
+
+    A restarted server writes the Event of the resolution.
+    """
     events = _Events()
     async with _telling(events.play) as one, _telling(events.play) as other:
         one.said(FIRST, "polcy: unknown")
@@ -79,8 +85,11 @@ async def test_a_problem_is_said_once_and_that_it_is_mended() -> None:
     assert events.said == [WRONG, MENDED]
 
 
-async def test_one_that_is_made_anew_is_another() -> None:
-    """Nothing was said of it before, and what was said of the other is not mended on it."""
+async def test_recreated_object_has_its_own_events() -> None:
+    """An object with a new uid has a new Event.
+
+    The old problem is not reported as resolved for a third uid.
+    """
     events = _Events()
     async with _telling(events.play) as one:
         one.said(FIRST, "polcy: unknown")
@@ -91,8 +100,8 @@ async def test_one_that_is_made_anew_is_another() -> None:
     assert events.said == [WRONG, ("u2", "Warning", "polcy: unknown")]
 
 
-async def test_what_may_not_be_written_ends_nothing() -> None:
-    """It is tried again with the next word."""
+async def test_forbidden_write_is_tried_again_with_the_next_report() -> None:
+    """A 403 answer does not end the reporter."""
     events, asked = _Events(), list[str]()
 
     async def play(each: Asked, line: Line) -> None:

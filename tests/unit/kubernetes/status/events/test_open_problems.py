@@ -1,4 +1,4 @@
-"""Events as an API server lists them: which problems stand."""
+"""Tests of the list of open problems, from Events as an API server lists them."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -12,20 +12,23 @@ LATER = NOW + timedelta(minutes=3)
 STANDS, OVER = (body(each, API, METADATA, WHO) for each in (BEGUN, MENDED))
 
 
-def test_a_problem_stands_until_it_is_mended() -> None:
-    """And again when its Event goes on after that; the order of the list does not matter."""
+def test_problem_is_open_until_its_resolution_event() -> None:
+    """The problem is open again if its Event continues after the resolution.
+
+    The order of the list does not matter.
+    """
     assert unmended([STANDS], NOW) == (ONE,)
     assert unmended([STANDS, OVER], LATER) == unmended([OVER, STANDS], LATER) == ()
     last = again(BEGUN, NOW + timedelta(minutes=2)).last
     assert unmended([OVER, body(replace(BEGUN, last=last), API, METADATA, WHO)], LATER) == (ONE,)
 
 
-def test_an_event_that_nobody_renews_is_left_out() -> None:
-    """Its object is gone, or no control plane reports."""
+def test_event_without_renewal_is_omitted() -> None:
+    """An Event that is not renewed in time has lost its object or its control plane."""
     assert unmended([STANDS], NOW + RENEWED + LATE) == (ONE,)
     assert unmended([STANDS], NOW + RENEWED + LATE + timedelta(seconds=1)) == ()
 
 
-def test_events_of_others_are_left_out() -> None:
-    """Whatever label they bear."""
+def test_events_of_other_controllers_are_omitted() -> None:
+    """The reporting controller decides, because any program can set our labels."""
     assert unmended([{**STANDS, "reportingController": "kubelet"}, {}], NOW) == ()

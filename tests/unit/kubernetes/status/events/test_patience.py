@@ -1,4 +1,4 @@
-"""Problems that may end by themselves are passed on when they have stood for ten seconds, others at once."""
+"""Tests of the delay of problems that may end by themselves: reported after ten seconds, others at once."""
 
 from dataclasses import replace
 
@@ -21,8 +21,8 @@ MISSING = Problem(
 FOREIGN = replace(MISSING, code="MW2005", field="spec.destination.namespace")
 
 
-def test_an_object_that_comes_within_seconds_is_never_told() -> None:
-    """The route group comes after the TrafficTarget: neither its absence nor its coming is passed on."""
+def test_object_that_arrives_within_seconds_is_never_reported_missing() -> None:
+    """A route group may be applied after its TrafficTarget: neither the problem nor its end is passed on."""
     patience = Patience()
     assert patience.passed({MISSING: True}, 100.0) == {}
     assert patience.seconds(104.0) == HELD_SECONDS - 4.0
@@ -31,8 +31,8 @@ def test_an_object_that_comes_within_seconds_is_never_told() -> None:
     assert patience.passed({}, 200.0) == {}
 
 
-def test_an_object_that_does_not_come_is_told_after_ten_seconds() -> None:
-    """Once, and its end as well."""
+def test_missing_object_is_reported_once_after_ten_seconds() -> None:
+    """The problem is passed on exactly once, and its end as well."""
     patience = Patience()
     assert patience.passed({MISSING: True}, 100.0) == {}
     assert patience.passed({}, 109.9) == {}
@@ -42,15 +42,18 @@ def test_an_object_that_does_not_come_is_told_after_ten_seconds() -> None:
     assert patience.passed({MISSING: False}, 130.0) == {MISSING: False}
 
 
-def test_a_fault_of_the_object_itself_is_passed_on_at_once() -> None:
-    """No other object mends it."""
+def test_fault_of_the_object_itself_is_passed_on_at_once() -> None:
+    """No other object can resolve such a problem, so a delay would not help."""
     patience = Patience()
     assert patience.passed({MISSING: True, FOREIGN: True}, 100.0) == {FOREIGN: True}
     assert patience.passed({FOREIGN: False}, 101.0) == {FOREIGN: False}
 
 
-def test_an_object_applied_again_with_its_fault_is_given_no_more_time() -> None:
-    """Neither while it waits nor after it was told, whatever it names in the same field."""
+def test_object_applied_again_with_its_fault_keeps_its_deadline() -> None:
+    """A new version of the object does not delay the report, neither before nor after the deadline.
+
+    This holds even if the same field names another object.
+    """
     again = replace(MISSING, origin=InCluster("east", "8"))
     other = replace(again, value="path", expected="HTTPRouteGroup shop/path does not exist")
     waiting = Patience()
@@ -60,8 +63,8 @@ def test_an_object_applied_again_with_its_fault_is_given_no_more_time() -> None:
     assert waiting.passed({again: False, other: True}, 111.0) == {again: False, other: True}
 
 
-def test_each_problem_has_its_own_time() -> None:
-    """The second of two that come one after another waits longer."""
+def test_each_problem_has_its_own_deadline() -> None:
+    """A problem that begins four seconds later is passed on four seconds later."""
     later = replace(MISSING, field="spec.rules[1].name")
     patience = Patience()
     patience.passed({MISSING: True}, 100.0)
