@@ -1,4 +1,4 @@
-"""Certificates for servers that are played."""
+"""Certificates for the scripted API servers."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tools.real_parts.keys import Keys
 
 @pytest.fixture(scope="session")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a CA, a server's certificate, and those of two clients."""
+    """Return a folder with a CA, a server's certificate, and the certificates of two clients."""
     folder = tmp_path_factory.mktemp("kube") / "keys"
     made = Keys(folder)
     made.issue("server", "kube-apiserver")

@@ -1,4 +1,4 @@
-"""An API server as bad as a test wants it: each request is answered by the next part of a script."""
+"""A scripted API server for tests: each request is answered by the next part of a script."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ SERVICES = Resource("", "v1", "services", "Service")
 
 @dataclass(frozen=True)
 class Asked:
-    """A request as it came."""
+    """A received request."""
 
     method: str
     path: str
@@ -31,23 +31,23 @@ class Asked:
 
     @property
     def streaming(self) -> bool:
-        """Whether it asks for a list by a watch."""
+        """Whether the request is a streaming list."""
         return "sendInitialEvents" in self.query
 
     @property
     def verb(self) -> str:
-        """What it asks for, in one word."""
+        """The verb of the request: stream, watch or list."""
         return "stream" if self.streaming else "watch" if "watch" in self.query else "list"
 
 
 @dataclass(frozen=True)
 class Line:
-    """The connection on which a request came."""
+    """The connection of a request."""
 
     writer: asyncio.StreamWriter
 
     async def head(self, status: int = 200, *headers: str, content: str = "application/json") -> None:
-        """Begin an answer that has no length."""
+        """Begin a chunked answer."""
         lines = [f"HTTP/1.1 {status} X", f"Content-Type: {content}", "Transfer-Encoding: chunked", *headers]
         await self.raw("\r\n".join([*lines, "", ""]).encode())
 
@@ -56,11 +56,11 @@ class Line:
         await self.chunk("".join(f"{json.dumps(each)}\n" for each in values).encode())
 
     async def chunk(self, data: bytes) -> None:
-        """Send a part of an answer."""
+        """Send a chunk of the answer."""
         await self.raw(b"%x\r\n%b\r\n" % (len(data), data))
 
     async def end(self) -> None:
-        """End an answer as it should."""
+        """End a chunked answer correctly."""
         await self.raw(b"0\r\n\r\n")
 
     async def raw(self, data: bytes) -> None:
@@ -69,21 +69,21 @@ class Line:
         await self.writer.drain()
 
     async def answer(self, said: object, status: int = 200, *headers: str) -> None:
-        """Send one whole answer."""
+        """Send a complete answer."""
         body = json.dumps(said).encode()
         lines = [f"HTTP/1.1 {status} X", "Content-Type: application/json", f"Content-Length: {len(body)}"]
         await self.raw("\r\n".join([*lines, *headers, "", ""]).encode() + body)
 
     async def refuse(self, status: int, reason: str, message: str, *headers: str) -> None:
-        """Answer as Kubernetes refuses."""
+        """Send a Kubernetes Status with a failure."""
         await self.answer(failure(status, reason, message), status, *headers)
 
     def cut(self) -> None:
-        """Break the connection."""
+        """Abort the connection."""
         self.writer.transport.abort()
 
     async def hang(self) -> None:
-        """Say nothing more."""
+        """Send no more data."""
         await asyncio.Event().wait()
 
 
@@ -91,7 +91,7 @@ Part = Callable[[Asked, Line], Awaitable[None]]
 
 
 class Played:
-    """A server that plays a script, its last part again and again. `asked` is what came."""
+    """A server that plays a script and repeats its last part. `asked` has the received requests."""
 
     def __init__(self, *script: Part, tls: ssl.SSLContext | None = None) -> None:
         self.asked: list[Asked] = []
@@ -115,11 +115,11 @@ class Played:
 
     @property
     def verbs(self) -> list[str]:
-        """What was asked for so far."""
+        """The verbs of all requests so far."""
         return [each.verb for each in self.asked]
 
     def then(self, *script: Part) -> None:
-        """Go on with other parts."""
+        """Replace the rest of the script."""
         self._script = list(script)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -152,7 +152,7 @@ async def _request(reader: asyncio.StreamReader) -> Asked:
 
 
 def failure(status: int, reason: str, message: str) -> dict[str, Any]:
-    """Return a Status as Kubernetes has it."""
+    """Return a Kubernetes Status of a failure."""
     return {
         "kind": "Status",
         "apiVersion": "v1",
@@ -164,13 +164,13 @@ def failure(status: int, reason: str, message: str) -> dict[str, Any]:
 
 
 def service(name: str, version: int | str, namespace: str = "shop", **more: object) -> dict[str, Any]:
-    """Return a Service; `more` stands in its spec."""
+    """Return a Service; `more` are fields of its spec."""
     metadata = {"name": name, "namespace": namespace, "resourceVersion": str(version)}
     return {"kind": "Service", "apiVersion": "v1", "metadata": metadata, "spec": more}
 
 
 def listed(version: int | str, *items: object, more: str = "") -> dict[str, Any]:
-    """Return a list of Services, whose items do not say what they are."""
+    """Return a list of Services, whose items have no kind and apiVersion."""
     bare = [
         {k: v for k, v in each.items() if k not in ("kind", "apiVersion")} if isinstance(each, dict) else each
         for each in items
@@ -189,7 +189,7 @@ def event(kind: str, body: object) -> dict[str, Any]:
 
 
 def bookmark(version: int | str, *, end: bool = False) -> dict[str, Any]:
-    """Return a bookmark; `end` is the one that ends a streaming list."""
+    """Return a bookmark; `end` marks the end of a streaming list."""
     metadata: dict[str, Any] = {"resourceVersion": str(version)}
     if end:
         metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
@@ -197,7 +197,7 @@ def bookmark(version: int | str, *, end: bool = False) -> dict[str, Any]:
 
 
 async def older(asked: Asked, line: Line) -> None:
-    """Refuse a streaming list as servers before 1.34 do."""
+    """Refuse a streaming list, as servers before 1.34 do."""
     assert asked.streaming
     await line.refuse(
         422,
@@ -207,7 +207,7 @@ async def older(asked: Asked, line: Line) -> None:
 
 
 def answering(said: object, status: int = 200, *headers: str) -> Part:
-    """Return a part that sends one whole answer."""
+    """Return a part that sends a complete answer."""
 
     async def play(_: Asked, line: Line) -> None:
         await line.answer(said, status, *headers)
@@ -216,12 +216,12 @@ def answering(said: object, status: int = 200, *headers: str) -> Part:
 
 
 def refusing(status: int, reason: str, message: str, *headers: str) -> Part:
-    """Return a part that refuses."""
+    """Return a part that sends a failure."""
     return answering(failure(status, reason, message), status, *headers)
 
 
 def streaming(*values: object) -> Part:
-    """Return a part that sends lines and then nothing more, with the stream open."""
+    """Return a part that sends lines and then keeps the stream open."""
 
     async def play(_: Asked, line: Line) -> None:
         await line.head()
@@ -234,12 +234,12 @@ def streaming(*values: object) -> Part:
 
 @contextlib.asynccontextmanager
 async def api_of(played: Played, user: User | None = None, ca: Path | bytes = b"") -> AsyncIterator[Api]:
-    """Have an Api of a played server."""
+    """Yield a client of a scripted server."""
     async with api_at(Server("played", played.url, ca=ca), user or User()) as api:
         yield api
 
 
 def api_at(server: Server, user: User, answer: float = 75.0) -> Api:
-    """Return an Api of a server."""
+    """Return a client of a server."""
     access = Access(server, user)
     return Api(Connection(lambda: access), answer=answer)

@@ -1,4 +1,4 @@
-"""The verbs: what goes over the wire, and what is said of every way in which that fails."""
+"""Tests of the API client's verbs: the requests, and the errors for every kind of failure."""
 
 import asyncio
 import json
@@ -74,10 +74,10 @@ CALLS: list[tuple[Act, str, str, dict[str, str], str, Any]] = [
 
 
 @pytest.mark.parametrize(("act", "method", "path", "query", "content", "body"), CALLS)
-async def test_requests(
+async def test_each_verb_is_its_request_of_the_kubernetes_api(
     act: Act, method: str, path: str, query: dict[str, str], content: str, body: object
 ) -> None:
-    """Each verb is the request that Kubernetes has for it."""
+    """Method, path, query, content type and body are those of the API's documentation."""
     async with Played(answering({"kind": "TrafficSplit", "ok": 1})) as played, api_of(played) as api:
         assert (await act(api))["ok"] == 1
     (asked,) = played.asked
@@ -89,8 +89,8 @@ async def test_requests(
     assert (headers["user-agent"], headers["accept"]) == ("meshwright", "application/json")
 
 
-async def test_lists() -> None:
-    """All pages are one list."""
+async def test_all_pages_are_one_list() -> None:
+    """The list follows `continue` with the same selector."""
     first = answering(listed(7, service("cart", 5), more="a b"))
     async with Played(first, answering(listed(7, service("cats", 6)))) as played, api_of(played) as api:
         found = await api.list(SERVICES, "shop", labels="a=b")
@@ -102,8 +102,8 @@ async def test_lists() -> None:
     ]
 
 
-async def test_a_list_that_does_not_go_on() -> None:
-    """A server that names the same page as the next one for ever is not asked for ever."""
+async def test_list_that_repeats_a_page_is_an_error() -> None:
+    """A server with an endless list must not be asked for ever."""
     page = answering(listed(7, service("cart", 5), more="a b"))
     async with Played(*[page] * 5) as played, api_of(played) as api:
         with pytest.raises(Nonsense, match="the list of services continues with the same page again"):
@@ -118,13 +118,16 @@ async def test_a_list_that_does_not_go_on() -> None:
         (Resource("", "v1", "nodes", "Node", namespaced=False), "/api/v1/nodes/x%3Ay/status"),
     ],
 )
-def test_paths(resource: Resource, path: str) -> None:
-    """Names are parts of a path, whatever is in them; kinds without namespaces have none."""
+def test_names_are_escaped_in_paths(resource: Resource, path: str) -> None:
+    """Characters such as `/` in a name do not change the path.
+
+    The path of a cluster-scoped kind has no namespace.
+    """
     assert resource.path("a/b", "x:y", "status") == path
 
 
-async def test_a_server_below_a_path() -> None:
-    """What manages many clusters has each below a path of its own."""
+async def test_server_below_a_path_is_reached() -> None:
+    """Managers of many clusters serve each cluster below its own path."""
     async with Played(answering(service("cart", 5))) as played:
         access = Access(Server("x", f"{played.url}/k8s/clusters/c-1"), User())
         async with Api(Connection(lambda: access), agent="meshwright/1") as api:
@@ -169,8 +172,10 @@ FAILURES: list[tuple[Part, type[KubeError], Reason, str]] = [
 
 
 @pytest.mark.parametrize(("part", "kind", "reason", "said"), FAILURES)
-async def test_failures(part: Part, kind: type[KubeError], reason: Reason, said: str) -> None:
-    """Whatever comes is an error of ours, that names what was asked for."""
+async def test_every_failure_is_an_error_with_the_request(
+    part: Part, kind: type[KubeError], reason: Reason, said: str
+) -> None:
+    """The error has its reason, and the message names verb and object."""
     async with Played(part) as played, api_of(played) as api:
         with pytest.raises(KubeError) as caught:
             await api.get(SERVICES, "shop", "cart")
@@ -178,8 +183,8 @@ async def test_failures(part: Part, kind: type[KubeError], reason: Reason, said:
     assert str(caught.value).startswith(said.replace("URL", played.url))
 
 
-async def test_an_answer_that_is_too_large_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An API server, or whoever stands in its place, cannot fill the memory of its client."""
+async def test_oversized_answer_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server, or a proxy in its place, must not fill the memory of its client."""
     monkeypatch.setattr(answers, "LONGEST_ANSWER", 1024 * 1024)
     async with Played(answering({"data": "x" * 1024 * 1024})) as played, api_of(played) as api:
         with pytest.raises(Nonsense) as caught:
@@ -188,8 +193,8 @@ async def test_an_answer_that_is_too_large_is_given_up(monkeypatch: pytest.Monke
     assert str(caught.value) == "cannot get services shop/cart: the answer is larger than 1 MiB"
 
 
-async def test_a_server_that_does_not_answer() -> None:
-    """It is given up after a while."""
+async def test_server_without_a_timely_answer_is_abandoned() -> None:
+    """Neither a silent server nor one that trickles bytes holds a request longer than the limit."""
 
     async def silent(_: Asked, line: Line) -> None:
         await line.hang()
@@ -207,8 +212,8 @@ async def test_a_server_that_does_not_answer() -> None:
             assert caught.value.reason is Reason.TIMEOUT
 
 
-async def test_retry_after() -> None:
-    """What the server asks for is with the error."""
+async def test_error_has_the_retry_after_of_the_answer() -> None:
+    """The caller can wait as long as the server requests."""
     busy = refusing(429, "TooManyRequests", "x", "Retry-After: 7")
     async with Played(busy) as played, api_of(played) as api:
         with pytest.raises(ApiError) as caught:
@@ -216,8 +221,8 @@ async def test_retry_after() -> None:
     assert caught.value.retry_after == 7
 
 
-async def test_subresources_are_named_as_rbac_has_them() -> None:
-    """So that who reads it can write the rule."""
+async def test_forbidden_subresource_is_named_as_in_rbac() -> None:
+    """The name can be copied into a rule."""
     name = "trafficsplits.split.smi-spec.io"
     who = f'{name} "cart" is forbidden: User "u" cannot patch resource "trafficsplits/status"'
     async with Played(refusing(403, "Forbidden", who)) as played, api_of(played) as api:
@@ -228,8 +233,8 @@ async def test_subresources_are_named_as_rbac_has_them() -> None:
     assert caught.value.is_forbidden
 
 
-async def test_through_a_proxy() -> None:
-    """A server is reached through the proxy that its kubeconfig names."""
+async def test_request_goes_through_the_proxy_of_the_kubeconfig() -> None:
+    """The proxy gets the request for the server's address."""
     async with Played(answering(service("cart", 5))) as proxy:
         access = Access(Server("x", "http://10.1.2.3:8080", proxy=proxy.url), User())
         async with Api(Connection(lambda: access)) as api:

@@ -1,4 +1,4 @@
-"""What a server says of itself."""
+"""Tests of the version of an API server."""
 
 from typing import Any
 
@@ -17,5 +17,5 @@ from meshwright.kube.builtin import minor_version
     ],
 )
 def test_versions_are_read_as_providers_write_them(said: Any, expected: Any) -> None:
-    """GKE's and EKS' have a sign behind the number."""
+    """GKE and EKS append a sign to the minor version."""
     assert minor_version(said) == expected

@@ -1,4 +1,4 @@
-"""What is served, as new and old servers say it."""
+"""Tests of discovery: the served kinds, by the answers of new and old API servers."""
 
 from typing import Any
 
@@ -34,8 +34,8 @@ def _aggregated(*groups: dict[str, Any]) -> dict[str, Any]:
     return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": list(groups)}
 
 
-async def test_aggregated() -> None:
-    """Newer servers say everything in two answers; what cannot be listed and watched does not count."""
+async def test_aggregated_discovery_needs_two_requests() -> None:
+    """Kinds that cannot be listed and watched are omitted. A stale group is unknown."""
     core = _aggregated(_group("", _version(
         "v1",
         _resource("services", "Service", ALL),
@@ -62,8 +62,8 @@ async def test_aggregated() -> None:
         assert await served(api, {"split.smi-spec.io"}) == ServedResources(tuple(SPLITS))
 
 
-async def test_group_by_group() -> None:
-    """Older servers are asked for each version of the groups that matter; one that is away is unknown."""
+async def test_older_server_is_asked_for_each_version_of_the_wanted_groups() -> None:
+    """A group whose API service is unavailable is unknown, and other groups are not requested."""
     bare = {"name": "trafficsplits", "kind": "TrafficSplit", "namespaced": True, "verbs": ALL}
     answers: dict[str, Any] = {
         "/api": {"kind": "APIVersions", "versions": ["v1"]},
@@ -93,8 +93,8 @@ async def test_group_by_group() -> None:
 
 
 @pytest.mark.parametrize("said", [{}, {"kind": "Pod"}, {"kind": 5}])
-async def test_nonsense(said: object) -> None:
-    """An answer of another kind is no answer, never that nothing is served."""
+async def test_answer_of_another_kind_is_an_error(said: object) -> None:
+    """Such an answer must not mean that no kind is served."""
     async with Played(answering(said)) as played, api_of(played) as api:
         with pytest.raises(KubeError, match="the discovery answer of the API server has"):
             await served(api)
@@ -108,8 +108,11 @@ NO_GROUPS: tuple[Any, ...] = (None, [], 5, [5], {})
     ("kind", "field"),
     [("APIGroupDiscoveryList", "items"), ("APIGroupList", "groups"), ("APIVersions", "versions")],
 )
-async def test_an_answer_of_wrong_types_is_none(kind: str, field: str, none: object) -> None:
-    """It would read as if nothing were served, and all policy with it gone: every server has some group."""
+async def test_answer_without_any_group_is_an_error(kind: str, field: str, none: object) -> None:
+    """It would read as if no kind were served, and all policy would be dropped.
+
+    Every server has some group.
+    """
     said = {"kind": kind, field: none}
     async with Played(answering(said)) as played, api_of(played) as api:
         with pytest.raises(Nonsense, match="the discovery answer of the API server has"):
@@ -129,8 +132,8 @@ async def test_an_answer_of_wrong_types_is_none(kind: str, field: str, none: obj
         ),
     ],
 )
-async def test_of_a_group_of_wrong_types_nothing_is_known(versions: object) -> None:
-    """The others are; and no group of which nobody asks says anything of those."""
+async def test_group_with_wrong_types_is_unknown(versions: object) -> None:
+    """The other groups are still read, and an unwanted group has no effect."""
     split = {"metadata": {"name": "split.smi-spec.io"}, "versions": versions}
     good = _group("specs.smi-spec.io", _version("v1", _resource("tcproutes", "TCPRoute", ALL)))
     said = {"kind": "APIGroupDiscoveryList", "items": [split, good]}
@@ -141,8 +144,8 @@ async def test_of_a_group_of_wrong_types_nothing_is_known(versions: object) -> N
         assert await served(api, {"specs.smi-spec.io"}) == ServedResources((routes,))
 
 
-async def test_an_older_server_s_group_of_wrong_types_is_not_known() -> None:
-    """Neither where its versions cannot be read, nor where its resources cannot."""
+async def test_older_servers_group_with_wrong_types_is_unknown() -> None:
+    """Unreadable versions and unreadable resources are treated alike."""
     groups: list[Any] = [
         {"name": "split.smi-spec.io", "versions": 5},
         {"name": "specs.smi-spec.io", "versions": [{"version": "v1"}]},
@@ -163,15 +166,18 @@ async def test_an_older_server_s_group_of_wrong_types_is_not_known() -> None:
 @pytest.mark.parametrize(
     ("groups", "asked"), [(None, {"/api", "/apis"}), ({""}, {"/api"}), ({"split.smi-spec.io"}, {"/apis"})]
 )
-async def test_nothing_is_asked_for_that_nobody_wants(groups: set[str] | None, asked: set[str]) -> None:
-    """The core group is at another place than all others."""
+async def test_only_wanted_groups_are_requested(groups: set[str] | None, asked: set[str]) -> None:
+    """The core group has another path than all others."""
     async with Played(answering(_aggregated(_group("apps")))) as played, api_of(played) as api:
         await served(api, groups)
         assert {each.path for each in played.asked} == asked
 
 
-def test_newest() -> None:
-    """Kubernetes' own order: stable before beta before alpha, then by number."""
+def test_versions_are_ordered_as_by_kubernetes() -> None:
+    """Stable versions precede beta and alpha, and then the higher number comes first.
+
+    Other names are the lowest.
+    """
     order = ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v11alpha2", "foo1", "foo10"]
     assert sorted(order[4:8] + order[:4], key=newness, reverse=True) == order[:8]
     assert all(

@@ -1,4 +1,4 @@
-"""What refusals say to people, and how they are counted."""
+"""Tests of the API errors: their messages and reasons."""
 
 import pytest
 
@@ -36,23 +36,23 @@ DENIED = 'endpointslices.discovery.k8s.io is forbidden: User "system:serviceacco
         (413, "", "large", True, Reason.TOO_LARGE, "cannot list X: large (413)"),
     ],
 )  # fmt: skip
-def test_refusals(
+def test_refusal_names_verb_resource_and_missing_grant(
     status: int, reason: str, message: str, named: bool, expected: Reason, sentence: str
 ) -> None:
-    """They name verb and resource, and which grant lacks."""
+    """The reason follows status and text of the answer."""
     error = ApiError(status, reason, message, verb="list", resource="Y", what="X", named=named)
     assert (error.reason, str(error)) == (expected, sentence)
 
 
-def test_somebody_elses_words_are_kept_short() -> None:
-    """However long a server's message is, it is one line of some hundred characters."""
+def test_long_message_of_a_server_is_shortened() -> None:
+    """The message is one line of fewer than 400 characters."""
     error = ApiError(500, "", "x\n" * 100_000, verb="list", resource="Y", what="X")
     assert len(str(error)) < 400
     assert "\n" not in str(error)
 
 
-def test_status_objects() -> None:
-    """A Status within a watch is read like one of an answer, and nonsense in it is no trouble."""
+def test_status_object_of_a_watch_is_read_as_an_answer() -> None:
+    """Malformed fields have defaults, and the retry time is limited to a day."""
     said = {"code": 429, "reason": "TooManyRequests", "details": {"retryAfterSeconds": 3}}
     error = ApiError.of(said, verb="watch", resource="Y", what="X")
     assert (error.status, error.retry_after, error.reason) == (429, 3.0, Reason.THROTTLED)
@@ -62,8 +62,8 @@ def test_status_objects() -> None:
     assert error.retry_after == 86400
 
 
-def test_a_namespace_that_goes_is_one_that_is_not_there() -> None:
-    """It says so with the status of what is not allowed, and nobody's rights are at fault."""
+def test_write_to_a_terminating_namespace_counts_as_not_found() -> None:
+    """The API server answers 403, although no right is missing. Only for writes can the text mean this."""
     said = "unable to create new content in namespace shop because it is being terminated"
     errors = (
         ApiError(403, "Forbidden", said, verb=each, resource="Y", what="X")

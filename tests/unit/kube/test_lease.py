@@ -1,4 +1,4 @@
-"""A Lease by its rules: what counts is how long nobody has renewed it, by our own clock."""
+"""Tests of the rules of a Lease: it expires by our own clock, counted from the last observed renewal."""
 
 from datetime import UTC, datetime
 
@@ -17,17 +17,17 @@ RAW = {
 
 
 def held(holder: str, renewed: str = "t1", lasts: float = 15.0, changes: int = 3) -> LeaseRecord:
-    """Make what a Lease says."""
+    """Return the record of a Lease."""
     return LeaseRecord(holder, renewed, lasts, changes, "t0", RAW)
 
 
-def test_a_lease_that_is_not_there_is_made() -> None:
-    """By whoever comes first."""
+def test_missing_lease_is_created() -> None:
+    """The first candidate creates the Lease."""
     assert step(None, "a", 100.0) is Step.CREATE
 
 
-def test_it_is_waited_for_as_long_as_it_lasts_since_we_saw_it_renewed() -> None:
-    """Whatever its holder's clock says: the renewal may be of next year."""
+def test_lease_expires_its_duration_after_the_last_observed_renewal() -> None:
+    """The holder's clock does not matter: its renewTime may even be in the future."""
     known = seen(None, held("b", "2027-01-01T00:00:00Z"), 100.0)
     assert step(known, "a", 114.9) is Step.WAIT
     assert step(known, "a", 115.0) is Step.TAKE
@@ -37,24 +37,24 @@ def test_it_is_waited_for_as_long_as_it_lasts_since_we_saw_it_renewed() -> None:
     assert step(renewed, "a", 128.9) is Step.WAIT
 
 
-def test_it_counts_how_long_the_lease_itself_says_it_lasts() -> None:
-    """Its holder may be of another version; but it is not waited for ever."""
+def test_duration_of_the_lease_itself_counts_up_to_a_limit() -> None:
+    """A holder of another version may have another duration. The limit prevents an endless wait."""
     assert step(LeaseObservation(held("b", lasts=40.0), 0.0), "a", 39.0) is Step.WAIT
     assert LeaseRecord.of({"spec": {"leaseDurationSeconds": 10**9}}, TERMS).lasts == LONGEST
 
 
-def test_one_that_was_given_back_is_taken_at_once() -> None:
-    """Nobody waits for a holder that said goodbye."""
+def test_released_lease_is_taken_at_once() -> None:
+    """A Lease without a holder was released, so no expiry is necessary."""
     assert step(LeaseObservation(held(""), 100.0), "a", 100.0) is Step.TAKE
 
 
-def test_our_own_is_renewed() -> None:
-    """However long ago that was: nobody has taken it."""
+def test_own_lease_is_renewed_even_after_its_expiry() -> None:
+    """No other candidate has taken the Lease."""
     assert step(LeaseObservation(held("a"), 0.0), "a", 1000.0) is Step.RENEW
 
 
-def test_what_is_written() -> None:
-    """When it was acquired, and how often it changed hands, is kept right."""
+def test_written_lease_has_the_right_acquire_time_and_transitions() -> None:
+    """Taking a Lease sets acquireTime and counts a transition; a renewal keeps both."""
     known, mine = LeaseObservation(held("b"), 0.0), LeaseObservation(held("a"), 0.0)
     moment = "2026-01-02T03:04:05.000678Z"
     written = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": moment}
@@ -73,14 +73,17 @@ def test_what_is_written() -> None:
 
 
 @pytest.mark.parametrize("what", [Step.TAKE, Step.RENEW])
-def test_what_others_put_on_a_lease_stays(what: Step) -> None:
-    """And it is replaced as it was seen: who changed it meanwhile is not overwritten."""
+def test_foreign_metadata_of_a_lease_are_kept(what: Step) -> None:
+    """Labels and annotations stay.
+
+    The resourceVersion makes a write fail if the Lease was changed meanwhile.
+    """
     after = document(what, LeaseObservation(held("a"), 0.0), NAMED, "a", NOW, TERMS)
     assert after["metadata"] == RAW["metadata"]
 
 
-def test_nonsense_in_a_lease_is_a_lease_that_nobody_holds() -> None:
-    """It can be taken, and is right then."""
+def test_malformed_lease_counts_as_released() -> None:
+    """The Lease can be taken, and the write corrects it."""
     for raw in ({}, {"spec": 7}, {"spec": {"holderIdentity": None, "leaseDurationSeconds": "x"}}):
         found = LeaseRecord.of(raw, TERMS)
         assert (found.holder, found.lasts) == ("", 15.0)

@@ -1,4 +1,4 @@
-"""Pages of lists, in whatever pieces they come, whole or broken."""
+"""Tests of the decoding of pages of lists, in any pieces, complete or malformed."""
 
 import json
 
@@ -17,8 +17,8 @@ def _page(*pieces: bytes) -> tuple[list[object], dict[str, object]]:
     return [*found, *page.end()], page.rest
 
 
-def test_items_come_as_they_are_complete() -> None:
-    """None waits for the end of the page."""
+def test_items_are_returned_as_soon_as_they_are_complete() -> None:
+    """No item waits for the end of its page."""
     page = Page()
     assert list(page.items(b'{"kind":"XList","items":[{"a":1},{"a"')) == [{"a": 1}]
     assert list(page.items(b':2},{"a":3}')) == [{"a": 2}, {"a": 3}]
@@ -28,8 +28,8 @@ def test_items_come_as_they_are_complete() -> None:
     assert page.rest == {"kind": "XList", "metadata": {}}
 
 
-def test_an_object_without_end() -> None:
-    """It is given up when it is too long."""
+def test_oversized_item_is_refused_before_its_end() -> None:
+    """The limit bounds memory, even if the item never ends."""
     page = Page(longest=1000)
     assert list(page.items(b'{"kind":"XList","items":[{}, {"a":"')) == [{}]
     with pytest.raises(Nonsense, match="an object of a list is larger than") as caught:
@@ -55,10 +55,10 @@ _JSON = st.recursive(
     st.booleans(),
     st.data(),
 )
-def test_page(
+def test_page_in_pieces_equals_the_whole_page(
     items: list[object], rest: dict[str, object], indent: int | str | None, first: bool, data: st.DataObject
 ) -> None:
-    """Read item by item, in whatever pieces it comes, it is what it is read as a whole."""
+    """The items and all other fields are those of the complete JSON document."""
     # Core kinds have their items last, other kinds have their fields in the order of names.
     whole = {"items": items, "kind": "XList", **rest} if first else {**rest, "kind": "XList", "items": items}
     body = json.dumps(whole, indent=indent, ensure_ascii=not first).encode()
@@ -67,8 +67,8 @@ def test_page(
     assert _page(*pieces) == (items, {"kind": "XList", **rest})
 
 
-def test_no_items() -> None:
-    """Go has null for a list of nothing."""
+def test_null_items_are_an_empty_list() -> None:
+    """Go encodes an empty list as null."""
     assert _page(b'{"kind":"ServiceList","items":null}') == ([], {"kind": "ServiceList", "items": None})
 
 
@@ -79,8 +79,8 @@ def test_no_items() -> None:
      b'{"kind":"XList",}', b'{"items":[]}', b'{"kind":"Service","items":[]}', b'{"kind" "XList"}', b"\xff",
      b'{"kind":"XList","items":' + b"[" * 100_000],
 )  # fmt: skip
-def test_no_list(body: bytes) -> None:
-    """What is no list, or not to its end, is nonsense."""
+def test_malformed_or_truncated_page_is_an_error(body: bytes) -> None:
+    """The error is raised for whole pages and for single bytes."""
     with pytest.raises(Nonsense):
         _page(body)
     with pytest.raises(Nonsense):

@@ -1,4 +1,4 @@
-"""What comes over the wire, in whatever pieces, whole or broken."""
+"""Tests of the decoding of streams: lines in any pieces, events and objects, complete or malformed."""
 
 import pytest
 from hypothesis import given
@@ -9,8 +9,8 @@ from meshwright.kube.streams import Lines, event, value
 
 
 @given(st.lists(st.binary(max_size=20).filter(lambda each: b"\n" not in each), max_size=8), st.data())
-def test_lines(lines: list[bytes], data: st.DataObject) -> None:
-    """They are the same in whatever pieces they come."""
+def test_lines_are_the_same_in_any_pieces(lines: list[bytes], data: st.DataObject) -> None:
+    """The cuts between received pieces do not change the complete lines."""
     whole = b"".join(line + b"\n" for line in lines)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=5)))
     cutter, found = Lines(), list[bytes]()
@@ -20,8 +20,8 @@ def test_lines(lines: list[bytes], data: st.DataObject) -> None:
     assert not cutter.begun
 
 
-def test_half_a_line() -> None:
-    """What is no complete line is kept until the rest comes."""
+def test_incomplete_line_is_kept_until_its_rest_arrives() -> None:
+    """A line is returned once its line feed has arrived."""
     cutter = Lines()
     assert cutter.complete(b'{"a"') == []
     assert cutter.begun
@@ -30,8 +30,8 @@ def test_half_a_line() -> None:
 
 
 @pytest.mark.parametrize("pieces", [[b"x" * 101 + b"\n"], [b"x" * 60, b"x" * 60]])
-def test_too_long(pieces: list[bytes]) -> None:
-    """A line that is too long is given up, if need be before it ends."""
+def test_oversized_line_is_refused_before_its_end(pieces: list[bytes]) -> None:
+    """The limit bounds memory, even if no line feed ever arrives."""
     cutter = Lines(longest=100)
     with pytest.raises(Nonsense) as caught:
         for piece in pieces:
@@ -44,15 +44,15 @@ def test_too_long(pieces: list[bytes]) -> None:
     [b"<html>", b"{", b"\xff\xfe", b"[]", b"1", b'"x"', b"{}", b'{"type": 1, "object": {}}',
      b'{"type": "ADDED"}', b'{"type": "ADDED", "object": []}', b"[" * 100_000, b"1" * 100_000],
 )  # fmt: skip
-def test_no_event(line: bytes) -> None:
-    """A line that is no event is nonsense, and is shown in short."""
+def test_malformed_event_is_an_error_with_a_short_excerpt(line: bytes) -> None:
+    """The message has fewer than 400 characters, however long the line is."""
     with pytest.raises(Nonsense) as caught:
         event(line)
     assert len(str(caught.value)) < 400
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"null", b"\xff", b"[" * 100_000])
-def test_no_object(body: bytes) -> None:
-    """An answer that is no object is nonsense."""
+def test_answer_that_is_no_json_object_is_an_error(body: bytes) -> None:
+    """Every answer of an API server is a JSON object."""
     with pytest.raises(Nonsense):
         value(body)

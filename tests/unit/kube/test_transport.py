@@ -1,4 +1,4 @@
-"""Connections that are broken off: nothing of them is left, however dead the server is."""
+"""Tests that abandoned connections are closed, even if the server no longer answers."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,10 @@ SECONDS: Final = 20.0
 
 
 class Dead:
-    """A server that is `asked`, says something, and does not take leave; `gone` once its client has."""
+    """A server that receives a request (`asked`), sends some bytes, and never closes TLS.
+
+    `gone` is set once its client has closed the connection.
+    """
 
     def __init__(self, keys: Path, said: bytes) -> None:
         self._said = said
@@ -47,7 +50,7 @@ class Dead:
             shown.recv(65536)
             shown.sendall(self._said)
             self.asked.set()
-            # What comes below TLS: its word of farewell is read, and not answered.
+            # Reads below TLS: the client's close_notify is read and not answered.
             with socket.socket(fileno=os.dup(shown.fileno())) as below, contextlib.suppress(TimeoutError):
                 below.settimeout(SECONDS)
                 with contextlib.suppress(ConnectionResetError):
@@ -57,17 +60,17 @@ class Dead:
 
 
 def connection(keys: Path, dead: Dead) -> Connection:
-    """Return the way to it."""
+    """Return a connection to the server."""
     return Connection(lambda: Access(Server("dead", dead.url, keys / "ca.crt"), User()))
 
 
 async def has_gone(dead: Dead) -> bool:
-    """Say whether its client has taken leave in time."""
+    """Return whether the client has closed the connection in time."""
     return await asyncio.to_thread(dead.gone.wait, SECONDS + 1)
 
 
-async def test_a_watch_that_is_broken_off_leaves_no_connection(keys: Path) -> None:
-    """Its socket is closed with the session: a server that does not answer TLS' farewell keeps nothing."""
+async def test_abandoned_watch_leaves_no_connection(keys: Path) -> None:
+    """The socket is closed with the session, because a dead server never answers the close_notify of TLS."""
     with Dead(keys, BEGUN) as dead:
         async with (
             Api(connection(keys, dead)) as api,
@@ -77,8 +80,8 @@ async def test_a_watch_that_is_broken_off_leaves_no_connection(keys: Path) -> No
         assert await has_gone(dead)
 
 
-async def test_a_request_that_is_given_up_before_its_answer_leaves_no_connection(keys: Path) -> None:
-    """Who watches ends in the midst of asking, too."""
+async def test_cancelled_request_leaves_no_connection(keys: Path) -> None:
+    """A watcher may also end while it waits for an answer."""
     with Dead(keys, b"") as dead:
         async with Api(connection(keys, dead)) as api:
             asking = asyncio.create_task(api.list(SERVICES))

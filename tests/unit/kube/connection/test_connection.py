@@ -1,4 +1,4 @@
-"""Where the server is and who we are, as it changes: on a real TLS server that says whom it sees."""
+"""Tests of connections as address and credentials change, with a TLS server that records its clients."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 class Seeing(Played):
-    """A server that knows tokens in `good` and clients by their certificates, and refuses others."""
+    """A server that accepts the tokens in `good` and client certificates, and refuses other clients."""
 
     def __init__(self, keys: Path, *good: str) -> None:
         tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(keys / "ca.crt"))
@@ -47,8 +47,8 @@ async def _get(api: Api) -> None:
     assert (await api.get(SERVICES, "shop", "cart"))["metadata"]["name"] == "cart"
 
 
-async def test_a_token_that_is_replaced(keys: Path, tmp_path: Path) -> None:
-    """A Pod's token is read anew for each request: it is another one every hour."""
+async def test_replaced_token_file_is_read_for_each_request(keys: Path, tmp_path: Path) -> None:
+    """A Pod's token is replaced every hour. A missing file is an error."""
     file = tmp_path / "token"
     file.write_text("one\n", "utf-8")
     user = User(token_file=file)
@@ -65,8 +65,11 @@ async def test_a_token_that_is_replaced(keys: Path, tmp_path: Path) -> None:
     assert played.seen == ["Bearer one", "Bearer two"]
 
 
-async def test_certificates_that_are_replaced(keys: Path, tmp_path: Path) -> None:
-    """Files are looked at for each request; while certificate and key do not fit, the last ones are used."""
+async def test_replaced_certificate_files_are_used_once_they_match(keys: Path, tmp_path: Path) -> None:
+    """The files are examined for each request.
+
+    While certificate and key do not match, the previous pair is used.
+    """
 
     def put(certificate: str, key: str) -> None:
         for name, source in (("crt", f"{certificate}.crt"), ("key", f"{key}.key")):
@@ -86,8 +89,8 @@ async def test_certificates_that_are_replaced(keys: Path, tmp_path: Path) -> Non
     assert played.seen == ["ann", "ann", "bob", "bob"]
 
 
-async def test_certificates_within_the_kubeconfig(keys: Path) -> None:
-    """What the kubeconfig itself has never gets onto a disk."""
+async def test_client_certificate_within_the_kubeconfig_is_used(keys: Path) -> None:
+    """The data of the kubeconfig are shown in the TLS handshake."""
     user = User(certificate=(keys / "ann.crt").read_bytes(), key=(keys / "ann.key").read_bytes())
     ca = (keys / "ca.crt").read_bytes()
     async with Seeing(keys) as played, api_of(played, user, ca) as api:
@@ -104,7 +107,7 @@ class _Clock:
 
 
 def _counting(folder: Path, *outputs: str) -> Plugin:
-    """Return a plug-in that prints another thing each time it is called, the last one again and again."""
+    """Return a plug-in that prints the outputs one after the other, and then repeats the last one."""
     folder.mkdir(exist_ok=True)
     for number, output in enumerate(outputs, start=1):
         (folder / f"out{number}").write_text(output, "utf-8")
@@ -115,8 +118,8 @@ def _counting(folder: Path, *outputs: str) -> Plugin:
     return plugin(folder, script)
 
 
-async def test_a_plugin_is_asked_when_its_answer_expires(keys: Path, tmp_path: Path) -> None:
-    """Until then it is not run again."""
+async def test_plugin_runs_again_only_after_its_credential_expires(keys: Path, tmp_path: Path) -> None:
+    """A credential without an expiry time is not renewed."""
     until = (NOW + timedelta(minutes=5)).isoformat()
     made = _counting(tmp_path, gives(token="one", expirationTimestamp=until), gives(token="two"))
     clock = _Clock()
@@ -129,8 +132,8 @@ async def test_a_plugin_is_asked_when_its_answer_expires(keys: Path, tmp_path: P
     assert played.seen == ["Bearer one", "Bearer one", "Bearer two", "Bearer two"]
 
 
-async def test_a_plugin_is_asked_when_its_answer_is_refused(keys: Path, tmp_path: Path) -> None:
-    """A token that expires before its time is replaced within the same request, once."""
+async def test_plugin_runs_again_once_after_a_refused_token(keys: Path, tmp_path: Path) -> None:
+    """A token that is revoked early is replaced within the same request, once."""
     made = _counting(tmp_path, gives(token="one"), gives(token="two"))
     async with (
         Seeing(keys, "Bearer one", "Bearer two") as played,
@@ -149,8 +152,11 @@ async def test_a_plugin_is_asked_when_its_answer_is_refused(keys: Path, tmp_path
     assert (tmp_path / "count").read_text().strip() == "2"
 
 
-async def test_a_plugin_is_not_run_for_each_refusal(keys: Path, tmp_path: Path) -> None:
-    """A server that knows us no more answers thousands of requests so: it has a rest between."""
+async def test_plugin_runs_rarely_while_its_tokens_are_refused(keys: Path, tmp_path: Path) -> None:
+    """A server may refuse thousands of requests, so runs are at least ten seconds apart.
+
+    A new kubeconfig has its plug-in run at once.
+    """
     made, other = (_counting(tmp_path / name, gives(token=name)) for name in ("one", "two"))
     clock, users = _Clock(), [User(plugin=made)]
 
@@ -165,14 +171,14 @@ async def test_a_plugin_is_not_run_for_each_refusal(keys: Path, tmp_path: Path) 
                 with pytest.raises(ApiError, match="the API server rejects the credentials"):
                     await _get(api)
                 assert count("one") == runs
-            users[0] = User(plugin=other)  # the kubeconfig was written anew
+            users[0] = User(plugin=other)  # a new kubeconfig
             played.good = {"Bearer two"}
             await _get(api)
     assert (count("one"), count("two")) == (3, 1)
 
 
-async def test_a_plugin_that_gives_certificates(keys: Path, tmp_path: Path) -> None:
-    """They are shown in the handshake, and new ones on new connections."""
+async def test_certificate_of_a_plugin_is_used_in_the_handshake(keys: Path, tmp_path: Path) -> None:
+    """A new certificate is used for a new connection."""
 
     def given(name: str, **more: str) -> str:
         certificate, key = ((keys / f"{name}.{each}").read_text("utf-8") for each in ("crt", "key"))
@@ -190,8 +196,8 @@ async def test_a_plugin_that_gives_certificates(keys: Path, tmp_path: Path) -> N
     assert played.seen == ["ann", "bob"]
 
 
-async def test_a_plugin_that_fails_is_not_run_for_each_request(keys: Path, tmp_path: Path) -> None:
-    """All wait for it: it has a rest, and is asked again after that."""
+async def test_failing_plugin_is_not_run_for_each_request(keys: Path, tmp_path: Path) -> None:
+    """The failure is remembered for about ten seconds, because all requests wait for the plug-in."""
     count = tmp_path / "count"
     made = plugin(tmp_path, f"echo x >> {count}; echo no >&2; exit 1")
     clock = _Clock()
@@ -204,8 +210,8 @@ async def test_a_plugin_that_fails_is_not_run_for_each_request(keys: Path, tmp_p
     assert count.read_text("utf-8").count("x") == 2
 
 
-async def test_a_kubeconfig_that_is_written_anew(keys: Path, tmp_path: Path) -> None:
-    """After a refusal it is read again: who logged in anew need not start the server anew."""
+async def test_kubeconfig_is_read_again_after_a_refusal(keys: Path, tmp_path: Path) -> None:
+    """A new login takes effect without a restart."""
     async with Seeing(keys, "Bearer new") as played:
         cluster = {"server": played.url, "certificate-authority": str(keys / "ca.crt")}
         file = written(tmp_path / "config", config(cluster=cluster, user={"token": "old"}))
@@ -218,8 +224,11 @@ async def test_a_kubeconfig_that_is_written_anew(keys: Path, tmp_path: Path) -> 
     assert played.seen == ["Bearer old", "Bearer old", "Bearer new"]
 
 
-async def test_who_we_are_is_told_to_nobody_who_does_not_show_who_he_is(tmp_path: Path) -> None:
-    """Without TLS there are no credentials (kubectl proxy has its own), as with kubectl."""
+async def test_credentials_are_never_sent_without_tls(tmp_path: Path) -> None:
+    """As with kubectl, a server without TLS gets no credentials, and a plug-in is not even run.
+
+    `kubectl proxy`, a common server without TLS, adds its own credentials.
+    """
     made = plugin(tmp_path, f"echo '{gives(token='t')}'; touch {tmp_path}/called")
     for user in (User(token="t"), User(basic=("a", "b")), User(plugin=made)):
         async with Played(refusing(404, "NotFound", "x")) as played, api_of(played, user) as api:
@@ -229,8 +238,11 @@ async def test_who_we_are_is_told_to_nobody_who_does_not_show_who_he_is(tmp_path
     assert not (tmp_path / "called").exists()
 
 
-async def test_a_server_that_is_not_the_one(keys: Path, tmp_path: Path) -> None:
-    """Another CA's server, and one of another name, get nothing; the sentence says so."""
+async def test_untrusted_server_gets_no_credentials(keys: Path, tmp_path: Path) -> None:
+    """A server of another CA or with another name is refused with the reason.
+
+    `server_name` and `insecure` are respected.
+    """
     user = User(token="t")
     async with Seeing(keys, "Bearer t") as played:
         async with api_of(played, user, b"") as api:
@@ -255,7 +267,7 @@ async def test_a_server_that_is_not_the_one(keys: Path, tmp_path: Path) -> None:
 
 @contextlib.asynccontextmanager
 async def tunnelling(asked: list[str]) -> AsyncIterator[str]:
-    """Have a proxy that connects to what it is asked for, and passes on what comes, both ways."""
+    """Run a proxy that connects to the requested address and forwards data both ways; yield its URL."""
     tasks = set[asyncio.Task[None]]()
 
     async def passed(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
@@ -287,8 +299,8 @@ async def tunnelling(asked: list[str]) -> AsyncIterator[str]:
 
 
 @pytest.mark.parametrize("name", ["", "kubernetes", "elsewhere"])
-async def test_through_a_proxy(keys: Path, name: str) -> None:
-    """A proxy sees neither requests nor credentials: it is the server whose certificate is looked at."""
+async def test_proxy_is_a_tunnel_and_the_servers_certificate_is_verified(keys: Path, name: str) -> None:
+    """The proxy sees neither requests nor credentials."""
     asked: list[str] = []
     async with Seeing(keys, "Bearer t") as played, tunnelling(asked) as proxy:
         server = Server("x", played.url, keys / "ca.crt", server_name=name, proxy=proxy)
@@ -304,8 +316,10 @@ async def test_through_a_proxy(keys: Path, name: str) -> None:
     assert played.seen == ([] if name == "elsewhere" else ["Bearer t"])
 
 
-async def test_in_a_pod(keys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The token of the ServiceAccount, as a kubelet replaces it: by another folder behind a link."""
+async def test_pods_token_is_read_after_its_folder_is_replaced(
+    keys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kubelet replaces the ServiceAccount's files by another folder behind a link."""
     account = tmp_path / "account"
     account.mkdir()
     for name, token in (("..1", "one"), ("..2", "two")):
@@ -326,8 +340,8 @@ async def test_in_a_pod(keys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert played.seen == ["Bearer one", "Bearer two"]
 
 
-async def test_acting_as_somebody(keys: Path) -> None:
-    """Each group is a header of its own."""
+async def test_impersonation_headers_are_sent_one_for_each_group(keys: Path) -> None:
+    """User and groups are sent in the order of the kubeconfig."""
     acting = (("Impersonate-User", "jane"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b"))
     user = User(token="t", acting_as=acting)
     async with Seeing(keys, "Bearer t") as played, api_of(played, user, keys / "ca.crt") as api:
@@ -349,16 +363,18 @@ async def test_acting_as_somebody(keys: Path) -> None:
         ),
     ],
 )
-async def test_bad_material(ca: Path | bytes, certificate: bytes, key: bytes, said: str) -> None:
-    """What it should have been is said."""
+async def test_malformed_certificates_are_an_error_with_the_field(
+    ca: Path | bytes, certificate: bytes, key: bytes, said: str
+) -> None:
+    """The error names the expected content."""
     access = Access(Server("x", "https://127.0.0.1:1", ca), User(certificate=certificate, key=key))
     with pytest.raises(ConfigError) as caught:
         await Connection(lambda: access).ready()
     assert str(caught.value).startswith(said)
 
 
-async def test_a_key_with_a_password(tmp_path: Path, keys: Path) -> None:
-    """Nobody is asked for it on the terminal."""
+async def test_encrypted_key_is_an_error(tmp_path: Path, keys: Path) -> None:
+    """No password is requested on the terminal."""
     from cryptography.hazmat.primitives import serialization
 
     key = serialization.load_pem_private_key((keys / "ann.key").read_bytes(), None)
@@ -387,8 +403,11 @@ def _named(name: str, **more: Any) -> dict[str, Any]:
     return said
 
 
-def test_which_one_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The one told, the cluster that we run in, those of the environment, the user's own: in this order."""
+def test_kubeconfig_is_found_in_the_documented_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The order is: the named file, the cluster of the pod, $KUBECONFIG, and ~/.kube/config.
+
+    A named context excludes the pod's cluster.
+    """
     account = tmp_path / "account"
     pod = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
     told = written(tmp_path / "told", _named("told"))
@@ -416,8 +435,10 @@ def test_which_one_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert found(None, "", account).name == "home"
 
 
-def test_nothing_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It is said where was looked, and what to do."""
+def test_missing_kubeconfig_is_an_error_with_the_searched_paths(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The message also names the option `--kubeconfig`."""
     _environment(monkeypatch, tmp_path)
     with pytest.raises(ConfigError, match=r"~/\.kube/config does not exist; name one with --kubeconfig$"):
         found(None, "", tmp_path)
@@ -426,8 +447,8 @@ def test_nothing_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
         found(None, "", tmp_path)
 
 
-async def test_no_secret_is_shown(keys: Path, tmp_path: Path) -> None:
-    """Neither in what is ready nor in an error."""
+async def test_token_is_neither_in_representations_nor_in_errors(keys: Path, tmp_path: Path) -> None:
+    """Both may be logged."""
     access = Access(Server("x", "https://127.0.0.1:1", keys / "ca.crt"), User(token="s3cr3t"))
     connection = Connection(lambda: access)
     assert "s3cr3t" not in repr(await connection.ready())
@@ -438,8 +459,8 @@ async def test_no_secret_is_shown(keys: Path, tmp_path: Path) -> None:
     assert "s3cr3t" not in str(caught.value)
 
 
-async def test_no_password_of_a_proxy_is_shown(keys: Path) -> None:
-    """Whatever is thought of its URL on the way."""
+async def test_password_of_a_proxy_is_neither_in_representations_nor_in_errors(keys: Path) -> None:
+    """A proxy's URL may hold a password, and its parsing may fail."""
     access = Access(Server("x", "https://127.0.0.1:1", keys / "ca.crt", proxy="http://me:s3cr3t@:80"), User())
     connection = Connection(lambda: access)
     assert "s3cr3t" not in repr(await connection.ready())

@@ -1,4 +1,4 @@
-"""Exec plug-ins, as real programs."""
+"""Tests of exec plug-ins, as real programs."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ SECRET = "s3cr3t-t0k3n"
 
 
 def plugin(folder: Path, script: str, **more: Any) -> Plugin:
-    """Write a plug-in, a shell script."""
+    """Write a plug-in as a shell script."""
     file = folder / "login"
     file.write_text(f"#!/bin/sh\n{script}\n", "utf-8")
     file.chmod(0o700)
@@ -27,12 +27,15 @@ def plugin(folder: Path, script: str, **more: Any) -> Plugin:
 
 
 def gives(**status: Any) -> str:
-    """Return what a plug-in prints."""
+    """Return the output of a plug-in with this status."""
     return json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": status})
 
 
-async def test_what_it_is_told(tmp_path: Path) -> None:
-    """It has its arguments, its own environment beside ours, what it is asked for, and nobody to ask."""
+async def test_plugin_gets_arguments_environment_and_cluster(tmp_path: Path) -> None:
+    """The plug-in inherits our environment and has the request in KUBERNETES_EXEC_INFO.
+
+    It gets no terminal and no input.
+    """
     told = tmp_path / "told"
     script = f"""test -t 0 && exit 9
         read line && exit 8
@@ -52,8 +55,8 @@ async def test_what_it_is_told(tmp_path: Path) -> None:
     }
 
 
-def test_everything_that_it_gives() -> None:
-    """A token, a certificate with its key, and until when."""
+def test_token_certificate_and_expiry_are_read() -> None:
+    """The credential's representation does not show the token."""
     said = gives(
         token="t", clientCertificateData="C", clientKeyData="K", expirationTimestamp="2030-01-31T12:00:00Z"
     )
@@ -90,16 +93,16 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("output", "wrong"), WRONG)
-def test_wrong_output(output: str, wrong: str) -> None:
-    """What is wrong is said, and what was given is not."""
+def test_wrong_output_is_an_error_without_the_credential(output: str, wrong: str) -> None:
+    """The message describes the fault only."""
     with pytest.raises(ConfigError) as caught:
         credential(Plugin(V1, "login"), output.encode())
     assert (str(caught.value), caught.value.reason) == (f"exec plug-in login {wrong}", Reason.CREDENTIALS)
     assert SECRET not in str(caught.value)
 
 
-async def test_failures(tmp_path: Path) -> None:
-    """The last line of what it complains of is passed on, and how to get one that is missing."""
+async def test_failing_plugin_is_reported_with_its_last_line_or_install_hint(tmp_path: Path) -> None:
+    """A failed, a missing and a non-executable plug-in have different messages."""
     made = plugin(tmp_path, f"echo '{gives(token=SECRET)}'; echo a >&2; echo 'please log in' >&2; exit 3")
     with pytest.raises(
         ConfigError, match=f"exec plug-in {made.command} failed with exit status 3: please log in$"
@@ -112,8 +115,8 @@ async def test_failures(tmp_path: Path) -> None:
         await ask(Plugin(V1, f"{tmp_path}/text"))
 
 
-async def test_one_that_says_too_much(tmp_path: Path) -> None:
-    """What it prints is read to its end, and not kept."""
+async def test_excessive_output_is_discarded(tmp_path: Path) -> None:
+    """The output is read to its end with bounded memory."""
     made = plugin(tmp_path, "head -c 50000000 /dev/zero; head -c 50000000 /dev/zero >&2")
     tracemalloc.start()
     with pytest.raises(ConfigError, match="did not print an ExecCredential"):
@@ -123,8 +126,8 @@ async def test_one_that_says_too_much(tmp_path: Path) -> None:
     assert most < 10_000_000
 
 
-async def test_one_that_never_ends(tmp_path: Path) -> None:
-    """It is ended, and said to be slow."""
+async def test_plugin_that_does_not_finish_is_killed(tmp_path: Path) -> None:
+    """The error names the time limit."""
     pid = tmp_path / "pid"
     made = plugin(tmp_path, f"echo $$ > {pid}; exec sleep 1000")
     with pytest.raises(ConfigError, match=r"did not finish within 0\.5 s$"):
@@ -132,8 +135,8 @@ async def test_one_that_never_ends(tmp_path: Path) -> None:
     assert not Path(f"/proc/{pid.read_text().strip()}").exists()
 
 
-async def test_a_wrapper_whose_program_never_ends(tmp_path: Path) -> None:
-    """Of both nothing is left: that it is slow is said, not waited for as long as the program runs."""
+async def test_program_of_a_wrapper_that_does_not_finish_is_killed(tmp_path: Path) -> None:
+    """Both processes end at the time limit, and the error does not wait for the program."""
     pid = tmp_path / "pid"
     made = plugin(tmp_path, f"sleep 1000 & echo $! > {pid}.new; mv {pid}.new {pid}; wait")
     with pytest.raises(ConfigError, match=r"did not finish within 0\.5 s$"):

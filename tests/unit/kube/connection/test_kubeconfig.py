@@ -1,4 +1,4 @@
-"""Kubeconfigs as kubectl reads them, and what is said of those that it would not."""
+"""Tests of kubeconfigs as kubectl reads them, and of errors for wrong ones."""
 
 import base64
 from pathlib import Path
@@ -16,7 +16,7 @@ SECRET = "s3cr3t-t0k3n"
 
 
 def config(**more: Any) -> dict[str, Any]:
-    """Return a kubeconfig of one context; `more` replaces parts of its cluster and its user."""
+    """Return a kubeconfig with one context; `more` replaces parts, such as its cluster and user."""
     cluster = {"server": "https://10.0.0.1:6443", "certificate-authority-data": PEM}
     user = {"token": SECRET}
     cluster, user = more.pop("cluster", cluster), more.pop("user", user)
@@ -38,8 +38,8 @@ def written(path: Path, said: object) -> Path:
     return path
 
 
-def test_one_context(tmp_path: Path) -> None:
-    """The current one, unless another one is named."""
+def test_current_context_is_used_unless_another_is_named(tmp_path: Path) -> None:
+    """Cluster and user are those of the context."""
     said = config()
     said["clusters"].append({"name": "test", "cluster": {"server": "http://127.0.0.1:8001/"}})
     said["contexts"].append({"name": "night", "context": {"cluster": "test"}})
@@ -50,8 +50,8 @@ def test_one_context(tmp_path: Path) -> None:
     assert access(files, "night").user == User()
 
 
-def test_several_files(tmp_path: Path) -> None:
-    """The first that defines a name, or says which context is current, is believed; paths are its own."""
+def test_first_file_that_defines_a_name_wins(tmp_path: Path) -> None:
+    """The rule also holds for the current context. Relative paths start at the folder of their own file."""
     first = written(tmp_path / "a" / "config", {"users": [{"name": "me", "user": {"tokenFile": "mine"}}]})
     second = config(
         user={"token": "other"}, cluster={"server": "https://b:1", "certificate-authority": "ca.crt"}
@@ -67,8 +67,8 @@ def test_several_files(tmp_path: Path) -> None:
     assert found.user == User(token_file=tmp_path / "a" / "mine")
 
 
-def test_everything_of_a_cluster(tmp_path: Path) -> None:
-    """Proxy, name in the certificate, and no check of it at all."""
+def test_every_field_of_a_cluster_is_read(tmp_path: Path) -> None:
+    """Examples are the proxy, the name in the certificate, and the disabled verification."""
     cluster = {
         "server": "https://10.0.0.1:6443/k8s/clusters/c-1/",
         "proxy-url": "http://proxy:3128",
@@ -82,8 +82,8 @@ def test_everything_of_a_cluster(tmp_path: Path) -> None:
     )
 
 
-def test_everything_of_a_user(tmp_path: Path) -> None:
-    """Data comes before files; whom we act as is never left out."""
+def test_every_field_of_a_user_is_read(tmp_path: Path) -> None:
+    """Data precede files, and impersonation is always kept."""
     user: dict[str, Any] = {
         "client-certificate-data": PEM,
         "client-certificate": "never",
@@ -110,8 +110,11 @@ def test_everything_of_a_user(tmp_path: Path) -> None:
     )
 
 
-def test_plugins(tmp_path: Path) -> None:
-    """A command with a slash counts from the kubeconfig's folder; the cluster is told where asked for."""
+def test_every_field_of_an_exec_plugin_is_read(tmp_path: Path) -> None:
+    """A command with a slash is relative to the kubeconfig's folder.
+
+    The cluster is passed if `provideClusterInfo` is true.
+    """
     said: dict[str, Any] = {
         "apiVersion": "client.authentication.k8s.io/v1",
         "command": "bin/login",
@@ -238,8 +241,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("said", "expected"), WRONG)
-def test_wrong(said: dict[str, Any], expected: str, tmp_path: Path) -> None:
-    """The file, the place and what would be right are named, and no secret is shown."""
+def test_wrong_field_is_an_error_without_secrets(said: dict[str, Any], expected: str, tmp_path: Path) -> None:
+    """The message has the file, the field and the expected content."""
     file = written(tmp_path / "config", said)
     with pytest.raises(ConfigError) as caught:
         access([read(file)])
@@ -264,8 +267,10 @@ def test_wrong(said: dict[str, Any], expected: str, tmp_path: Path) -> None:
         ("users: 2026-13-32", "must be valid YAML: ValueError"),
     ],
 )
-def test_no_kubeconfig(text: str, said: str, tmp_path: Path) -> None:
-    """A file that is none is named with the line, and what stands there is not shown."""
+def test_file_that_is_no_kubeconfig_is_an_error_without_its_content(
+    text: str, said: str, tmp_path: Path
+) -> None:
+    """The message has the file, and the line if it is known."""
     file = tmp_path / "config"
     file.write_text(text + "\n", "utf-8")
     with pytest.raises(ConfigError) as caught:
@@ -275,14 +280,14 @@ def test_no_kubeconfig(text: str, said: str, tmp_path: Path) -> None:
     assert SECRET not in str(caught.value)
 
 
-def test_no_file(tmp_path: Path) -> None:
-    """A file that cannot be read is named with the reason."""
+def test_missing_file_is_an_error_with_the_reason(tmp_path: Path) -> None:
+    """The message has the path and the system's error."""
     with pytest.raises(ConfigError, match=f"{tmp_path}/none: cannot be read: No such file or directory"):
         read(tmp_path / "none")
 
 
-def test_secrets_are_not_shown(tmp_path: Path) -> None:
-    """What says who we are is in no representation."""
+def test_credentials_are_not_in_representations(tmp_path: Path) -> None:
+    """Representations may be logged."""
     user = {"token": SECRET, "username": "me", "password": SECRET, "client-certificate-data": PEM}
     key = base64.b64encode(SECRET.encode()).decode()
     file = written(tmp_path / "config", config(user=user | {"client-key-data": key}))
@@ -290,8 +295,8 @@ def test_secrets_are_not_shown(tmp_path: Path) -> None:
     assert SECRET not in repr(read(file))
 
 
-def test_secrets_of_proxies_and_plugins_are_not_shown(tmp_path: Path) -> None:
-    """People put them into URLs and arguments."""
+def test_secrets_of_proxies_and_plugins_are_not_in_representations(tmp_path: Path) -> None:
+    """Users put passwords into proxy URLs and plug-in arguments."""
     cluster = {"server": URL, "proxy-url": f"http://me:{SECRET}@proxy:3128"}
     called = {"apiVersion": EXEC_VERSIONS[0], "command": "log-in", "args": [f"--secret={SECRET}"]}
     user = {"exec": called | {"provideClusterInfo": True}}

@@ -1,4 +1,4 @@
-"""Proxies as Go's programs read them from the environment (golang.org/x/net/http/httpproxy)."""
+"""Tests of proxies in the environment, as read by Go programs (golang.org/x/net/http/httpproxy)."""
 
 import pytest
 
@@ -37,13 +37,16 @@ PROXY = "http://proxy:3128"
         ("https://[::1]:6443", "", False),
     ],
 )
-def test_which_servers_are_reached_directly(url: str, bypassed: str, proxied: bool) -> None:
-    """Networks are understood, which Python's own reading of NO_PROXY does not."""
+def test_servers_in_no_proxy_are_reached_directly(url: str, bypassed: str, proxied: bool) -> None:
+    """NO_PROXY may have networks, which Python's own parser does not support.
+
+    Loopback addresses are always direct.
+    """
     assert from_environment(url, {"HTTPS_PROXY": PROXY, "NO_PROXY": bypassed}) == (PROXY if proxied else "")
 
 
-def test_names() -> None:
-    """Either case counts, and each scheme has its own."""
+def test_proxy_variables_are_read_in_both_cases_and_by_scheme() -> None:
+    """An https URL follows HTTPS_PROXY, and an http URL follows HTTP_PROXY."""
     assert from_environment(URL, {"https_proxy": "proxy:3128"}) == PROXY
     assert from_environment(URL, {"HTTP_PROXY": PROXY}) == ""
     assert from_environment("http://10.0.0.1", {"HTTP_PROXY": PROXY}) == PROXY
@@ -53,8 +56,8 @@ def test_names() -> None:
 @pytest.mark.parametrize(
     "said", ["socks5://me:s3cr3t@proxy:1080", "http://me:s3cr3t@proxy:99999", "me:s3cr3t@:1"]
 )
-def test_no_proxy_of_ours(said: str) -> None:
-    """The variable is named, and not what it holds: that may be a password."""
+def test_unsupported_proxy_is_an_error_without_its_value(said: str) -> None:
+    """The message names the variable only, because its value may have a password."""
     with pytest.raises(
         ConfigError, match="must be a URL with http or https; other kinds of proxies"
     ) as caught:

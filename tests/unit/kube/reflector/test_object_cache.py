@@ -1,4 +1,4 @@
-"""What is known between lists and events: against a table that is made anew from all that was said."""
+"""Tests of the object cache between lists and events, also with random histories."""
 
 from typing import Any
 
@@ -47,8 +47,8 @@ def _versions(seen: ObjectCache[Any]) -> dict[str, str]:
 CART, CATS = ("shop", "cart"), ("shop", "cats")
 
 
-def test_first_list() -> None:
-    """It is told as a whole; an equal one after it says nothing at all."""
+def test_first_list_is_reported_completely_and_an_equal_one_not_at_all() -> None:
+    """The cache has the version of the last list."""
     seen: ObjectCache[Any] = ObjectCache(SERVICES, _spec)
     for expected in ({CART: Item("3", {"a": 1}), CATS: Item("4", {})}, {}):
         listing = seen.begin()
@@ -58,12 +58,12 @@ def test_first_list() -> None:
     assert seen.at == "9"
 
 
-def test_relist() -> None:
-    """What went, what came and what is other is told; a touched object is not, and its version is known."""
+def test_relist_reports_removed_new_and_changed_objects() -> None:
+    """An object with a new version and equal content is not reported, and its new version is known."""
     seen = _seen(service("cart", 1, a=1), service("cats", 2), service("dogs", 3))
     listing = seen.begin()
     listing.add(service("cart", 7, a=2))
-    listing.add(service("cats", 8))  # touched, and nothing of it that is kept
+    listing.add(service("cats", 8))  # a new version with equal content
     listing.add(service("owls", 6))
     assert listing.complete("9") == {
         ("shop", "dogs"): None,
@@ -73,15 +73,15 @@ def test_relist() -> None:
     assert _versions(seen) == {"cart": "7", "cats": "8", "owls": "6"}
 
 
-def test_half_a_list() -> None:
-    """Until a list is complete nothing of it counts."""
+def test_incomplete_list_has_no_effect() -> None:
+    """The objects of a list count only after its completion."""
     seen = _seen(service("cart", 1))
     seen.begin().add(service("cats", 2))
     assert list(seen.items) == [CART]
 
 
-def test_remembered() -> None:
-    """What an earlier run knew counts until the first list, which is compared with it."""
+def test_objects_of_an_earlier_run_are_compared_with_the_first_list() -> None:
+    """Until then, the remembered objects are the cache's content."""
     seen: ObjectCache[Any] = ObjectCache(SERVICES, _spec, {CART: Item("1", {}), CATS: Item("2", {"old": 1})})
     assert list(seen.items) == [CART, CATS]
     listing = seen.begin()
@@ -89,16 +89,16 @@ def test_remembered() -> None:
     assert listing.complete("5") == {CATS: None}
 
 
-def test_known_version() -> None:
-    """An object of a version that is known is not read again: a list made anew costs little."""
+def test_object_with_a_known_version_is_not_read_again() -> None:
+    """A relist without changes is cheap."""
     seen = _seen(service("cart", 1))
     listing = seen.begin()
     listing.add(service("cart", 1, bad=1))
     assert listing.complete("5") == {}
 
 
-def test_events() -> None:
-    """Each kind of event is told as what it changes."""
+def test_each_kind_of_event_is_reported_as_its_change() -> None:
+    """ADDED and MODIFIED give the new form, DELETED gives None."""
     seen = _seen(service("cart", 1))
     assert _take(seen, "ADDED", service("cats", 2)) == {CATS: Item("2", {})}
     assert _take(seen, "MODIFIED", service("cart", 3, a=1)) == {CART: Item("3", {"a": 1})}
@@ -106,45 +106,45 @@ def test_events() -> None:
     assert (list(seen.items), seen.at) == ([CATS], "4")
 
 
-def test_namespaces() -> None:
-    """Objects whose names differ only by namespace are others."""
+def test_equal_names_in_two_namespaces_are_two_objects() -> None:
+    """The deletion of one leaves the other."""
     seen = _seen(service("cart", 1), service("cart", 2, namespace="zoo"))
     assert _take(seen, "DELETED", service("cart", 3, namespace="zoo")) == {("zoo", "cart"): None}
     assert list(seen.items) == [CART]
 
 
-def test_batch() -> None:
-    """Of several events of one object in a batch the last counts."""
+def test_last_event_of_an_object_in_a_batch_wins() -> None:
+    """An added and then deleted object is reported as deleted."""
     seen, changes = _seen(at="1"), Changes[Any]()
     seen.take("ADDED", service("cart", 2), changes)
     seen.take("DELETED", service("cart", 3), changes)
     assert changes == {CART: None}
 
 
-def test_touched() -> None:
-    """An event that changes nothing of what is kept is not told."""
+def test_event_with_equal_content_is_not_reported() -> None:
+    """Only the new version is stored."""
     seen = _seen(service("cart", 1, a=1))
     assert _take(seen, "MODIFIED", service("cart", 5, a=1)) == {}
     assert seen.items[CART].version == "5"
 
 
-def test_unknown_objects() -> None:
-    """What nobody had may go, and may be modified."""
+def test_unknown_object_can_be_deleted_or_modified() -> None:
+    """The deletion is ignored, and the modification is reported as a new object."""
     seen = _seen()
     assert _take(seen, "DELETED", service("cart", 3)) == {}
     assert _take(seen, "MODIFIED", service("cats", 4)) == {CATS: Item("4", {})}
 
 
-def test_said_twice() -> None:
-    """A duplicate says nothing."""
+def test_duplicate_event_reports_no_change() -> None:
+    """The version is already known."""
     seen = _seen()
     _take(seen, "ADDED", service("cart", 3))
     assert _take(seen, "ADDED", service("cart", 3)) == {}
 
 
 @pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "DELETED"])
-def test_disorder(kind: str) -> None:
-    """An event older than one before it is refused: what was removed does not come back by it."""
+def test_event_older_than_the_last_one_is_refused(kind: str) -> None:
+    """A removed object must not return by an old event."""
     seen = _seen(service("cart", 1))
     _take(seen, "DELETED", service("cart", 30))
     with pytest.raises(
@@ -155,8 +155,8 @@ def test_disorder(kind: str) -> None:
     assert not seen.items
 
 
-def test_bookmarks() -> None:
-    """They say how far events have come, never backwards, and nonsense says nothing."""
+def test_bookmark_advances_the_version_and_never_lowers_it() -> None:
+    """A malformed bookmark is ignored."""
     seen = _seen(at="10")
     seen.bookmark(bookmark(12)["object"])
     assert seen.at == "12"
@@ -165,8 +165,8 @@ def test_bookmarks() -> None:
     assert seen.at == "12"
 
 
-def test_end_of_streaming_list() -> None:
-    """Only the bookmark with the annotation ends it."""
+def test_only_the_annotated_bookmark_ends_a_streaming_list() -> None:
+    """The annotation is `k8s.io/initial-events-end`."""
     assert ends_list(bookmark(7, end=True)["object"]) == "7"
     assert ends_list(bookmark(7)["object"]) is None
     assert ends_list({"metadata": {"annotations": [], "resourceVersion": "7"}}) is None
@@ -188,8 +188,8 @@ BAD = [
 
 
 @pytest.mark.parametrize(("raw", "said"), BAD)
-def test_unread(raw: Any, said: str) -> None:
-    """What cannot be kept is named and left out, of an event as of a list."""
+def test_unreadable_object_is_an_error_with_its_name(raw: Any, said: str) -> None:
+    """The object is omitted, from an event and from a list."""
     seen = _seen()
     with pytest.raises(UnreadError) as caught:
         _take(seen, "ADDED", raw)
@@ -200,8 +200,8 @@ def test_unread(raw: Any, said: str) -> None:
     assert not seen.items
 
 
-def test_cluster_scoped() -> None:
-    """Kinds without namespaces have objects without, and no others."""
+def test_cluster_scoped_kind_has_no_namespaces() -> None:
+    """An object of such a kind with a namespace is refused."""
     resource = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
     namespaces: ObjectCache[Any] = ObjectCache(resource, lambda raw: raw["kind"])
     listing = namespaces.begin()
@@ -211,8 +211,8 @@ def test_cluster_scoped() -> None:
         namespaces.begin().add({"metadata": {"name": "shop", "namespace": "zoo", "resourceVersion": "2"}})
 
 
-def test_last_good_form() -> None:
-    """An object whose newest form cannot be read stays as it was, after an event and after a list."""
+def test_object_with_an_unreadable_new_form_keeps_its_last_form() -> None:
+    """The rule holds after an event and after a list."""
     seen = _seen(service("cart", 1, a=1))
     with pytest.raises(UnreadError):
         _take(seen, "MODIFIED", service("cart", 2, bad=1))
@@ -228,8 +228,8 @@ def test_last_good_form() -> None:
     [("10", "9", True), ("9", "10", False), ("9", "9", False), ("99999999999999999999", "9", True),
      ("b", "a", True), ("a", "b", True), ("09", "10", True), ("5", "0x9", True), ("٣", "9", True)],
 )  # fmt: skip
-def test_versions(version: str, other: str, is_later: bool) -> None:
-    """They are compared as integers; what is none is taken for later."""
+def test_versions_are_compared_as_integers(version: str, other: str, is_later: bool) -> None:
+    """A version that is no integer counts as later than any other."""
     assert later(version, other) is is_later
 
 
@@ -239,8 +239,11 @@ _NAMES = st.sampled_from(["cart", "cats", "dogs"])
 @given(
     st.lists(st.tuples(_NAMES, st.sampled_from(["put", "gone", "relist"]), st.integers(0, 2)), max_size=30)
 )
-def test_histories(steps: list[tuple[str, str, int]]) -> None:
-    """Whatever happens, and is missed, the differences lead to what the server has."""
+def test_reported_changes_lead_to_the_servers_objects(steps: list[tuple[str, str, int]]) -> None:
+    """For random and missed events, the changes rebuild the server's state.
+
+    Every reported form is new.
+    """
     server: dict[str, tuple[int, int]] = {}
     told: dict[Any, Item[Any]] = {}
     seen = _seen(at="1")
@@ -253,7 +256,7 @@ def test_histories(steps: list[tuple[str, str, int]]) -> None:
         elif step == "gone":
             server.pop(name, None)
             seen.take("DELETED", service(name, number), changes)
-        else:  # a break: this was missed, and the list is made anew
+        else:  # a break: this change was missed, and the list is read again
             server[name] = number, content
             listing = seen.begin()
             for each, (version, a) in server.items():

@@ -1,4 +1,4 @@
-"""The reflector against a server that does what servers, and what stands before them, do at their worst."""
+"""Tests of the reflector with the worst behaviour of API servers and of proxies before them."""
 
 import asyncio
 import contextlib
@@ -42,7 +42,7 @@ YOUNG = Pacing(first=0.01, longest=0.05, steady=60.0, silence=5.0, initial=5.0)
 
 
 class Running:
-    """A reflector at work; `told` is what it told, `known` what follows from that."""
+    """A running reflector; `told` are its reports, and `known` the objects that follow from them."""
 
     def __init__(self, reflector: Reflector[Any], played: Played) -> None:
         self.reflector, self.played = reflector, played
@@ -51,7 +51,7 @@ class Running:
         self._changed = asyncio.Event()
 
     def changed(self, changes: Mapping[Key, Item[Any] | None]) -> None:
-        """Hear what is other."""
+        """Record reported changes."""
         self.told.append(dict(changes))
         for key, item in changes.items():
             self.known.pop(key, None)
@@ -60,18 +60,18 @@ class Running:
         self._changed.set()
 
     async def until(self, true: Callable[[], object]) -> None:
-        """Wait for something to be true."""
+        """Wait until a condition holds."""
         async with asyncio.timeout(20):
             while not true():
                 await asyncio.sleep(0.002)
 
     @property
     def names(self) -> list[str]:
-        """What is known by what was told."""
+        """The names of the objects that follow from the reports."""
         return sorted(name for _, name in self.known)
 
     def errors(self, reason: Reason) -> int:
-        """Say how often something went wrong."""
+        """Return the number of errors with this reason."""
         return self.reflector.figures.errors.get(reason, 0)
 
 
@@ -83,7 +83,7 @@ def _spec(raw: Raw) -> Any:
 
 @contextlib.asynccontextmanager
 async def running(*script: Part, pacing: Pacing = QUICK, **more: Any) -> AsyncIterator[Running]:
-    """Have a reflector of Services at work on a server that plays a script."""
+    """Run a reflector of Services with a server that plays a script."""
     clock = _Clock()
     async with Played(*script) as played, api_of(played) as api:
         found = Running(Reflector(api, SERVICES, _spec, clock, pacing=pacing, **more), played)
@@ -91,7 +91,7 @@ async def running(*script: Part, pacing: Pacing = QUICK, **more: Any) -> AsyncIt
         try:
             yield found
             assert not task.done(), "nothing that a server does ends it"
-            # What was told leads to what it says that it has, but for versions of what is otherwise the same.
+            # The reports lead to the reflector's items, except for versions of otherwise equal objects.
             has = {key: item.body for key, item in found.reflector.items.items()}
             remembered = {key: item.body for key, item in (more.get("known") or {}).items()}
             assert has == {
@@ -103,7 +103,7 @@ async def running(*script: Part, pacing: Pacing = QUICK, **more: Any) -> AsyncIt
 
 
 class _Clock:
-    """Each moment is a second after the one before."""
+    """A clock that advances one second with each reading."""
 
     def __init__(self) -> None:
         self._now = datetime(2030, 1, 1, tzinfo=UTC)
@@ -114,12 +114,12 @@ class _Clock:
 
 
 def streamed(version: int, *items: Mapping[str, Any]) -> Part:
-    """Return a part that streams a list, and then stays."""
+    """Return a part that streams a list and then keeps the stream open."""
     return streaming(*(event("ADDED", each) for each in items), bookmark(version, end=True))
 
 
-async def test_streaming_list() -> None:
-    """A server that streams lists is asked once: the watch goes on where the list ends."""
+async def test_streamed_list_continues_as_a_watch_in_one_request() -> None:
+    """A server that streams lists gets one request: its watch continues where the list ends."""
 
     async def play(asked: Asked, line: Line) -> None:
         assert asked.path == "/api/v1/services"
@@ -144,8 +144,8 @@ async def test_streaming_list() -> None:
         assert found.reflector.listed.is_set()
 
 
-async def test_a_watch_that_is_silent_holds_nothing_of_what_it_sent() -> None:
-    """However much came at last: the next event may be hours off, and there is a watch for each kind."""
+async def test_silent_watch_releases_the_memory_of_its_last_event() -> None:
+    """The next event may be hours away, and each kind has a watch."""
     size = 2**22
 
     async def play(asked: Asked, line: Line) -> None:
@@ -168,8 +168,8 @@ async def test_a_watch_that_is_silent_holds_nothing_of_what_it_sent() -> None:
             tracemalloc.stop()
 
 
-async def test_changes_while_a_list_is_streamed() -> None:
-    """What changes or goes before the list has ended counts in it."""
+async def test_change_during_a_streamed_list_is_part_of_the_list() -> None:
+    """The first report has the modified object only, and not the deleted one."""
     part = streaming(
         event("ADDED", service("cart", 5, a=1)),
         event("ADDED", service("cats", 3)),
@@ -182,15 +182,15 @@ async def test_changes_while_a_list_is_streamed() -> None:
         assert found.told == [{CART: Item("7", {"a": 2})}]
 
 
-async def test_a_list_of_nothing() -> None:
-    """That there is nothing is told as well, so that one knows."""
+async def test_empty_list_is_reported() -> None:
+    """Followers must know that the list is complete, although it has no objects."""
     async with running(streamed(4)) as found:
         await found.until(found.reflector.listed.is_set)
         assert found.told == [{}]
 
 
-async def test_pages() -> None:
-    """Older servers are listed page by page, and watched from the list's version on."""
+async def test_older_server_is_listed_in_pages_and_watched() -> None:
+    """The watch starts at the list's version, and a second watch at the last event's version."""
 
     async def second(asked: Asked, line: Line) -> None:
         assert asked.query == {"limit": "500", "continue": "next"}
@@ -217,8 +217,8 @@ async def test_pages() -> None:
 
 
 @pytest.mark.parametrize("times", [1, 2])
-async def test_a_continuation_that_is_too_old(times: int) -> None:
-    """A list whose rest the server has forgotten is begun anew, the second time in one piece."""
+async def test_list_with_an_expired_continuation_restarts(times: int) -> None:
+    """The first restart is in pages again, the second one in a single request."""
     first = answering(listed(7, service("old", 5), more="next"))
     gone = refusing(410, "Expired", "The provided continue parameter is too old")
     async with running(
@@ -231,8 +231,8 @@ async def test_a_continuation_that_is_too_old(times: int) -> None:
         assert ("limit" in found.played.asked[1 + 2 * times].query) is (times == 1)
 
 
-async def test_items_of_lists_say_what_they_are() -> None:
-    """In lists core kinds do not say their kind; whoever reads them sees no difference."""
+async def test_items_of_a_list_have_apiversion_and_kind() -> None:
+    """The reflector adds both fields for the projection, because lists of core kinds omit them."""
     seen: list[Raw] = []
 
     def project(raw: Raw) -> int:
@@ -261,8 +261,8 @@ def _breaks(*values: object) -> Part:
     return play
 
 
-async def test_a_break_goes_on_where_it_was() -> None:
-    """A watch that had worked and broke is resumed after its last event, and nobody need know."""
+async def test_broken_watch_resumes_after_its_last_event() -> None:
+    """A watch that worked for a while is resumed without a list, and no error is reported."""
     part = _breaks(
         event("ADDED", service("cart", 5)), bookmark(9, end=True), event("ADDED", service("cats", 12))
     )
@@ -274,8 +274,8 @@ async def test_a_break_goes_on_where_it_was() -> None:
         assert all(each for each in found.told), "no error began or ended"
 
 
-async def test_half_an_event_is_none() -> None:
-    """An event that is cut off does not count, however the stream ends, and comes again."""
+async def test_truncated_event_is_ignored() -> None:
+    """The watch is resumed before the incomplete event, so that the event arrives again."""
 
     async def play(_: Asked, line: Line) -> None:
         await line.head()
@@ -289,8 +289,11 @@ async def test_half_an_event_is_none() -> None:
         assert found.errors(Reason.BROKEN) == 1
 
 
-async def test_a_break_at_once_lists_anew_and_says_only_what_differs() -> None:
-    """One that does not work for long is not trusted; what was missed comes by the list, deletions too."""
+async def test_watch_that_breaks_early_is_replaced_by_a_list_with_differences() -> None:
+    """A watch that did not last is not trusted.
+
+    The list shows missed changes, and only differences are reported, deletions too.
+    """
     first = _breaks(
         event("ADDED", service("cart", 5)), event("ADDED", service("cats", 6)), bookmark(9, end=True)
     )
@@ -301,8 +304,8 @@ async def test_a_break_at_once_lists_anew_and_says_only_what_differs() -> None:
         assert found.reflector.figures.relists == 1
 
 
-async def test_an_equal_list_says_nothing() -> None:
-    """A list made anew that finds everything as it was says nothing; only that the error is over."""
+async def test_unchanged_list_reports_no_object() -> None:
+    """After a relist without differences, only begin and end of the error are reported."""
     first = _breaks(event("ADDED", service("cart", 5)), bookmark(9, end=True))
     async with running(first, streamed(20, service("cart", 5)), pacing=YOUNG) as found:
         await found.until(lambda: found.reflector.figures.relists == 1 and not found.reflector.figures.error)
@@ -317,16 +320,16 @@ async def test_an_equal_list_says_nothing() -> None:
      event("ERROR", failure(504, "Timeout", "Too large resource version: 9, current: 3")),
      event("ERROR", {})],
 )  # fmt: skip
-async def test_errors_within_a_watch(said: object) -> None:
-    """Whatever error a watch sends, it is not gone on with: the list is made anew."""
+async def test_error_event_in_a_watch_causes_a_new_list(said: object) -> None:
+    """No error event is followed by a resumed watch."""
     first = streaming(event("ADDED", service("cart", 5)), bookmark(9, end=True), said)
     async with running(first, streamed(20, service("cats", 11))) as found:
         await found.until(lambda: found.names == ["cats"])
         assert found.played.verbs == ["stream", "stream"]
 
 
-async def test_a_version_that_is_too_old_when_resuming() -> None:
-    """After a compaction the watch is refused with 410: listed at once, and nothing is said to be wrong."""
+async def test_expired_version_on_resume_causes_an_immediate_list() -> None:
+    """After a compaction the server refuses the version with 410, which is no reported error."""
     first = _breaks(event("ADDED", service("cart", 5)), bookmark(9, end=True))
     gone = refusing(410, "Expired", "The resourceVersion for the provided watch is too old.")
     async with running(first, gone, streamed(20, service("cart", 5))) as found:
@@ -336,8 +339,8 @@ async def test_a_version_that_is_too_old_when_resuming() -> None:
         assert found.told == [{CART: Item("5", {})}]
 
 
-async def test_a_server_that_always_says_gone() -> None:
-    """Only the first 410 is answered at once: after that there are pauses, and it is said."""
+async def test_server_that_always_answers_gone_is_asked_with_pauses() -> None:
+    """Only the first 410 is answered at once. Later ones are reported."""
     gone = refusing(410, "Expired", "too old")
     async with running(gone, pacing=Pacing(first=0.02, longest=0.02)) as found:
         await found.until(lambda: found.errors(Reason.GONE) >= 4)
@@ -354,8 +357,8 @@ NONSENSE = [
 
 
 @pytest.mark.parametrize("data", NONSENSE)
-async def test_nonsense_within_a_watch(data: bytes) -> None:
-    """What no server says ends the watch; what is known stays, and an answer that makes sense mends it."""
+async def test_malformed_data_ends_the_watch_and_keeps_the_objects(data: bytes) -> None:
+    """The error is reported until a valid answer arrives."""
 
     async def play(_: Asked, line: Line) -> None:
         await line.head()
@@ -377,8 +380,8 @@ async def test_nonsense_within_a_watch(data: bytes) -> None:
         await found.until(lambda: found.names == ["cart", "cats"] and not found.reflector.figures.error)
 
 
-async def test_a_page_of_html() -> None:
-    """What stands before an API server answers 200 and a page for people."""
+async def test_html_answer_is_reported_as_a_wrong_address() -> None:
+    """A proxy before an API server may answer 200 with a login page."""
 
     async def play(_: Asked, line: Line) -> None:
         await line.head(content="text/html")
@@ -394,8 +397,8 @@ async def test_a_page_of_html() -> None:
         assert found.reflector.figures.error == said
 
 
-async def test_a_line_without_end() -> None:
-    """An event of a hundred megabytes is not taken in."""
+async def test_endless_line_is_abandoned() -> None:
+    """An event of a hundred megabytes must not fill the memory."""
     taken = 0
 
     async def play(_: Asked, line: Line) -> None:
@@ -412,8 +415,8 @@ async def test_a_line_without_end() -> None:
         assert taken < 40
 
 
-async def test_objects_that_cannot_be_read() -> None:
-    """They are counted and named, and end no watch; one that was known stays as it was."""
+async def test_unreadable_objects_are_counted_and_do_not_end_the_watch() -> None:
+    """The last one is named, and a known object keeps its last readable form."""
     part = streaming(
         event("ADDED", service("cart", 5, a=1)),
         event("ADDED", service("dogs", 6, bad=1)),
@@ -431,16 +434,16 @@ async def test_objects_that_cannot_be_read() -> None:
         assert found.reflector.figures.error == ""
 
 
-async def test_an_object_that_cannot_be_read_is_told_of_though_nothing_else_has_changed() -> None:
-    """Else nobody would say so before something else happens."""
+async def test_unreadable_object_is_reported_without_other_changes() -> None:
+    """An empty report wakes the followers, who would otherwise learn of the object with the next change."""
     part = streaming(bookmark(9, end=True), event("ADDED", {"metadata": 5}))
     async with running(part) as found:
         await found.until(lambda: found.reflector.figures.unread)
         assert found.told == [{}, {}], "the list, and that"
 
 
-async def test_events_out_of_order() -> None:
-    """They are not believed: the list is made anew."""
+async def test_events_out_of_order_cause_a_new_list() -> None:
+    """An older version after a newer one shows that the stream is not reliable."""
     first = streaming(
         event("ADDED", service("cart", 5)),
         bookmark(9, end=True),
@@ -453,8 +456,8 @@ async def test_events_out_of_order() -> None:
         assert found.told[1:] == [{CART: None}, {}, {CATS: Item("15", {})}, {}]
 
 
-async def test_duplicates() -> None:
-    """What is said again changes nothing."""
+async def test_duplicate_events_change_no_object() -> None:
+    """Repeated events are counted, and the watch goes on."""
     again = event("ADDED", service("cats", 12))
     first = streaming(event("ADDED", service("cart", 5)), bookmark(9, end=True), again, again, again)
     async with running(first) as found:
@@ -462,16 +465,19 @@ async def test_duplicates() -> None:
         assert (found.played.verbs, found.names) == (["stream"], ["cart", "cats"])
 
 
-async def test_a_batch_is_told_at_once() -> None:
-    """Events that came at once are told at once."""
+async def test_events_of_one_batch_are_reported_together() -> None:
+    """Fifty events in one read give one report."""
     many = [event("ADDED", service(f"s{number}", 10 + number)) for number in range(50)]
     async with running(streaming(bookmark(9, end=True), *many)) as found:
         await found.until(lambda: len(found.known) == 50)
         assert len(found.told) == 2
 
 
-async def test_silence() -> None:
-    """A connection that says nothing for too long is given up for another, which goes on where it was."""
+async def test_silent_connection_is_replaced_by_a_resumed_watch() -> None:
+    """A connection without data for too long is closed, and the watch resumes at its last version.
+
+    The interruption is counted and is no reported error.
+    """
     first = streaming(event("ADDED", service("cart", 5)), bookmark(9, end=True))
     pacing = Pacing(first=0.01, longest=0.05, steady=0.05, short=0.0, silence=0.2, initial=5.0)
     async with running(first, streaming(event("ADDED", service("cats", 12))), pacing=pacing) as found:
@@ -482,8 +488,11 @@ async def test_silence() -> None:
 
 
 @pytest.mark.parametrize("said", [[], [bookmark(7)]])
-async def test_a_server_that_takes_a_streaming_list_for_a_watch(said: list[object]) -> None:
-    """It never says that all was sent, or says other things: it is listed in pages, then and later."""
+async def test_server_that_ignores_streaming_lists_is_listed_in_pages(said: list[object]) -> None:
+    """Such a server never marks the end of the list.
+
+    The reflector falls back to pages and does not try a streaming list again.
+    """
     pacing = Pacing(first=0.01, longest=0.05, steady=0.0, short=0.0, silence=5.0, initial=0.1)
     part = streaming(event("ADDED", service("cart", 5)), *said)
     async with running(part, answering(listed(7, service("cats", 5))), _breaks(), pacing=pacing) as found:
@@ -492,8 +501,8 @@ async def test_a_server_that_takes_a_streaming_list_for_a_watch(said: list[objec
         assert found.played.verbs.count("stream") == 1
 
 
-async def test_watches_that_end_at_once() -> None:
-    """A server that ends each watch as soon as it has begun is asked ever less often."""
+async def test_server_that_ends_watches_at_once_is_reported() -> None:
+    """Such a server would be asked all the time, so the watch counts as failed with reason SHORT."""
 
     async def play(_: Asked, line: Line) -> None:
         await line.head()
@@ -505,8 +514,8 @@ async def test_watches_that_end_at_once() -> None:
         assert found.reflector.figures.error == "the API server ends watches of services immediately"
 
 
-async def test_may_list_and_not_watch() -> None:
-    """Who may list and not watch is kept current by lists, and told which verb lacks on what."""
+async def test_without_the_watch_verb_lists_keep_the_objects_current() -> None:
+    """The error names the missing verb and the resource, and is reported once."""
     who = 'User "system:serviceaccount:mesh:plane"'
     denied = (
         f'services is forbidden: {who} cannot watch resource "services" in API group "" at the cluster scope'
@@ -521,8 +530,8 @@ async def test_may_list_and_not_watch() -> None:
         assert len([each for each in found.told if not each]) == 1, "the error began once, and has not ended"
 
 
-async def test_may_neither_list_nor_watch() -> None:
-    """What is known stays, and the first list is not said to have come."""
+async def test_without_list_and_watch_verbs_known_objects_remain() -> None:
+    """The first list does not count as done, and the error names the missing verb."""
     denied = refusing(
         403, "Forbidden", 'services is forbidden: User "u" cannot list resource "services" in API group ""'
     )
@@ -535,8 +544,8 @@ async def test_may_neither_list_nor_watch() -> None:
         assert list(found.reflector.items) == [CART]
 
 
-async def test_a_kind_that_is_not_served() -> None:
-    """It is an error that is said, and the kind is looked for again."""
+async def test_kind_that_is_not_served_is_reported_and_retried() -> None:
+    """The error ends once the kind is served."""
     missing = refusing(404, "NotFound", "the server could not find the requested resource")
     async with running(missing, missing, missing, streamed(9, service("cart", 5))) as found:
         await found.until(lambda: found.errors(Reason.NOT_SERVED) == 2)
@@ -547,16 +556,16 @@ async def test_a_kind_that_is_not_served() -> None:
         await found.until(lambda: found.names == ["cart"] and not found.reflector.figures.error)
 
 
-async def test_a_kind_that_is_no_longer_served() -> None:
-    """A kind that goes away does not take its objects along: that is for whoever knows what is served."""
+async def test_kind_that_is_no_longer_served_keeps_its_objects() -> None:
+    """The removal of a kind is decided by discovery, not by the reflector."""
     gone = refusing(404, "NotFound", "the server could not find the requested resource")
     async with running(_breaks(event("ADDED", service("cart", 5)), bookmark(9, end=True)), gone) as found:
         await found.until(lambda: found.errors(Reason.NOT_SERVED) >= 1)
         assert found.names == ["cart"]
 
 
-async def test_retry_after() -> None:
-    """A server that asks for time is given it."""
+async def test_retry_after_is_respected() -> None:
+    """The pause follows the server's header, and the error is counted as throttled."""
     loop = asyncio.get_running_loop()
     busy = refusing(429, "TooManyRequests", "please try again later", "Retry-After: 1")
     began = loop.time()
@@ -566,8 +575,8 @@ async def test_retry_after() -> None:
         assert found.errors(Reason.THROTTLED) == 1
 
 
-async def test_an_error_began_and_ended() -> None:
-    """Both are told, by nothing being other; the moment at which it began stays the first one."""
+async def test_begin_and_end_of_an_error_are_reported_by_empty_changes() -> None:
+    """The time of the error is that of the first failure."""
     down = refusing(503, "ServiceUnavailable", "etcd is away")
     moments = []
 
@@ -581,8 +590,11 @@ async def test_an_error_began_and_ended() -> None:
         assert found.told.count({}) == len(found.told) >= 2
 
 
-async def test_remembered() -> None:
-    """What an earlier run knew counts from the start, and the first list is compared with it."""
+async def test_objects_of_an_earlier_run_are_known_from_the_start() -> None:
+    """The first list is compared with them, and only differences are reported.
+
+    An object with a known version is not read again.
+    """
     known = {CART: Item("5", {"a": 1}), CATS: Item("6", {})}
     released = asyncio.Event()
 
@@ -597,8 +609,8 @@ async def test_remembered() -> None:
         assert found.told == [{CATS: None, ("shop", "dogs"): Item("11", {})}]
 
 
-async def test_listed_anew_in_time() -> None:
-    """However well a watch works, after a while the list is made anew."""
+async def test_list_is_repeated_after_the_relist_period() -> None:
+    """A working watch does not prevent the relist."""
 
     async def play(_: Asked, line: Line) -> None:
         await line.head()
@@ -612,8 +624,8 @@ async def test_listed_anew_in_time() -> None:
         assert found.reflector.figures.relists == 1
 
 
-async def test_one_namespace_and_selectors() -> None:
-    """They are asked for in lists and watches alike."""
+async def test_namespace_and_selectors_are_part_of_every_request() -> None:
+    """Lists and watches have the same path and selectors."""
     more: dict[str, Any] = {
         "namespace": "shop",
         "labels": "app=cart,tier in (a, b)",
@@ -629,8 +641,8 @@ async def test_one_namespace_and_selectors() -> None:
             )
 
 
-async def test_a_watch_that_says_nothing_is_well_after_a_while() -> None:
-    """Where nothing changes there is nothing to hear: that the watch lives is enough for an error to end."""
+async def test_silent_watch_ends_an_error_after_a_while() -> None:
+    """Without changes there are no events, so a watch that stays open proves that the server works."""
     down = refusing(503, "ServiceUnavailable", "etcd is away")
     pacing = Pacing(first=0.01, longest=0.05, steady=0.05, silence=5.0)
     async with running(older, down, answering(listed(7)), streaming(), pacing=pacing) as found:
@@ -651,8 +663,8 @@ MANY = [service(f"s{number}", 10 + number) for number in range(500)]
     ],
     ids=["paged", "streamed", "events"],
 )
-async def test_others_have_their_turn(script: tuple[Part, ...]) -> None:
-    """However many objects come at once, they do not hold the event loop until all are read."""
+async def test_large_lists_do_not_block_the_event_loop(script: tuple[Part, ...]) -> None:
+    """The reflector yields between objects, so that other tasks run meanwhile."""
     turns, seen = 0, set[int]()
 
     async def ticking() -> None:
