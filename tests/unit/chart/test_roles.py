@@ -1,4 +1,4 @@
-"""The chart permits what docs/kubernetes does, which tests hold to be the least, and nothing else."""
+"""Tests that the chart grants the roles of docs/kubernetes, which are proven minimal, and no others."""
 
 from typing import Any
 
@@ -22,8 +22,11 @@ def _documents(values: dict[str, Any]) -> list[dict[str, Any]]:
     return [libyaml.load(each) for each in manifests(merged(defaults(), values))]
 
 
-def test_the_chart_grants_what_our_roles_do() -> None:
-    """With everything switched on; and whoever is granted a role is the control plane."""
+def test_chart_with_all_features_grants_the_documented_roles() -> None:
+    """Every role is bound to a ServiceAccount of ours.
+
+    The rights to create objects that the chart itself brings are omitted.
+    """
     handed_out = [
         each
         for file in FILES
@@ -44,8 +47,11 @@ def test_the_chart_grants_what_our_roles_do() -> None:
         ]
 
 
-def test_what_is_switched_off_is_not_granted() -> None:
-    """No webhook, no grant to register one; no Secret is anything to us where no pod is given one."""
+def test_disabled_features_have_no_grants() -> None:
+    """Without webhooks there is no right to register one, and no rule has a wildcard.
+
+    Without Secrets for pods, the only right on Secrets is that on the gateway's.
+    """
     of = {each.group for each in granted(_documents(_BARE))}
     assert not of & {"admissionregistration.k8s.io", "cert-manager.io"}
     joining = _documents({**ALL, "injection": {"enabled": True}})
@@ -60,8 +66,8 @@ def test_what_is_switched_off_is_not_granted() -> None:
     assert not [each for each in granted(_documents(ALL)) if "*" in (each.verb, each.group, each.resource)]
 
 
-def test_a_revision_is_told_apart_in_the_cluster() -> None:
-    """Of two control planes in two namespaces no object is the same."""
+def test_revisions_have_no_object_in_common() -> None:
+    """Two control planes in two namespaces can be installed side by side."""
     values: dict[str, Any] = {**ALL, "cni": {}}
     mine = {_key(each) for each in _documents(values) if each["kind"] != "CustomResourceDefinition"}
     others = merged(defaults(), {**values, "revision": "next", "crds": {"install": False}})

@@ -1,4 +1,4 @@
-"""The control plane, its injector and the node's plug-in are told what they understand."""
+"""Tests that the control plane, its injector and the CNI plug-in accept the configuration of the chart."""
 
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,11 @@ def _pod(kind: str, name: str, values: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def test_the_server_reads_its_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It reads the cluster, but for the system's namespaces and its own; whoever installs it may say more."""
+def test_server_reads_the_settings_of_the_chart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server reads the cluster except the system's namespaces and its own.
+
+    Additional settings are added, and ports of the container equal the addresses.
+    """
     values = {"settings": {"log_level": "debug"}, "revision": "next"}
     config = _found("ConfigMap", "meshwright", values, "mesh")
     (tmp_path / "config.yaml").write_text(config["data"]["config.yaml"])
@@ -66,8 +69,8 @@ def _injection(**values: Any) -> InjectionConfig:
     return read(libyaml.load(config["data"]["config.yaml"]), "config.yaml")
 
 
-def test_the_injector_reads_its_configuration() -> None:
-    """Its image and namespace, whoever sets the rules, and what whoever installs it says."""
+def test_injector_reads_the_configuration_of_the_chart() -> None:
+    """Image, namespace and owner of the rules follow the values, and `injection.config` takes precedence."""
     made = _injection()
     assert (made.image, made.control_plane_namespace) == ("meshwright/proxy:0.1.0", Namespace("mesh"))
     assert made.rules_by is RulesOwner.INIT_CONTAINER
@@ -81,8 +84,8 @@ def test_the_injector_reads_its_configuration() -> None:
 
 
 @pytest.mark.parametrize(("said", "name"), [({}, "meshwright-roots"), ({"roots_config_map": "mine"}, "mine")])
-def test_the_config_map_of_roots_has_one_name(said: dict[str, str], name: str) -> None:
-    """For who makes it, who is permitted to, and the Pods that mount it."""
+def test_roots_config_map_has_one_name_everywhere(said: dict[str, str], name: str) -> None:
+    """The server that writes the ConfigMap, the role, and the pods that mount it agree on the name."""
     values = {"settings": said}
     assert _injection(**values).joining.roots_config_map == name
     role = _found("ClusterRole", "meshwright-joining", values, "mesh")
@@ -90,8 +93,8 @@ def test_the_config_map_of_roots_has_one_name(said: dict[str, str], name: str) -
     assert rule["resourceNames"] == [name]
 
 
-def test_the_plug_in_is_what_its_own_manifest_has() -> None:
-    """But for where it is, and its image's name."""
+def test_cni_daemon_set_equals_the_documented_manifest() -> None:
+    """Only the image differs."""
     documents = libyaml.load_all((ROOT / "docs" / "kubernetes" / "cni.yaml").read_text("utf-8"))
     (expected,) = (each["spec"]["template"]["spec"] for each in documents if each["kind"] == "DaemonSet")
     found = _pod("DaemonSet", "meshwright-cni", {"cni": {"enabled": True, "namespace": "meshwright-system"}})

@@ -1,4 +1,4 @@
-"""What can be said of an installation stands in three places, which say the same; and how it is said."""
+"""Tests of the values of the chart: schema, types and defaults agree, and `--set` is read as by Helm."""
 
 import json
 import re
@@ -19,13 +19,16 @@ from tests.tools.forked_cli import ROOT
 from tools import chart_schema
 
 
-def test_the_schema_is_made_of_the_types() -> None:
-    """And of the server's settings; `python -m tools.chart_schema` mends it."""
+def test_schema_file_equals_the_generated_schema() -> None:
+    """The schema is generated from the types and the server's settings.
+
+    `python -m tools.chart_schema` rewrites the file.
+    """
     assert (chart() / "values.schema.json").read_text("utf-8") == chart_schema.text()
 
 
-def test_the_chart_s_values_are_the_defaults() -> None:
-    """All of them are there to be read, and none is another."""
+def test_values_file_has_exactly_the_defaults_of_the_types() -> None:
+    """Users read the defaults in values.yaml."""
     assert Values().model_dump(by_alias=True) == defaults()
 
 
@@ -57,8 +60,8 @@ def test_the_chart_s_values_are_the_defaults() -> None:
         ({"tolerations": [{"operator": "Exists"}]}, True),
     ],
 )
-def test_types_and_schema_refuse_the_same(values: dict[str, Any], is_right: bool) -> None:
-    """Helm goes by the schema, and we by the types."""
+def test_types_and_schema_refuse_the_same_values(values: dict[str, Any], is_right: bool) -> None:
+    """Helm validates with the schema, and `meshwright install` with the types."""
     found = merged(defaults(), values)
     schema = json.loads((chart() / "values.schema.json").read_text("utf-8"))
     assert jsonschema.Draft202012Validator(schema).is_valid(found) is is_right
@@ -90,20 +93,20 @@ def test_types_and_schema_refuse_the_same(values: dict[str, Any], is_right: bool
         ([r"a\[0\]=x"], {"a[0]": "x"}),
     ],
 )
-def test_words_of_the_command_line(words: list[str], expected: dict[str, Any]) -> None:
-    """As `helm --set` has them."""
+def test_set_options_are_read_as_by_helm(words: list[str], expected: dict[str, Any]) -> None:
+    """The syntax is that of `helm --set`."""
     assert told(words) == expected
 
 
-def test_a_place_in_a_list_is_exchanged_in_the_list_of_the_files() -> None:
-    """As Helm has it: the other places stay."""
+def test_indexed_option_changes_one_item_of_a_list() -> None:
+    """The other items stay, as in Helm."""
     below = {"a": [{"b": 1, "c": 2}, 3]}
     assert told(["a[0].b=7"], below) == {"a": [{"b": 7, "c": 2}, 3]}
     assert below == {"a": [{"b": 1, "c": 2}, 3]}
 
 
-def test_text_and_json_of_the_command_line() -> None:
-    """As `helm --set-string` and `--set-json` have them."""
+def test_text_and_json_options_are_read_as_by_helm() -> None:
+    """The syntax is that of `helm --set-string` and `--set-json`."""
     assert told(["a=1,b={true,null}"], as_text=True) == {"a": "1", "b": ["true", "null"]}
     assert told_json(['a.b=[{"c": 1}]', "d=null"]) == {"a": {"b": [{"c": 1}]}, "d": None}
     assert told_json(['{"a": {"b": 1}}', "a.c=2"]) == {"a": {"b": 1, "c": 2}}
@@ -114,14 +117,14 @@ def test_text_and_json_of_the_command_line() -> None:
 @pytest.mark.parametrize(
     "word", ["a", "=1", "a.b=1,a=2,a.b=3", "", "[0]=1", "a[x]=1", "a[-1]=1", "a[0=1", "a[99999]=1"]
 )
-def test_words_that_say_nothing_are_refused(word: str) -> None:
-    """With the word."""
+def test_malformed_set_option_is_refused(word: str) -> None:
+    """The error names the option."""
     with pytest.raises(ValuesError, match="--set"):
         told([word])
 
 
-def test_what_is_laid_over_wins_and_a_null_takes_away() -> None:
-    """Mappings are merged, lists are exchanged."""
+def test_merge_prefers_the_upper_values_and_removes_nulls() -> None:
+    """Mappings are merged, lists are replaced, and the lower values are not modified."""
     below = {"a": {"b": 1, "c": 2}, "d": [1], "e": 3}
     assert merged(below, {"a": {"b": None, "x": 0}, "d": [2], "e": {"f": 1}}) == {
         "a": {"c": 2, "x": 0},
@@ -131,8 +134,8 @@ def test_what_is_laid_over_wins_and_a_null_takes_away() -> None:
     assert below["a"] == {"b": 1, "c": 2}
 
 
-def test_what_cannot_work_is_refused_by_the_chart() -> None:
-    """In words."""
+def test_chart_refuses_injection_without_the_webhook() -> None:
+    """Pods are injected by the webhook's server, so the combination cannot work."""
     with pytest.raises(TemplateError, match=r"injection\.enabled needs webhook\.enabled"):
         [*manifests(merged(defaults(), {"webhook": {"enabled": False}}))]
 
@@ -156,16 +159,19 @@ def test_what_cannot_work_is_refused_by_the_chart() -> None:
         ("drain_seconds", 5000, False),
     ],
 )
-def test_the_schema_and_the_server_agree_on_settings(name: str, value: object, is_right: bool) -> None:
-    """Helm refuses what would have the only replica crash, and takes each form that the server takes."""
+def test_schema_and_server_accept_the_same_settings(name: str, value: object, is_right: bool) -> None:
+    """Helm refuses a setting that would crash the only replica.
+
+    Every form of a value that the server accepts is accepted.
+    """
     schema = json.loads((chart() / "values.schema.json").read_text("utf-8"))
     validator = jsonschema.Draft202012Validator(schema)
     assert validator.is_valid(merged(defaults(), {"settings": {name: value}})) is is_right
     assert (wrong({"kubernetes": True, name: value}, Path("/state")) == "") is is_right
 
 
-def test_off_is_a_word_where_one_is_wanted() -> None:
-    """YAML 1.1, as Helm reads it, takes it for false."""
+def test_schema_accepts_false_for_the_word_off() -> None:
+    """Helm reads YAML 1.1, in which an unquoted `off` is false."""
     schema = json.loads((chart() / "values.schema.json").read_text("utf-8"))
     validator = jsonschema.Draft202012Validator(schema)
     assert validator.is_valid(merged(defaults(), {"settings": {"denial_reasons": False}}))
@@ -180,8 +186,8 @@ def test_off_is_a_word_where_one_is_wanted() -> None:
         ("injection.config.polcy=enabled", "polcy"),
     ],
 )
-def test_what_would_crash_the_control_plane_is_not_printed(told: str, said: str) -> None:
-    """By `install --print`, which reads settings and injection as the server does."""
+def test_install_print_refuses_values_that_would_crash_the_control_plane(told: str, said: str) -> None:
+    """`install --print` reads settings and injection configuration as the server does."""
     done = CliRunner().invoke(app, ["install", "--print", "--set", told])
     assert (done.exit_code, done.stdout) == (2, "")
     assert said in done.stderr
@@ -191,6 +197,6 @@ RULES = ROOT / "deploy" / "prometheus"
 
 
 @pytest.mark.parametrize("name", ["alerts.yaml", "recording.yaml"])
-def test_the_chart_has_the_rules_that_are_tested(name: str) -> None:
-    """A chart reads no file that is not its own."""
+def test_chart_has_the_tested_prometheus_rules(name: str) -> None:
+    """A chart can read only its own files, so the rules are copied."""
     assert (chart() / "files" / name).read_text("utf-8") == (RULES / name).read_text("utf-8")

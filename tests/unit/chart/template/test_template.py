@@ -1,4 +1,4 @@
-"""Templates come to what Go's text/template documentation, and Helm's of functions, say they do."""
+"""Tests of templates: results by the documentation of Go's text/template and of Helm's functions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -63,8 +63,8 @@ def _text(text: str, told: Mapping[str, Any] = TOLD) -> str:
          '- "on"\n- "1e3"\n- "0x1"\n- ""\n- "a: b"\n- "yes"\n- "é"\n- "-"'),
     ],
 )  # fmt: skip
-def test_a_template_comes_to(text: str, expected: str) -> None:
-    """As documented."""
+def test_template_has_the_documented_result(text: str, expected: str) -> None:
+    """The expected text is that of Go and Helm."""
     assert _text(text) == expected
 
 
@@ -87,8 +87,8 @@ def test_a_template_comes_to(text: str, expected: str) -> None:
         ("{{ 1 2 }}", "is given arguments"),
     ],
 )
-def test_what_is_not_understood_is_an_error_with_its_line(text: str, said: str) -> None:
-    """Never guessed at: Helm would make something of it."""
+def test_unsupported_template_is_an_error_with_its_line(text: str, said: str) -> None:
+    """Unsupported syntax is never guessed, because Helm would give it a meaning."""
     with pytest.raises(TemplateError) as caught:
         _text(text)
     assert said in str(caught.value)
