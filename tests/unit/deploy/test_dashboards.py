@@ -1,4 +1,4 @@
-"""What dashboards, rules and documents ask of Prometheus is there: metrics, labels, and what labels say."""
+"""Tests of the queries in dashboards, rules and documents: metrics, labels and label values exist."""
 
 import json
 import re
@@ -48,7 +48,7 @@ TIMED_UP: Final = tuple(f"{of}.upstream_rq_time" for of in UP)
 
 
 def of_agents() -> Iterator[Series]:
-    """Yield what an agent exposes, of a proxy that has counted some of everything: sample by sample."""
+    """Yield each series of an agent whose proxy has counted some of every kind, by sample."""
     bins = [{"lower_bound": 4.0, "width": 0.1, "count": 1}]
     details = [{"name": name, "totals": bins} for name in (*TIMED, *TIMED_UP)]
     numbers: list[dict[str, Any]] = [{"name": name, "value": value} for name, value in COUNTED.items()]
@@ -68,7 +68,7 @@ CLOSED: Final = ("direction", "protocol", "status_class")
 
 
 def of_control_planes() -> Iterator[Series]:
-    """Yield what a control plane exposes, as it is declared."""
+    """Yield each declared series of a control plane."""
     for each in Metrics().registry._collector_to_names:
         if isinstance(each, Durations):
             yield from _parts(each.name, "histogram", {})
@@ -96,7 +96,10 @@ def rules(name: str) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def known() -> list[Series]:
-    """Return all series that there may be: exposed, and recorded by rules, which build on each other."""
+    """Return all possible series: exposed ones, and those recorded by rules.
+
+    A rule may use the series of an earlier rule.
+    """
     found = [*of_agents(), *of_control_planes()]
     for rule in rules("recording.yaml"):
         found.append(Series(rule["record"], False, dict.fromkeys(labels_of(rule["expr"], found))))
@@ -104,7 +107,7 @@ def known() -> list[Series]:
 
 
 def asked(dashboard: Any, known: list[Series]) -> int:
-    """Hold a dashboard against what there is; return how many queries it has. Raises Wrong."""
+    """Compare a dashboard with the known series, and return the number of its queries. Raises Wrong."""
     variables = [each for each in dashboard["templating"]["list"] if each["type"] == "query"]
     for each in variables:
         of, label = re.fullmatch(r"label_values\((.+), (\w+)\)", each["query"]).groups()  # type: ignore[union-attr]
@@ -123,8 +126,8 @@ def _has(query: str, wanted: list[str], there: frozenset[str]) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(DASHBOARDS))
-def test_a_dashboard_asks_for_what_there_is(known: list[Series], name: str) -> None:
-    """Metrics, labels, their values where they are known, variables; and legends name what is left."""
+def test_dashboard_queries_existing_series(known: list[Series], name: str) -> None:
+    """Metrics, labels, known label values, variables and the labels in legends all exist."""
     assert asked(DASHBOARDS[name], known) > 8
 
 
@@ -150,18 +153,16 @@ def test_a_dashboard_asks_for_what_there_is(known: list[Series], name: str) -> N
         ("control-plane", "meshwright_wave_seconds_bucket", "meshwright_wave_seconds"),
     ],
 )
-def test_what_is_misspelt_in_a_dashboard_is_found(
-    known: list[Series], name: str, right: str, misspelt: str
-) -> None:
-    """Prometheus would answer each with nothing, or an error that nobody reads."""
+def test_misspelt_dashboard_query_is_found(known: list[Series], name: str, right: str, misspelt: str) -> None:
+    """Prometheus would answer such a query with an empty result, or with an error that is easily missed."""
     text = (FILES / f"dashboard-{name}.json").read_text("utf-8")
     assert right in text
     with pytest.raises(Wrong):
         asked(json.loads(text.replace(right, misspelt)), known)
 
 
-def test_alerts_ask_for_what_there_is_and_say_what_they_have(known: list[Series]) -> None:
-    """Whatever a summary names of a series is there, and can fail to be."""
+def test_alerts_query_existing_series_and_labels(known: list[Series]) -> None:
+    """Every label in a summary is a label of the alert's expression. Wrong expressions are found."""
     for rule in rules("alerts.yaml"):
         labels = labels_of(rule["expr"], known)
         named = re.findall(r"\$labels\.(\w+)", " ".join(rule["annotations"].values()))
@@ -177,8 +178,8 @@ def test_alerts_ask_for_what_there_is_and_say_what_they_have(known: list[Series]
             labels_of(expression, known)
 
 
-def test_documents_ask_for_what_there_is(known: list[Series]) -> None:
-    """The queries by which docs/metrics.md shows what is measured, and the rules of docs/kubernetes.md."""
+def test_documented_queries_use_existing_series(known: list[Series]) -> None:
+    """The queries of docs/metrics.md and the rules of docs/kubernetes.md are checked."""
     page = (ROOT / "docs" / "metrics.md").read_text("utf-8")
     (block,) = [each for each in re.findall(r"```\n(.+?)```", page, re.DOTALL) if "rate(" in each]
     queries = re.split(r"\n(?=\S)", block.strip())

@@ -1,4 +1,4 @@
-"""The Dockerfile: which images it has, what they are made of, and which builds of it the pages show."""
+"""Tests of the Dockerfile: its images, their stages, and the builds that the documentation shows."""
 
 import re
 import shlex
@@ -14,14 +14,14 @@ _BUILD = re.compile(r"^(?:#  |\$)? *(docker build .*)$", re.MULTILINE)
 """A build as pages type it: alone, behind a prompt, or in a comment."""
 
 
-def test_the_images_are_the_control_plane_and_the_proxy() -> None:
+def test_published_images_are_the_control_plane_and_the_proxy() -> None:
     """No other stage is published, and a build without `--target` makes the control plane."""
     assert sorted(published(STAGES.values())) == TARGETS
     assert list(STAGES)[-1] == "control-plane"
 
 
-def test_the_control_plane_is_built_without_envoy() -> None:
-    """Envoy is fetched in a stage of its own, which only the proxy is made of."""
+def test_control_plane_image_is_built_without_envoy() -> None:
+    """Envoy is fetched in a separate stage, which only the proxy needs."""
     assert _made_of("control-plane") == {"${PYTHON}", "environment", "installer", "${DEBIAN}"}
     assert _made_of("proxy") == {"environment", "envoy", "installer", "${DEBIAN}"}
 
@@ -34,15 +34,15 @@ def _made_of(name: str) -> set[str]:
     return found
 
 
-def test_every_base_is_an_argument() -> None:
-    """Each base image can be pinned by digest when an image is built, and its default has a tag."""
+def test_every_base_image_is_an_argument_with_a_tag() -> None:
+    """Each base image can be pinned by digest at build time, and its default has a tag."""
     bases = {each.base for each in STAGES.values()} - set(STAGES)
     assert bases == {f"${{{name}}}" for name in defaults(TEXT)}
     tagged = r"[^@:]+:[\w.-]+(@sha256:[0-9a-f]{64})?"
     assert [each for each in defaults(TEXT).values() if not re.fullmatch(tagged, each)] == []
 
 
-def test_every_copied_file_is_there() -> None:
+def test_every_copied_file_exists() -> None:
     """A `COPY` takes files of the repository, or of an earlier stage."""
     earlier: list[str] = []
     missing: list[str] = []
@@ -56,8 +56,8 @@ def test_every_copied_file_is_there() -> None:
     assert missing == []
 
 
-def test_every_build_on_a_page_names_its_target() -> None:
-    """The image has the target's name, the context is the root, and the base arguments are the file's."""
+def test_every_documented_build_names_its_target() -> None:
+    """The image has the target's name, the context is the root, and the build arguments exist."""
     builds = {
         (str(page.relative_to(ROOT)), *_build(command)) for page in _pages() for command in _commands(page)
     }
@@ -95,6 +95,6 @@ def _build(command: str) -> tuple[str, str, frozenset[str]]:
 
 
 def test_lint_reads_the_dockerfile() -> None:
-    """`make lint` gives it to hadolint."""
+    """`make lint` passes the Dockerfile to hadolint."""
     makefile = (ROOT / "Makefile").read_text("utf-8")
     assert re.findall(r"/hadolint (.*)$", makefile, re.MULTILINE) == ["Dockerfile"]
