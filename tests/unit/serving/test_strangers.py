@@ -1,4 +1,4 @@
-"""Strangers at our HTTP servers: whatever they send, the log has a line per kind and period."""
+"""Tests of our HTTP servers with malformed requests: the log has one line for each kind and period."""
 
 import asyncio
 import logging
@@ -31,17 +31,17 @@ SECRET = b"GET / HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer very-private\x00\r
 
 
 def health() -> web.Application:
-    """Return what is served at the address of probes and metrics."""
+    """Return the application for probes and metrics."""
     return application(Health(lambda: True, tuple), Metrics(), {"version": "1"})
 
 
 def pages() -> web.Application:
-    """Return what is served at the debug address."""
+    """Return the application with the debug pages."""
     return site.application((), (), lambda: NOW)
 
 
 def echo() -> web.Application:
-    """Return an application that reads what it is sent, as the commands and webhooks do."""
+    """Return an application that reads request bodies, as the commands and webhooks do."""
 
     async def read(request: web.Request) -> web.Response:
         return web.Response(body=await request.read())
@@ -52,7 +52,7 @@ def echo() -> web.Application:
 
 
 async def send(at: Path, request: bytes) -> bytes:
-    """Send bytes on a connection of their own; return what is answered until the connection ends."""
+    """Send bytes on a new connection, and return the answer until the connection ends."""
     reader, writer = await asyncio.open_unix_connection(str(at))
     writer.write(request)
     writer.write_eof()
@@ -65,10 +65,10 @@ async def send(at: Path, request: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("made", [health, pages, echo])
-async def test_malformed_requests_are_a_line_per_kind(
+async def test_malformed_requests_are_logged_once_for_each_kind(
     made: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Twenty rounds of malformed requests cost a line of each kind and, in the end, a count; no traceback."""
+    """Twenty rounds of malformed requests give one line for each kind and one count, without traceback."""
     at = tmp_path / SOCKET_NAME
     with structlog.testing.capture_logs() as logs, caplog.at_level(logging.INFO):
         async with serving(made(), unix_socket(at)):
@@ -82,10 +82,10 @@ async def test_malformed_requests_are_a_line_per_kind(
     assert sum(each["count"] for each in logs) == 20 * len(MALFORMED)
 
 
-async def test_bodies_that_break_off_are_no_fault_of_the_handler(
+async def test_truncated_body_is_no_error_of_the_handler(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A handler that reads a body which is cut short or not chunked as announced gives no traceback."""
+    """A body that is cut short, or not encoded as announced, gives no traceback."""
     at = tmp_path / SOCKET_NAME
     bodies = (
         b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nhalf",
@@ -101,8 +101,8 @@ async def test_bodies_that_break_off_are_no_fault_of_the_handler(
     assert all("exc_info" not in each for each in logs)
 
 
-async def test_no_byte_of_an_unreadable_request_is_logged(tmp_path: Path) -> None:
-    """A client that merely made a mistake may have sent its credentials."""
+async def test_bytes_of_a_malformed_request_are_not_logged(tmp_path: Path) -> None:
+    """The client may have made a mistake in a request with credentials."""
     at = tmp_path / SOCKET_NAME
     with structlog.testing.capture_logs() as logs:
         async with serving(echo(), unix_socket(at)):
@@ -111,8 +111,8 @@ async def test_no_byte_of_an_unreadable_request_is_logged(tmp_path: Path) -> Non
     assert "very-private" not in repr(logs)
 
 
-async def test_the_first_traceback_of_a_failed_handler_is_kept(tmp_path: Path) -> None:
-    """A fault of ours is told in full once, and then counted."""
+async def test_only_the_first_exception_of_a_handler_has_a_traceback(tmp_path: Path) -> None:
+    """An error of ours is logged in full once, and then counted."""
 
     async def broken(_: web.Request) -> web.Response:
         raise KeyError("ours")
@@ -131,8 +131,8 @@ async def test_the_first_traceback_of_a_failed_handler_is_kept(tmp_path: Path) -
     assert again["error"].startswith("KeyError in test_strangers.py:")
 
 
-async def test_counts_are_written_when_a_period_ends_although_nobody_asks_any_more() -> None:
-    """A flood that stopped is counted without a further request."""
+async def test_counts_are_logged_at_the_end_of_a_period_without_a_further_request() -> None:
+    """A flood that has stopped is still counted."""
     with structlog.testing.capture_logs() as logs:
         errors = RequestErrors(structlog.get_logger("t"), seconds=0.01)
         for _ in range(5):
@@ -147,8 +147,11 @@ async def test_counts_are_written_when_a_period_ends_although_nobody_asks_any_mo
     assert logs[0]["client"] == "10.0.0.1"
 
 
-def test_every_server_of_ours_has_this_logger() -> None:
-    """The agent, the node's daemon, the document driver and the control plane make their runners here."""
+def test_only_the_serving_package_creates_runners() -> None:
+    """Every server of ours thereby has the limited error log.
+
+    The servers are the agent, the node's daemon, the document driver and the control plane.
+    """
     made = re.compile(r"\bAppRunner\(|\bServerRunner\(|\brun_app\(")
     found = {
         str(path.relative_to(ROOT))
