@@ -1,4 +1,4 @@
-"""A small mesh, and its objects once more with a part of one of them as large as one likes."""
+"""A small mesh, and each of its objects with parts of any size."""
 
 import copy
 from collections.abc import Callable, Mapping
@@ -20,17 +20,17 @@ def document(api_version: str, kind: str, name: str, **fields: Any) -> Document:
 
 
 def many(size: int, word: str = "n") -> list[str]:
-    """Return as many words; no two sizes have one in common, so that nothing is known from before."""
+    """Return as many words; two sizes have no word in common, so that no cache helps."""
     return [Text(f"{word}{size}x{number}") for number in range(size)]
 
 
 def addresses(size: int) -> list[str]:
-    """Return as many addresses, of a network that no other size has."""
+    """Return as many addresses; each size has its own network."""
     return [f"10.{size}.{number // 200}.{number % 200 + 1}" for number in range(size)]
 
 
 def ports(size: int) -> list[int]:
-    """Return as many ports that nothing else has."""
+    """Return as many ports that no other object has."""
     return list(range(20_000 + 10 * size, 20_000 + 11 * size))
 
 

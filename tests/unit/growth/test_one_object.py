@@ -1,7 +1,8 @@
-"""Work for one object is linear in its size, whoever does it: readers, lint, policy, proxies' drivers, pages.
+"""Tests that the work for one object is linear in its size, for readers, lint, policy, drivers and pages.
 
-Each part of an object has one item, SIZE of them, and twice as many. What those add to the work for one item
-may be 2.3 times as much: a constant is left out, a logarithm has some room, and a square comes to four times.
+Each part of an object has SIZE items, and then twice as many. The work that these add to the work for one
+item may grow by a factor of 2.3: the constant is subtracted, a logarithm has some room, and quadratic work
+would grow fourfold.
 """
 
 from collections.abc import Mapping
@@ -48,7 +49,7 @@ OTHERS: Final = {key: each for one in MESH for key, each in _objects(read(one, O
 
 
 def _works(large: Document) -> Mapping[str, int]:
-    """Return the work for the mesh with an object, by who does it."""
+    """Return the work of each stage for the mesh with an object."""
     works = {stage: Work() for stage in ("read", "serve", "show", "review")}
     with works["read"]:
         reading = read(large, ORIGIN)
@@ -65,7 +66,7 @@ def _works(large: Document) -> Mapping[str, int]:
 
 
 def _show(work: Work, view: View) -> None:
-    """Do what debug pages do of the mesh, of a request, and of each proxy."""
+    """Build the debug pages of the mesh, of a request, and of each proxy."""
     policies = [proxy_policy(view, group) for group in groups(view)]
     with work:
         work.said(access.access_pairs(view), explain.answer(view, QUERY, ()))
@@ -75,7 +76,7 @@ def _show(work: Work, view: View) -> None:
 
 
 def _review(work: Work, objects: Objects) -> None:
-    """Do what the validating webhook does, and lint with it."""
+    """Review the object as the validating webhook and lint do."""
     ((key, sourced),) = objects.items()
     trial = Trial(MeshSettings())
     trial.follow(merge([("cluster", Picture(OTHERS))]), Picture())
@@ -86,9 +87,9 @@ def _review(work: Work, objects: Objects) -> None:
 
 @pytest.mark.parametrize("name", LARGE)
 def test_work_for_one_object_is_linear_in_its_size(name: str) -> None:
-    """Twice the object, twice the work: no object delays all others for seconds."""
+    """Twice the object needs twice the work, so that no object delays all others for seconds."""
     with uncounted():
-        _works(LARGE[name](2))  # what is done once in a process, such as imports, is done
+        _works(LARGE[name](2))  # work done once in a process, such as imports, is done here
     small, one, other = (_works(LARGE[name](size)) for size in (1, SIZE, 2 * SIZE))
     added = {stage: (one[stage] - small[stage], other[stage] - small[stage]) for stage in small}
     assert {stage: each for stage, each in added.items() if each[1] > MOST * each[0] + SPARE} == {}

@@ -1,4 +1,4 @@
-"""Work for one Pod that is to have a sidecar is linear in its size, whatever of it is large."""
+"""Tests that the work to inject one Pod is linear in its size, whichever part is large."""
 
 import copy
 import json
@@ -39,7 +39,7 @@ def _pod(annotations: Mapping[str, str] | None = None, **spec: Any) -> Document:
 
 
 def _injected(pod: Document) -> Document:
-    """Return a Pod that has its sidecar, as an API server has it."""
+    """Return a Pod with its sidecar, as stored by an API server."""
     made = copy.deepcopy(pod)
     for each in answer(KNOWN, SHOP, pod).patch:
         _, part, *field = each["path"].split("/")
@@ -48,7 +48,7 @@ def _injected(pod: Document) -> Document:
 
 
 def _asking(pod: Document, **amounts: str) -> Document:
-    """Return a Pod that asks for something as a whole, and whose author has its sidecar ask for the same."""
+    """Return a Pod with resources of its own, whose author gives the sidecar the same resources."""
     own = {"name": "sidecar-proxy", "image": "auto", "resources": {"requests": amounts}}
     pod["spec"]["containers"].append(own)
     pod["spec"]["resources"] = {"limits": amounts}
@@ -113,7 +113,7 @@ LARGE: Final[Mapping[str, Callable[[int], Document]]] = {
 
 @pytest.mark.parametrize("name", LARGE)
 def test_work_for_one_pod_is_linear_in_its_size(name: str) -> None:
-    """Twice the Pod, twice the work: nobody else's Pod is refused for want of time."""
+    """Twice the Pod needs twice the work, so that no other Pod is refused by a timeout."""
 
     def reviewed(size: int) -> int:
         pod, work = LARGE[name](size), Work()
@@ -123,6 +123,6 @@ def test_work_for_one_pod_is_linear_in_its_size(name: str) -> None:
         assert said.result is not Result.REFUSED, said.words
         return work.count
 
-    small = reviewed(1)  # what is done once in a process, such as imports, is done
+    small = reviewed(1)  # work done once in a process, such as imports, is done here
     one, other = (reviewed(size) - small for size in (SIZE, 2 * SIZE))
     assert other <= MOST * one + SPARE, (one, other)
