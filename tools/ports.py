@@ -29,7 +29,7 @@ def free_port(host: str, preferred: int = 0) -> int:
     for port in random.SystemRandom().sample(_ASKED_FOR_BY_NUMBER, _TRIES):
         if can_bind(host, port, socket.SOCK_DGRAM) and can_bind(host, port) and _reserved(port):
             return port
-    raise OSError(f"no port of {host} is free: {_TRIES} of {_ASKED_FOR_BY_NUMBER} were tried")
+    raise OSError(f"no port of {host} is free after {_TRIES} attempts")
 
 
 def _reserved(port: int) -> bool:

@@ -95,7 +95,7 @@ class Observer(Protocol):
         """A client began a TLS handshake."""
 
     def ended(self, peer: Peer, cause: Cause) -> None:
-        """A connection was ended because of the cost.
+        """The server closed a connection because of its cost.
 
         The certificate is known if the connection carried a call.
         """

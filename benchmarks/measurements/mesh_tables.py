@@ -79,7 +79,7 @@ def tables(
 
 
 def starts(sizes: Sequence[MeshSizeFigures]) -> Table:
-    """Return a table with the start of each mesh, and its memory at each stage."""
+    """Return a table with the control plane's start-up time for each mesh, and its memory at each stage."""
     out = _table(
         "start of the server, and sidecars that connect at once",
         "services",

@@ -57,7 +57,7 @@ def judged(der: bytes) -> SigningRequest:
         request = x509.load_der_x509_csr(der)
         key = request.public_key()
     except UnsupportedAlgorithm as error:
-        raise RequestError(f"the signing request has a key of an unknown kind: the key {_RIGHT}") from error
+        raise RequestError(f"the signing request has an unsupported type of key: the key {_RIGHT}") from error
     except UNREADABLE as error:
         raise RequestError(
             f"the signing request is not PKCS#10 in DER with a public key: the key {_RIGHT}"

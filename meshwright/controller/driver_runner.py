@@ -110,7 +110,7 @@ async def driving(
             if words := await started(
                 probes.startup, running[name].reached_at, core.delivery.observer.own_connection
             ):
-                raise CannotStartError(f"sidecar driver {name} has not begun to answer: {words}")
+                raise CannotStartError(f"sidecar driver {name} did not become ready: {words}")
         # Lint then reports objects that name a driver that does not run.
         drivers.running = frozenset(running)
         yield running

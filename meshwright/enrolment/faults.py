@@ -38,7 +38,7 @@ class Faults:
     def ended(self, address: str, cause: str) -> None:
         """Log a client connection closed by the server because of an exceeded limit."""
         if self._causes.first(cause):
-            _log.warning("connections ended", cause=cause, count=1, last=address)
+            _log.warning("enrolment connections closed by the server", cause=cause, count=1, last=address)
 
     def flush(self) -> None:
         """Log the counts of repeated failures not logged yet, when the port closes."""
@@ -51,7 +51,7 @@ class Faults:
 
 
 def _log_ended_again(cause: str, count: int) -> None:
-    _log.warning("connections ended", cause=cause, count=count)
+    _log.warning("enrolment connections closed by the server", cause=cause, count=count)
 
 
 def _log_failed_again(what: str, count: int) -> None:

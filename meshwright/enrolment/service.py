@@ -296,7 +296,11 @@ async def _give_back(entitled: Entitlement) -> None:
     try:
         await asyncio.to_thread(entitled.give_back)
     except CertificateError as error:
-        _log.error("proof stays used although the join failed", shown=entitled.proof, reason=str(error))
+        _log.error(
+            "join failed and used up its proof: the machine needs a new one",
+            shown=entitled.proof,
+            reason=str(error),
+        )
 
 
 def _read_certificate(certificate: bytes | None) -> PeerCertificate:

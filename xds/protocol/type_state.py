@@ -91,9 +91,9 @@ class Channel:
         return NOTHING if self.blame is None else self.blame.rejected
 
     def on_the_way(self) -> set[ResourceName]:
-        """Return the names in unanswered responses.
+        """Return the names of resources in responses without an ACK or NACK so far.
 
-        Heartbeats do not count, because they bring no news.
+        Heartbeats are left out, because they contain no changed resources.
         """
         sent = (response for response in self.unanswered if not response.heartbeat)
         return {resource.name for response in sent for resource in response.resources}

@@ -19,7 +19,7 @@ JOINED: Final = "joined"
 
 
 def complete(directory: Path) -> None:
-    """Finish the replacement of an earlier process; raise OSError.
+    """Finish a replacement of files that an earlier process began; raise OSError.
 
     `proxy.pem.next` exists only when complete; the key may have been moved already.
     """

@@ -23,7 +23,7 @@ class Place(enum.Enum):
 
 
 def place(root: Path = Path("/")) -> Place:
-    """Return the environment of this process, by the injector's mounts below `root`."""
+    """Return POD if the injector's mounts exist below `root`, otherwise MACHINE."""
     result = any((root / item.lstrip("/")).is_dir() for item in _OF_A_POD)
     return Place.POD if result else Place.MACHINE
 

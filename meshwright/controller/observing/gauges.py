@@ -114,7 +114,7 @@ def withheld_counts(counts: Mapping[TypeUrl, int]) -> dict[str, int]:
 
 
 class GaugeBuilder:
-    """Builder of Gauges, with counts kept between measurements."""
+    """Builder of Gauges. Counts of objects are cached, so that a measurement counts only changed objects."""
 
     def __init__(self) -> None:
         self._resources = ResourceCounts()

@@ -108,7 +108,7 @@ class MeshObserver:
         for ended in self._ended.due(self._now()):
             certificate = _common_name(ended.last)
             answer = {"cause": ended.cause.value, "count": ended.count, "last": ended.last.address}
-            _log.warning("connections ended", **answer, certificate=certificate)
+            _log.warning("xDS connections closed by the server", **answer, certificate=certificate)
 
     @contextlib.contextmanager
     def own_connection(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Rejections of all proxies, for problems, metrics and the file of verdicts."""
+"""Resources that proxies have rejected, for problem reports, metrics and the saved verdicts."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -190,7 +190,7 @@ def _field(
 ) -> Field:
     where = place(parent, name)
     if where not in meanings:
-        raise LookupError(f"{where} is read, and it is not said what it means")
+        raise LookupError(f"{where} is read, but its meaning is missing in specs/reference/meanings")
     return Field(
         where,
         name,

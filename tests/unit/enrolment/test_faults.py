@@ -16,10 +16,10 @@ async def test_a_flood_of_connections_is_a_line_per_cause_and_a_count() -> None:
         faults.flush()
     said = [(each["event"], each["cause"], each["count"]) for each in logs]
     assert said == [
-        ("connections ended", "too-many-idle", 1),
-        ("connections ended", "idle-too-long", 1),
-        ("connections ended", "too-many-idle", 499),
-        ("connections ended", "idle-too-long", 499),
+        ("enrolment connections closed by the server", "too-many-idle", 1),
+        ("enrolment connections closed by the server", "idle-too-long", 1),
+        ("enrolment connections closed by the server", "too-many-idle", 499),
+        ("enrolment connections closed by the server", "idle-too-long", 499),
     ]
 
 

@@ -213,7 +213,11 @@ class PodSecrets:
         try:
             await asyncio.to_thread(self._proxies.revoke, serial, why)
         except CertificateError as error:
-            _log.warning("unused certificate cannot be revoked", serial=serial, error=str(error))
+            _log.warning(
+                "certificate of a Pod that was never created cannot be revoked",
+                serial=serial,
+                error=str(error),
+            )
 
     def _say(self, error: str) -> None:
         if error != self.error:

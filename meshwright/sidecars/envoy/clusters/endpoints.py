@@ -15,7 +15,7 @@ from xds.protocol.resources.resource import Resource, encode
 
 
 def assignment(wanted: ServiceDestination) -> Resource:
-    """Return the load assignment of a destination, empty (instead of missing) without endpoints.
+    """Return the load assignment of a destination; without endpoints the assignment is empty.
 
     A missing assignment would make Envoy keep its endpoints.
     """

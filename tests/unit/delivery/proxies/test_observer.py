@@ -186,4 +186,4 @@ def test_ended_connections_are_counted_each_and_said_together() -> None:
         observer.report()
     assert b'meshwright_xds_connections_ended_total{cause="too-many-calls"} 2.0' in metrics.text()
     said = {"cause": "too-many-calls", "count": 2, "last": "ipv4:1.2.3.4:2", "certificate": ""}
-    assert lines == [{"event": "connections ended", "log_level": "warning", **said}]
+    assert lines == [{"event": "xDS connections closed by the server", "log_level": "warning", **said}]

@@ -59,7 +59,7 @@ def test_a_field_that_is_read_and_not_named_is_found(
     for place in {*own[:1], *own[-1:]}:
         fewer = {name: meaning for name, meaning in meanings.items() if name != place}
         monkeypatch.setattr(asking, "KINDS", {described.kind: (purpose, fewer)})
-        with pytest.raises(LookupError, match="is read, and it is not said what it means"):
+        with pytest.raises(LookupError, match="is read, but its meaning is missing"):
             asking.described(described.kind, described.examples)
 
 
