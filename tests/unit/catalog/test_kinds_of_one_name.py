@@ -1,4 +1,4 @@
-"""Two kinds of one name, of different groups: what one group calls so never passes for the other's object."""
+"""Tests of two kinds with one name in different API groups: neither is taken for the other."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -59,14 +59,14 @@ REQUESTS = [
 
 @dataclass(frozen=True)
 class Theirs:
-    """What another group calls by a name of ours."""
+    """An object of another API group with the name of one of ours."""
 
     key: PolicyKey
 
 
 @pytest.fixture(autouse=True)
 def _declared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a view that knows another group's kind, as it will know the Gateway API's TCPRoute."""
+    """Declare the kind of another API group, like the Gateway API's TCPRoute, for each test."""
     monkeypatch.setattr(catalog.store.view, "_kinds", dict(catalog.store.view._kinds))
     monkeypatch.setattr(IN_VIEW, "_declared", list(IN_VIEW._declared))
     kind(Theirs, Kind("TCPRoute", GROUP), "theirs", lambda value: value.key)
@@ -77,7 +77,7 @@ def _mesh() -> View:
 
 
 def _put_theirs(mesh: View, key: ObjectKey) -> ObjectKey:
-    """Put an object of another group beside one of ours, of the same kind by name, namespace and name."""
+    """Add an object of another group beside one of ours, with the same kind, namespace and name."""
     theirs = ObjectKey.of(Kind(key.kind.name, GROUP), key)
     value = Theirs(PolicyKey(key.namespace or Namespace("default"), key.name))
     mesh.apply(Edits({theirs: SourcedObject(theirs, value, OTHER)}))  # type: ignore[arg-type]
@@ -85,7 +85,7 @@ def _put_theirs(mesh: View, key: ObjectKey) -> ObjectKey:
 
 
 def _everything(mesh: View) -> tuple[object, ...]:
-    """Return what is said of a mesh: problems, what is decided and why, what its policies are made from."""
+    """Return problems, decisions, explanations, and the objects that policies are made from."""
     return (
         problems(mesh),
         [decide(mesh, each) for each in REQUESTS],
@@ -99,8 +99,8 @@ def _made_from(mesh: View) -> list[tuple[InputObject, ...]]:
 
 
 @pytest.mark.parametrize("of", THINGS, ids=str)
-def test_theirs_beside_ours_changes_nothing(of: Kind) -> None:
-    """Nothing that is said names it, or its place."""
+def test_object_of_another_group_changes_nothing(of: Kind) -> None:
+    """Problems, decisions and explanations stay the same, so they mention neither the object nor its file."""
     mesh = _mesh()
     before = _everything(mesh)
     ours = a.object_key(THINGS[of])
@@ -111,8 +111,8 @@ def test_theirs_beside_ours_changes_nothing(of: Kind) -> None:
 
 
 @pytest.mark.parametrize("of", THINGS, ids=str)
-def test_theirs_does_not_stand_in_for_ours_that_is_gone(of: Kind) -> None:
-    """Once ours is deleted, all is as in a mesh that never had it."""
+def test_object_of_another_group_does_not_replace_a_deleted_one(of: Kind) -> None:
+    """After our object is deleted, the mesh is as if it had never had that object."""
     mesh = _mesh()
     never = _mesh()
     ours = a.object_key(THINGS[of])
@@ -141,8 +141,8 @@ CONTROLS: dict[Kind, Callable[[View], object]] = {
 
 
 @pytest.mark.parametrize("of", THINGS, ids=str)
-def test_ours_that_is_gone_is_missed(of: Kind) -> None:
-    """The control of the above: each of these makes a difference."""
+def test_deleted_object_changes_the_result(of: Kind) -> None:
+    """Control of the tests above: each deleted object changes decisions, problems or policies."""
     mesh = _mesh()
     before = CONTROLS[of](mesh)
     mesh.apply(Edits({a.object_key(THINGS[of]): None}))

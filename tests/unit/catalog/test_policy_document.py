@@ -1,4 +1,4 @@
-"""docs/policy.md is true: every example is read without a word, and every call is decided as it says."""
+"""Tests of docs/policy.md: its manifests are valid, and its calls are decided as documented."""
 
 import re
 import shlex
@@ -18,7 +18,7 @@ BLOCK = re.compile(r"```(\w+)(?: refused=(\w+))?\n(.*?)```", re.DOTALL)
 
 
 def blocks(section: str, language: str) -> list[tuple[str, str]]:
-    """Return the blocks of a section in a language: what it is refused with, and its text."""
+    """Return the code of the expected problem, and the text, of each block in a language."""
     return [(code, text) for name, code, text in BLOCK.findall(SECTIONS[section]) if name == language]
 
 
@@ -31,16 +31,16 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize("section", [name for name in SECTIONS if blocks(name, "yaml")])
-def test_manifests_are_read_as_it_says(section: str) -> None:
-    """Without a problem, or with the one that is announced."""
+def test_documented_manifests_have_only_the_announced_problem(section: str) -> None:
+    """A block marked `refused` has exactly that problem, and the others have none."""
     for refused, text in blocks(section, "yaml"):
         found = Manifests().apply("example.yaml", text)
         assert [each.code for each in found.problems()] == ([refused] if refused else [])
 
 
 @pytest.mark.parametrize(("section", "command", "answer"), EXAMPLES)
-def test_calls_are_decided_as_it_says(section: str, command: str, answer: str) -> None:
-    """In the mesh of the examples with the section's manifests."""
+def test_documented_calls_are_decided_as_documented(section: str, command: str, answer: str) -> None:
+    """The mesh has the common manifests of the document and those of the section."""
     contents = {
         f"{name}.yaml": "---\n".join(text for _, text in blocks(name, "yaml")) for name in {BASE, section}
     }
@@ -50,7 +50,7 @@ def test_calls_are_decided_as_it_says(section: str, command: str, answer: str) -
 
 
 def request_of(command: str) -> Request:
-    """Read a command line as the command does."""
+    """Read a command line of `meshwright explain` as the command does."""
     words = shlex.split(command)
     options = {"--mesh": "", "--from": "", "--to": ""}
     headers, plain = [], []
@@ -69,15 +69,15 @@ def request_of(command: str) -> Request:
 
 
 def shown(decision: Decision, like: str) -> str:
-    """Say a decision as the document does, with shares where it gives them."""
+    """Return a decision in the notation of the document, with shares if the document gives them."""
     found = decision.answer.value
     if " by " not in like:
         return found
     return f"{found} by " + ", ".join(f"{each.service.name} {each.weight}" for each in decision.shares)
 
 
-def test_every_kind_has_an_example() -> None:
-    """Every section on a kind has manifests, and all but the refused kind calls."""
+def test_every_kind_has_manifests_and_calls_as_examples() -> None:
+    """Only the refused kind UDPRoute has no calls."""
     kinds = ["TrafficTarget", "HTTPRouteGroup", "TCPRoute", "TrafficSplit", "MeshConfig", "UDPRoute"]
     for kind in kinds:
         section = next(name for name in SECTIONS if kind in name)

@@ -1,4 +1,4 @@
-"""Services without sidecars behind them: policy, oracle, lint and explain say the same of them."""
+"""Tests of Services without sidecars: policy, oracle, lint and explanation agree."""
 
 from typing import Any
 
@@ -33,28 +33,28 @@ BY_NAME = a.egress("api", "buyer", (443, "https"), hosts=("kubernetes.default.sv
 
 
 def explained(to: str, *things: object) -> dict[str, Any]:
-    """Explain a call of the buyer's."""
+    """Explain a call by the buyer."""
     return dict(answer(a.view(BUYER, *things), {"from": "default/buyer", "to": to}, ()))
 
 
 def is_enforced(*things: object) -> bool:
-    """Say whether the buyer's sidecar lets something out of the mesh at port 443."""
+    """Return whether the buyer's sidecar lets calls out of the mesh at port 443."""
     view = a.view(BUYER, *things)
     buyer = next(each for key, each in view.workloads.items() if key.name == "buyer")
     return any(each.port == 443 and each.ranges for each in proxy_policy(view, group_of(view, buyer)).outside)
 
 
 def is_left_out(*things: object) -> bool:
-    """Say whether lint says that an Egress is left out, because it names what is the mesh's."""
+    """Return whether lint reports an Egress as left out, because it names a host of the mesh."""
     return any(each.code == Code.EGRESS_TO_MESH.value for each in problems(a.view(BUYER, *things)))
 
 
 @pytest.mark.parametrize("egress", [BY_ADDRESS, BY_NAME])
 @pytest.mark.parametrize("service", [KUBERNETES, PLAIN])
-def test_an_egress_to_a_service_without_sidecars_is_in_force_and_all_say_so(
+def test_egress_to_a_service_without_sidecars_is_in_force(
     service: tuple[object, ...], egress: Egress
 ) -> None:
-    """As to the API server, or to a database in front of which nobody put a sidecar."""
+    """Such a Service is for example the API server, or a database without a sidecar."""
     things = (*service, egress)
     assert is_enforced(*things)
     assert not is_left_out(*things)
@@ -63,8 +63,8 @@ def test_an_egress_to_a_service_without_sidecars_is_in_force_and_all_say_so(
 
 
 @pytest.mark.parametrize("egress", [BY_ADDRESS, BY_NAME])
-def test_an_egress_to_a_service_of_the_mesh_is_left_out_and_all_say_so(egress: Egress) -> None:
-    """Every workload behind it has a sidecar, which takes no plain text."""
+def test_egress_to_a_service_of_the_mesh_is_left_out_and_reported(egress: Egress) -> None:
+    """Every workload of the Service has a sidecar, which accepts no plain text."""
     things = (*WITH_SIDECAR, egress)
     assert not is_enforced(*things)
     assert is_left_out(*things)
@@ -75,8 +75,10 @@ def test_an_egress_to_a_service_of_the_mesh_is_left_out_and_all_say_so(egress: E
 
 @pytest.mark.parametrize("to", ["default/kubernetes:443", f"{API}:443"])
 @pytest.mark.parametrize("service", [KUBERNETES, PLAIN])
-def test_without_an_egress_the_one_that_is_missing_is_printed(service: tuple[object, ...], to: str) -> None:
-    """The question may name the Service or its address; with what is printed the answer is yes."""
+def test_missing_egress_to_a_service_without_sidecars_is_printed(
+    service: tuple[object, ...], to: str
+) -> None:
+    """The call may name the Service or its address. With the same Egress the answer is `allowed`."""
     found = explained(to, *service)
     assert found["answer"] == "unreachable"
     (missing,) = found["missing"]
@@ -91,20 +93,20 @@ def test_without_an_egress_the_one_that_is_missing_is_printed(service: tuple[obj
     assert explained(to, *service, BY_ADDRESS)["answer"] == "allowed"
 
 
-def test_with_enable_egress_the_call_passes_and_explain_says_so() -> None:
-    """Whatever stands outside may be called, a Service as any address."""
+def test_enable_egress_allows_calls_to_a_service_without_sidecars() -> None:
+    """Every destination outside the mesh may be called, whether it is a Service or another address."""
     assert explained("default/kubernetes:443", *KUBERNETES, MeshConfig(egress=True))["answer"] == "allowed"
 
 
-def test_a_service_with_nobody_behind_it_is_asked_about_as_one_of_the_mesh() -> None:
-    """A Deployment that was scaled to nothing is no reason to take its Service for an outsider."""
+def test_service_without_workloads_counts_as_a_service_of_the_mesh() -> None:
+    """A Deployment scaled to zero does not make its Service one outside the mesh."""
     found = explained("default/kubernetes:443", PLAIN[0])
     assert found["answer"] == "unreachable"
     assert any("No workload with a sidecar belongs to Service" in each["text"] for each in found["steps"])
 
 
-def test_what_one_client_calls_by_policy_is_left_out_of_its_egress() -> None:
-    """Of a Service where only some Pods have a sidecar, which a TrafficTarget lets the client call."""
+def test_service_that_a_target_lets_the_client_call_is_left_out_of_its_egress() -> None:
+    """Only some Pods of the Service have a sidecar, and a TrafficTarget lets the client call them."""
     things = (
         *PLAIN,
         a.workload("kubernetes-2", "10.0.0.8", app="kubernetes", account="kubernetes"),

@@ -1,4 +1,4 @@
-"""What is in force of what policy says: parts that sidecars are served without, and what is not known."""
+"""Tests of enforcement: parts of policy that sidecars are served without, and unknown states."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -42,12 +42,12 @@ IN_STEP = Sidecar()
 
 
 def ask(name: str = "shop", path: str = "/books") -> Request:
-    """Ask for it."""
+    """Return the buyer's GET request to a service."""
     return Request(a.identity("buyer"), a.service_key(name), Port(80), "GET", path)
 
 
 def found(request: Request, sidecars: Mapping[str, Sidecar], *things: object) -> Enforcement:
-    """Return what is in force, with these sidecars by their workload's name, and the others in step."""
+    """Return the enforcement of a request, with sidecars by workload name; the others are in step."""
     mesh = a.view(*MESH, *things)
     decision = explain(mesh, request).decision
     names = concerned(mesh, request, decision)
@@ -55,16 +55,19 @@ def found(request: Request, sidecars: Mapping[str, Sidecar], *things: object) ->
     return standing(mesh, request, decision, known)
 
 
-def test_what_all_have_acknowledged_is_in_force() -> None:
-    """The policy's answer, and nothing to say."""
+def test_acknowledged_policy_is_in_force_without_remarks() -> None:
+    """A policy that every sidecar has acknowledged is in force, and the headline is the plain answer."""
     for request, answer in ((ask(), Answer.ALLOWED), (ask(path="/x"), Answer.REFUSED)):
         seen = found(request, {})
         assert (seen.in_force, seen.decision.answer, seen.because) == (EnforcementState.YES, answer, ())
         assert headline(seen, answer) == answer.value
 
 
-def test_a_match_that_is_left_out_admits_nothing() -> None:
-    """What it alone would admit is refused; what another match admits is not, nor what is refused anyway."""
+def test_left_out_match_admits_nothing() -> None:
+    """A request that only the left-out match admits is refused.
+
+    Requests that another match admits stay allowed.
+    """
     less = {"shop-1": Sidecar("", (BAD_BOOKS,)), "shop-2": Sidecar("", (BAD_BOOKS,))}
     seen = found(ask(), less)
     assert (seen.in_force, seen.decision.answer) == (EnforcementState.NO, Answer.REFUSED)
@@ -78,30 +81,30 @@ def test_a_match_that_is_left_out_admits_nothing() -> None:
     assert found(ask(), less, both, more).in_force is EnforcementState.YES
 
 
-def test_an_equal_match_of_another_group_is_out_as_well() -> None:
-    """Parts are left out by what they say."""
+def test_equal_match_of_another_group_is_left_out_too() -> None:
+    """An equal match of another group is left out as well, because parts are compared by content."""
     less = {"shop-1": Sidecar("", (BAD_BOOKS,)), "shop-2": Sidecar("", (BAD_BOOKS,))}
     twin = (a.route_group("twin", BOOKS), a.target("w", "buyer", "shop", a.http("twin")))
     assert found(ask(), less, *twin).in_force is EnforcementState.NO
 
 
-def test_a_target_that_is_left_out_admits_nothing() -> None:
-    """One without matches is a part by itself."""
+def test_left_out_target_admits_nothing() -> None:
+    """A target without matches is a part by itself, so a rejected target admits no calls."""
     seen = found(ask("v2"), {"v2": Sidecar("", (BAD_TARGET,))})
     assert (seen.in_force, seen.decision.answer) == (EnforcementState.NO, Answer.REFUSED)
     assert found(ask("v2"), {"v2": Sidecar("", (BAD_BOOKS,))}).in_force is EnforcementState.YES
 
 
-def test_permissive_mode_that_is_left_out_admits_nobody() -> None:
-    """Not even whom a target would admit."""
+def test_left_out_permissive_mode_admits_no_call() -> None:
+    """A sidecar that rejects the permissive MeshConfig refuses even the caller of a TrafficTarget."""
     config = ObjectKey(MESH_CONFIG, Namespace("osm-system"), "osm-mesh-config")
     less = Sidecar("", (ExcludedPolicy(config, None, "no"),))
     seen = found(ask("v2"), {"v2": less}, MeshConfig(permissive=True))
     assert (seen.in_force, seen.decision.answer) == (EnforcementState.NO, Answer.REFUSED)
 
 
-def test_sidecars_of_one_account_that_differ() -> None:
-    """Who is chosen is not known, and so neither is the answer."""
+def test_differing_sidecars_of_one_account_make_the_state_unknown() -> None:
+    """If sidecars of one account differ, the state is unknown, because either may be chosen."""
     seen = found(ask(), {"shop-1": Sidecar("", (BAD_BOOKS,))})
     assert seen.in_force is EnforcementState.UNKNOWN
     assert (seen.decision.answer, len(seen.because)) == (Answer.ALLOWED, 1)
@@ -112,16 +115,16 @@ def test_sidecars_of_one_account_that_differ() -> None:
 
 
 @pytest.mark.parametrize("whose", ["buyer", "shop-2"])
-def test_what_one_has_is_not_known(whose: str) -> None:
-    """At either end; of whom the call does not go by it does not matter."""
+def test_disconnected_sidecar_at_either_end_makes_the_state_unknown(whose: str) -> None:
+    """A disconnected sidecar of client or server makes the state unknown; other sidecars do not."""
     seen = found(ask(), {whose: Sidecar("is not connected")})
     assert (seen.in_force, seen.decision.answer) == (EnforcementState.UNKNOWN, Answer.ALLOWED)
     assert [each.endswith(" is not connected") for each in seen.because] == [True]
     assert found(ask("v2"), {"shop-2": Sidecar("is not connected")}).in_force is EnforcementState.YES
 
 
-def test_without_a_sidecar_of_the_client_it_is_not_known() -> None:
-    """Nobody can ask."""
+def test_client_without_a_sidecar_makes_the_state_unknown() -> None:
+    """A client identity without a sidecar makes the state unknown, because no sidecar can be asked."""
     seen = found(replace(ask(), client=a.identity("stranger")), {})
     assert (seen.in_force, seen.because) == (
         EnforcementState.UNKNOWN,
@@ -129,8 +132,11 @@ def test_without_a_sidecar_of_the_client_it_is_not_known() -> None:
     )
 
 
-def test_a_split_that_the_client_lacks() -> None:
-    """It is not said who answers instead."""
+def test_split_rejected_by_the_client_makes_the_state_unknown() -> None:
+    """If the client's sidecar rejects a split, the endpoint that answers instead is unknown.
+
+    Calls of other services are unaffected.
+    """
     bad = ExcludedPolicy(ObjectKey(TRAFFIC_SPLIT, Namespace("default"), "s"), None, "no")
     canary = a.split("s", "shop", ("v2", 1))
     seen = found(ask(), {"buyer": Sidecar("", (bad,))}, canary)
@@ -141,14 +147,14 @@ def test_a_split_that_the_client_lacks() -> None:
     assert found(ask("v2"), {"buyer": Sidecar("", (bad,))}, canary).in_force is EnforcementState.YES
 
 
-def test_what_the_clients_sidecar_turns_down_needs_no_server() -> None:
-    """It answers whatever the others have."""
+def test_request_refused_by_the_clients_sidecar_needs_no_server() -> None:
+    """The client's sidecar refuses an escaped slash by itself, whatever the servers' sidecars have."""
     seen = found(ask(path="/a%2fb"), {"shop-1": Sidecar("is not connected")})
     assert (seen.in_force, seen.decision.answer) == (EnforcementState.YES, Answer.REFUSED)
 
 
-def test_offline_it_is_not_asked() -> None:
-    """And that is said."""
+def test_offline_explanation_asks_no_sidecar() -> None:
+    """Offline, the state is `NOT_ASKED`, with the policy's decision and one reason."""
     decision = explain(a.view(*MESH), ask()).decision
     seen = not_asked(decision)
     assert (seen.in_force, seen.decision, len(seen.because)) == (EnforcementState.NOT_ASKED, decision, 1)

@@ -1,4 +1,4 @@
-"""An explanation says what the oracle decides; what it says is missing makes, added, a yes."""
+"""Tests of explanations: they agree with the oracle, and their missing manifests admit the call."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -43,11 +43,11 @@ from tests.differential.cases import Case, case
 from tests.differential.topology import Document, documents
 from tests.meshes import values as a
 
-pytestmark = pytest.mark.timeout(30)  # some ask for many random policies
+pytestmark = pytest.mark.timeout(30)  # some tests decide many random requests
 
 
 def text(*manifests: Document) -> str:
-    """Return manifests as a file."""
+    """Return manifests as the text of a YAML file."""
     return yaml.dump_all(manifests, Dumper=yaml.CSafeDumper)
 
 
@@ -55,7 +55,7 @@ TOPOLOGY = Manifests().apply("a.yaml", text(*documents()))
 
 
 def read(*policy: Document) -> Manifests:
-    """Read a policy over the topology."""
+    """Add a policy to the topology."""
     return TOPOLOGY.apply("b.yaml", text(*policy))
 
 
@@ -65,12 +65,12 @@ def seen(state: Manifests) -> View:
 
 
 def anybody(mesh: View, request: Request) -> bool:
-    """Say whether anybody at all stands behind what is called."""
+    """Return whether any place serves the called port."""
     return any(True for _ in behind(mesh, request))
 
 
 def behind(mesh: View, request: Request) -> Iterator[tuple[Place, bool]]:
-    """Yield who stands behind what is called."""
+    """Yield the places that may serve a request."""
     called = mesh.services[request.service].port(request.port)
     assert called is not None
     for key, each, weight in backends(mesh, request, called, split_for(mesh, request, called)):
@@ -79,7 +79,7 @@ def behind(mesh: View, request: Request) -> Iterator[tuple[Place, bool]]:
 
 
 def passing(mesh: View, made: Case) -> Iterator[Request]:
-    """Yield the requests of a case that no sidecar turns down."""
+    """Yield the requests of a case that no sidecar answers by itself."""
     for request in made.requests:
         arrived = arriving(mesh, request)
         if not isinstance(arrived, LocalReply) and not any(
@@ -88,8 +88,8 @@ def passing(mesh: View, made: Case) -> Iterator[Request]:
             yield request
 
 
-def test_what_is_missing_makes_it_a_yes() -> None:
-    """For random policies and requests: the manifests are read without a word, and the answer is yes."""
+def test_missing_manifests_admit_the_call() -> None:
+    """For random policies, the missing manifests have no problems and make the answer `allowed`."""
     mended = 0
     for seed in range(15):
         made = case(Random(seed), 8)  # noqa: S311 - test data
@@ -109,15 +109,15 @@ def test_what_is_missing_makes_it_a_yes() -> None:
 
 
 def admitting_some(mesh: View, dice: Random) -> View:
-    """Admit about half of the mesh's proxies, and no other."""
+    """Admit about half of the mesh's proxies, and no others."""
     names = sorted(each.proxy_name for each in mesh.workloads.values() if each.proxy_name is not None)
     mesh.apply(Edits(settings=MeshSettings(endpoint_admission=EndpointAdmission.READY)))
     mesh.apply(Edits(admissions={each: Admission.ADMITTED for each in names if dice.random() < 0.5}))
     return mesh
 
 
-def test_what_is_missing_is_told_apart_from_what_is_to_be_waited_for() -> None:
-    """With some proxies admitted: policy, admission, both or none lacks; with both mended it is a yes."""
+def test_missing_policy_is_distinguished_from_missing_admission() -> None:
+    """With some proxies admitted, `missing` has the missing policy and `besides` the missing admissions."""
     seen_kinds: Counter[tuple[bool, bool]] = Counter()
     for seed in range(8):
         dice = Random(seed)  # noqa: S311 - test data
@@ -131,7 +131,7 @@ def test_what_is_missing_is_told_apart_from_what_is_to_be_waited_for() -> None:
                 continue
             assert found.missing or found.besides
             added = seen(read(*made.documents, *found.missing))
-            assert decide(added, request).allowed  # everybody is admitted there
+            assert decide(added, request).allowed  # this mesh admits every endpoint
             added.apply(Edits(settings=mesh.settings))
             added.apply(ready)
             assert decide(added, request).allowed is not bool(found.besides)
@@ -159,12 +159,12 @@ def explained(*things: object, path: str = "/", number: int = 80, name: str = "s
 
 
 def texts(found: Explanation) -> list[str]:
-    """Return the sentences, indented as they are shown."""
+    """Return the sentences of an explanation, indented as they are shown."""
     return ["  " * step.depth + step.text for step in found.steps]
 
 
-def test_a_refusal_step_by_step() -> None:
-    """Port, place, targets with what each says, matches with what each lacks, and the answer."""
+def test_refusal_is_explained_step_by_step() -> None:
+    """The steps are port, server, each target and match with its reason, and the answer."""
     lacks = "the whole path must match /books.* and header x-tag must match a"
     found = explained(
         a.target("a", "buyer", "shop", a.http("books")),
@@ -186,8 +186,8 @@ def test_a_refusal_step_by_step() -> None:
     assert found.steps[2].objects == ((key, InFile("test", 1, 8)),)
 
 
-def test_splits_and_shares_are_told() -> None:
-    """Which split decides, which does not count, who gets no share and why."""
+def test_split_and_shares_are_explained() -> None:
+    """The steps name the split that decides, the split without effect, and backends without a share."""
     found = explained(
         a.split("s", "shop", ("shop", 3), ("v2", 1), ("gone", 1)),
         a.split("t", "shop", ("v2", 1)),
@@ -232,8 +232,11 @@ def test_splits_and_shares_are_told() -> None:
         ),
     ],
 )
-def test_a_rule_that_leads_nowhere_is_named(rules: tuple[Rule, ...], said: list[str]) -> None:
-    """With what it lacks; a match that would fit is not said to fit where its rule admits nothing."""
+def test_rule_that_admits_nothing_is_explained(rules: tuple[Rule, ...], said: list[str]) -> None:
+    """The steps name each rule that admits nothing, with the missing route or match.
+
+    None of its matches is listed as fitting.
+    """
     found = explained(a.route_group("empty"), a.target("t", "buyer", "shop", *rules), path="/books")
     assert texts(found)[2:-1] == [
         "  TrafficTarget default/t has no rule whose route exists.",
@@ -241,8 +244,8 @@ def test_a_rule_that_leads_nowhere_is_named(rules: tuple[Rule, ...], said: list[
     ]
 
 
-def test_a_rule_with_an_unknown_match_keeps_its_others() -> None:
-    """What is misspelt is said, and what is not counts."""
+def test_rule_with_an_unknown_match_keeps_its_other_matches() -> None:
+    """The steps name the unknown match, and the rule's other matches still admit the request."""
     made = a.target("t", "buyer", "shop", a.http("other", "o", "gone"))
     found = explained(a.route_group("other", a.match("o", "/books"), a.match("p")), made, path="/books")
     assert found.decision.answer is Answer.ALLOWED
@@ -252,8 +255,8 @@ def test_a_rule_with_an_unknown_match_keeps_its_others() -> None:
     ]
 
 
-def test_a_target_for_another_port_or_place_says_which() -> None:
-    """The port of its destination (v1alpha2), and the namespace in which it would count."""
+def test_target_for_another_port_or_namespace_is_explained() -> None:
+    """A target without effect is listed with its only port (v1alpha2) or the namespace it must be in."""
     foreign = replace(a.target("f", "buyer", "shop", a.http("books")), key=a.policy_key("f", "bank"))
     found = explained(a.target("t", "buyer", "shop", a.http("books"), only=9090), foreign)
     assert texts(found)[2:4] == [
@@ -292,29 +295,31 @@ GOES_FIRST = "does not count, because TrafficSplit default/s takes precedence: i
         ),
     ],
 )
-def test_why_a_split_does_not_decide(first: tuple[str, ...], other: TrafficSplit, said: str) -> None:
-    """Out of force, for other requests, or outdone: and by what."""
+def test_split_without_effect_is_explained_with_the_reason(
+    first: tuple[str, ...], other: TrafficSplit, said: str
+) -> None:
+    """A split does not decide if it is invalid, for other requests, or if another split takes precedence."""
     groups = (a.route_group("all", a.match("all")), a.route_group("empty"))
     decides = a.split("s", "shop", ("shop", 1), matches=first, created="2024")
     found = explained(*groups, decides, other)
     assert texts(found)[2] == f"TrafficSplit {other.key} {said}."
 
 
-def test_splits_for_requests_do_not_count_on_tcp() -> None:
-    """Nobody sees requests there."""
+def test_split_with_matches_has_no_effect_at_a_tcp_port() -> None:
+    """A split with matches has no effect at a TCP port, because sidecars see no requests there."""
     made = a.split("s", "shop", ("v2", 1), matches=("books",))
     assert texts(explained(made, number=3306))[1] == f"TrafficSplit default/s {SplitVerdict.HTTP_ONLY.value}."
 
 
-def test_what_no_policy_mends() -> None:
-    """No such service, no such port, nobody behind it: said, and nothing to add."""
+def test_failure_beyond_policy_has_no_missing_manifests() -> None:
+    """An unknown service, an unknown port and an empty service have no remedy, and the last step says so."""
     for made in (explained(name="gone"), explained(number=81), explained(a.service("empty"), name="empty")):
         assert (made.missing, made.besides) == ((), ())
         assert made.steps[-1].text.endswith(" No additional policy would change this answer.")
 
 
-def test_what_may_be_meant_by_names_that_lead_nowhere() -> None:
-    """A Service by a like name or in another namespace, a target port, an account by its workload's name."""
+def test_unknown_name_is_explained_with_similar_names() -> None:
+    """The steps name similar Services, other namespaces, a target port, or a workload's account."""
     assert texts(explained(name="gone"))[0] == "There is no Service default/gone."
     assert (
         texts(explained(name="shopp"))[0]
@@ -354,8 +359,10 @@ def test_what_may_be_meant_by_names_that_lead_nowhere() -> None:
         ("default", a.TCP, "tcp, as its workloads declare"),
     ],
 )
-def test_what_a_port_speaks_and_by_what(source: str, declared: Protocol | None, said: str) -> None:
-    """In the order in which it is decided."""
+def test_protocol_of_a_port_is_explained_with_its_source(
+    source: str, declared: Protocol | None, said: str
+) -> None:
+    """The first step names the protocol and its source: appProtocol, name, number, default or workload."""
     ports = (WorkloadPort(Port(8080), "", declared),)
     made = explained(
         a.service("web", a.port(80, source=source)), a.workload("web", "10.0.0.20", *ports), name="web"
@@ -363,8 +370,8 @@ def test_what_a_port_speaks_and_by_what(source: str, declared: Protocol | None, 
     assert texts(made)[0] == f"Service default/web has port 80, which speaks {said}."
 
 
-def test_a_port_in_dispute_is_told_of() -> None:
-    """Another Service says of the same port that it is TCP, and comes first: the sidecar has that."""
+def test_port_with_two_protocols_is_explained() -> None:
+    """A step reports the other Service whose protocol takes precedence at the port, so that calls fail."""
     other = a.service("admin", a.port(81, protocol=a.TCP), app="shop")
     said = (
         "Workload default/shop serves its port 8080 as tcp, as default/admin declares (of several "
@@ -374,8 +381,8 @@ def test_a_port_in_dispute_is_told_of() -> None:
     assert said not in texts(explained(other, name="v2"))
 
 
-def test_an_explicit_client_without_the_upstream_is_told_of() -> None:
-    """Policy allows the call, and its sidecar offers the service nowhere."""
+def test_explicit_client_without_the_upstream_is_explained() -> None:
+    """Policy allows the call, but a step reports that the client's sidecar does not offer the Service."""
     open_up = (a.route_group("all", a.match("all")), a.target("t", "agent", "shop", a.http("all")))
     asked = Request(a.identity("agent"), a.service_key("shop"), Port(80))
     for upstreams, said in (((("v2", 80, "127.0.0.1", 1),), True), ((("shop", 80, "127.0.0.1", 1),), False)):
@@ -389,15 +396,15 @@ def test_an_explicit_client_without_the_upstream_is_told_of() -> None:
         assert steps[-1] == "The request is allowed."
 
 
-def test_permissive_mode_is_told() -> None:
-    """With the MeshConfig that says it."""
+def test_permissive_mode_is_explained_with_its_mesh_config() -> None:
+    """The second step reports permissive mode and refers to the MeshConfig."""
     found = explained(MeshConfig(permissive=True))
     assert found.steps[1].text.startswith("The mesh is permissive: every caller")
     assert [str(key) for key, _ in found.steps[1].objects] == ["MeshConfig osm-system/osm-mesh-config"]
 
 
-def test_who_is_asked_besides_is_told_where_policy_admits() -> None:
-    """What the authorizer says of a request is not known here; of what policy refuses it is not asked."""
+def test_authorizer_is_mentioned_only_where_policy_admits() -> None:
+    """The steps mention the authorizer if policy admits the call; refused requests are not sent to it."""
     asked = MeshConfig(
         permissive=True,
         authorization=Authorizer(HostPort("opa.opa", 9191), "asked", timedelta(seconds=1)),
@@ -414,8 +421,11 @@ def test_who_is_asked_besides_is_told_where_policy_admits() -> None:
     assert text not in [each.text for each in explained(closed).steps]
 
 
-def test_an_object_says_who_is_asked_in_place_of_the_mesh_s_authorizer() -> None:
-    """By its name; that one is disabled is told too, and what is for others' workloads is not."""
+def test_external_authorization_replaces_the_authorizer_of_the_mesh() -> None:
+    """The steps name the ExternalAuthorization of the server, also a disabled one.
+
+    An object for other workloads has no effect.
+    """
     mesh, own = (Authorizer(HostPort(each, 9191), "asked", timedelta(seconds=1)) for each in ("mesh", "own"))
     key, config = a.policy_key("opa"), MeshConfig(permissive=True, authorization=mesh)
 
@@ -447,8 +457,8 @@ def test_an_object_says_who_is_asked_in_place_of_the_mesh_s_authorizer() -> None
     assert (told(authorizer=None), told("other")) == ([nobody], [mesh_s])
 
 
-def test_the_remedy_is_narrow_and_keeps_names_apart() -> None:
-    """One path, one method, nothing taken for an expression, and a name that nobody has."""
+def test_remedy_is_narrow_and_takes_an_unused_name() -> None:
+    """The remedy admits one escaped path, with every method in place of PURGE, under an unused name."""
     taken = a.target("buyer-to-shop", "thief", "shop", a.tcp("db"))
     request = Request(a.identity("buyer"), a.service_key("shop"), Port(80), "PURGE", "/a.b?c=d")
     group, made = remedy(a.view(*MESH, taken), request)

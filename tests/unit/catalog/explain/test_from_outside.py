@@ -1,4 +1,4 @@
-"""A call from outside the mesh, explained: what each IngressBackend says, and which one would let it in."""
+"""Tests of explanations of calls from outside the mesh: IngressBackends, and the missing one."""
 
 import pytest
 import yaml
@@ -29,8 +29,8 @@ def _answer(mesh: View, caller: str) -> dict[str, object]:
         ("192.0.2.700,tls", None),
     ],
 )
-def test_how_a_caller_is_written(text: str, client: Outsider | None) -> None:
-    """What is none is an error that says what would be right."""
+def test_notation_of_a_caller_outside_the_mesh_is_read(text: str, client: Outsider | None) -> None:
+    """An address with options is read as an outside caller; the error of a wrong one shows the notation."""
     query = {"from": text, "to": "default/shop:80"}
     if client is None:
         with pytest.raises(QueryError, match="outside the mesh <IP>"):
@@ -39,8 +39,11 @@ def test_how_a_caller_is_written(text: str, client: Outsider | None) -> None:
         assert read_request(query, ()).client == client
 
 
-def test_what_lets_it_in_is_named() -> None:
-    """With what it is for; of those who are not let in what they are not."""
+def test_ingress_backends_are_explained_for_outside_callers() -> None:
+    """The IngressBackend that admits a caller is the reason.
+
+    For a refused caller, the steps say why each IngressBackend does not apply.
+    """
     mesh = a.view(*SHOP, NEAR, a.ingress("other", ("shop", 8080, "NOTHING"), ranges=("0.0.0.0/0",)))
     found = _answer(mesh, "192.0.2.7")
     assert (found["answer"], found["because"]) == ("allowed", ["IngressBackend default/near"])
@@ -52,8 +55,8 @@ def test_what_lets_it_in_is_named() -> None:
 
 
 @pytest.mark.parametrize("caller", ["192.0.2.7", "fd00::7", "192.0.2.7,tls", "192.0.2.7,name=gateway.test"])
-def test_with_what_is_missing_it_is_let_in(caller: str) -> None:
-    """As it is printed: read again it is good, and whoever asked gets in."""
+def test_missing_ingress_backend_admits_the_outside_caller(caller: str) -> None:
+    """The printed IngressBackend is valid when it is read again, and it admits the caller."""
     found = _answer(a.view(*SHOP), caller)
     (missing,) = list(found["missing"])  # type: ignore[call-overload]
     assert found["answer"] == "refused"

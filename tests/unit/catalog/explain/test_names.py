@@ -1,4 +1,4 @@
-"""Names of proxies that no workload has: which may be meant, without a look at each of a large mesh."""
+"""Tests of suggestions for unknown proxy names: few comparisons, even in a large mesh."""
 
 from difflib import SequenceMatcher
 
@@ -10,8 +10,8 @@ from meshwright.mesh.problems.spelling import COMPARED
 from tests.meshes import values as a
 
 
-def test_in_a_large_mesh_names_of_the_service_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever asks is one of many that the server answers."""
+def test_unknown_proxy_name_is_compared_with_few_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most `COMPARED` names are compared, because the server has many other requests to answer."""
     compared = list[str]()
     set_seq1 = SequenceMatcher.set_seq1
 

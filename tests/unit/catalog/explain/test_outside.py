@@ -1,4 +1,4 @@
-"""Calls out of the mesh, explained: which Egress has a part in one, and what would let it pass."""
+"""Tests of explanations of calls out of the mesh: Egresses, and the missing one."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ THINGS = (BUYER, BOOKS, READING, SECURE, BY_ADDRESS, a.service("shop", address="
 
 
 def explained(to: str, path: str = "/", *headers: str, things: tuple[object, ...] = THINGS) -> dict[str, Any]:
-    """Explain a call of the buyer's."""
+    """Explain a call by the buyer."""
     return dict(answer(a.view(*things), {"from": "default/buyer", "to": to, "path": path}, headers))
 
 
@@ -40,10 +40,10 @@ def explained(to: str, path: str = "/", *headers: str, things: tuple[object, ...
         ("198.51.100.1:8090", "http://[2001:db8::8]/", (), "refused", []),
     ],
 )
-def test_what_becomes_of_a_call(
+def test_call_out_of_the_mesh_is_explained_with_its_egress(
     to: str, path: str, headers: tuple[str, ...], expected: str, because: list[str]
 ) -> None:
-    """And which Egress lets it pass; each of the port is among the steps, with where it stands."""
+    """The Egress that allows a call is the reason of the answer, and a step refers to it."""
     found = explained(to, path, *headers)
     assert (found["answer"], found["because"]) == (expected, because)
     named = {each["object"] for step in found["steps"] for each in step["objects"]}
@@ -53,8 +53,8 @@ def test_what_becomes_of_a_call(
 @pytest.mark.parametrize(
     ("to", "path"), [("x.test:80", "/"), ("x.test:8443", "https://x.test/"), ("books.test:80", "/z")]
 )
-def test_what_is_missing_lets_it_pass(to: str, path: str) -> None:
-    """An Egress that is read without a word; with it the answer is yes."""
+def test_missing_egress_allows_the_call(to: str, path: str) -> None:
+    """The missing Egress is read without problems, and with it the call is allowed."""
     (missing,) = explained(to, path)["missing"]
     state = Manifests().apply("missing.yaml", yaml.safe_dump(missing))
     assert state.problems() == ()
@@ -63,13 +63,13 @@ def test_what_is_missing_lets_it_pass(to: str, path: str) -> None:
 
 
 @pytest.mark.parametrize("to", ["shop.default:80", "shop.default.svc.cluster.local:80", "10.96.0.1:80"])
-def test_what_is_the_mesh_s_is_asked_about_by_its_name(to: str) -> None:
-    """By whatever name or address it is called."""
+def test_service_of_the_mesh_is_refused_as_an_outside_destination(to: str) -> None:
+    """A host name or address of a Service in the mesh is refused, and the error shows its notation."""
     with pytest.raises(QueryError, match="ask about default/shop:80"):
         explained(to)
 
 
-def test_a_service_without_its_namespace_is_no_host() -> None:
-    """A bare name is a slip, and says what would be right."""
+def test_destination_without_a_namespace_is_refused() -> None:
+    """A bare name is probably a mistake, so it is refused, and the error shows the notation."""
     with pytest.raises(QueryError, match="must be <namespace>/<service>:<port>"):
         explained("shop:80")

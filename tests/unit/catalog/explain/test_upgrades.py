@@ -1,4 +1,4 @@
-"""What becomes of the protocols that a request offers in its header Upgrade (RFC 9110, section 7.8)."""
+"""Tests of the protocols that a request offers in its header Upgrade (RFC 9110, section 7.8)."""
 
 import pytest
 
@@ -21,7 +21,7 @@ IGNORED = (
 def said(
     *headers: tuple[str, str], passing: tuple[str, ...] = ("websocket",), protocol: Protocol = Protocol.HTTP
 ) -> tuple[list[str], LocalReply | None]:
-    """Return the steps about upgrades, and what a sidecar answers by itself."""
+    """Return the steps about upgrades, and the reply that a sidecar makes by itself, if any."""
     settings = MeshSettings(long_lived=LongLived(upgrades=passing))
     shop = a.service("shop", a.port(80, protocol=protocol))
     workloads = (a.workload("shop", "10.0.0.5"), a.workload("buyer", "10.0.0.6"))
@@ -38,8 +38,8 @@ CONNECTION = ("Connection", "keep-alive, Upgrade")
     ("offers", "ignored"),
     [("TLS/1.2", "TLS/1.2"), ("WebSocket", ""), ("h2c, websocket,TLS/1.2", "h2c, TLS/1.2")],
 )
-def test_what_is_not_passed_is_ignored(offers: str, ignored: str) -> None:
-    """Without another status; one that passes is named by nobody."""
+def test_offered_upgrade_that_is_not_passed_on_is_ignored(offers: str, ignored: str) -> None:
+    """The steps list the offered protocols that sidecars do not pass on. The request is not refused."""
     wanted = (
         [IGNORED.format(ignored, "sidecars pass on only websocket (setting http_upgrades).")]
         if ignored
@@ -48,14 +48,17 @@ def test_what_is_not_passed_is_ignored(offers: str, ignored: str) -> None:
     assert said(CONNECTION, ("Upgrade", offers)) == (wanted, None)
 
 
-def test_nothing_is_offered_without_connection() -> None:
-    """Upgrade alone is no offer, and bytes have no headers."""
+def test_upgrade_without_connection_header_is_no_offer() -> None:
+    """Upgrade is an offer only with Connection. At a TCP port sidecars see no headers."""
     assert said(("Upgrade", "TLS/1.2")) == ([], None)
     assert said(CONNECTION, ("Upgrade", "TLS/1.2"), protocol=Protocol.TCP) == ([], None)
 
 
-def test_several_that_pass_are_refused_by_envoy() -> None:
-    """It looks for a configuration with the whole value as its name."""
+def test_several_passed_upgrades_in_one_request_are_refused() -> None:
+    """Envoy answers 403, because it looks for a configuration with the header's whole value as its name.
+
+    If no upgrade is passed on, the offer is ignored.
+    """
     _, answer = said(CONNECTION, ("Upgrade", "websocket, x"), passing=("websocket", "x"))
     assert answer is not None
     assert (answer.status, "websocket, x" in answer.why) == (403, True)

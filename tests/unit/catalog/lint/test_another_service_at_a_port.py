@@ -1,4 +1,4 @@
-"""A second Service at a workload's port, with another protocol: who keeps working, and who is told."""
+"""Tests of two Services with different protocols at one port of a workload: effect and problem."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ def _said(view: View) -> list[tuple[str, str, str, str]]:
 
 
 def _explained(view: View, name: str, port: int) -> tuple[Answer, str]:
-    """Return the answer to a call, and the step that says why it fails; empty if none does."""
+    """Return the answer to a call, and the step with the reason of its failure (empty without one)."""
     found = explain(view, Request(a.identity("client"), a.service_key(name), Port(port)))
     why = [step.text for step in found.steps if " serves its port " in step.text]
     return found.decision.answer, "".join(why)
@@ -62,8 +62,8 @@ def _why(called: str, taken: str, holder: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["front", "zfront"])
-def test_the_newer_service_is_told_and_the_older_one_works(name: str) -> None:
-    """Whichever comes first by name."""
+def test_newer_service_is_reported_and_the_older_one_works(name: str) -> None:
+    """The older Service decides the protocol, whichever comes first by name."""
     view = _mesh(name, (OLD, NEW))
     assert _said(view) == [
         (f"Service default/{name}", "spec.ports", "443", _fails(443, "tcp", "http", "shop"))
@@ -73,8 +73,8 @@ def test_the_newer_service_is_told_and_the_older_one_works(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["front", "zfront"])
-def test_of_the_other_age_the_other_one_is_told(name: str) -> None:
-    """The same two Services; the one for TCP is older, or the only one whose age is known."""
+def test_http_service_is_reported_if_the_tcp_service_is_older(name: str) -> None:
+    """The TCP Service decides if it is older, or the only one with a known age."""
     for ages in ((NEW, OLD), ("", OLD)):
         view = _mesh(name, ages)
         assert _said(view) == [("Service default/shop", "spec.ports", "80", _fails(80, "http", "tcp", name))]
@@ -83,8 +83,8 @@ def test_of_the_other_age_the_other_one_is_told(name: str) -> None:
 
 
 @pytest.mark.parametrize("created", ["", OLD])
-def test_of_one_age_and_without_ages_the_name_decides(created: str) -> None:
-    """Two files, or two objects of one `kubectl apply`."""
+def test_name_decides_between_services_of_equal_or_unknown_age(created: str) -> None:
+    """Files have no ages, and objects of one `kubectl apply` have equal ones; the first name decides."""
     first = _mesh("front", (created, created))
     assert [each[0] for each in _said(first)] == ["Service default/shop"]
     assert _explained(first, "shop", 80)[0] is Answer.REFUSED
@@ -95,8 +95,8 @@ def test_of_one_age_and_without_ages_the_name_decides(created: str) -> None:
     assert _explained(last, "zfront", 443)[0] is Answer.REFUSED
 
 
-def test_what_the_workload_says_comes_before_every_age() -> None:
-    """The Service for TCP is older and first by name, and the workload says that it speaks HTTP."""
+def test_protocol_declared_by_the_workload_precedes_every_age() -> None:
+    """The workload declares HTTP, so the TCP Service fails although it is older and first by name."""
     view = _mesh("front", (NEW, OLD), WorkloadPort(Port(8080), "", Protocol.HTTP))
     assert [each[0] for each in _said(view)] == ["Service default/front"]
     assert _explained(view, "shop", 80) == (Answer.ALLOWED, "")
@@ -106,8 +106,8 @@ def test_what_the_workload_says_comes_before_every_age() -> None:
     assert why == f"Workload default/shop-1 {taken}, so calls as tcp fail (MW2026)."
 
 
-def test_two_services_of_one_protocol_are_nothing_to_say() -> None:
-    """The usual pair: another name for the same program."""
+def test_two_services_of_one_protocol_have_no_problem() -> None:
+    """A second Service with the same protocol is a usual alias of the same program."""
     pair = (a.service("shop"), a.service("alias", a.port(81), app="shop"))
     view = a.view(*pair, a.workload("shop-1", "10.0.0.1", app="shop", account="shop"), *ALLOWED)
     assert _said(view) == []

@@ -1,4 +1,4 @@
-"""Lint looks at so much of one object, and says where it stopped."""
+"""Tests of lint's budget: bounded work for each object, and a report where lint stopped."""
 
 from collections.abc import Iterator
 
@@ -27,14 +27,14 @@ def _found(*things: object, code: str = "MW2160") -> list[Problem]:
 
 
 def _matches(count: int) -> list[HTTPMatch]:
-    """Return matches of one path that are alike in everything but a header."""
+    """Return matches of one path that differ only in a header."""
     return [
         HTTPMatch(f"m{number}", "/a", headers=(HeaderMatch("x", f"{number}"),)) for number in range(count)
     ]
 
 
-def test_of_matches_that_cannot_be_told_apart_without_a_comparison_lint_looks_at_some() -> None:
-    """It says of the object how many comparisons it made, and how many it may make."""
+def test_matches_of_one_path_are_compared_up_to_the_limit() -> None:
+    """A problem of the target names the number of steps made and the limit."""
     group = a.route_group("paths", *_matches(300))
     target = a.target("buy", "client", "store", a.http("paths"))
     (found,) = _found(group, target)
@@ -50,8 +50,8 @@ def test_of_matches_that_cannot_be_told_apart_without_a_comparison_lint_looks_at
     )
 
 
-def test_so_many_matches_are_all_looked_at_where_their_paths_differ() -> None:
-    """None of them is compared with one of another path: nothing is left out, and what is wrong is found."""
+def test_matches_of_different_paths_stay_within_the_limit() -> None:
+    """Matches of different paths are not compared, so lint finishes and finds the shadowed match."""
     matches = [HTTPMatch(f"m{number}", f"/{number}", ("GET",)) for number in range(400)]
     group = a.route_group("paths", *matches, HTTPMatch("wide", "/7"))
     target = a.target("buy", "client", "store", a.http("paths"))
@@ -66,8 +66,8 @@ def test_so_many_matches_are_all_looked_at_where_their_paths_differ() -> None:
     )
 
 
-def test_of_thousands_of_matches_the_first_are_read() -> None:
-    """The 2,501st is one too many for one look: what is wrong with those before it is said."""
+def test_thousands_of_matches_are_read_up_to_the_limit() -> None:
+    """Only the first matches are read. A problem among them is reported, and so is the limit."""
     matches = [
         HTTPMatch(f"m{number}", f"none{number}" if number in (3, 2700) else f"/{number}")
         for number in range(2800)
@@ -79,8 +79,8 @@ def test_of_thousands_of_matches_the_first_are_read() -> None:
     assert "for matches that never fit stopped after 50000 steps (the limit is 50000), " in found.expected
 
 
-def test_targets_that_are_alike_are_compared_with_so_many_others() -> None:
-    """Of a hundred each is compared with the first 64, none of which takes in any other."""
+def test_similar_targets_are_compared_with_at_most_64_others() -> None:
+    """Each of 100 targets without overlap is compared with 64 others and reports the limit."""
     targets = [a.target(f"t{number:03}", f"client-{number}", "store", a.tcp("all")) for number in range(100)]
     found = _found(a.tcp_route("all"), *targets)
     assert len(found) == 100
@@ -88,8 +88,8 @@ def test_targets_that_are_alike_are_compared_with_so_many_others() -> None:
     assert all("stopped after 64 steps (the limit is 64), " in each.expected for each in found)
 
 
-def test_what_was_found_before_the_bound_is_said() -> None:
-    """And the finding comes last."""
+def test_problems_found_before_the_limit_are_reported() -> None:
+    """Problems found within the limit come first, and the report of the limit is the last one."""
     place = Place(
         View.build(a.objects(*BASE), MeshSettings()), ObjectKey.of(TRAFFIC_TARGET, a.policy_key("t"))
     )
@@ -108,8 +108,8 @@ def test_what_was_found_before_the_bound_is_said() -> None:
     assert [each.code for each in within(place, "spec", "anything", check, 20)] == ["MW2001"] * 10
 
 
-def test_a_budget_is_not_overdrawn() -> None:
-    """A step that is too large takes nothing of what is left."""
+def test_step_beyond_the_budget_spends_nothing() -> None:
+    """A step that is too large fails and leaves the rest of the budget to smaller steps."""
     budget = Budget(5)
     budget.spend(3)
     with pytest.raises(SpentError):

@@ -1,4 +1,4 @@
-"""What is said of objects that fit together and may not be meant: each code, and when it is not said."""
+"""Tests of lint for valid objects that may be mistakes: each code, and similar cases without one."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -45,8 +45,8 @@ def said(*things: object) -> list[tuple[str, str, str, str]]:
     return [(each.code, str(each.key), each.field, each.value) for each in problems(a.view(*SHOP, *things))]
 
 
-def test_nothing_is_said_of_what_is_right() -> None:
-    """One target with one match, between two that are there."""
+def test_valid_objects_have_no_problem() -> None:
+    """A target with one match between two existing workloads has no problem."""
     assert said(GOOD) == []
 
 
@@ -209,8 +209,10 @@ TARGET, SPLIT = "TrafficTarget default/t", "TrafficSplit default/s"
         ),
     ],
 )
-def test_each_code(things: Sequence[object], code: Code, named: str, field: str, value: str) -> None:
-    """It is said once, of the object and field concerned, and nothing else is said."""
+def test_each_code_is_reported_once_at_its_object_and_field(
+    things: Sequence[object], code: Code, named: str, field: str, value: str
+) -> None:
+    """Each set of objects has exactly one problem, at the object and field concerned."""
     assert said(*things) == [(code, named, field, value)]
 
 
@@ -254,15 +256,18 @@ def test_each_code(things: Sequence[object], code: Code, named: str, field: str,
         ],
     ],
 )
-def test_when_nothing_is_said(things: Sequence[object]) -> None:
-    """The neighbours of each: not all sources unknown, one port, narrower, not yet callable, told."""
+def test_objects_close_to_a_problem_have_none(things: Sequence[object]) -> None:
+    """Near misses of each code are valid, for example a target with only some unknown sources."""
     assert said(*things) == []
 
 
 @pytest.mark.parametrize("route", ["any", "web"])
 @pytest.mark.parametrize("name", ["a", "z"])
-def test_a_tcp_route_that_opens_http_is_told_of(route: str, name: str) -> None:
-    """Beside HTTPRouteGroups of the same source, with ports or without, whichever target comes first."""
+def test_tcp_route_that_opens_an_http_port_is_reported(route: str, name: str) -> None:
+    """A TCPRoute, with or without ports, admits what the HTTPRouteGroup of another target restricts.
+
+    The order of the targets does not matter.
+    """
     found = problems(a.view(*SHOP, GOOD, a.target(name, "buyer", "shop", a.tcp(route))))
     wanted = (
         "This TrafficTarget admits every request at this HTTP port, although TrafficTarget "
@@ -273,8 +278,11 @@ def test_a_tcp_route_that_opens_http_is_told_of(route: str, name: str) -> None:
     assert opening == [(f"TrafficTarget default/{name}", wanted)]
 
 
-def test_calls_that_fail_for_a_backend_that_is_not_allowed_are_told_of() -> None:
-    """Where another backend is left, it has the share; where none is, who is left with nobody is named."""
+def test_backend_that_callers_may_not_call_is_reported_with_the_effect() -> None:
+    """Another backend takes the share, or the calls fail if none is left.
+
+    The problem names five callers and counts the others.
+    """
     shared, lost = (
         [each.expected for each in problems(a.view(*SHOP, GOOD, a.split("s", "shop", *backends)))]
         for backends in ((("shop", 1), ("v2", 1)), (("v2", 1),))
@@ -301,8 +309,8 @@ def test_calls_that_fail_for_a_backend_that_is_not_allowed_are_told_of() -> None
         *(r"/a/\.\./b", r"/a/\.", "/%62ooks", r"/a\\b", r"/a\?x", "/a#b", "/café", "/a b", "/%00"),
     ],
 )
-def test_expressions_that_fit_no_path(regex: str) -> None:
-    """Whatever fits begins with no slash; or it is one path, which no sidecar passes on so."""
+def test_expression_that_fits_no_path_is_reported(regex: str) -> None:
+    """An expression is reported if it fits no leading slash, or only a path that sidecars never pass."""
     found = said(a.route_group("g", a.match("m", regex)))
     assert [(code, value) for code, *_, value in found] == [(Code.UNFIT_PATH, regex)]
 
@@ -314,15 +322,15 @@ def test_expressions_that_fit_no_path(regex: str) -> None:
         *("/a//b", "/a%2Fb", "/caf%C3%A9", "/a/[.][.]/b", r"/a\.b"),
     ],
 )
-def test_expressions_that_may_fit_a_path(regex: str) -> None:
-    """Also where it cannot be told from the first character alone."""
+def test_expression_that_may_fit_a_path_is_not_reported(regex: str) -> None:
+    """The expression may still fit where its first character alone does not decide."""
     assert said(a.route_group("g", a.match("m", regex))) == []
 
 
-def test_of_many_names_that_nobody_has_a_few_are_told_what_may_be_meant(
+def test_only_a_few_of_many_unknown_names_get_suggestions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A target with all callers of a mesh, none of which has a workload yet, and as many matches."""
+    """A target with 300 unknown sources and 300 unknown matches costs at most ten comparisons of names."""
     compared = list[str]()
 
     def counting(word: str, there: Sequence[str]) -> str | None:
@@ -338,8 +346,8 @@ def test_of_many_names_that_nobody_has_a_few_are_told_what_may_be_meant(
     assert len(compared) <= 10
 
 
-def test_a_workload_s_name_is_not_its_account() -> None:
-    """Who names the workload instead is told which ServiceAccount it has."""
+def test_workload_name_in_place_of_its_account_is_explained() -> None:
+    """The problem names the ServiceAccount of the workload whose name was used."""
     pod = a.workload("buyer-1", "10.0.0.9", account="buyer")
     made = [
         a.target("t", "buyer-1", "shop", a.http("books", "books")),
@@ -356,8 +364,8 @@ def test_a_workload_s_name_is_not_its_account() -> None:
     }
 
 
-def test_a_misspelt_account_is_told_which_may_be_meant() -> None:
-    """The closest of the namespace, and none where none is like it."""
+def test_misspelt_account_is_reported_with_a_suggestion() -> None:
+    """The nearest account of the namespace is suggested, and none if no account is similar."""
     made = [
         a.target("t", "shopp", "shop", a.http("books", "books")),
         a.target("u", "buyer", "byer", a.tcp("web")),
@@ -383,8 +391,8 @@ def test_a_misspelt_account_is_told_which_may_be_meant() -> None:
     ]
 
 
-def test_a_name_in_another_namespace_is_pointed_out() -> None:
-    """Who is nobody here and somebody there is most likely meant."""
+def test_account_of_another_namespace_is_suggested() -> None:
+    """An unknown account that exists in another namespace is probably meant, so the problem names it."""
     mesh = a.view(*SHOP, a.workload("cashier", "10.0.0.9", namespace="bank"), admits("t", "cashier"))
     found = {each.code: each.expected for each in problems(mesh)}
     assert found[Code.SOURCE_NAMESPACE] == (
@@ -394,8 +402,11 @@ def test_a_name_in_another_namespace_is_pointed_out() -> None:
     assert {each.key for each in problems(mesh)} == {key}
 
 
-def test_a_narrowing_is_held_against_what_is_there() -> None:
-    """Each part that fits no Service, on whom it stands; where there is one of that name, it is named."""
+def test_narrowed_scope_that_fits_no_service_is_reported() -> None:
+    """Each entry without a Service is reported at its Namespace or Workload.
+
+    A Service of that name in another namespace is suggested.
+    """
     field = "metadata.annotations.meshwright.dev/egress-services"
     wide = a.namespace("default", scope=a.narrowed("*/*", "default/*", "*/v2", "default/shop"))
     assert said(GOOD, wide, a.workload("w", "10.0.0.9", scope=())) == []
@@ -413,8 +424,8 @@ def test_a_narrowing_is_held_against_what_is_there() -> None:
         )
 
 
-def test_covering() -> None:
-    """Paths as they are written, methods as sets, headers as conditions: what is doubtful does not cover."""
+def test_match_covers_another_only_if_certain() -> None:
+    """Paths are compared as text, methods as sets and headers as conditions; in doubt, no match covers."""
 
     def covers(one: HTTPMatch, other: HTTPMatch) -> bool:
         return Shape.of(one).covers(Shape.of(other))

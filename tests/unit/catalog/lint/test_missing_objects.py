@@ -1,4 +1,4 @@
-"""Which problems end when another object comes: by their codes, and by what stands beside them."""
+"""Tests of problems that end when a missing object appears."""
 
 import pytest
 
@@ -20,21 +20,24 @@ def problem(code: Code, name: str = "buyers") -> Problem:
 
 
 @pytest.mark.parametrize("code", [each for each in Code if each.name.startswith("UNKNOWN_")])
-def test_whatever_names_an_unknown_object_waits_for_it(code: Code) -> None:
-    """A new code of this kind must be in the list."""
+def test_every_code_of_an_unknown_object_is_in_the_list_of_missing_ones(code: Code) -> None:
+    """Each `UNKNOWN_` code is in `MISSING`, so a new code of this kind must be added there."""
     assert code in MISSING
 
 
-def test_a_fault_that_follows_from_a_missing_object_ends_with_it() -> None:
-    """That of another object, or without a missing one, is the object's own."""
+def test_problem_caused_by_a_missing_route_ends_with_it() -> None:
+    """A target without rules in force passes with its own missing route.
+
+    A missing route of another target, or unknown sources, do not explain it.
+    """
     unknown, refused = problem(Code.UNKNOWN_ROUTE), problem(Code.ALL_REFUSED)
     assert passing([unknown, refused]) == {unknown, refused}
     assert passing([problem(Code.UNKNOWN_ROUTE, "other"), refused]) == {problem(Code.UNKNOWN_ROUTE, "other")}
     assert passing([problem(Code.UNKNOWN_SOURCES), refused]) == {problem(Code.UNKNOWN_SOURCES)}
 
 
-def test_a_fault_of_the_object_itself_does_not_pass() -> None:
-    """Whatever stands beside it."""
+def test_problem_of_the_object_itself_does_not_pass() -> None:
+    """A problem with its cause in the object itself stays, whatever other problems the object has."""
     own = problem(Code.FOREIGN_DESTINATION)
     assert not may_pass(own)
     assert passing([own, problem(Code.UNKNOWN_ROUTE)]) == {problem(Code.UNKNOWN_ROUTE)}

@@ -1,4 +1,4 @@
-"""What is said of objects that do not fit together: every code, with the object and the place."""
+"""Tests of lint for objects that do not fit together: every code, with object, field and value."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -182,10 +182,10 @@ TWIN = replace(a.workload("twin", "10.0.0.2", app="shop"), uuid=ProxyUuid("shop-
         ),
     ],
 )
-def test_each_code(
+def test_each_code_is_reported_once_with_object_field_and_value(
     code: Code, things: Sequence[object], kind: str, name: str, field: str, value: str
 ) -> None:
-    """The problem is said once of the object concerned, at its origin, with field and value."""
+    """The problem is reported once, at the object's origin, with field, value and expectation."""
     mesh = a.view(*SHOP, *things)
     found = [each for each in problems(mesh) if each.code == code]
     key = ObjectKey(kind_meant(kind, None), Namespace("default"), name)
@@ -215,20 +215,25 @@ DATABASE = a.service("db", a.port(5432, 5432, a.TCP))
         ((a.service("later", app="none", namespace="tools"),), ["MW2020"]),
     ],
 )
-def test_a_service_of_no_ones_mesh_is_nobodys_problem(things: Sequence[object], codes: list[str]) -> None:
-    """Nothing behind it has a sidecar, and no policy names it; an empty one goes by its namespace."""
+def test_service_without_sidecars_is_reported_only_if_the_mesh_uses_it(
+    things: Sequence[object], codes: list[str]
+) -> None:
+    """It is used if a policy names it, or if only some of its workloads lack sidecars.
+
+    An empty Service has no problem if the other workloads of its namespace have no sidecars.
+    """
     said = [each.code for each in problems(a.view(*SHOP, *things))]
     assert [each for each in said if each in ("MW2020", "MW2021")] == codes
 
 
-def test_a_healthy_mesh_has_no_problems() -> None:
-    """Services with endpoints and a target with rules leave nothing to say, nor does a pure client."""
+def test_valid_mesh_has_no_problems() -> None:
+    """A Service with endpoints, a target with rules and a client without a Service have no problems."""
     buyer = a.workload("buyer", "10.0.0.2", interception=a.explicit(None, ("shop", 80, "127.0.0.1", 8001)))
     assert problems(a.view(*SHOP, buyer, a.target("t", "buyer", "shop", a.http("all")))) == ()
 
 
-def test_the_apex_of_a_split_needs_no_endpoints() -> None:
-    """An apex without anyone behind it is no problem: its backends answer."""
+def test_apex_of_a_split_without_endpoints_has_no_problem() -> None:
+    """An apex needs no endpoints, because the backends of its split answer."""
     assert problems(a.view(*SHOP, a.service("root", app="nobody"), a.split("s", "root", ("shop", 1)))) == ()
 
 
@@ -240,10 +245,10 @@ def test_the_apex_of_a_split_needs_no_endpoints() -> None:
         (("al", "zzz"), "al, zzz", " (did you mean all?). This rule admits nothing.", True),
     ],
 )
-def test_a_misspelt_match_is_named_and_the_others_kept(
+def test_misspelt_match_is_reported_and_other_matches_stay_in_force(
     matches: tuple[str, ...], value: str, expected: str, refused: bool
 ) -> None:
-    """An error says which name is not there, what is, and what becomes of the rule."""
+    """An error names the unknown match, the existing matches, and the effect on the rule."""
     found = problems(
         a.view(
             *SHOP, a.workload("buyer", "10.0.0.8"), a.target("t", "buyer", "shop", a.http("all", *matches))
@@ -258,8 +263,8 @@ def test_a_misspelt_match_is_named_and_the_others_kept(
     )
 
 
-def test_one_of_several_configs_counts() -> None:
-    """`osm-mesh-config` counts, whatever else there is, and the others are told so."""
+def test_osm_mesh_config_takes_precedence_over_other_configs() -> None:
+    """The MeshConfig with the name `osm-mesh-config` is in force, and the other one has a warning."""
     keys = [ObjectKey(MESH_CONFIG, Namespace("a"), name) for name in ("aaa", "osm-mesh-config")]
     objects = {
         key: SourcedObject(key, MeshConfig(permissive=key.name == "aaa"), InFile("test", 1, line))
@@ -283,7 +288,7 @@ def test_one_of_several_configs_counts() -> None:
     )
 
 
-def test_codes_are_unlike_and_explained() -> None:
-    """Every code has a meaning of its own in one line."""
+def test_codes_are_unique_and_documented() -> None:
+    """Every code has a value and a meaning of its own, and its number begins with MW20 or MW21."""
     assert len({code.value for code in Code}) == len({code.doc for code in Code}) == len(Code)
     assert all(code.value.startswith(("MW20", "MW21")) and code.doc.endswith(".") for code in Code)

@@ -1,4 +1,4 @@
-"""Pods to come: they are no endpoints and no identities of the mesh, and policy for them is no fault."""
+"""Tests of pod templates: no endpoints and no identities yet, but lint checks policy for them."""
 
 import pytest
 
@@ -35,8 +35,8 @@ def _said(found: View) -> list[tuple[str, str, str, str]]:
     return [(each.severity.value, each.code, str(each.key), each.value) for each in problems(found)]
 
 
-def test_nothing_is_called_at_pods_to_come() -> None:
-    """No endpoint, no workload, no identity, no caller: only what is said of them."""
+def test_pod_template_is_no_endpoint_and_no_caller() -> None:
+    """A Deployment without pods gives no endpoint, workload, identity or permission, only an info."""
     found = a.view(*MESH)
     shop = found.services[a.service_key("shop")]
     assert endpoints(found, shop.key, shop.ports[0]) == ()
@@ -83,16 +83,16 @@ def _named(name: str, *sources: str) -> TrafficTarget:
         ),
     ],
 )
-def test_faults_are_found_before_anything_runs(
+def test_problems_are_found_before_any_pod_runs(
     things: tuple[object, ...], expected: list[tuple[str, str, str, str]]
 ) -> None:
-    """As they would be if the pods were there."""
+    """Policy for templates is checked as if their pods were running."""
     found = _said(a.view(*MESH, *things))
     assert sorted(each for each in found if each[0] != "info") == expected
 
 
-def test_an_account_that_is_meant_is_named() -> None:
-    """A target for the name of a Deployment whose ServiceAccount is called otherwise says that one's."""
+def test_deployment_name_in_place_of_its_account_is_explained() -> None:
+    """The problem of a target for the name of a Deployment names the Deployment's ServiceAccount."""
     found = a.view(
         a.service("shop"), a.deployment("shop", WEB, account="keeper"), a.deployment("buyer"), *MESH[3:]
     )
@@ -100,8 +100,11 @@ def test_an_account_that_is_meant_is_named() -> None:
     assert problem.expected.endswith("(Deployment default/shop has the ServiceAccount default/keeper).")
 
 
-def test_what_is_said_follows_the_pods() -> None:
-    """With a workload the word goes, with the Deployment alone it is back, without both it is a warning."""
+def test_problems_follow_pods_and_deployments() -> None:
+    """MW2025 ends when a pod appears, and returns when only the Deployment is left.
+
+    Without both, the Service has MW2020 and the target MW2007.
+    """
     found = a.view(*MESH)
     kept, linter = AllProblems(), Linter(found)
     pod = a.workload("shop", "10.0.0.1", WEB)
@@ -126,8 +129,8 @@ def test_what_is_said_follows_the_pods() -> None:
     ]
 
 
-def test_a_pod_that_gets_its_address_is_no_longer_one_to_come() -> None:
-    """Under its one key the template becomes a workload, and neither is left of the other."""
+def test_template_becomes_a_workload_when_the_pod_gets_an_address() -> None:
+    """Template and workload have the same key, so each replaces the other completely."""
     key = ObjectKey(POD, a.identity("shop").namespace, "shop")
     template, pod = a.deployment("shop", WEB), a.workload("shop", "10.0.0.1", WEB)
     found = a.view()

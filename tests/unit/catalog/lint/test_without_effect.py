@@ -1,4 +1,4 @@
-"""Fields of a Service that kube-proxy obeys and sidecars do not."""
+"""Tests of lint for fields of a Service that kube-proxy obeys and sidecars ignore."""
 
 from dataclasses import replace
 
@@ -16,15 +16,15 @@ SERVICE = replace(a.service("web"), without_effect=FIELDS)
 
 
 def found(*, sidecar: bool) -> list[tuple[str, str, str]]:
-    """Return severity, field and value of what is said of the Service's fields."""
+    """Return severity, field and value of the problems of the Service's fields."""
     view = a.view(SERVICE, a.workload("web", "10.0.0.5", sidecar=sidecar))
     said = [each for each in problems(view) if each.code == "MW2027"]
     assert all("The field has no effect on calls by sidecars" in each.expected for each in said)
     return [(each.severity.value, each.field, each.value) for each in said]
 
 
-def test_they_are_told() -> None:
-    """Nearness is a preference, whose loss breaks nothing; the others are relied on."""
+def test_ignored_service_fields_are_reported_by_severity() -> None:
+    """A topology preference is an info, because its loss breaks nothing; other fields are warnings."""
     assert found(sidecar=True) == [
         ("info", "metadata.annotations[service.kubernetes.io/topology-mode]", "Auto"),
         ("warning", "spec.externalIPs", "192.0.2.1"),
@@ -34,6 +34,6 @@ def test_they_are_told() -> None:
     ]
 
 
-def test_not_of_services_of_no_mesh() -> None:
-    """Their calls are not those of sidecars."""
+def test_ignored_fields_of_a_service_without_sidecars_are_not_reported() -> None:
+    """A Service without sidecars is not called through sidecars of the mesh, so its fields have effect."""
     assert found(sidecar=False) == []

@@ -1,4 +1,4 @@
-"""Who is meant by a rule's callers."""
+"""Tests of the clients that a rule's callers match."""
 
 from dataclasses import replace
 
@@ -39,8 +39,8 @@ EVERY: tuple[Client | None, ...] = (BUYER, CLERK, NEAR, Outsider(IpAddress("fd00
         (SPIFFE, {BUYER}),
     ],
 )
-def test_who_is_meant(caller: Caller, meant: set[Client]) -> None:
-    """A network means whoever shows no certificate in it: others are judged by theirs."""
+def test_caller_matches_its_identity_network_or_name(caller: Caller, meant: set[Client]) -> None:
+    """A network matches only clients without a certificate; others are judged by their certificate."""
     assert {each for each in EVERY if is_caller(caller, each, TRUST)} == meant
 
 
@@ -64,22 +64,22 @@ HERE = Outsider(IpAddress("10.1.2.3"), SPIFFE.name)
         (BUYER, {HERE}),
     ],
 )
-def test_who_is_meant_in_tls(caller: Caller, meant: set[Client]) -> None:
-    """Without a certificate of the mesh, by address and server's name; a name may need an address, too."""
+def test_encrypted_caller_matches_by_address_and_server_name(caller: Caller, meant: set[Client]) -> None:
+    """Such clients have no certificate of the mesh. A certificate's name may require an address, too."""
     clients = (NEAR, TLS, ASKING, NAMED, HERE, None)
     assert {each for each in clients if is_caller(caller, each, TRUST)} == meant
 
 
 @pytest.mark.parametrize("network", ["10.0.0.1/8", "10.0.0.0", "10.0.0.0/33", "shop", ""])
-def test_what_is_no_network(network: str) -> None:
-    """It is written in one way, so that equal networks are equal values."""
+def test_network_in_a_wrong_form_is_refused(network: str) -> None:
+    """Each network has one notation, so that equal networks are equal values."""
     with pytest.raises(ValueError, match=r"network|host bits"):
         IpRange(network)
 
 
 @pytest.mark.parametrize("client", [NEAR, NAMED, None])
-def test_no_target_admits_who_is_not_of_the_mesh(client: Client | None) -> None:
-    """Nor does permissive mode: what is said for outsiders is said by other objects."""
+def test_traffic_target_admits_no_client_from_outside_the_mesh(client: Client | None) -> None:
+    """Only a client with an identity of the mesh is allowed, because other objects admit outside clients."""
     mesh = a.view(
         a.service("shop"),
         a.workload("buyer", "10.0.0.1"),

@@ -1,4 +1,4 @@
-"""The oracle, case by case: rules and ports, splits and their precedence, headers, permissive mode."""
+"""Tests of the oracle: rules and ports, splits and their precedence, headers, permissive mode."""
 
 from dataclasses import replace
 
@@ -39,12 +39,12 @@ TO_BOTH = (
 
 
 def ask(path: str = "/", name: str = "root", number: int = 80, client: str = "buyer") -> Request:
-    """Make a request."""
+    """Make a GET request."""
     return Request(a.identity(client), a.service_key(name), Port(number), "GET", path)
 
 
 def served_by(*things: object, path: str = "/", number: int = 80, name: str = "root") -> dict[str, int]:
-    """Return the weights of those who may answer and admit it."""
+    """Return the weights of the services that may answer and that admit the request."""
     shares = decide(a.view(*MESH, *things), ask(path, name, number)).shares
     return {share.service.name: share.weight for share in shares if share.admitted}
 
@@ -76,21 +76,23 @@ def served_by(*things: object, path: str = "/", number: int = 80, name: str = "r
         (a.target("t", "buyer", "shop", a.tcp("any"), only=8080), Verdict.ADMITS, Verdict.OTHER_PORTS),
     ],
 )
-def test_the_verdict_of_one_target(made: TrafficTarget, verdict: Verdict, on_tcp: Verdict) -> None:
-    """What a target says of HTTP port 8080 and of TCP port 3306, and why."""
+def test_verdict_of_one_target_depends_on_rules_port_and_protocol(
+    made: TrafficTarget, verdict: Verdict, on_tcp: Verdict
+) -> None:
+    """The verdicts for HTTP port 8080 and TCP port 3306 name the reason."""
     mesh = a.view(*MESH, made)
     assert judge(mesh, ask(), made, Port(8080), is_http=True) is verdict
     assert judge(mesh, ask(), made, Port(3306), is_http=False) is on_tcp
 
 
-def test_a_target_of_another_namespace_is_not_in_force() -> None:
-    """Nobody speaks for another namespace's destinations."""
+def test_target_for_another_namespace_is_not_in_force() -> None:
+    """A target in namespace bank has no effect on a destination in another namespace."""
     made = replace(a.target("t", "buyer", "shop", a.tcp("any")), key=a.policy_key("t", "bank"))
     assert judge(a.view(*MESH, made), ask(), made, Port(1), is_http=True) is Verdict.NOT_IN_FORCE
 
 
-def test_a_named_port_is_judged_where_it_is() -> None:
-    """Two workloads of one identity have a named port at two numbers: the one that is admitted answers."""
+def test_named_port_is_judged_at_each_workloads_number() -> None:
+    """Two workloads of one identity have the named port at two numbers, and only the admitted one answers."""
     web = a.port(80, "web")
     mesh = a.view(
         a.service("shop", web),
@@ -124,17 +126,23 @@ OLD, NEW = "2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z"
         ((("a", OLD, ()), ("b", NEW, ("none",))), "/canary", "a"),
     ],
 )
-def test_the_precedence_of_splits(
+def test_split_precedence_is_matches_then_age_then_name(
     splits: tuple[tuple[str, str, tuple[str, ...]], ...], path: str, winner: str
 ) -> None:
-    """With matches that fit before without, then the oldest, then by name; without a time last."""
+    """A split with a fitting match precedes one without; then the oldest, and then the first name.
+
+    A split without a creation time comes last.
+    """
     made = [a.split(name, "root", ("shop", 1), matches=matches, created=at) for name, at, matches in splits]
     because = decide(a.view(*MESH, *TO_BOTH, *made), ask(path)).because
     assert [key.name for key in because if key.kind == TRAFFIC_SPLIT] == [winner]
 
 
-def test_what_splits_do() -> None:
-    """Weights, an apex among its own backends, weight 0, TCP, no nesting, nothing for who must not answer."""
+def test_split_shares_follow_weights_admission_and_protocol() -> None:
+    """Only admitted backends have shares.
+
+    Splits do not nest, and splits with matches have no effect on TCP.
+    """
     both = a.split("s", "root", ("shop", 3), ("v2", 1))
     assert served_by(both, *TO_BOTH) == {"shop": 3, "v2": 1}
     assert served_by(both, *TO_BOTH, number=3306) == {"shop": 3, "v2": 1}
@@ -161,13 +169,13 @@ def test_what_splits_do() -> None:
         replace(a.split("s", "shop", ("v2", 1)), key=a.policy_key("s", "bank")),
     ],
 )
-def test_a_refused_split_is_as_if_it_were_not_there(refused: object) -> None:
-    """All zero, unknown backends, too great a sum, unknown matches, another namespace: the apex answers."""
+def test_invalid_split_has_no_effect(refused: object) -> None:
+    """The apex answers for itself if weights, backends, matches or the namespace are invalid."""
     assert served_by(refused, *TO_BOTH, name="shop") == {"shop": 1}
 
 
-def test_permissive_mode_admits_the_mesh_and_keeps_splits() -> None:
-    """Whoever has a certificate is allowed everything, to the backends of a split; nobody else is."""
+def test_permissive_mode_admits_every_identity_and_keeps_splits() -> None:
+    """Every client with a certificate may call the backends of a split; a client without one is refused."""
     mesh = a.view(*MESH, a.split("s", "root", ("shop", 1), ("v2", 1)), MeshConfig(permissive=True))
     found = decide(mesh, ask(client="stranger"))
     assert (found.answer, [share.service.name for share in found.shares]) == (Answer.ALLOWED, ["shop", "v2"])
@@ -175,8 +183,8 @@ def test_permissive_mode_admits_the_mesh_and_keeps_splits() -> None:
     assert decide(mesh, replace(ask(), client=None)).answer is Answer.REFUSED
 
 
-def test_a_workload_that_calls_itself_needs_a_target_too() -> None:
-    """Being the destination does not make a client."""
+def test_workload_needs_a_target_to_call_itself() -> None:
+    """A destination is no source, so a call of the own service is unreachable without a target."""
     own = a.target("t", "shop", "shop", a.http("all"))
     assert decide(a.view(*MESH), ask(name="shop", client="shop")).answer is Answer.UNREACHABLE
     assert decide(a.view(*MESH, own), ask(name="shop", client="shop")).answer is Answer.ALLOWED
@@ -206,8 +214,13 @@ def test_a_workload_that_calls_itself_needs_a_target_too() -> None:
         ((("te", "gzip"),), "te", ".*", False),
     ],
 )
-def test_headers(given: tuple[tuple[str, str], ...], name: str, regex: str, wanted: bool) -> None:
-    """Names in any case; one value in full is enough; some are one value, and some never arrive."""
+def test_header_match_fits_one_value_and_ignores_the_names_case(
+    given: tuple[tuple[str, str], ...], name: str, regex: str, wanted: bool
+) -> None:
+    """One fitting value of a repeated header suffices.
+
+    Some repeated headers are joined, and some never reach a rule.
+    """
     request = replace(ask(), headers=given)
     assert fits(a.match("m", None, headers=((name, regex),)), request) is wanted
 
@@ -224,8 +237,8 @@ def test_headers(given: tuple[tuple[str, str], ...], name: str, regex: str, want
         (r"/\d", "/\u0663", False),
     ],
 )
-def test_paths_fit_in_full_and_without_query(regex: str, path: str, wanted: bool) -> None:
-    """A path expression is neither a prefix nor found within, and digits are ASCII's."""
+def test_path_must_fit_in_full_and_without_its_query(regex: str, path: str, wanted: bool) -> None:
+    """An expression for a path fits neither a prefix nor a part, and digits are those of ASCII."""
     assert fits(a.match("m", regex), ask(path)) is wanted
 
 
@@ -243,19 +256,24 @@ def test_paths_fit_in_full_and_without_query(regex: str, path: str, wanted: bool
         ("/canary?é", Answer.REFUSED),
     ],
 )
-def test_paths_are_judged_as_sidecars_make_them(path: str, answer: Answer) -> None:
-    """Policy refuses what it does not fit; a sidecar, whatever policy says, what it turns down."""
+def test_paths_are_judged_after_normalisation(path: str, answer: Answer) -> None:
+    """The oracle normalises paths as sidecars do.
+
+    A path that sidecars refuse gets 400, whatever policy admits.
+    """
     mesh = a.view(*MESH, a.target("t", "buyer", "shop", a.http("canary")))
     found = decide(mesh, ask(path, "shop"))
     down = 400 if any(each in path for each in ("%2f", "#", "é")) else None
     assert (found.answer, found.turned_down and found.turned_down.status) == (answer, down)
-    assert decide(mesh, ask(path, "v2")).answer is Answer.UNREACHABLE  # nobody is asked there
+    assert (
+        decide(mesh, ask(path, "v2")).answer is Answer.UNREACHABLE
+    )  # the request reaches no sidecar that could refuse it
     over_http2 = replace(ask("/canary?\udcff", "shop"), http2=True)
     assert decide(mesh, over_http2).answer is Answer.ALLOWED
 
 
-def test_the_authority_of_an_absolute_url_is_the_host() -> None:
-    """Whatever the Host header says."""
+def test_authority_of_an_absolute_url_replaces_the_host_header() -> None:
+    """A match on the host sees the authority of an absolute URL, whatever the Host header is."""
     hosted = a.route_group("hosted", a.match("m", None, headers=(("host", "other"),)))
     mesh = a.view(*MESH, hosted, a.target("t", "buyer", "shop", a.http("hosted")))
     for path, answer in (("http://other/", Answer.ALLOWED), ("/", Answer.REFUSED)):
@@ -263,8 +281,8 @@ def test_the_authority_of_an_absolute_url_is_the_host() -> None:
         assert decide(mesh, asked).answer is answer
 
 
-def test_methods() -> None:
-    """No method is any method; else it is one of them."""
+def test_match_without_methods_fits_every_method() -> None:
+    """A match with methods fits only these methods."""
     assert fits(a.match("m", None), ask())
     assert fits(a.match("m", None, "GET", "PUT"), ask())
     assert not fits(a.match("m", None, "POST"), ask())

@@ -1,4 +1,4 @@
-"""Calls out of the mesh: what the oracle says of them, and that policy comes to the same."""
+"""Tests of the oracle for calls out of the mesh, and of its agreement with policy."""
 
 import random
 from collections import Counter
@@ -35,12 +35,12 @@ CLIENT = a.identity("buyer")
 def call(
     speaks: ClientProtocol, port: int = 80, host: str = "x.test", address: str = "192.0.2.1"
 ) -> OutsideCall:
-    """Make a call of the buyer's."""
+    """Make a call by the buyer."""
     return OutsideCall(CLIENT, Port(port), speaks, host, IpAddress(address) if address else None)
 
 
 def answered(*things: object, **asked: object) -> Answer:
-    """Return what becomes of a call."""
+    """Return the answer to a call."""
     return decide_outside(a.view(*things), call(**asked)).answer  # type: ignore[arg-type]
 
 
@@ -65,15 +65,17 @@ WEB = a.egress("web", "buyer", (80, "http"), (443, "https"), hosts=("x.test", "*
         ({"speaks": ClientProtocol.OTHER, "port": 443}, Answer.UNREACHABLE),
     ],
 )
-def test_what_an_egress_lets_pass(asked: dict[str, object], answer: Answer) -> None:
-    """And nothing of another client; with passthrough the others go on."""
+def test_egress_lets_only_its_hosts_ports_and_protocols_pass(
+    asked: dict[str, object], answer: Answer
+) -> None:
+    """Without an Egress the call is unreachable; with `egress` in the MeshConfig it is allowed."""
     assert answered(WEB, **asked) is answer
     assert answered(**asked) is Answer.UNREACHABLE
     assert answered(WEB, MeshConfig(egress=True), **asked) is Answer.ALLOWED
 
 
-def test_where_it_goes_and_by_what() -> None:
-    """By the DNS, or to where it was going; with the objects that let it."""
+def test_decision_names_the_egress_and_the_route() -> None:
+    """The call goes to its original address if a range contains it, and else where the DNS leads."""
     mesh = a.view(WEB, a.egress("all", "buyer", (80, "http"), networks=("192.0.2.0/24",)))
     one, other = (ObjectKey.of(EGRESS, a.policy_key(each)) for each in ("all", "web"))
     assert decide_outside(mesh, call(ClientProtocol.HTTP)) == OutsideDecision(Answer.ALLOWED, (one,))
@@ -81,16 +83,16 @@ def test_where_it_goes_and_by_what() -> None:
     assert by_dns == OutsideDecision(Answer.ALLOWED, (other,), by_dns=True)
 
 
-def test_an_address_that_is_not_known_may_decide() -> None:
-    """As that of a name in the DNS, where a range says which."""
+def test_unknown_address_of_a_ranged_egress_makes_the_answer_depend() -> None:
+    """The address of a DNS name may be unknown, and then only the range could decide."""
     ranged = a.egress("r", "buyer", (443, "https"), hosts=("x.test",), networks=("192.0.2.0/24",))
     assert answered(ranged, speaks=ClientProtocol.TLS, port=443, address="") is Answer.DEPENDS
     assert answered(ranged, speaks=ClientProtocol.TLS, port=443) is Answer.ALLOWED
     assert answered(ranged, speaks=ClientProtocol.TLS, port=443, address="198.51.100.1") is Answer.UNREACHABLE
 
 
-def test_policy_comes_to_the_same() -> None:
-    """Of random meshes and calls, as a proxy decides that looks for the narrowest range."""
+def test_policy_and_oracle_agree_on_random_calls_out_of_the_mesh() -> None:
+    """The policy is evaluated like a proxy does, which chooses the narrowest range."""
     dice, seen = random.Random(7), Counter[tuple[Answer, ClientProtocol]]()  # noqa: S311 - dice
     for seed in range(MESHES):
         mesh = random_mesh(random.Random(seed))  # noqa: S311 - dice
@@ -139,7 +141,7 @@ def _is_ours(policy: ProxyPolicy, asked: OutsideCall) -> bool:
 
 
 def _by_policy(policy: ProxyPolicy, asked: OutsideCall) -> tuple[bool, bool]:
-    """Return whether a call passes, and whether to where the DNS says, as Envoy comes to it."""
+    """Return whether a call passes, and whether to the address in the DNS, as Envoy decides."""
     on = (policy.passthrough, False)
     port = next((each for each in policy.outside if each.port == asked.port), None)
     what = None if port is None else _narrowest(port.ranges, str(asked.address))

@@ -1,4 +1,4 @@
-"""The random policies ask what they are there to ask: whatever may decide a request does, often enough."""
+"""Tests of the random policies: each condition that may decide a request does so often enough."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ from tests.differential.topology import TCP
 from tests.tools.hypothesis_profiles import examples
 from tests.unit.catalog.explain.test_explain import TOPOLOGY, text
 
-pytestmark = pytest.mark.timeout(30)  # whichever is first asks the requests of all
+pytestmark = pytest.mark.timeout(30)  # the first test decides the requests of all
 ALL = 80
 POLICIES = examples(40, fresh=80)
 """Every second one of ALL in every run; the floors below hold for ALL."""
@@ -60,7 +60,7 @@ def seen(manifests: Manifests) -> View:
 
 
 def by_http(mesh: View, request: Request, answer: Answer) -> Iterator[str]:
-    """Yield what decides an HTTP request, found by asking without it."""
+    """Yield the parts that decide an HTTP request, found by asking without each of them."""
 
     def differs(other: Request) -> bool:
         return decide(mesh, other).answer is not answer
@@ -78,7 +78,7 @@ def by_http(mesh: View, request: Request, answer: Answer) -> Iterator[str]:
 
 
 def by_targets(mesh: View, request: Request, answer: Answer) -> Iterator[str]:
-    """Yield how targets, splits and openness have to do with a request."""
+    """Yield the effects of targets, splits and permissive mode on a request."""
     service = mesh.services[request.service]
     port = service.port(request.port)
     assert port is not None
@@ -105,7 +105,7 @@ def by_targets(mesh: View, request: Request, answer: Answer) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def found() -> Counter[str]:
-    """What decides the requests of some policies, counted."""
+    """Return the counts of the conditions that decide the requests of some policies."""
     counted: Counter[str] = Counter()
     for number in range(0, ALL, ALL // POLICIES):
         made = case(Random(f"1/{number}"), 12)  # noqa: S311 - test data
@@ -126,13 +126,13 @@ def found() -> Counter[str]:
 
 
 @pytest.mark.parametrize("what", LEAST)
-def test_it_decides_often_enough(found: Counter[str], what: str) -> None:
-    """Else the comparison with real Envoys would say nothing of it."""
+def test_each_condition_decides_often_enough(found: Counter[str], what: str) -> None:
+    """A rarer condition would not be covered by the comparison with real Envoys."""
     assert found[what] >= max(1.0, LEAST[what] * ROOM * POLICIES / ALL), found
 
 
-def test_shares_are_far_from_too_small() -> None:
-    """Allowed, denied, decided by several objects and others, with some room above what is demanded."""
+def test_shares_of_answers_are_well_above_their_floors() -> None:
+    """Each share of answers is at least 20 % above the floor that other tests demand."""
     counts = Counts()
     for number in range(0, ALL, ALL // POLICIES):
         made = case(Random(f"2/{number}"), 12)  # noqa: S311 - test data

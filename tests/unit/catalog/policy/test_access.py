@@ -1,4 +1,4 @@
-"""Who may call what: the table of rules and protocols, and the oracle beside it."""
+"""Tests of access: the table of rules and protocols, and agreement with the oracle."""
 
 import itertools
 import re
@@ -41,11 +41,11 @@ ROUTES = (
         ((a.http("routes", "read"), a.tcp("any")), MatchingAccess((READ,)), FullAccess()),
         ((a.http("routes", "read"), a.tcp("web")), MatchingAccess((READ,)), NoAccess()),
         ((a.http("routes", "read"), a.tcp("db")), NoAccess(), FullAccess()),
-        # What is unknown never opens a door that its kind would have kept shut.
+        # An unknown route never admits more than an existing route of its kind would.
         ((a.http("missing"),), NoAccess(), NoAccess()),
         ((a.http("routes", "missing"),), NoAccess(), NoAccess()),
         ((a.http("routes", "missing"), a.tcp("any")), NoAccess(), FullAccess()),
-        # Of the matches that a rule names, those count that are there.
+        # Only the existing matches of a rule count.
         ((a.http("routes", "read", "missing"),), MatchingAccess((READ,)), NoAccess()),
         ((a.http("routes", "read", "missing"), a.tcp("db")), NoAccess(), FullAccess()),
         ((a.http("missing"), a.tcp("any")), NoAccess(), FullAccess()),
@@ -53,15 +53,17 @@ ROUTES = (
         ((a.http("missing"), a.http("routes", "read")), MatchingAccess((READ,)), NoAccess()),
     ],
 )
-def test_the_table(rules: tuple[object, ...], on_http: Grant, on_tcp: Grant) -> None:
-    """Each combination of rules admits on HTTP port 8080 and TCP port 3306 what the table says."""
+def test_rules_of_a_target_grant_access_by_protocol(
+    rules: tuple[object, ...], on_http: Grant, on_tcp: Grant
+) -> None:
+    """Each combination of rules grants at HTTP port 8080 and TCP port 3306 what the table has."""
     wanted = a.target("t", "buyer", "shop", *rules)  # type: ignore[arg-type]  # parametrize loses the types
     mesh = a.view(*ROUTES, wanted)
     assert grant(mesh, wanted, Port(8080), a.HTTP) == on_http
     assert grant(mesh, wanted, Port(3306), a.TCP) == on_tcp
 
 
-def test_a_port_of_old_versions_restricts_all_rules() -> None:
+def test_destination_port_of_old_versions_restricts_all_rules() -> None:
     """`spec.destination.port` of v1alpha1 and v1alpha2 keeps a target to that port."""
     wanted = a.target("t", "buyer", "shop", a.tcp("any"), only=3306)
     mesh = a.view(*ROUTES, wanted)
@@ -69,8 +71,8 @@ def test_a_port_of_old_versions_restricts_all_rules() -> None:
     assert grant(mesh, wanted, Port(3306), a.TCP) == FullAccess()
 
 
-def test_a_target_speaks_for_its_own_namespace_only() -> None:
-    """A TrafficTarget in another namespace than its destination's admits nothing."""
+def test_target_admits_nothing_to_a_destination_in_another_namespace() -> None:
+    """A TrafficTarget is in force only in the namespace of its destination."""
     foreign = TrafficTarget(
         a.target("t", "buyer", "shop").key,
         a.identity("shop", "bank"),
@@ -104,8 +106,11 @@ def inbound(mesh: View, workload_name: str, number: int) -> InboundPort:
     return next(each for each in policy.inbound if each.port == number)
 
 
-def test_matches_are_named_by_their_groups() -> None:
-    """Those that some target admits at the port, each once, by the first group that has it."""
+def test_matches_at_a_port_are_named_by_their_groups() -> None:
+    """Each match that a target admits is listed once, with the first group that has it.
+
+    Permissive ports and TCP ports have none.
+    """
     mesh = a.view(
         *MESH,
         a.route_group("again", BOOKS, a.match("other", "/other")),
@@ -123,7 +128,7 @@ def test_matches_are_named_by_their_groups() -> None:
 
 
 def admits(port_policy: InboundPort, request: Request) -> bool:
-    """Read a ProxyPolicy's access rules as a proxy would: in words of this test, not of the oracle."""
+    """Evaluate the access rules of a ProxyPolicy as a proxy does, without code of the oracle."""
     match port_policy.access:
         case EveryoneInTheMesh():
             return request.client is not None
@@ -150,7 +155,7 @@ def _holds(wanted: HTTPMatch, request: Request) -> bool:
 
 
 @pytest.mark.parametrize("permissive", [False, True])
-def test_the_policy_admits_what_the_oracle_allows(permissive: bool) -> None:
+def test_policy_admits_what_the_oracle_allows(permissive: bool) -> None:
     """For a table of requests, the rules of the server's proxy and the oracle agree; both answers occur."""
     mesh = a.view(*MESH, MeshConfig(permissive=permissive))
     seen = {True: 0, False: 0}
@@ -169,8 +174,8 @@ def test_the_policy_admits_what_the_oracle_allows(permissive: bool) -> None:
     assert (seen[False] > 20) != permissive
 
 
-def test_overlapping_targets_unite() -> None:
-    """What one TrafficTarget admits is not taken away by another of the same destination."""
+def test_targets_of_one_destination_unite() -> None:
+    """A TrafficTarget never takes away what another one of the same destination admits."""
     found = inbound(a.view(*MESH), "shop", 8080).access
     assert isinstance(found, OnlyRules)
     curl = a.match("curl", None, headers=(("x-agent", "curl/.*"),))
@@ -180,8 +185,11 @@ def test_overlapping_targets_unite() -> None:
     )
 
 
-def test_the_oracle_says_why_and_where() -> None:
-    """A decision names the targets and the split, and the shares of those who may be called."""
+def test_decision_names_targets_split_and_shares() -> None:
+    """The reasons are the split and the targets that admit the request, and each backend has its share.
+
+    If only one backend admits it, the answer is `depends`.
+    """
     mesh = a.view(
         *MESH,
         a.target("buyer-v2", "buyer", "shop-v2", a.http("routes", "read")),
@@ -216,13 +224,18 @@ def test_the_oracle_says_why_and_where() -> None:
         ("buyer", "shop", 80, Answer.REFUSED),
     ],
 )
-def test_other_answers(client: str | None, name: str, number: int, answer: Answer) -> None:
-    """Nobody, nowhere and not allowed are told apart."""
+def test_refused_and_unreachable_calls_are_distinguished(
+    client: str | None, name: str, number: int, answer: Answer
+) -> None:
+    """A client without an identity or match is refused.
+
+    An unknown service or port, or one without any target for the client, is unreachable.
+    """
     who = None if client is None else a.identity(client)
     assert decide(a.view(*MESH), Request(who, a.service_key(name), Port(number), "GET", "/")).answer is answer
 
 
-def test_host_is_the_authority() -> None:
+def test_host_header_match_fits_the_authority() -> None:
     """A header match on `host` looks at the authority under either name."""
     wanted = a.match("m", None, headers=(("host", "shop"),))
     request = Request(None, a.service_key("shop"), Port(80), headers=((":authority", "shop"),))

@@ -1,4 +1,4 @@
-"""Policy without some units: it never admits more, and what the units do not concern stays."""
+"""Tests of policy without some units: it never admits more, and other units stay."""
 
 from dataclasses import replace
 
@@ -32,8 +32,10 @@ from tests.unit.delivery.quarantine.test_guilty_units import policies
 
 
 @given(policies(), st.data())
-def test_less_policy_admits_less_and_keeps_the_rest(of: ProxyPolicy, data: st.DataObject) -> None:
-    """Exactly what the units alone admitted goes; what is left has none of them."""
+def test_policy_without_units_admits_no_more_and_keeps_the_other_units(
+    of: ProxyPolicy, data: st.DataObject
+) -> None:
+    """For random policies, exactly the units left out are gone, and admitted requests are a subset."""
     every = sorted({*units(of)}, key=repr)
     out = frozenset(data.draw(st.sets(st.sampled_from(every)))) if every else frozenset()
     less = without(of, out)
@@ -43,8 +45,8 @@ def test_less_policy_admits_less_and_keeps_the_rest(of: ProxyPolicy, data: st.Da
 
 
 @given(policies(), policies())
-def test_what_both_admit_is_admitted_by_each(one: ProxyPolicy, other: ProxyPolicy) -> None:
-    """Whatever changed between them; and a policy admits with itself what it does."""
+def test_narrowed_policy_admits_only_what_both_policies_admit(one: ProxyPolicy, other: ProxyPolicy) -> None:
+    """A policy narrowed by itself stays the same, and without a second policy it admits nothing."""
     both = admitted(snapshot(narrowed(one, other)))
     assert covers(admitted(snapshot(one)), both)
     assert covers(admitted(snapshot(other)), both)
@@ -52,21 +54,21 @@ def test_what_both_admit_is_admitted_by_each(one: ProxyPolicy, other: ProxyPolic
     assert admitted(snapshot(narrowed(one, None))) == frozenset()
 
 
-def test_a_rule_without_its_last_match_admits_nothing_and_not_everything() -> None:
-    """None would be everything."""
+def test_rule_without_its_last_match_is_removed() -> None:
+    """An empty list of matches would admit every request, so the rule itself goes."""
     before = port(80, Protocol.HTTP, OnlyRules((rule("a", "x"), rule("b", "x", "y"))))
     after = without(before, frozenset({match("x")}))
     assert after == port(80, Protocol.HTTP, OnlyRules((rule("b", "y"),)))
 
 
-def test_permissive_mode_that_is_left_out_admits_nobody() -> None:
-    """It is a unit as well."""
+def test_left_out_permissive_mode_admits_nobody() -> None:
+    """Permissive mode is a unit as well, and without it no rule is left."""
     before = port(80, Protocol.HTTP, EveryoneInTheMesh())
     assert without(before, frozenset({EveryoneInTheMesh()})).access == OnlyRules()
 
 
-def test_what_a_split_for_all_requests_took_is_answered_by_nobody() -> None:
-    """The last route fits everything, also where that was the split."""
+def test_requests_of_a_left_out_split_for_all_requests_fail() -> None:
+    """The last route is for all requests. If it was that of the split, it has no backends."""
     (called,) = policy(splits=[split("s")]).outbound
     assert [each.split for each in without(called, frozenset({split("s")})).routes] == [None]
     alone = without(called, frozenset({split("s")}))
@@ -75,8 +77,8 @@ def test_what_a_split_for_all_requests_took_is_answered_by_nobody() -> None:
     assert only.routes == (OutboundRoute(None, ()),)
 
 
-def test_what_a_retry_says_is_left_out_alone() -> None:
-    """The calls are made as those of whom no Retry speaks; another one stays."""
+def test_left_out_retry_leaves_the_rest_of_the_policy() -> None:
+    """The result is the policy without a Retry, and another Retry stays."""
     five, one = Retries((RetryCondition.SERVER_ERROR,), 5), Retries((RetryCondition.RESET,))
     of = policy(splits=[split("s", "x")], retries=five)
     assert {*units(of)} == {match("x"), five}
@@ -84,8 +86,8 @@ def test_what_a_retry_says_is_left_out_alone() -> None:
     assert without(of, frozenset({one})) == of
 
 
-def test_what_limits_calls_is_left_out_each_by_itself() -> None:
-    """Who may call stays as it is, and so does what another part of the policy says."""
+def test_each_limit_is_left_out_by_itself() -> None:
+    """Access stays the same, and so do the other limits and checks."""
     rates, limits = RateLimits(requests=RateLimit(5, RateUnit.SECOND)), ConnectionLimits(connections=1)
     ejecting, checking = OutlierDetectionOverride(failures=3), HealthCheck("/well")
     bare = port(80, Protocol.HTTP, OnlyRules((rule("a", "x"),)))
@@ -103,8 +105,8 @@ def test_what_limits_calls_is_left_out_each_by_itself() -> None:
     assert without(every, {limits, ejecting, checking, rates}) == plain
 
 
-def test_a_key_of_a_consistent_hash_is_left_out_alone() -> None:
-    """Any endpoint is chosen then; matches of the same route stay."""
+def test_left_out_hash_key_leaves_other_keys_and_matches() -> None:
+    """Only the key that is left out is removed from the routes."""
     key, other = HashKey(KeyKind.HEADER, "x-user"), HashKey(KeyKind.QUERY, "user")
     (called,) = policy(splits=[split("s", "x")]).outbound
     keyed = replace(called, routes=tuple(replace(each, keys=(key, other)) for each in called.routes))
@@ -113,8 +115,8 @@ def test_a_key_of_a_consistent_hash_is_left_out_alone() -> None:
     assert found == replace(called, routes=tuple(replace(each, keys=(other,)) for each in called.routes))
 
 
-def test_two_callers_of_one_target_are_narrowed_together() -> None:
-    """Principals that are gone go, matches that are gone go, and a target that is gone."""
+def test_narrowed_rules_of_one_target_keep_common_callers_and_matches() -> None:
+    """Callers, matches and targets that only one of the policies has are removed."""
 
     def access(sources: str, *matches: str) -> InboundPort:
         one = rule("a", *matches)
@@ -129,8 +131,8 @@ def test_two_callers_of_one_target_are_narrowed_together() -> None:
     assert narrowed(access("p", "x"), access("q", "x")).access == OnlyRules()
 
 
-def test_an_id_is_of_the_content_alone_and_the_same_in_every_process() -> None:
-    """It is kept over restarts, so a change of how it is made is a change of what is known."""
+def test_unit_id_depends_on_the_content_alone_in_every_process() -> None:
+    """The id is stored over restarts, so another algorithm would lose what is known of a unit."""
     found = HTTPMatch("it", "/x", ("GET",), (HeaderMatch("a", "b"),))
     assert unit_id(found) == unit_id(HTTPMatch("it", "/x", ("GET",), (HeaderMatch("a", "b"),)))
     assert unit_id(found) != unit_id(HTTPMatch("it", "/y", ("GET",), (HeaderMatch("a", "b"),)))

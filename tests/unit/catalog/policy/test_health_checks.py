@@ -1,4 +1,4 @@
-"""Which endpoints of an UpstreamPolicy's service are asked, and what is said of checks that cannot be."""
+"""Tests of health checks: the endpoints that are checked, and the problems of impossible checks."""
 
 from dataclasses import replace
 
@@ -41,7 +41,7 @@ def checked(to: str, how: HealthCheck) -> UpstreamPolicy:
 
 
 def asked(view: View) -> dict[str, HealthCheck | None]:
-    """Return how the buyer asks endpoints, by service and target port."""
+    """Return the health checks of the buyer's destinations, by service and target port."""
     (group,) = (each for each in groups(view) if each.primary.name == "buyer")
     found = (each for part in proxy_policy(view, group).reachable for each in part.destinations)
     places = (each for each in found if isinstance(each, ServiceDestination))
@@ -49,7 +49,7 @@ def asked(view: View) -> dict[str, HealthCheck | None]:
 
 
 def said(view: View) -> list[tuple[str, str]]:
-    """Return what lint says of health checks: codes and fields."""
+    """Return codes and fields of the problems of health checks."""
     found = ((str(each.code), str(each.field)) for each in problems(view))
     return [each for each in found if each[0] in ("MW2124", "MW2125")]
 
@@ -59,25 +59,31 @@ def said(view: View) -> list[tuple[str, str]]:
     ("how", "at"),
     [(GET, {"shop:8080"}), (RPC, {"shop:8081"}), (CONNECT, {"shop:8080", "shop:8081", "shop:9090"})],
 )
-def test_requests_ask_ports_of_http_and_connections_all(
+def test_health_check_applies_to_ports_of_its_protocol(
     how: HealthCheck, at: set[str], *, permissive: bool
 ) -> None:
-    """And no other service's."""
+    """HTTP checks apply to HTTP ports, gRPC checks to gRPC ports, and connection checks to all ports.
+
+    Other services have no checks.
+    """
     found = asked(a.view(*MESH, MeshConfig(permissive=permissive), checked("shop", how)))
     assert {place for place, check in found.items() if check is not None} == at
     assert set(found) == {"shop:8080", "shop:8081", "shop:9090", "raw:9091"}
     assert set(asked(a.view(*MESH)).values()) == {None}
 
 
-def test_a_headless_service_is_not_asked() -> None:
-    """The one that is called answers, well or not."""
+def test_headless_service_is_not_checked() -> None:
+    """A client chooses the endpoint of a headless service itself, healthy or not."""
     headless = replace(a.service("shop", *PORTS), headless=True)
     mesh = (headless, *(each for each in MESH[1:]))
     assert set(asked(a.view(*mesh, checked("shop", GET))).values()) == {None}
 
 
-def test_a_check_that_policy_denies_is_said() -> None:
-    """To whom; not where everybody is let in, nor of connections."""
+def test_health_check_that_policy_denies_is_reported_with_its_callers() -> None:
+    """The problem names the callers whose checks are refused.
+
+    Connection checks and permissive mode have no such problem.
+    """
     view = a.view(*MESH, CLERK, SOME, checked("shop", GET))
     assert said(view) == [("MW2125", "spec.healthCheck.http.path")]
     (told,) = (str(each) for each in problems(view) if str(each.code) == "MW2125")
@@ -88,14 +94,14 @@ def test_a_check_that_policy_denies_is_said() -> None:
     assert said(a.view(*MESH, CLERK, SOME, MeshConfig(permissive=True), checked("shop", GET))) == []
 
 
-def test_a_service_of_tcp_is_not_asked_by_requests() -> None:
-    """Which is said."""
+def test_http_check_of_a_tcp_service_is_reported() -> None:
+    """A service without an HTTP port has no requests, and only connections can be checked."""
     assert said(a.view(*MESH, checked("raw", GET))) == [("MW2124", "spec.healthCheck.http")]
     assert said(a.view(*MESH, checked("raw", CONNECT))) == []
 
 
-def test_a_service_without_a_port_of_grpc_is_not_asked_by_rpc() -> None:
-    """Which is said; and whom policy denies it, who may send something else there."""
+def test_grpc_check_without_a_grpc_port_is_reported() -> None:
+    """A gRPC check that policy denies to a caller is reported, too, unless a match admits its path."""
     assert said(a.view(*MESH, checked("raw", RPC))) == [("MW2124", "spec.healthCheck.grpc")]
     assert said(a.view(*MESH, checked("shop", RPC))) == []
     assert said(a.view(*MESH, CLERK, SOME, checked("shop", RPC))) == [("MW2125", "spec.healthCheck.grpc")]
@@ -103,8 +109,8 @@ def test_a_service_without_a_port_of_grpc_is_not_asked_by_rpc() -> None:
     assert said(a.view(*MESH, CLERK, health, checked("shop", RPC))) == []
 
 
-def test_explain_says_how_endpoints_are_asked() -> None:
-    """In words."""
+def test_explanation_mentions_the_health_check() -> None:
+    """A step gives the request, the protocol of the ports and the interval."""
     view = a.view(*MESH, checked("shop", GET))
     found = explain(view, Request(a.identity("buyer"), a.service_key("shop"), Port(80)))
     assert any("by GET /well, at ports of HTTP, every 10 s" in each.text for each in found.steps)

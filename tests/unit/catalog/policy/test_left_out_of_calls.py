@@ -1,4 +1,4 @@
-"""What is made without a part of policy for calls is what is made where nobody says such a thing."""
+"""Tests of resources without a part of policy for calls: equal to those of a mesh without the part."""
 
 from dataclasses import replace
 from types import UnionType
@@ -21,7 +21,7 @@ Made = dict[tuple[TypeUrl, ResourceName], bytes]
 
 
 def _made(found: View, left_out: UnionType | None = None) -> tuple[dict[str, Made], int]:
-    """Return what each workload's proxy is sent but for endpoints, and how much was left out of it."""
+    """Return each proxy's resources except endpoints, and the number of units left out."""
     made: dict[str, Made] = {}
     count = 0
     for key, workload in found.workloads.items():
@@ -30,13 +30,13 @@ def _made(found: View, left_out: UnionType | None = None) -> tuple[dict[str, Mad
             out = {each for each in piece.units if left_out is not None and isinstance(each, left_out)}
             count += len(out)
             for each in piece.without(out).resources():
-                if each.type_url != ENDPOINT:  # where each is, whom one chooses of them, is said there too
+                if each.type_url != ENDPOINT:  # has localities and priorities of policy, too
                     made[str(key)][each.type_url, each.name] = each.body
     return made, count
 
 
 def _silent(found: SourcedObject) -> SourcedObject:
-    """Return an object that says nothing of calls that could be left out."""
+    """Return an object without the parts for calls that can be left out."""
     match found.value:
         case UpstreamTrafficSetting() as setting:
             value: MeshObject = UpstreamTrafficSetting(setting.key, setting.host, created=setting.created)
@@ -50,8 +50,8 @@ def _silent(found: SourcedObject) -> SourcedObject:
 @pytest.mark.parametrize(
     ("case", "units"), [("limits", Limiting), ("upstreams", Reaching), ("health_checks", Reaching)]
 )
-def test_without_what_objects_say_it_is_as_if_nobody_said_it(case: str, units: UnionType) -> None:
-    """Resource by resource, so that nothing of it is left and nothing else goes."""
+def test_resources_without_units_equal_those_without_the_objects_parts(case: str, units: UnionType) -> None:
+    """Each resource is compared, so that the units are removed completely, and nothing else."""
     given = view(case)
     silent = View.build({key: _silent(each) for key, each in given.sourced.held().items()}, given.settings)
     found, count = _made(given, units)

@@ -1,4 +1,4 @@
-"""What a client's proxy is told: services, splits, destinations, listeners in dispute."""
+"""Tests of outbound policy: services, splits, destinations, and conflicts of listeners."""
 
 from catalog.policy.group_policy import proxy_policy
 from catalog.policy.values.destinations import DestinationEndpoint, ServiceDestination
@@ -29,8 +29,8 @@ def backend(name: str, weight: int = 1, target_port: str = "8080") -> WeightedBa
     return WeightedBackend(a.service_key(name), target_port, weight)
 
 
-def test_a_client_sees_what_it_may_call_and_no_more() -> None:
-    """One service, one admitted endpoint: another identity behind it and other services are not there."""
+def test_client_has_only_the_services_and_endpoints_it_may_call() -> None:
+    """Another identity behind the service, endpoints without a sidecar and other services are left out."""
     mesh = a.view(
         a.service("shop", a.port(80), a.port(3306, 3306, a.TCP), address="10.96.0.1"),
         a.service("bank", address="10.96.0.2"),
@@ -66,8 +66,8 @@ def test_a_client_sees_what_it_may_call_and_no_more() -> None:
     assert policy(mesh, "bank").outbound == ()
 
 
-def test_permissive_mode_shows_every_service() -> None:
-    """Everybody sees everything in the mesh, itself included, and only endpoints with a sidecar."""
+def test_permissive_mode_shows_every_service_of_the_mesh() -> None:
+    """Every proxy has all services, its own included, and only endpoints with a sidecar."""
     mesh = a.view(
         MeshConfig(permissive=True),
         a.service("shop"),
@@ -107,8 +107,8 @@ def routes(mesh: View, number: int) -> tuple[OutboundRoute, ...]:
     return next((each.routes for each in found if each.port == number), ())
 
 
-def test_an_apex_that_selects_nobody_is_called_through_its_split() -> None:
-    """Shares go to backends by port number or name; whom the client may not call has none; TCP as HTTP."""
+def test_apex_without_workloads_is_called_through_its_split() -> None:
+    """For HTTP and TCP, backends that the client may call have their shares. Other backends have none."""
     mesh = a.view(*SPLIT, a.split("s", "shop", ("v1", 3), ("v2", 0), ("v3", 5), ("missing", 7)))
     assert routes(mesh, 80) == (OutboundRoute(None, (backend("v1", 3),), a.policy_key("s")),)
     assert routes(mesh, 90) == (
@@ -116,14 +116,14 @@ def test_an_apex_that_selects_nobody_is_called_through_its_split() -> None:
     )
 
 
-def test_a_split_whose_callable_backends_have_no_weight_reaches_nobody() -> None:
-    """Where those that the client may call have no weight, a proxy would refuse the route: none is sent."""
+def test_split_without_weight_for_callable_backends_has_no_route() -> None:
+    """A proxy would reject a route with a total weight of 0, so there is none."""
     mesh = a.view(*SPLIT, a.split("s", "shop", ("v2", 0), ("v3", 5)))
     assert routes(mesh, 90) == ()
 
 
-def test_precedence_of_splits() -> None:
-    """With matches before without, the oldest first, then by name; the rest is overruled."""
+def test_split_precedence_is_matches_then_age_then_name() -> None:
+    """Splits with matches come first, then the oldest, then by name; the others are overruled."""
     mesh = a.view(
         *SPLIT,
         a.split("b-young", "shop", ("v1", 1), created="2024-01-02T00:00:00Z"),
@@ -136,12 +136,12 @@ def test_precedence_of_splits() -> None:
         OutboundRoute(beta, (backend("v1", 4),), a.policy_key("z-beta")),
         OutboundRoute(None, (backend("v1", 2),), a.policy_key("c-old")),
     )
-    # Where no requests are seen, matches cannot hold.
+    # At a TCP port sidecars see no requests, so a split with matches has no effect.
     assert [each.split for each in routes(mesh, 90)] == [a.policy_key("c-old")]
 
 
-def test_refused_splits_leave_the_apex_to_itself() -> None:
-    """All zero, too heavy, unknown match groups: the apex, which selects pods here, answers as without."""
+def test_apex_answers_for_itself_if_its_split_is_invalid() -> None:
+    """Zero weight, unknown backends, too much weight and unknown match groups make a split invalid."""
     own = (a.service("shop", app="v1"), *SPLIT[1:])
     alone = (OutboundRoute(None, (backend("shop"),)),)
     assert routes(a.view(*own, a.split("s", "shop", ("v1", 0))), 80) == alone
@@ -150,7 +150,7 @@ def test_refused_splits_leave_the_apex_to_itself() -> None:
     assert routes(a.view(*own, a.split("s", "shop", ("v1", 1), matches=("unknown",))), 80) == alone
 
 
-def test_an_apex_may_be_its_own_backend() -> None:
+def test_apex_may_be_its_own_backend() -> None:
     """A split does not nest: the apex as backend means its own endpoints."""
     own = (a.service("shop", app="v1"), *SPLIT[1:])
     mesh = a.view(*own, a.split("s", "shop", ("shop", 1), ("v2", 1)), a.split("t", "v2", ("v1", 1)))
@@ -158,8 +158,8 @@ def test_an_apex_may_be_its_own_backend() -> None:
     assert routes(mesh, 80) == (OutboundRoute(None, shares, a.policy_key("s")),)
 
 
-def test_headless_services_are_called_at_their_endpoints() -> None:
-    """Of two services at one address and port the first by name has it, so that no two matches are equal."""
+def test_headless_service_is_called_at_its_endpoints() -> None:
+    """Of two services at one address and port, the first name has them, so that no two matches are equal."""
     mesh = a.view(
         a.service("a-nodes", a.port(7000, 7000, a.TCP), app="node", headless=True),
         a.service("b-nodes", a.port(7000, 7000, a.TCP), app="node", headless=True),
@@ -177,8 +177,8 @@ def test_headless_services_are_called_at_their_endpoints() -> None:
     assert (place.as_called, place.identities, place.endpoints) == (True, (a.identity("node"),), ())
 
 
-def test_the_ports_of_a_headless_service_are_its_endpoints() -> None:
-    """Nothing translates ports on the way to an endpoint; where a port has a name, numbers may differ."""
+def test_ports_of_a_headless_service_are_those_of_its_endpoints() -> None:
+    """No port is translated on the way to an endpoint, and a named port may have several numbers."""
     mesh = a.view(
         a.service("nodes", a.port(80, "web"), a.port(7000, 7001), app="node", headless=True),
         a.workload("node-1", "10.0.0.1", WorkloadPort(Port(8080), "web"), app="node", account="node"),
@@ -196,8 +196,8 @@ def test_the_ports_of_a_headless_service_are_its_endpoints() -> None:
     ]
 
 
-def test_a_split_says_who_answers_for_a_headless_service() -> None:
-    """Its backends are balanced as ever; what the split is not for goes to the endpoint that was called."""
+def test_split_of_a_headless_service_balances_only_its_requests() -> None:
+    """Other requests go to the endpoint that was called."""
     mesh = a.view(
         a.service("nodes", app="node", headless=True),
         a.service("spare", app="spare"),
@@ -216,8 +216,8 @@ def test_a_split_says_who_answers_for_a_headless_service() -> None:
     ]
 
 
-def test_services_are_called_at_ipv6_addresses_where_the_rules_capture_it() -> None:
-    """Whose rules lead IPv4 alone is offered no IPv6 address, and no service that has no other."""
+def test_ipv6_addresses_are_offered_only_to_proxies_that_capture_ipv6() -> None:
+    """A proxy that intercepts only IPv4 has no IPv6 addresses, and no service with only such addresses."""
     mesh = a.view(
         a.service("shop", address="fd00:96::1"),
         a.service("nodes", a.port(7000, 7000, a.TCP), app="shop", headless=True),
@@ -241,7 +241,7 @@ def test_services_are_called_at_ipv6_addresses_where_the_rules_capture_it() -> N
 
 
 def test_explicit_interception_offers_upstreams_that_policy_admits() -> None:
-    """Inbound ports bind the workload's address; upstreams without permission or service are not there."""
+    """Inbound ports bind the workload's address. Upstreams without permission or service are left out."""
     mesh = a.view(
         a.service("shop", a.port(80)),
         a.service("bank", a.port(80)),
@@ -274,12 +274,12 @@ def test_explicit_interception_offers_upstreams_that_policy_admits() -> None:
 
 
 def conflict_names(mesh: View) -> list[tuple[str, str]]:
-    """Return who loses to whom."""
+    """Return the refused listener and its holder for each conflict."""
     return [(str(each.refused), str(each.holder)) for key in mesh.workloads for each in conflicts(mesh, key)]
 
 
-def test_listeners_that_would_share_an_address_are_left_out() -> None:
-    """The later by workload loses and its policy lacks the listener; other machines do not matter."""
+def test_listener_at_an_address_in_use_is_left_out() -> None:
+    """The later workload by name loses the listener; other machines do not matter."""
     shop = a.service("shop", a.port(80))
     mesh = a.view(
         shop,
@@ -301,7 +301,7 @@ def test_listeners_that_would_share_an_address_are_left_out() -> None:
     assert [str(each.listen[0]) for each in policy(mesh, "d").outbound] == ["127.0.2.9:8001"]
 
 
-def test_all_addresses_meet_every_address() -> None:
+def test_wildcard_address_conflicts_with_every_address_of_its_machine() -> None:
     """A listener on 0.0.0.0 has the port of every address of its machine."""
     mesh = a.view(
         a.service("shop", a.port(80)),
@@ -314,8 +314,11 @@ def test_all_addresses_meet_every_address() -> None:
     ]
 
 
-def test_what_a_service_offers_is_derived_once_for_all_who_reach_the_same_behind_it() -> None:
-    """The very same value for two callers of a split's both backends; another for who reaches one alone."""
+def test_outbound_service_is_one_value_for_callers_of_the_same_backends() -> None:
+    """Two callers of both backends share the value.
+
+    A caller of one backend has another value for the apex.
+    """
     mesh = a.view(
         *SPLIT,
         a.split("half", "shop", ("v1", 1), ("v2", 1)),

@@ -1,4 +1,4 @@
-"""With egress, where a proxy lets nobody go out to: the services of the mesh that it may not call."""
+"""Tests of closed addresses: with egress, a proxy closes services that it may not call."""
 
 from catalog.policy.group_policy import proxy_policy
 from catalog.policy.values.interception import SocketAddress
@@ -16,18 +16,21 @@ BUYER = a.workload("buyer", "10.0.0.9")
 
 
 def closed(mesh: View, name: str = "buyer") -> tuple[SocketAddress, ...]:
-    """Return what is closed to a workload's proxy."""
+    """Return the addresses that are closed to a workload's proxy."""
     found = next(each for key, each in mesh.workloads.items() if key.name == name)
     return proxy_policy(mesh, group_of(mesh, found)).closed
 
 
 def at(address: str, number: int = 80) -> SocketAddress:
-    """Make an address."""
+    """Make an address with a port."""
     return SocketAddress(IpAddress(address), Port(number))
 
 
-def test_a_service_that_may_not_be_called_is_closed_at_its_ports() -> None:
-    """One that may be called is not; and without egress nothing is, for there is no way out at all."""
+def test_service_that_may_not_be_called_is_closed_at_its_ports() -> None:
+    """A service that may be called is open.
+
+    Without egress, no address is closed, because no call leaves the mesh.
+    """
     things = (
         a.service("shop", address="10.96.0.1"),
         a.service("bank", a.port(80), a.port(3306, 3306, a.TCP), address="10.96.0.2"),
@@ -43,8 +46,11 @@ def test_a_service_that_may_not_be_called_is_closed_at_its_ports() -> None:
     assert closed(a.view(*things)) == ()
 
 
-def test_who_takes_plain_text_stays_reachable() -> None:
-    """A service with a workload that has no sidecar, or with none in the mesh, may be somebody else's."""
+def test_service_that_may_accept_plain_text_is_not_closed() -> None:
+    """A service with a workload without a sidecar, or without any workload, may be outside the mesh.
+
+    A headless one has no address to close.
+    """
     mesh = a.view(
         a.service("mixed", address="10.96.0.1"),
         a.workload("mixed-1", "10.0.0.1", app="mixed"),
@@ -58,8 +64,8 @@ def test_who_takes_plain_text_stays_reachable() -> None:
     assert closed(mesh) == ()
 
 
-def test_nobody_but_the_mesh_is_at_a_virtual_address_or_an_apex() -> None:
-    """They are closed though no workload is behind them."""
+def test_virtual_address_and_apex_are_closed_without_workloads() -> None:
+    """Both belong to the mesh alone, so they are closed even without workloads."""
     mesh = a.view(
         a.service("named"),
         a.service("apex", address="10.96.0.1"),
@@ -73,14 +79,14 @@ def test_nobody_but_the_mesh_is_at_a_virtual_address_or_an_apex() -> None:
     assert closed(mesh) == tuple(sorted([at("10.96.0.1"), at(virtual), at(twin)]))
 
 
-def test_a_proxy_that_intercepts_nothing_has_nothing_to_close() -> None:
-    """In explicit interception there is no way out either."""
+def test_explicit_interception_closes_nothing() -> None:
+    """The proxy intercepts no outbound calls, so there is no way out to close."""
     mesh = a.view(a.service("bank"), a.workload("e", "10.0.0.5", interception=a.explicit(None)), EGRESS)
     assert closed(mesh, "e") == ()
 
 
-def test_it_follows_what_changes() -> None:
-    """A service opens with a policy, and a workload without a sidecar lifts what was closed."""
+def test_closed_addresses_follow_policies_and_workloads() -> None:
+    """A TrafficTarget opens the address, and so does a workload without a sidecar."""
     bank, shop = a.service("bank", address="10.96.0.2"), a.workload("bank", "10.0.0.2")
     mesh = a.view(bank, shop, BUYER, EGRESS)
     assert closed(mesh) == (at("10.96.0.2"),)

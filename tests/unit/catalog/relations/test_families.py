@@ -1,4 +1,4 @@
-"""Workloads and services with addresses of both families: each is one, called where it takes calls."""
+"""Tests of workloads and services with addresses of both families."""
 
 from dataclasses import replace
 
@@ -44,17 +44,17 @@ def _called(found: tuple[Endpoint, ...]) -> list[tuple[IpAddress, ...]]:
         (_pod("fd00::1", "10.0.0.1", how=a.explicit("127.0.0.1")), ("fd00::1",)),
     ],
 )
-def test_a_workload_is_one_endpoint_at_the_addresses_that_its_sidecar_takes(
+def test_workload_is_one_endpoint_at_the_addresses_that_its_sidecar_captures(
     pod: Workload, addresses: tuple[str, ...]
 ) -> None:
-    """By IPv6 only where that is led to it; a slice of each family says no more."""
+    """IPv6 addresses count only if the rules capture IPv6. A slice of each family changes nothing."""
     slices = [_slice(f"shop-{number}", each) for number, each in enumerate(pod.addresses)]
     for more in ([], slices):
         assert _called(endpoints(a.view(a.service("shop"), pod, *more), KEY, PORT)) == [addresses]
 
 
-def test_slices_of_both_families_by_hand_are_one_endpoint_for_each_sidecar() -> None:
-    """Also at a port that is theirs alone; who is at two addresses is as well as it is at its best."""
+def test_manual_slices_of_both_families_are_one_endpoint_for_each_sidecar() -> None:
+    """This holds at a port of the slices only. The better health of the two addresses counts."""
     service = replace(a.service("shop"), selector=())
     second = replace(
         a.workload("shop-2", "10.0.0.2", account="shop"),
@@ -70,14 +70,14 @@ def test_slices_of_both_families_by_hand_are_one_endpoint_for_each_sidecar() -> 
     ]
 
 
-def test_strangers_in_slices_remain_apart() -> None:
-    """Of addresses at which no sidecar is known nobody can say whose they are."""
+def test_addresses_without_a_known_sidecar_remain_separate_endpoints() -> None:
+    """Two such addresses may belong to one program or to two."""
     found = endpoints(a.view(a.service("shop"), _slice("x", "10.0.0.7", "fd00::7")), KEY, PORT)
     assert _called(found) == [("10.0.0.7",), ("fd00::7",)]
 
 
-def test_a_headless_service_is_called_at_both_addresses_of_who_is_behind_it() -> None:
-    """The DNS has both, and so have names."""
+def test_headless_service_is_called_at_both_addresses_of_its_workload() -> None:
+    """The DNS has both addresses, and so do the host names."""
     view = a.view(a.service("shop", headless=True), _pod("10.0.0.1", "fd00::1"), *POLICY)
     places = called_at(view, a.identity("client"), KEY, PORT)
     assert [(each.address, each.port) for each in places] == [("10.0.0.1", 8080), ("fd00::1", 8080)]
@@ -87,8 +87,8 @@ def test_a_headless_service_is_called_at_both_addresses_of_who_is_behind_it() ->
     ]
 
 
-def test_who_has_no_address_has_a_virtual_one_of_each_family() -> None:
-    """They end in the same bits; a range of IPv6 may be longer than it must be, and needs not be."""
+def test_service_without_an_address_has_a_virtual_one_of_each_family() -> None:
+    """Both end in the same bits. Host names resolve to the IPv4 address."""
     view = a.view(a.service("shop"), settings=MeshSettings())
     v4, v6 = called_addresses(view, view.services[KEY])
     assert v4.startswith("24")

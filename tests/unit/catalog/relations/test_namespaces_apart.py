@@ -1,4 +1,4 @@
-"""Whoever owns a namespace changes nothing for another one's proxies, but by a policy that names them."""
+"""Tests that objects of a namespace have no effect on proxies of another one, except by policy."""
 
 import dataclasses
 import random
@@ -31,8 +31,8 @@ OURS, THEIRS = Namespace("one"), ("another", "zone")
 
 @settings(max_examples=examples(15, fresh=100), deadline=None)
 @given(st.integers(0, 2**32))
-def test_an_object_of_another_namespace_changes_nothing(seed: int) -> None:
-    """Objects like ours, by the same names, addresses and UUIDs, one after the other."""
+def test_objects_of_another_namespace_change_nothing(seed: int) -> None:
+    """The objects have the same names, addresses and UUIDs, and are added one by one."""
     dice = random.Random(seed)  # noqa: S311 - dice
     view = View.build(_ours(dice), MeshSettings())
     before = _served(view)
@@ -42,8 +42,8 @@ def test_an_object_of_another_namespace_changes_nothing(seed: int) -> None:
         assert _served(view) == before, theirs[key]
 
 
-def test_there_is_something_that_could_be_changed() -> None:
-    """Proxies in both ways of interception, with endpoints; claims of ours that theirs repeat."""
+def test_random_meshes_have_proxies_and_claims_that_could_change() -> None:
+    """Both interceptions, endpoints and repeated UUIDs occur, so that the test above can fail."""
     kinds, twice = set[str](), 0
     for seed in range(12):
         dice = random.Random(seed)  # noqa: S311 - dice
@@ -61,8 +61,8 @@ def test_there_is_something_that_could_be_changed() -> None:
     assert twice >= 2
 
 
-def test_a_uuid_of_two_namespaces_is_two_sidecars() -> None:
-    """Each is served, and neither contradicts the other's certificate."""
+def test_uuid_in_two_namespaces_is_two_sidecars() -> None:
+    """Both sidecars are served, and neither contradicts the other's certificate."""
     view = a.view(
         a.workload("shop", "10.0.0.1", namespace="shop"), a.workload("shop", "10.0.0.2", namespace="attic")
     )
@@ -73,15 +73,15 @@ def test_a_uuid_of_two_namespaces_is_two_sidecars() -> None:
     assert [contradiction(each, view) for each in names] == ["", ""]
 
 
-def test_who_is_gone_is_not_refused_for_another_namespace_s_sake() -> None:
-    """Its stream is held, as long as none of its own namespace has its UUID by another name."""
+def test_proxy_without_a_workload_is_not_refused_for_another_namespace() -> None:
+    """Its stream is kept unless a workload of its own namespace has its UUID with another name."""
     view = a.view(a.workload("shop", "10.0.0.2", namespace="attic"))
     name = ProxyName.parse("shop-uuid.shop.shop")
     assert (holder_of(view, name), contradiction(name, view)) == (None, "")
 
 
-def test_the_whole_name_counts() -> None:
-    """A certificate of another service than its workload's gets nothing of that workload's."""
+def test_certificate_of_another_service_gets_nothing_of_the_workload() -> None:
+    """The whole proxy name counts, so the service in a certificate must be that of the workload."""
     view = a.view(a.workload("shop", "10.0.0.1"))
     name = ProxyName.parse("shop-uuid.till.default")
     assert holder_of(view, name) is None
@@ -91,8 +91,8 @@ def test_the_whole_name_counts() -> None:
     )
 
 
-def test_a_listener_of_two_namespaces_is_both_s_and_said() -> None:
-    """Whoever claims an address takes it from nobody; whether both are on one machine nobody knows."""
+def test_listener_address_of_two_namespaces_is_used_by_both_and_reported() -> None:
+    """A claim never removes another namespace's listener, because the two may be on different machines."""
     view = a.view(
         a.service("shop", namespace="attic"),
         a.service("shop", namespace="shop"),
@@ -113,7 +113,7 @@ def test_a_listener_of_two_namespaces_is_both_s_and_said() -> None:
 
 
 def _served(view: View) -> dict[ProxyName, tuple[Resource, ...]]:
-    """Return what each proxy of ours gets."""
+    """Return the resources of each proxy of our namespace."""
     return {
         name: resources(proxy_policy(view, group))
         for group, names in groups(view).items()
@@ -123,9 +123,10 @@ def _served(view: View) -> dict[ProxyName, tuple[Resource, ...]]:
 
 
 def _ours(dice: random.Random) -> dict[ObjectKey, SourcedObject]:
-    """Make a namespace that names no other; whether it is permissive is a policy that names everybody.
+    """Make a namespace that refers to no other one.
 
-    Nor has it Egresses: what they let out goes to no address that is the mesh's, whosever service has it.
+    A permissive namespace would be a policy for all callers, so it is left out. Egresses are left out as
+    well, because they exclude addresses of every service of the mesh.
     """
     return {
         key: moved
@@ -135,7 +136,7 @@ def _ours(dice: random.Random) -> dict[ObjectKey, SourcedObject]:
 
 
 def _theirs(dice: random.Random, namespace: str) -> dict[ObjectKey, SourcedObject]:
-    """Make another one, which is not permissive: that would be a policy that names everybody."""
+    """Make another namespace that is not permissive, because that would be a policy for all callers."""
     return {
         key: dataclasses.replace(each, value=_modest(each.value))
         for key, each in _of_one_namespace(dice, Namespace(namespace)).items()
@@ -144,7 +145,7 @@ def _theirs(dice: random.Random, namespace: str) -> dict[ObjectKey, SourcedObjec
 
 
 def _modest(value: MeshObject) -> MeshObject:
-    """Return an object that has no Service's address: a cluster's API server gives each its own."""
+    """Return an object without a Service's address, because the API server never assigns one twice."""
     match value:
         case Service():
             return dataclasses.replace(value, cluster_ip=None, other_addresses=())
@@ -160,7 +161,7 @@ def _of_one_namespace(dice: random.Random, namespace: Namespace) -> dict[ObjectK
 
 
 def _moved(value: Any, namespace: Namespace) -> Any:
-    """Return a value with this namespace in place of every one of the random meshes'."""
+    """Return a value with this namespace in place of each namespace of the random meshes."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {
             each.name: _moved(getattr(value, each.name), namespace)

@@ -1,4 +1,4 @@
-"""Permissive mode per namespace: the server's namespace decides, and what a client sees follows."""
+"""Tests of permissive mode per namespace: the server's namespace decides."""
 
 from itertools import product
 
@@ -38,8 +38,8 @@ def seen(mesh: View) -> list[str]:
 
 
 @pytest.mark.parametrize(("mesh_wide", "expected"), [(False, ["open"]), (True, ["default", "open"])])
-def test_the_server_s_namespace_decides(mesh_wide: bool, expected: list[str]) -> None:
-    """Its annotation if it has one, the MeshConfig if not: for server, client, oracle and page alike."""
+def test_permissive_mode_is_decided_by_the_servers_namespace(mesh_wide: bool, expected: list[str]) -> None:
+    """The annotation precedes the MeshConfig for client, server, oracle and the page of access."""
     mesh = a.view(*MESH, *SAID, MeshConfig(permissive=mesh_wide))
     assert seen(mesh) == expected
     assert [each.namespace for each in visible(mesh, a.identity("client"))] == expected
@@ -61,13 +61,13 @@ def test_the_server_s_namespace_decides(mesh_wide: bool, expected: list[str]) ->
     assert allowed == {(f"{space}/shop", f"['{by}']") for space in expected}
 
 
-def test_where_all_is_closed_nothing_is_open() -> None:
-    """Negative control: without annotations and MeshConfig the client sees nothing."""
+def test_without_permissive_mode_or_policy_a_client_sees_no_service() -> None:
+    """Negative control: without annotations and a MeshConfig, the client's policy is empty."""
     assert seen(a.view(*MESH)) == []
 
 
-def test_policy_holds_in_a_namespace_that_keeps_to_it() -> None:
-    """In a permissive mesh a namespace that is not admits what its TrafficTargets do."""
+def test_policy_decides_in_a_namespace_that_is_not_permissive() -> None:
+    """In a permissive mesh, such a namespace admits only what its TrafficTargets admit."""
     own = a.target("t", "client", "shop", a.http("get"))
     groups = a.route_group("get", a.match("get", None, "GET"))
     mesh = a.view(*MESH, a.namespace("default", permissive=False), MeshConfig(permissive=True), own, groups)
@@ -79,8 +79,8 @@ def test_policy_holds_in_a_namespace_that_keeps_to_it() -> None:
 
 
 @pytest.mark.parametrize(("mesh_wide", "own"), list(product((False, True), (None, False, True))))
-def test_explain_names_who_says_so(mesh_wide: bool, own: bool | None) -> None:
-    """The Namespace with its place where its annotation decides against the mesh, else the MeshConfig."""
+def test_explanation_names_the_object_that_sets_permissive_mode(mesh_wide: bool, own: bool | None) -> None:
+    """It is the Namespace if its annotation overrides the MeshConfig, and else the MeshConfig."""
     said = () if own is None else (a.namespace("open", permissive=own),)
     mesh = a.view(MeshConfig(permissive=mesh_wide), *said, *MESH)
     found = explain(mesh, Request(a.identity("client"), a.service_key("shop", "open"), Port(80), "GET", "/"))
@@ -100,8 +100,8 @@ def test_explain_names_who_says_so(mesh_wide: bool, own: bool | None) -> None:
     assert permissive == [expected[mesh_wide, own]] if (mesh_wide, own) in expected else permissive == []
 
 
-def test_lint_says_nothing_of_shares_where_everybody_is_admitted() -> None:
-    """MW2017 is for namespaces in which policy decides."""
+def test_backends_of_a_permissive_namespace_have_no_problem_of_access() -> None:
+    """MW2017 applies only to namespaces in which policy decides."""
     things = (
         *MESH,
         a.service("v2"),
@@ -117,8 +117,8 @@ def test_lint_says_nothing_of_shares_where_everybody_is_admitted() -> None:
     assert [Code.BACKEND_NOT_ALLOWED in each for each in codes] == [True, False]
 
 
-def test_an_annotation_concerns_its_own_namespace() -> None:
-    """A Namespace that changes its mind leaves other namespaces' access alone."""
+def test_annotation_of_a_namespace_affects_only_its_own_access() -> None:
+    """Other namespaces' access is not computed again when a Namespace changes."""
     mesh = a.view(*MESH, *SAID)
     pins = [Pin(access, mesh, a.identity("shop", space), Port(8080), a.HTTP) for space in SPACES]
     before = [pin.value() for pin in pins]

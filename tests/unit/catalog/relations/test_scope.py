@@ -1,4 +1,4 @@
-"""Narrowing: what a proxy is told of, never whom a server lets in."""
+"""Tests of narrowed scopes: they limit what a proxy knows, and never what a server admits."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def policy_of(mesh: View, name: str = "client") -> ProxyPolicy:
 
 
 def told(mesh: View, name: str = "client") -> list[str]:
-    """Return the services in a proxy's configuration."""
+    """Return the services in a proxy's policy."""
     return [str(each.upstream) for each in policy_of(mesh, name).outbound]
 
 
@@ -54,10 +54,10 @@ def told(mesh: View, name: str = "client") -> list[str]:
         (None, (), []),
     ],
 )
-def test_a_workload_s_word_holds_else_its_namespace_s(
+def test_scope_of_a_workload_overrides_that_of_its_namespace(
     own: Scope, of_namespace: Scope, expected: list[str]
 ) -> None:
-    """In a permissive mesh; the names that patterns leave open are any."""
+    """In a permissive mesh, a client knows exactly the services that fit a pattern; `*` fits every name."""
     client = a.workload("client", "10.0.9.9", scope=own)
     mesh = a.view(*SHOPS, client, a.namespace("default", scope=of_namespace), PERMISSIVE)
     assert told(mesh) == expected
@@ -68,8 +68,8 @@ def test_a_workload_s_word_holds_else_its_namespace_s(
         assert decide(mesh, asked).answer is expected_answer
 
 
-def test_it_never_grants() -> None:
-    """Where policy decides, what is named and not allowed stays out of sight."""
+def test_scope_grants_no_access() -> None:
+    """A service in the scope that no policy allows is not in the client's policy."""
     mesh = a.view(
         *SHOPS[:1],
         a.service("shop"),
@@ -84,8 +84,8 @@ def test_it_never_grants() -> None:
     assert told(mesh) == ["default/shop"]
 
 
-def test_servers_do_not_mind() -> None:
-    """It is no boundary: whom the server's sidecar admits is the same with and without it."""
+def test_scope_has_no_effect_on_servers() -> None:
+    """A scope is no security boundary: the server admits the same callers with and without it."""
     plain, narrow = (
         a.view(*SHOPS, a.workload("client", "10.0.9.9", scope=each), PERMISSIVE) for each in (None, ())
     )
@@ -93,8 +93,8 @@ def test_servers_do_not_mind() -> None:
     assert one == other
 
 
-def test_what_stands_behind_a_service_comes_along() -> None:
-    """The backends of an apex are clusters, and not services to be called."""
+def test_backends_of_an_apex_in_scope_are_clusters_only() -> None:
+    """The client can call the apex, while its backends are no services to call."""
     mesh = a.view(
         a.service("root"),
         a.service("shop"),
@@ -107,8 +107,8 @@ def test_what_stands_behind_a_service_comes_along() -> None:
     assert [each.service.name for each in policy_of(mesh).service_destinations] == ["shop"]
 
 
-def test_explicit_upstreams_are_narrowed_too() -> None:
-    """One rule for both interceptions."""
+def test_scope_narrows_explicit_upstreams() -> None:
+    """One rule applies to both interceptions."""
     upstreams = a.explicit(None, ("shop", 80, "127.0.0.1", 8001), ("spare", 80, "127.0.0.1", 8002))
     things = (
         a.service("shop"),
@@ -120,8 +120,8 @@ def test_explicit_upstreams_are_narrowed_too() -> None:
     assert told(a.view(*things, client, PERMISSIVE)) == ["default/spare"]
 
 
-def test_five_services_are_five_clusters() -> None:
-    """Of 200 services in a permissive mesh; without the narrowing there is a cluster for each."""
+def test_scope_of_five_services_gives_five_clusters() -> None:
+    """In a permissive mesh of 200 services, a client without a scope has 200 clusters."""
     many = [a.service(f"s{n}") for n in range(200)]
     few = a.narrowed(*(f"default/s{n}" for n in range(5)))
     counts = []
@@ -133,8 +133,8 @@ def test_five_services_are_five_clusters() -> None:
     assert counts == [5, 200]
 
 
-def test_a_service_outside_concerns_nobody() -> None:
-    """With a narrowing, another service's endpoints come and go without a computation of its policy."""
+def test_endpoints_of_a_service_outside_the_scope_compute_no_policy() -> None:
+    """Changed endpoints of such a service do not make the client's policy stale."""
     mesh = a.view(*SHOPS, a.workload("client", "10.0.9.9", scope=a.narrowed("one/books")), PERMISSIVE)
     (group,) = (key for key in members(mesh) if key.identity == a.identity("client"))
     pin = Pin(proxy_policy, mesh, group)
@@ -146,8 +146,8 @@ def test_a_service_outside_concerns_nobody() -> None:
     assert pin.value() == before
 
 
-def test_explain_says_who_narrows_and_that_policy_is_not_what_is_missing() -> None:
-    """The Workload's or the Namespace's object, with its place."""
+def test_explanation_names_the_scope_as_the_cause() -> None:
+    """The Workload with the scope is named, and no policy is missing."""
     client = a.workload("client", "10.0.9.9", scope=a.narrowed("one/books", "*/db"))
     mesh = a.view(client, *SHOPS, PERMISSIVE)
     asked = Request(a.identity("client"), a.service_key("books", "two"), Port(80), "GET", "/")
@@ -165,8 +165,8 @@ def test_explain_says_who_narrows_and_that_policy_is_not_what_is_missing() -> No
     assert found.steps[-1].text.endswith(f" The cause is not a missing policy: {besides}.")
 
 
-def test_what_policy_lacks_is_said_to_the_narrowed_too() -> None:
-    """Both are named, with the manifests; lifting the narrowing leaves the manifests to be added."""
+def test_missing_policy_is_reported_together_with_the_scope() -> None:
+    """Both are named. Without the scope, the same manifests are still missing."""
     asked = Request(a.identity("client"), a.service_key("books", "two"), Port(80), "GET", "/")
     narrow, wide = (
         explain(a.view(a.workload("client", "10.0.9.9", scope=a.narrowed(each)), *SHOPS), asked)
@@ -177,8 +177,8 @@ def test_what_policy_lacks_is_said_to_the_narrowed_too() -> None:
     assert narrow.missing == wide.missing != ()
 
 
-def test_some_of_an_identity_s_workloads_may_be_narrowed() -> None:
-    """Then it depends on who calls; and a policy that is missing is not what is missing for the others."""
+def test_scope_of_some_workloads_of_an_identity_makes_the_answer_depend() -> None:
+    """The answer depends on the calling workload, and no policy is missing for the others."""
     one = a.workload("client-1", "10.0.9.8", account="client", scope=())
     other = a.workload("client-2", "10.0.9.9", account="client")
     mesh = a.view(*SHOPS, one, other, PERMISSIVE)

@@ -1,4 +1,4 @@
-"""How two states of a mesh differ, and the order in which many edits come."""
+"""Tests of edits: the difference of two states, and the order of many edits."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,15 +13,18 @@ KEYS = st.dictionaries(st.sampled_from("abcdefg"), st.integers(0, 2))
 
 
 @given(KEYS, KEYS)
-def test_differences_lead_from_one_to_the_other(before: dict[str, int], after: dict[str, int]) -> None:
-    """In whatever order either is, and nothing is named that did not change."""
+def test_difference_leads_from_one_state_to_the_other(before: dict[str, int], after: dict[str, int]) -> None:
+    """The result is independent of order, and has only keys whose value changed."""
     found = difference(before, after)
     assert {**before, **found} == {**dict.fromkeys(before.keys() - after.keys()), **after}
     assert all(before.get(key) != value for key, value in found.items())
 
 
-def test_what_workloads_are_in_comes_before_them_and_what_goes_before_what_comes() -> None:
-    """Another object may take the name of one that goes."""
+def test_edits_are_split_by_kind_with_deletions_before_additions() -> None:
+    """A new object may have the name of a deleted one.
+
+    Services and slices precede the workloads that belong to them.
+    """
     found = EndpointSlice("s", Namespace("default"), "s-1", ("10.0.0.1",), ())
     comes = a.objects(a.workload("w", "10.0.0.1"), found, a.service("s"))
     goes = dict.fromkeys(a.objects(a.workload("v", "10.0.0.2"), a.service("t")))
@@ -40,8 +43,8 @@ def test_what_workloads_are_in_comes_before_them_and_what_goes_before_what_comes
     assert [*edits.parts(6)] == [edits]
 
 
-def test_a_pod_takes_the_place_of_a_workload_of_its_name() -> None:
-    """In whatever order the two are named, and back."""
+def test_pod_replaces_the_workload_of_its_name() -> None:
+    """This works in either order of the two keys, and in both directions."""
     view = a.view(a.workload("w", "10.0.0.1"))
     (workload,) = view.sourced.held().values()
     pod = a.pod("w", "10.0.0.2")

@@ -1,4 +1,4 @@
-"""A setting of the MeshConfig that changes concerns those alone who read that one."""
+"""Tests of a changed setting of the MeshConfig: only values that read this setting are computed."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -20,7 +20,7 @@ FEW = 7
 
 
 def computed(services: int, after: MeshConfig) -> int:
-    """Return how many values are computed again of all groups' policies when a setting is another one."""
+    """Return the number of values computed for all groups' policies after a change of the MeshConfig."""
     view = View.build({**meshes.mesh(services).objects, **a.objects(BEFORE)}, MeshSettings())
     policies: ObservedValues[ProxyGroup, ProxyPolicy] = ObservedValues(outline, view)
     groups = list(members(view))
@@ -34,19 +34,19 @@ def computed(services: int, after: MeshConfig) -> int:
     return view.graph.computed - before
 
 
-def test_what_no_policy_reads_is_nobodys_work() -> None:
-    """How long certificates are valid is in no policy, however large the mesh is."""
+def test_setting_that_no_policy_reads_computes_few_values() -> None:
+    """The validity of certificates is in no policy, so the cost is independent of the mesh's size."""
     after = replace(BEFORE, service_certificate_validity=timedelta(hours=1))
     assert computed(20, after) == computed(12, after) <= FEW
 
 
-def test_what_each_policy_reads_is_one_value_for_each() -> None:
-    """TLS is in each group's policy, but in no port's and in no destination's."""
+def test_setting_of_each_policy_computes_one_value_for_each_group() -> None:
+    """TLS is in each group's policy, but not in its ports and destinations."""
     after = replace(BEFORE, sidecar=SidecarSettings(tls_min_version=TlsVersion.V1_2))
     assert computed(20, after) - computed(12, after) == 8
 
 
-def test_what_each_port_reads_is_computed_for_each() -> None:
-    """The control: permissive mode is in each port's admission, and more."""
+def test_setting_of_each_port_computes_more_than_one_value_for_each_group() -> None:
+    """Positive control: permissive mode is part of the access at each port."""
     after = replace(BEFORE, permissive=True)
     assert computed(20, after) - computed(12, after) > 8

@@ -1,4 +1,4 @@
-"""What a view makes of objects and workloads."""
+"""Tests of the view: services, endpoints, identities, groups and kinds."""
 
 from dataclasses import dataclass
 from typing import get_args
@@ -29,8 +29,8 @@ def slice_of(name: str, number: int, *addresses: str, port_name: str = "") -> En
     return EndpointSlice(name, a.DEFAULT, f"{name}-1", addresses, ((port_name, number),))
 
 
-def test_a_workload_backs_what_selects_names_or_lists_it() -> None:
-    """Selectors, the primary service of a Service without selector, and slices all tie; others do not."""
+def test_workload_is_behind_services_by_selector_name_or_slice() -> None:
+    """A selector, the primary service without a selector, and a slice each count; other Services do not."""
     mesh = a.view(
         a.service("selected", app="shop"),
         a.service("shop", app=None),
@@ -48,8 +48,11 @@ def test_a_workload_backs_what_selects_names_or_lists_it() -> None:
     )
 
 
-def test_endpoints_come_from_workloads_and_slices_once_each() -> None:
-    """A slice that repeats a workload adds nothing; an address that nobody knows has no identity."""
+def test_endpoints_of_workloads_and_slices_are_listed_once() -> None:
+    """A slice that repeats a workload adds nothing.
+
+    An address without a workload has no identity, and a workload of weight 0 is left out.
+    """
     shop = a.service("shop", a.port(80, "web", name="web"))
     mesh = a.view(
         shop,
@@ -70,21 +73,21 @@ def test_endpoints_come_from_workloads_and_slices_once_each() -> None:
     )
 
 
-def test_a_slice_cannot_borrow_another_namespaces_workload() -> None:
-    """An address of another namespace's workload is nobody's in this one, and that one gets no port."""
+def test_slice_does_not_match_a_workload_of_another_namespace() -> None:
+    """The address has no identity in the slice's namespace, and the workload is behind no service."""
     shop = a.service("shop", app=None)
     mesh = a.view(shop, slice_of("shop", 8080, "10.0.0.1"), a.workload("bank", "10.0.0.1", namespace="bank"))
     assert [each.identity for each in endpoints(mesh, shop.key, shop.ports[0])] == [None]
     assert not any(services_of(mesh, key) for key in mesh.workloads)
 
 
-def test_the_default_is_closed() -> None:
-    """Without a MeshConfig nobody may do anything."""
+def test_mesh_without_a_mesh_config_is_closed() -> None:
+    """Neither permissive mode nor egress is on by default."""
     assert a.view().config == MeshConfig(permissive=False, egress=False)
 
 
-def test_hosts_are_what_dns_would_say() -> None:
-    """Cluster addresses, short names in the own namespace; headless, a line per endpoint."""
+def test_host_names_equal_those_of_the_clusters_dns() -> None:
+    """Short names exist in the own namespace. A headless service has one line for each endpoint."""
     mesh = a.view(
         a.service("fixed", address="10.96.0.1"),
         a.service("nodes", headless=True),
@@ -102,8 +105,8 @@ def test_hosts_are_what_dns_would_say() -> None:
     )
 
 
-def test_identities_are_those_with_a_sidecar() -> None:
-    """An identity has the names of all services its workloads back; one without a sidecar has none."""
+def test_identities_are_those_of_workloads_with_a_sidecar() -> None:
+    """Each identity has the names of all services of its workloads."""
     mesh = a.view(
         a.service("shop", app="shop"),
         a.service("shop-v1", app="shop"),
@@ -117,8 +120,8 @@ def test_identities_are_those_with_a_sidecar() -> None:
     }
 
 
-def test_like_proxies_share_a_group() -> None:
-    """Replicas in transparent interception are one group; explicit ones are each their own."""
+def test_similar_proxies_share_a_group() -> None:
+    """Replicas in transparent interception are one group; each explicit workload is a group of its own."""
     mesh = a.view(
         a.service("shop"),
         a.workload("shop-1", "10.0.0.1", app="shop", account="shop"),
@@ -136,7 +139,7 @@ def test_like_proxies_share_a_group() -> None:
     ]
 
 
-def test_order_of_input_never_matters() -> None:
+def test_order_of_objects_has_no_effect() -> None:
     """The same objects in any order give the same groups and policies."""
     things: list[object] = [
         a.service("shop", a.port(80), a.port(3306, 3306, Protocol.TCP)),
@@ -163,13 +166,13 @@ EGRESS = Kind("Egress", "policy.openservicemesh.io")
 
 @dataclass(frozen=True)
 class Unread:
-    """A value of a kind that nobody has declared a table for."""
+    """A value of a kind without a declared table."""
 
     key: str = "new"
 
 
-def test_a_value_that_nobody_reads_is_an_error_and_changes_nothing() -> None:
-    """Silence would look like a policy in force."""
+def test_value_without_a_table_is_an_error_and_changes_nothing() -> None:
+    """If the view ignored the object silently, its policy would seem to be in force."""
     mesh = a.view(a.service("shop"))
     key = ObjectKey(EGRESS, a.DEFAULT, "new")
     unread = SourcedObject(key, Unread(), InFile("mesh.yaml"))  # type: ignore[arg-type]
@@ -180,13 +183,16 @@ def test_a_value_that_nobody_reads_is_an_error_and_changes_nothing() -> None:
     assert key not in mesh.sourced
 
 
-def test_every_object_that_there_is_has_somewhere_to_stand() -> None:
-    """No reader's value can meet a view that does not know it."""
+def test_every_object_type_has_a_table() -> None:
+    """Each value that a reader can produce is known to the view."""
     assert catalog.store.view._kinds.keys() == set(get_args(MeshObject))
 
 
-def test_a_kind_is_declared_where_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No central file is touched for it: the view takes in its objects, and lets them go."""
+def test_kind_is_declared_in_the_module_that_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the declaration, the view accepts objects of the kind and their deletion.
+
+    No central file changes.
+    """
     monkeypatch.setattr(catalog.store.view, "_kinds", dict(catalog.store.view._kinds))
     monkeypatch.setattr(IN_VIEW, "_declared", list(IN_VIEW._declared))
     unread = kind(Unread, EGRESS, "Egresses of this test", lambda value: value.key)

@@ -1,4 +1,4 @@
-"""What is wrong with Egresses: each problem by its field and value."""
+"""Tests of lint for Egresses: each problem with its field and value."""
 
 import pytest
 
@@ -24,7 +24,7 @@ RANGE = ("192.0.2.0/24",)
 
 
 def said(*things: object) -> list[tuple[Code, str, str, str]]:
-    """Return the problems of Egresses."""
+    """Return the problems of Egresses: code, object, field and value."""
     found, codes = problems(a.view(*things)), {each.value: each for each in Code}
     return [
         (codes[each.code], str(each.key), each.field, each.value)
@@ -34,12 +34,12 @@ def said(*things: object) -> list[tuple[Code, str, str, str]]:
 
 
 def limited(**more: tuple[str, ...]) -> Egress:
-    """Make an Egress over HTTP whose calls a setting limits."""
+    """Make an Egress over HTTP with the UpstreamTrafficSetting `few`."""
     return a.egress("e", "buyer", (80, "http"), **{"hosts": ("x.test",), **more}, limits="few")
 
 
 def few(host: str, rates: RateLimits | None = None) -> UpstreamTrafficSetting:
-    """Make the setting, of a host."""
+    """Make the UpstreamTrafficSetting `few` for a host."""
     one = ConnectionLimits(connections=1)
     return UpstreamTrafficSetting(a.policy_key("few"), host, one, rates or RateLimits())
 
@@ -97,13 +97,15 @@ UNLIMITED = (Code.EGRESS_LIMITS, "spec.matches", "few")
         ),
     ],
 )
-def test_each_is_said_of_its_field(things: tuple[object, ...], expected: list[tuple[Code, str, str]]) -> None:
-    """And the rest of the Egress is in force."""
+def test_problem_of_an_egress_names_its_field_and_value(
+    things: tuple[object, ...], expected: list[tuple[Code, str, str]]
+) -> None:
+    """Each problem of an Egress is reported at the field and value concerned."""
     assert [(code, field, value) for code, _, field, value in said(BUYER, *things)] == expected
 
 
-def test_what_overrules_is_another_one_in_the_same_place() -> None:
-    """It is said of the one whose hosts are not looked at; ranges apart, and other clients, are none."""
+def test_overruled_egress_is_reported_for_the_same_client_and_addresses() -> None:
+    """The Egress whose hosts are ignored is reported. Other ranges or other clients do not overrule it."""
     wide, other = a.egress("all", "buyer", (443, "tcp"), networks=RANGE), ("198.51.100.0/24",)
     overruled = (Code.EGRESS_OVERRULED, "Egress default/web", "spec.ports", "443 https")
     assert said(BUYER, WEB, wide) == [overruled]
@@ -112,7 +114,7 @@ def test_what_overrules_is_another_one_in_the_same_place() -> None:
     assert said(BUYER, *SHOP, WEB, a.egress("all", "shop", (443, "tcp"))) == []
 
 
-def test_explicit_interception_is_said() -> None:
-    """Its calls do not come to the sidecar."""
+def test_egress_of_an_explicit_client_is_reported() -> None:
+    """Such an Egress has no effect, because the client's calls do not pass through its sidecar."""
     buyer = a.workload("buyer", "10.0.0.9", interception=a.explicit(None))
     assert [each[:2] for each in said(buyer, WEB)] == [(Code.EGRESS_EXPLICIT, "Egress default/web")]

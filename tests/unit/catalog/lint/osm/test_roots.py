@@ -1,4 +1,4 @@
-"""Roots that are declared: for another mesh, one too many, none that is to sign."""
+"""Tests of lint for declared roots: of another mesh, one too many, or none that signs."""
 
 import pytest
 
@@ -13,7 +13,7 @@ ACTIVE, PASSIVE, INACTIVE = Role.ACTIVE, Role.PASSIVE, Role.INACTIVE
 
 
 def root(name: str, role: Role = ACTIVE, domain: str = "", created: str = "") -> MeshRootCertificate:
-    """Return one whose Secret has its name."""
+    """Return a MeshRootCertificate whose Secret has the same name."""
     return MeshRootCertificate(
         PolicyKey(OSM, name), SecretName(OSM, name), TrustDomain(domain), role, created
     )
@@ -27,7 +27,7 @@ def root(name: str, role: Role = ACTIVE, domain: str = "", created: str = "") ->
         ((root("one", domain="cluster.local"), root("two")), []),
         ((root("one", domain="example.org"),), [("MW2095", "one", "example.org")]),
         ((root("one"), root("three"), root("two")), [("MW2096", "two", "two")]),
-        # The oldest are used, whatever they are called; one that is inactive, or another mesh's, is not.
+        # The oldest roots are used, whatever their names are; an inactive root does not count.
         (
             (root("one"), root("three", created="2026-11-02"), root("two", created="2026-11-01")),
             [("MW2096", "one", "one")],
@@ -40,7 +40,9 @@ def root(name: str, role: Role = ACTIVE, domain: str = "", created: str = "") ->
         ),
     ],
 )
-def test_what_is_said(roots: tuple[MeshRootCertificate, ...], expected: list[tuple[str, str, str]]) -> None:
-    """With code, the object's name, and the value that is wrong."""
+def test_problem_of_a_root_names_its_code_and_value(
+    roots: tuple[MeshRootCertificate, ...], expected: list[tuple[str, str, str]]
+) -> None:
+    """Each problem of a set of roots has the expected code, object name and value."""
     found = [(each.code, each.key.name, each.value) for each in problems(a.view(*roots)) if each.key]
     assert sorted(found, key=lambda each: each[1]) == expected

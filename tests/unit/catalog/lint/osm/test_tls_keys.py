@@ -1,4 +1,4 @@
-"""TLS settings of a MeshConfig that no service certificate fits."""
+"""Tests of lint for TLS settings of a MeshConfig that fit no service certificate."""
 
 from dataclasses import replace
 
@@ -28,10 +28,10 @@ OLD = SidecarSettings(tls_max_version=TlsVersion.V1_2)
         (SidecarSettings(ecdh_curves=("P-384",)), []),
     ],
 )
-def test_what_is_added_is_told_and_served(
+def test_added_tls_values_are_reported_and_served(
     said: SidecarSettings, told: list[tuple[str, str, str, str]]
 ) -> None:
-    """By a warning with the field, what it says and what sidecars use besides."""
+    """A warning names the field, its value, and the value that sidecars are served in addition."""
     view = a.view(a.service("web"), MeshConfig(sidecar=said))
     found = [each for each in problems(view) if each.code == "MW2042"]
     assert [(each.code, each.field, each.value) for each in found] == [each[:3] for each in told]

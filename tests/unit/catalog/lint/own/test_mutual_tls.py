@@ -1,4 +1,4 @@
-"""What is wrong with MutualTLS objects: each problem by its object, field and value."""
+"""Tests of lint for MutualTLS objects: each problem with object, field and value."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def mtls(
     ports: tuple[int, ...] = (),
     created: str = "",
 ) -> MutualTLS:
-    """Make one of the namespace `default`."""
+    """Make a MutualTLS object in the namespace `default`."""
     return MutualTLS(
         a.policy_key(name),
         mode,
@@ -44,14 +44,14 @@ def mtls(
 
 
 def told(*things: object) -> list[tuple[Code, str, str, str]]:
-    """Return code, object, field and value of what is said of MutualTLS objects, sorted."""
+    """Return code, object, field and value of the problems of MutualTLS objects, sorted."""
     codes = {each.value: each for each in Code}
     found = (each for each in problems(a.view(*things)) if each.key and each.key.kind == MUTUAL_TLS)
     return sorted((codes[each.code], each.key.name, each.field, each.value) for each in found if each.key)
 
 
 def overruled(name: str, mode: TlsMode = STRICT) -> tuple[Code, str, str, str]:
-    """Return what is said of one of two that are equally near."""
+    """Return the problem of the overruled one of two equally specific MutualTLS objects."""
     return Code.OVERRULED_MUTUAL_TLS, name, "spec", str(mode)
 
 
@@ -63,10 +63,10 @@ def overruled(name: str, mode: TlsMode = STRICT) -> tuple[Code, str, str, str]:
         ((mtls(),), [OPEN]),
         ((mtls(plaintext=EVERYBODY),), [OPEN]),
         ((mtls(accounts=("shop",), ports=(8080,)),), [OPEN]),
-        # Without a word of plain text it is for everybody where the namespace is permissive, else for nobody.
+        # Without `plaintext`, a permissive namespace admits every plain-text caller, and another one none.
         ((mtls(plaintext=None),), [(Code.NOBODY_IN_PLAIN_TEXT, "m", "spec.plaintext", "")]),
         ((mtls(plaintext=None), a.namespace("default", permissive=True)), [OPEN]),
-        # Whom and what it names and nobody has; a Service's port is not its target port.
+        # Accounts, ports and sources that do not exist; a Service's port is not its target port.
         (
             (mtls(STRICT, None, accounts=("shop", "shap")),),
             [(Code.UNKNOWN_TLS_ACCOUNT, "m", "spec.serviceAccounts[1]", "shap")],
@@ -82,11 +82,11 @@ def overruled(name: str, mode: TlsMode = STRICT) -> tuple[Code, str, str, str]:
             (BOOKS, mtls(plaintext=PlainText(matches=("boks",)))),
             [(Code.UNKNOWN_PLAIN_MATCH, "m", "spec.plaintext.matches", "boks")],
         ),
-        # Servers that speak first: said for the ports that it is for, and no others.
+        # Servers that speak first are reported only for the ports of the object.
         ((*FIRST, mtls()), [OPEN, (Code.PLAIN_SERVER_FIRST, "m", "spec.plaintext", "")]),
         ((*FIRST, mtls(ports=(8080,))), [OPEN]),
         ((*FIRST, mtls(accounts=("shop",))), [OPEN]),
-        # Of those for the same the oldest counts, then the first by name; nearer ones may leave nothing open.
+        # Of equally specific objects the oldest counts, then the first by name; specific ones may close all.
         ((mtls(), mtls(STRICT, None, "n")), [OPEN, overruled("n")]),
         ((mtls(), mtls(STRICT, None, "n", created="2026-01-01T00:00:00Z")), [overruled("m", PERMISSIVE)]),
         ((mtls(), mtls(STRICT, None, "n", ("shop",))), []),
@@ -97,13 +97,15 @@ def overruled(name: str, mode: TlsMode = STRICT) -> tuple[Code, str, str, str]:
         ((mtls(ports=(8080, 9000)), mtls(STRICT, None, "n", ports=(9000,))), [OPEN, overruled("n")]),
     ],
 )
-def test_what_is_said(things: tuple[object, ...], expected: list[tuple[Code, str, str, str]]) -> None:
-    """Of one shop at two ports, and what stands beside it."""
+def test_problem_of_a_mutual_tls_object_names_its_field_and_value(
+    things: tuple[object, ...], expected: list[tuple[Code, str, str, str]]
+) -> None:
+    """Beside a shop with two ports, each set of objects has exactly the expected problems."""
     assert told(*SHOP, *things) == sorted(expected)
 
 
-def test_what_is_open_is_said_with_whom_and_where() -> None:
-    """A warning, in words by which one finds what to close: of each open one, so that none is forgotten."""
+def test_open_workloads_are_reported_with_callers_and_ports() -> None:
+    """A warning names callers, workloads and ports of each open object, so that it is easy to close."""
     (everybody,) = problems(a.view(*SHOP, mtls(plaintext=EVERYBODY)))
     (near,) = problems(a.view(*SHOP, mtls(accounts=("shop",), ports=(8080,))))
     (partly,) = problems(a.view(*SHOP, mtls(plaintext=EVERYBODY), mtls(STRICT, None, "n", ports=(8080,))))
@@ -121,7 +123,7 @@ def test_what_is_open_is_said_with_whom_and_where() -> None:
     )
 
 
-def test_a_name_that_is_nearly_right_is_meant() -> None:
-    """The nearest that is there is named."""
+def test_misspelt_account_is_reported_with_the_nearest_name() -> None:
+    """The problem of an unknown account names the nearest existing account."""
     (found,) = problems(a.view(*SHOP, mtls(STRICT, None, accounts=("shap",))))
     assert "shop" in found.expected

@@ -1,4 +1,4 @@
-"""Problems of workloads without a Service, and of Services that the mesh does not know."""
+"""Tests of lint for workloads without a Service, and for objects of namespaces outside the mesh."""
 
 from dataclasses import replace
 
@@ -16,12 +16,12 @@ CLIENT = a.workload("client", "10.0.0.5", WorkloadPort(Port(9090)))
 
 
 def found(workload: Workload) -> list[tuple[str, str]]:
-    """Return code and value of what is said of a workload without a Service."""
+    """Return code and value of each problem of a workload without a Service."""
     return [(each.code, each.value) for each in problems(a.view(workload))]
 
 
-def test_a_pod_that_is_only_a_client_has_no_problem() -> None:
-    """It names no service, and its port is one for metrics; a service that is named must exist."""
+def test_client_without_a_service_has_no_problem() -> None:
+    """A pod that names no Service has no problem; a Service that a workload names must exist."""
     assert found(replace(CLIENT, names_service=False)) == []
     assert found(CLIENT) == [("MW2030", "client")]
 
@@ -39,7 +39,7 @@ PLAIN = MutualTLS(a.policy_key("m"), TlsMode.PERMISSIVE, plaintext=PlainText(ser
 @pytest.mark.parametrize(
     ("thing", "code"), [(SOURCE, "MW2008"), (RETRY, "MW2087"), (INGRESS, "MW2063"), (PLAIN, "MW2135")]
 )
-def test_an_object_of_a_namespace_outside_the_mesh_may_be_there(thing: object, code: str) -> None:
-    """The cluster may have it although the mesh does not know it: the settings that decide are named."""
+def test_object_of_a_namespace_outside_the_mesh_is_reported_with_settings(thing: object, code: str) -> None:
+    """The cluster may have the object, so the problem names the settings that choose namespaces."""
     (said,) = (each for each in problems(a.view(thing)) if each.code == code)
     assert OUTSIDE in said.expected

@@ -1,4 +1,4 @@
-"""Matches for hosts that no usual client sends."""
+"""Tests of lint for matches of hosts that usual clients never send."""
 
 import pytest
 
@@ -38,8 +38,8 @@ from tests.meshes import values as a
     ],
 )
 @pytest.mark.parametrize("name", ["host", "Host"])
-def test_hosts_that_are_never_sent_are_told(name: str, regex: str, said: str) -> None:
-    """At the match's header; of an expression that is no plain text nothing is known."""
+def test_host_that_clients_never_send_is_reported(name: str, regex: str, said: str) -> None:
+    """The problem is at the match's header. An expression that may fit a usual host is not reported."""
     view = a.view(a.route_group("g", a.match("m", None, headers=((name, regex),))))
     found = [each for each in problems(view) if each.code == "MW2059"]
     assert [(each.field, each.value) for each in found] == [

@@ -1,4 +1,7 @@
-"""Expressions as RE2 reads them, on bytes: github.com/google/re2/wiki/Syntax, and Envoy's safe_regex."""
+"""Tests of expressions as RE2 reads them, on bytes.
+
+Sources: github.com/google/re2/wiki/Syntax, and Envoy's safe_regex.
+"""
 
 import pytest
 import re2
@@ -14,7 +17,7 @@ EXPRESSIONS = st.text(st.sampled_from("/ab0.*+?()[]{}|^$\\-,:PQEU~é"), max_size
 @pytest.mark.parametrize(
     ("expression", "value", "wanted"),
     [
-        ("/b{,3}ooks", b"/b{,3}ooks", True),  # no repetition to RE2, which wants a number before the comma
+        ("/b{,3}ooks", b"/b{,3}ooks", True),  # RE2 needs a number before the comma of a repetition
         ("/b{,3}ooks", b"/bbooks", False),
         ("/b{0,3}ooks", b"/bbooks", True),
         (r"/\pL+", b"/abc", True),
@@ -34,42 +37,42 @@ EXPRESSIONS = st.text(st.sampled_from("/ab0.*+?()[]{}|^$\\-,:PQEU~é"), max_size
         (r"(a)\1", b"aa", False),
     ],
 )
-def test_what_fits(expression: str, value: bytes, wanted: bool) -> None:
-    """In full; what RE2 does not take fits nothing."""
+def test_expression_fits_a_value_in_full_as_re2_reads_it(expression: str, value: bytes, wanted: bool) -> None:
+    """The whole value must fit. An expression that RE2 does not accept fits no value."""
     assert fits_in_full(expression, value) is wanted
 
 
 @pytest.mark.parametrize("expression", ["books", "(a|b)/x", "[a-z]+", "(?i)BOOKS.*", r"\pL/.*", "0", "-"])
-def test_what_fits_no_path(expression: str) -> None:
-    """Whatever fits begins with something else."""
+def test_expression_without_a_leading_slash_fits_no_path(expression: str) -> None:
+    """Every text that fits such an expression begins with another character than a slash."""
     assert fits_no_path(expression)
 
 
 @pytest.mark.parametrize("expression", [".*", "/x", "^/x", "(?i)/x", "x?/y", "x|/y", "[^a]x", "[/]x", r"\/x"])
-def test_what_may_fit_a_path(expression: str) -> None:
-    """Or it cannot be told."""
+def test_expression_that_may_fit_a_path_is_recognised(expression: str) -> None:
+    """The expression fits a leading slash, or its first character is uncertain."""
     assert not fits_no_path(expression)
 
 
 @pytest.mark.parametrize("text", ["/books", "/a.b", r"/a\b", "/a{1,2}[c]^$|(x)*+?", "/é -#&~"])
-def test_text_as_an_expression(text: str) -> None:
-    """It fits itself, and is found again."""
+def test_literal_expression_of_a_text_fits_the_text_and_is_reversible(text: str) -> None:
+    """The expression fits the text, and `text_of` returns the text again."""
     assert fits_in_full(literal(text), text.encode())
     assert text_of(literal(text)) == text
     assert literal("/a-b/c~d") == "/a-b/c~d"
 
 
 @pytest.mark.parametrize("expression", ["/a.b", "/a*", r"/\d", "(/a)", "/[a]"])
-def test_what_is_no_text(expression: str) -> None:
-    """It fits more, or may."""
+def test_expression_that_fits_more_than_one_text_has_no_text(expression: str) -> None:
+    """`text_of` returns None for an expression with an operator, a class or a group."""
     assert text_of(expression) is None
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=12), st.binary(max_size=12))
 @example("a{2}", b"aa")
 @example("/a.b", b"/axb")
-def test_an_expression_made_of_a_text_fits_it_alone(text: str, other: bytes) -> None:
-    """RE2 itself says so, whatever the text is."""
+def test_literal_expression_fits_its_text_alone(text: str, other: bytes) -> None:
+    """RE2 itself confirms this for any text."""
     made = re2.compile(literal(text).encode(), _bytewise())
     assert made.fullmatch(text.encode()) is not None
     assert (made.fullmatch(other) is None) is (other != text.encode())
@@ -78,8 +81,8 @@ def test_an_expression_made_of_a_text_fits_it_alone(text: str, other: bytes) -> 
 @given(EXPRESSIONS, st.binary(max_size=8))
 @example(r"a\-b", b"a-b")
 @example("a{,2}", b"a{,2}")
-def test_a_text_that_an_expression_is_said_to_be_is_what_it_fits(expression: str, other: bytes) -> None:
-    """What is found without RE2 is proved with it: it fits the text, and nothing else."""
+def test_text_of_an_expression_is_the_only_text_that_fits(expression: str, other: bytes) -> None:
+    """`text_of` works without RE2, so RE2 confirms that the expression fits this text and no other."""
     text = text_of(expression)
     if text is None:
         return
@@ -89,8 +92,11 @@ def test_a_text_that_an_expression_is_said_to_be_is_what_it_fits(expression: str
 
 
 @given(EXPRESSIONS, st.text(st.sampled_from("/ab0.-é"), max_size=6))
-def test_what_is_said_to_fit_no_path_fits_none(expression: str, rest: str) -> None:
-    """Nothing that begins with a slash; one that RE2 does not take is never in an Envoy."""
+def test_expression_that_fits_no_path_fits_no_text_with_a_leading_slash(expression: str, rest: str) -> None:
+    """`fits_no_path` is compared with real matches.
+
+    Envoy never has an expression that RE2 does not accept.
+    """
     if fits_no_path(expression):
         assert not fits_in_full(expression, f"/{rest}".encode())
 

@@ -1,4 +1,4 @@
-"""Which headers of a request a rule sees. Real Envoys: tests/differential/test_differential.py."""
+"""Tests of the request headers that a rule sees. Real Envoys: tests/differential/test_differential.py."""
 
 import pytest
 
@@ -11,7 +11,7 @@ UPGRADE = (("Connection", "keep-alive, Upgrade"), ("Upgrade", "websocket"))
 
 
 def _seen(name: str, regex: str, *headers: tuple[str, str]) -> bool:
-    """Say whether a match on a header fits a request with these headers, behind a sidecar."""
+    """Return whether a match on a header fits a request with these headers, behind a sidecar."""
     key = ServiceKey(Namespace("shop"), ServiceName("web"))
     found = passed(Request(None, key, Port(80), "GET", "/", headers), EscapedSlashes.REJECT, ("websocket",))
     assert isinstance(found, Request)
@@ -39,8 +39,8 @@ def _seen(name: str, regex: str, *headers: tuple[str, str]) -> bool:
         ("x-envoy-original-path", "/a", (("x-envoy-original-path", "/a"),), True),
     ],
 )
-def test_headers_that_a_rule_sees(
+def test_rule_sees_only_headers_that_envoy_passes(
     name: str, regex: str, headers: tuple[tuple[str, str], ...], seen: bool
 ) -> None:
-    """Envoy takes away headers of one connection and those that would direct it, and passes the others."""
+    """Envoy removes headers of one connection and headers that direct Envoy, and passes the others."""
     assert _seen(name, regex, *headers) is seen

@@ -1,4 +1,4 @@
-"""What sidecars make of request targets, from Envoy's documentation and RFC 3986.
+"""Tests of the request targets that sidecars pass on, from Envoy's documentation and RFC 3986.
 
 Real Envoys: tests/differential/test_paths.py.
 """
@@ -32,20 +32,20 @@ REJECT, KEEP = EscapedSlashes.REJECT, EscapedSlashes.KEEP
         (b"/%C3%a9%20%2b", b"/%C3%a9%20%2b"),
         (b'/{"a"}|^`<>', b"/%7B%22a%22%7D%7C%5E%60%3C%3E"),
         (b"/%zz%", b"/%zz%"),
-        (b"/a/%2%65%2%65/b", b"/a/%252e%252e/b"),  # no escape is made of what was none
+        (b"/a/%2%65%2%65/b", b"/a/%252e%252e/b"),  # normalisation creates no new escape
         (b"/%%32e", b"/%252e"),
         (b"/%252e%252e/a", b"/%252e%252e/a"),
     ],
 )
-def test_what_is_passed_on(written: bytes, passed: bytes) -> None:
-    """In HTTP/1.1 and HTTP/2 alike, and the same again once it was."""
+def test_target_is_normalised_once_in_both_protocols(written: bytes, passed: bytes) -> None:
+    """HTTP/1.1 and HTTP/2 give the same target, and a second normalisation changes nothing."""
     assert [passed_on(written, REJECT, http2=each) for each in (False, True)] == [ForwardedTarget(passed)] * 2
     assert passed_on(passed, REJECT) == ForwardedTarget(passed)
 
 
 @pytest.mark.parametrize("slash", [b"%2f", b"%2F", b"%5c", b"%5C"])
-def test_escaped_slashes(slash: bytes) -> None:
-    """They are turned down in a path, unless they are kept; a query may have them."""
+def test_escaped_slash_in_a_path_is_refused_unless_kept(slash: bytes) -> None:
+    """A path with an escaped slash gets 400 unless the setting keeps it; a query may have one."""
     assert _status(passed_on(b"/a" + slash + b"b", REJECT)) == 400
     assert passed_on(b"/a" + slash + b"b", KEEP) == ForwardedTarget(b"/a" + slash + b"b")
     assert passed_on(b"/a?b" + slash, REJECT) == ForwardedTarget(b"/a?b" + slash)
@@ -68,13 +68,18 @@ def test_escaped_slashes(slash: bytes) -> None:
         (b"*", (400, 0)),
     ],
 )
-def test_what_is_turned_down(written: bytes, statuses: tuple[int, int]) -> None:
-    """With a status in HTTP/1.1 and in HTTP/2, which ends a stream or connection (0) sooner."""
+def test_invalid_target_is_refused_with_a_status_by_protocol(
+    written: bytes, statuses: tuple[int, int]
+) -> None:
+    """HTTP/1.1 has a status. In HTTP/2, Envoy may end the stream or connection earlier (0)."""
     assert tuple(_status(passed_on(written, REJECT, http2=each)) for each in (False, True)) == statuses
 
 
-def test_what_only_one_protocol_has() -> None:
-    """Bytes that are not ASCII in HTTP/2; the absolute form in HTTP/1.1, and the server as a whole."""
+def test_target_forms_of_one_protocol_are_accepted_in_that_protocol_only() -> None:
+    """HTTP/2 accepts bytes beyond ASCII.
+
+    HTTP/1.1 has the absolute form, and `*` for the whole server gets 404.
+    """
     assert _status(passed_on("/café".encode(), REJECT)) == 400
     assert passed_on("/café".encode(), REJECT, http2=True) == ForwardedTarget(b"/caf%C3%A9")
     assert passed_on(b"HTTP://u:p@y:80/a/../b?c", REJECT) == ForwardedTarget(b"/b?c", b"y:80")
@@ -96,8 +101,8 @@ def test_what_only_one_protocol_has() -> None:
         (b"/a..%2fb", False),
     ],
 )
-def test_dot_segments_that_some_applications_see(path: bytes, hidden: bool) -> None:
-    """Once escaped slashes are slashes, and parameters nothing."""
+def test_dot_segments_hidden_from_sidecars_are_detected(path: bytes, hidden: bool) -> None:
+    """Some applications see dot segments after unescaping slashes and removing parameters."""
     assert (hidden_dots(path) is not None) is hidden
 
 

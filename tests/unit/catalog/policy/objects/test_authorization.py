@@ -1,4 +1,4 @@
-"""Which authorizer is asked at a port: what the page says, the oracle, and the policy, are one."""
+"""Tests of the authorizer at a port: policy, oracle and lint agree."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -25,14 +25,14 @@ SHOP, PORT = ServiceAccountName("shop"), Port(8080)
 
 
 def authorizer(name: str) -> Authorizer:
-    """Make one that is told from others by its host."""
+    """Make an authorizer with a host of its own."""
     return Authorizer(HostPort(name, 9191), "asked", timedelta(seconds=1))
 
 
 def policy(
     name: str, *accounts: ServiceAccountName, ports: tuple[Port, ...] = (), created: str = ""
 ) -> ExternalAuthorization:
-    """Make one whose authorizer has its name; none is asked by `nobody`."""
+    """Make an ExternalAuthorization whose authorizer has its name; the one called `nobody` has none."""
     there = None if name == "nobody" else authorizer(name)
     return ExternalAuthorization(a.policy_key(name), there, accounts, ports, created)
 
@@ -49,8 +49,8 @@ NEAREST_LAST = (
 
 
 @pytest.mark.parametrize("count", range(len(NEAREST_LAST) + 1))
-def test_the_nearest_counts(count: int) -> None:
-    """In whatever order they come; without any the mesh's authorizer is asked."""
+def test_most_specific_external_authorization_is_in_force(count: int) -> None:
+    """The order of objects does not matter; without any object the mesh's authorizer is asked."""
     last = NEAREST_LAST[count - 1].authorizer if count else EVERYWHERE.authorization
     for those in list(permutations(NEAREST_LAST[:count]))[:24]:
         view = a.view(EVERYWHERE, *those)
@@ -59,8 +59,8 @@ def test_the_nearest_counts(count: int) -> None:
         assert asked(view, (Place(a.identity("shop"), PORT), True)) == last
 
 
-def test_it_is_for_others_neither() -> None:
-    """Not for another account, port or namespace, nor for what is no HTTP."""
+def test_external_authorization_has_no_effect_on_other_places() -> None:
+    """It has no effect on another account, another port, or a protocol other than HTTP."""
     view = a.view(policy("opa", SHOP, ports=(PORT,)))
     shop, other = a.identity("shop"), a.identity("other")
     for identity, port, protocol in (
@@ -73,8 +73,8 @@ def test_it_is_for_others_neither() -> None:
     assert asked_at(view, shop, PORT, Protocol.HTTP) is not None
 
 
-def test_it_stands_at_the_port() -> None:
-    """Of the workloads that it is for, and no others."""
+def test_external_authorization_is_part_of_the_port_of_its_workloads() -> None:
+    """Only inbound ports of the account shop have the authorizer."""
     view = a.view(
         a.service("shop"),
         a.workload("shop", "10.0.0.1"),
@@ -101,15 +101,20 @@ def test_it_stands_at_the_port() -> None:
         ((policy("shop.default"),), [("MW2041", "spec.host", "shop.default:9191")]),
     ],
 )
-def test_what_is_said(those: tuple[ExternalAuthorization, ...], expected: list[tuple[str, str, str]]) -> None:
-    """Of each what has no effect, or not the one that is meant."""
+def test_problems_of_external_authorizations_name_field_and_value(
+    those: tuple[ExternalAuthorization, ...], expected: list[tuple[str, str, str]]
+) -> None:
+    """Overruled objects, unknown accounts and ports, and authorizers inside the mesh are reported."""
     view = a.view(a.service("shop"), a.workload("shop", "10.0.0.1"), *those)
     found = [(each.code, each.field, each.value) for each in problems(view)]
     assert [each for each in found if each[1].startswith("spec")] == expected
 
 
-def test_an_extension_service_says_where_the_authorizer_is() -> None:
-    """Where there is none of its name nobody answers: nothing is left unasked. Lint says so."""
+def test_authorizer_address_comes_from_its_extension_service() -> None:
+    """Without the ExtensionService the authorizer is asked at `NOWHERE`, so that no request passes unchecked.
+
+    Lint reports MW2154 then.
+    """
     named = replace(policy("named"), authorizer=replace(authorizer("x"), server=NOWHERE))
     named = replace(named, service=a.policy_key("opa"))
     there = ExtensionService(a.policy_key("opa"), HostPort("opa.opa", 4000))

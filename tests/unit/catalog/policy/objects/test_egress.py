@@ -1,4 +1,4 @@
-"""What Egresses let an identity call outside: how they unite, and what stays the mesh's."""
+"""Tests of Egresses in policy: how they unite, and what belongs to the mesh."""
 
 from dataclasses import replace
 
@@ -36,18 +36,18 @@ def policy(mesh: View, name: str = "buyer") -> ProxyPolicy:
 
 
 def ranges(*things: object, port: int = 80) -> tuple[OutsideRange, ...]:
-    """Return what the buyer may call at a port."""
+    """Return the ranges that the buyer may call at a port."""
     found = [each.ranges for each in policy(a.view(BUYER, *GROUPS, *things)).outside if each.port == port]
     return found[0] if found else ()
 
 
 def by_dns(name: str, *matches: object) -> OutsideHost:
-    """Make a host that is where the DNS says, for all requests or for those that fit."""
+    """Make a host at the address in the DNS, for all requests or for those that fit."""
     return OutsideHost(name, (OutsideRoute(tuple(matches) or None, ExternalHost(name)),))  # type: ignore[arg-type]
 
 
 def as_called(name: str) -> OutsideHost:
-    """Make a host whose requests go where they were going."""
+    """Make a host whose requests go to their original address."""
     return OutsideHost(name, (OutsideRoute(None),))
 
 
@@ -56,8 +56,8 @@ def web(name: str = "web", *hosts: str, groups: tuple[str, ...] = (), **more: ob
     return replace(a.egress(name, "buyer", (80, "http"), hosts=hosts, groups=groups), **more)  # type: ignore[arg-type]
 
 
-def test_nobody_is_let_out_but_the_sources() -> None:
-    """Of any namespace, as in OSM: an Egress elsewhere may name them."""
+def test_egress_lets_only_its_sources_out() -> None:
+    """The Egress may be in any namespace, as in OSM."""
     mesh = a.view(BUYER, OTHER, web("web", "x.test"))
     assert policy(mesh).outside == (
         OutsidePort(Port(80), (OutsideRange(hosts=(by_dns("x.test"),)),), by=(a.policy_key("web"),)),
@@ -67,8 +67,11 @@ def test_nobody_is_let_out_but_the_sources() -> None:
     assert policy(a.view(BUYER, elsewhere)).outside[0].by == (a.policy_key("web", "platform"),)
 
 
-def test_several_egresses_unite_each_with_its_matches() -> None:
-    """One without matches admits all; a group that is not there admits nothing, and the host stays named."""
+def test_egresses_of_one_host_unite_with_their_matches() -> None:
+    """An Egress without matches admits all requests.
+
+    A missing group admits none, and the host stays named.
+    """
     books, albums = web("a", "x.test", groups=("books",)), web("b", "x.test", "y.test", groups=("albums",))
     both = OutsideHost("x.test", (OutsideRoute((GET, PUT), ExternalHost("x.test")),))
     assert ranges(books, albums) == (OutsideRange(hosts=(both, by_dns("y.test", PUT))),)
@@ -79,8 +82,8 @@ def test_several_egresses_unite_each_with_its_matches() -> None:
     )
 
 
-def test_a_wildcard_needs_ranges_and_has_its_part_in_the_names_below_it() -> None:
-    """Envoy asks the one host with the longest name: that has what is said of every wildcard above it."""
+def test_wildcard_needs_ranges_and_is_merged_into_names_below_it() -> None:
+    """Envoy uses only the host with the longest name, so that host includes the rules of each wildcard."""
     inside = ("192.0.2.0/24",)
     assert ranges(web("a", "*.x.test")) == ()
     (found,) = ranges(web("a", "*.x.test", networks=inside))
@@ -94,16 +97,16 @@ def test_a_wildcard_needs_ranges_and_has_its_part_in_the_names_below_it() -> Non
     )
 
 
-def test_without_hosts_all_are_meant_where_there_are_ranges() -> None:
-    """HTTP goes to addresses that the Egress names, or where the DNS says: a Host header is nobody's word."""
+def test_egress_without_hosts_admits_all_hosts_within_its_ranges() -> None:
+    """HTTP goes to addresses that the Egress names, because a client can forge a Host header."""
     assert ranges(web("a")) == ()
     assert ranges(web("a", networks=("192.0.2.0/24",))) == (
         OutsideRange(("192.0.2.0/24",), hosts=(as_called("*"),)),
     )
 
 
-def test_the_narrowest_range_has_what_wider_ones_let_pass() -> None:
-    """Over three levels and both families; ranges of one outcome stand together, in order."""
+def test_narrower_range_includes_what_wider_ranges_admit() -> None:
+    """This holds over three levels and both families; ranges with equal rules are merged, in order."""
     found = ranges(
         a.egress("a", "buyer", (443, "https"), hosts=("a.test",)),
         a.egress("b", "buyer", (443, "https"), hosts=("b.test",), networks=("10.0.0.0/8", "fd00::/8")),
@@ -119,8 +122,8 @@ def test_the_narrowest_range_has_what_wider_ones_let_pass() -> None:
     )
 
 
-def test_https_without_hosts_is_for_every_name() -> None:
-    """And beside it no other name need be named."""
+def test_https_without_hosts_admits_every_server_name() -> None:
+    """Another Egress with a name adds nothing to that."""
     named = a.egress("b", "buyer", (443, "https"), hosts=("a.test",))
     assert ranges(a.egress("a", "buyer", (443, "https")), named, port=443) == (
         OutsideRange(server_names=("*",)),
@@ -142,8 +145,11 @@ CALLS = a.target("t", "buyer", "shop", a.http("books"))
         "10.96.0.1",
     ],
 )
-def test_a_host_of_the_mesh_is_none_outside(host: str) -> None:
-    """By any of its names, and by its address; who has such a name in another domain is somebody else."""
+def test_host_of_the_mesh_is_ignored_in_an_egress(host: str) -> None:
+    """A Service is recognised by each of its names and its address.
+
+    The same name below another domain is outside the mesh.
+    """
     assert ranges(web("a", host, "x.test"), *SHOP) == (OutsideRange(hosts=(by_dns("x.test"),)),)
     assert ranges(web("a", host)) == (OutsideRange(hosts=(by_dns(host),)),)
     assert ranges(web("a", f"{host}.test"), *SHOP) == (OutsideRange(hosts=(by_dns(f"{host}.test"),)),)
@@ -152,13 +158,16 @@ def test_a_host_of_the_mesh_is_none_outside(host: str) -> None:
 
 
 def few(name: str, host: str, connections: int, created: str = "") -> UpstreamTrafficSetting:
-    """Make a setting of a host."""
+    """Make a setting for a host."""
     limits = ConnectionLimits(connections=connections)
     return UpstreamTrafficSetting(a.policy_key(name), host, limits, created=created)
 
 
-def test_limits_of_calls_to_a_host() -> None:
-    """The host's that the setting is for, and no other's; of several Egresses' the oldest setting counts."""
+def test_limits_apply_only_to_the_host_of_their_setting() -> None:
+    """Of two Egresses for a host, the one with the older setting decides.
+
+    With ranges, the setting has no effect.
+    """
     one = a.egress("a", "buyer", (80, "http"), hosts=("x.test", "y.test"), limits="one")
     two = a.egress("b", "buyer", (80, "http"), hosts=("x.test",), limits="two")
     settings = (few("one", "x.test", 1), few("two", "x.test", 2, "2026-01-01T00:00:00Z"))
@@ -177,8 +186,8 @@ def test_limits_of_calls_to_a_host() -> None:
     assert limits(bound, settings[0]) == {"x.test": unlimited}
 
 
-def test_only_the_limited_cluster_is_another_one() -> None:
-    """Neither listener nor routes change with it."""
+def test_limits_change_only_the_cluster_of_their_host() -> None:
+    """Listener and routes stay the same."""
     found = a.egress("a", "buyer", (80, "http"), hosts=("x.test",), limits="one")
     made = [
         {(each.type_url, each.name): each.version for each in resources(policy(a.view(BUYER, found, *more)))}
@@ -190,8 +199,8 @@ def test_only_the_limited_cluster_is_another_one() -> None:
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_an_address_of_the_mesh_is_none_outside(allowed: bool) -> None:
-    """May it be called or not; not at other ports. What may not be called is closed at the Egress's ports."""
+def test_address_of_the_mesh_is_ignored_in_an_egress(allowed: bool) -> None:
+    """This holds at the ports of the Service only. A Service that the client may not call is closed there."""
     shop = a.service("shop", a.port(80), a.port(443), address="10.96.0.1")
     tcp = a.egress("a", "buyer", (80, "tcp"), (81, "tcp"), networks=("10.96.0.0/16", "10.96.0.1/32"))
     things = (shop, a.workload("shop", "10.0.0.1"), tcp, *((CALLS,) if allowed else ()))
@@ -207,8 +216,11 @@ def test_an_address_of_the_mesh_is_none_outside(allowed: bool) -> None:
     assert (policy(mesh).outside, policy(mesh).closed) == ((), ())
 
 
-def test_where_a_server_speaks_first_nothing_is_looked_at() -> None:
-    """Neither beside a tcp-server-first of Egresses nor of a service that the client may call."""
+def test_port_where_a_server_speaks_first_has_no_server_names() -> None:
+    """Sidecars cannot wait for the client's first bytes there.
+
+    The reason may be another Egress or a service that the client may call.
+    """
     spoken = (3306, "https"), (3306, "http"), (3306, "tcp-server-first")
     own = a.egress("a", "buyer", *spoken[:2], hosts=("x.test",))
     first = a.egress("b", "buyer", spoken[2], networks=("192.0.2.0/24",))
@@ -225,8 +237,8 @@ def test_where_a_server_speaks_first_nothing_is_looked_at() -> None:
     assert ranges(own, *db, a.target("t", "buyer", "db", a.tcp("any")), port=3306) == (without,)
 
 
-def test_with_passthrough_what_no_egress_names_goes_on() -> None:
-    """HTTP is told from what else is sent there then; where a server speaks first it all goes on."""
+def test_passthrough_lets_calls_without_an_egress_pass() -> None:
+    """HTTP is detected at a port with hosts; at a server-first port it is not."""
     config = MeshConfig(egress=True)
     (port,) = policy(a.view(BUYER, *GROUPS, config, web("a", "x.test", groups=("books",)))).outside
     hosts = (by_dns("x.test", GET), ELSEWHERE)
@@ -239,22 +251,22 @@ def test_with_passthrough_what_no_egress_names_goes_on() -> None:
     assert (port.ranges, port.told_apart) == ((OutsideRange(("192.0.2.0/24",), connections=True),), False)
 
 
-def test_explicit_interception_has_none() -> None:
-    """What is no upstream goes past the sidecar."""
+def test_explicit_interception_has_no_egress() -> None:
+    """Only upstreams pass through the sidecar, so policy has nothing for other calls."""
     buyer = a.workload("buyer", "10.0.0.9", interception=a.explicit(None))
     mesh = a.view(buyer, web("a", "x.test"), a.service("shop", address="10.96.0.1"))
     assert (policy(mesh).outside, policy(mesh).closed) == ((), ())
 
 
-def test_namespaces_of_sources_decide_what_a_bare_name_is() -> None:
-    """`shop` is a Service where the client is, and a host elsewhere."""
+def test_bare_host_name_is_a_service_only_in_the_clients_namespace() -> None:
+    """`shop` is a Service in its own namespace and a host in others."""
     there = replace(a.service("shop"), key=a.service_key("shop", "bank"))
     assert there.key.namespace == Namespace("bank")
     assert ranges(web("a", "shop"), there) == (OutsideRange(hosts=(by_dns("shop"),)),)
 
 
-def test_a_match_that_is_left_out_admits_nothing() -> None:
-    """As when proxies refuse it: what it alone let pass is refused, and its host stays named."""
+def test_left_out_match_of_an_egress_admits_nothing() -> None:
+    """Requests that only this match admits are refused, and the host stays named."""
     found = policy(a.view(BUYER, *GROUPS, web("a", "x.test", groups=("books", "albums"))))
     assert {GET, PUT} <= set(units(found))
     (port,) = without(found, {GET}).outside

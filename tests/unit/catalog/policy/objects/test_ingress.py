@@ -1,4 +1,4 @@
-"""IngressBackends in a view: whom they admit where, what is wrong with them, and what a change concerns."""
+"""Tests of IngressBackends: the callers that they admit, their problems, and the cost of a change."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -68,36 +68,38 @@ def _plain(name: str = "in", **more: object) -> object:
             {"principals": ("a.test",), "services": ("front",), "server_names": ("s.test",)},
             (AuthenticatedName("a.test", BOTH, ("s.test",)),),
         ),
-        # A place that is named and where nobody is opens nothing to those from elsewhere.
+        # A source service without endpoints does not admit callers from other addresses.
         ("CERTIFICATE", {"principals": ("a.test",), "services": ("missing",)}, None),
         ("ENCRYPTION", {"ranges": ("10.0.0.0/8",), "principals": ("a.test",)}, (EncryptedRange(NETWORK),)),
         ("ENCRYPTION", {"principals": ("a.test",)}, None),
     ],
 )
-def test_who_is_admitted(proof: str, sources: dict[str, tuple[str, ...]], callers: object) -> None:
-    """By places, by names, by both; ready or not is no matter: whoever is there calls from there."""
+def test_ingress_backend_admits_its_sources_by_address_or_name(
+    proof: str, sources: dict[str, tuple[str, ...]], callers: object
+) -> None:
+    """Addresses of a source service count even if unready, because a gateway calls from there."""
     found = a.ingress("in", ("shop", 8080, proof), **sources)  # type: ignore[arg-type]
     mesh = a.view(*SHOP, *FRONT, found)
     expected = OnlyRules(() if callers is None else (AccessRule(BY, callers),))  # type: ignore[arg-type]
     assert _port(mesh).access == expected
 
 
-def test_in_permissive_mode_the_rule_stands_beside_everybody() -> None:
-    """The mesh is let in as ever, and from outside whom the rule names."""
+def test_ingress_rule_is_added_to_permissive_mode() -> None:
+    """All identities of the mesh are admitted as before, and the sources of the rule in addition."""
     mesh = a.view(*SHOP, a.namespace("default", permissive=True), _plain())
     assert _port(mesh).access == EveryoneInTheMesh((AccessRule(BY, (NETWORK,)),))
 
 
-def test_only_the_service_that_is_named_is_opened() -> None:
-    """Workloads of one identity behind different services: the others stay closed."""
+def test_ingress_backend_opens_only_its_service() -> None:
+    """Another service whose workloads have the same identity stays closed."""
     bank = a.workload("bank", "10.0.0.2", account="shop")
     mesh = a.view(*SHOP, a.service("bank"), bank, _plain())
     assert _port(mesh).access == OnlyRules((AccessRule(BY, (NETWORK,)),))
     assert _port(mesh, bank).access == OnlyRules()
 
 
-def test_two_services_at_one_port_are_one_rule_of_their_object() -> None:
-    """What each of them admits is admitted: it is one application."""
+def test_two_backends_at_one_port_are_one_rule() -> None:
+    """Both are one application, so the sources of both backends are admitted."""
     also = a.service("also", app="shop")
     found = a.ingress(
         "in",
@@ -110,24 +112,27 @@ def test_two_services_at_one_port_are_one_rule_of_their_object() -> None:
     assert port.access == OnlyRules((AccessRule(BY, (AuthenticatedName("a.test", (NETWORK,)), NETWORK)),))
 
 
-def test_who_needs_no_certificate_is_told_from_the_mesh_by_the_name_it_asks_for() -> None:
-    """Only there; names are of all services at the port."""
+def test_encrypted_ingress_sets_the_server_names_of_the_mesh() -> None:
+    """Clients without a certificate are distinguished by the server name.
+
+    The names are those of all services at the port.
+    """
     found = a.ingress("in", ("shop", 8080, "ENCRYPTION"), ranges=("10.0.0.0/8",))
     port = _port(a.view(*SHOP, a.service("also", app="shop"), found))
     assert port.mesh_names == ("also.default.svc.cluster.local", "shop.default.svc.cluster.local")
     assert _port(a.view(*SHOP, _plain())).mesh_names == ()
 
 
-def test_matches_are_those_that_are_there() -> None:
-    """A group that is missing admits nothing, and is no reason to admit everything."""
+def test_missing_match_group_of_an_ingress_backend_admits_nothing() -> None:
+    """Existing groups are used. If none exists, no request is admitted."""
     found = _plain(matches=("books", "missing"))
     mesh = a.view(*SHOP, a.route_group("books", BOOKS), found)
     assert _port(mesh).access == OnlyRules((AccessRule(BY, (NETWORK,), (BOOKS,)),))
     assert _port(a.view(*SHOP, found)).access == OnlyRules()
 
 
-def test_of_several_one_counts_for_each_port() -> None:
-    """The oldest, else the first by name; one that is overruled for one port counts for others."""
+def test_oldest_ingress_backend_is_in_force_at_each_port() -> None:
+    """Ties are decided by name, and an object overruled at one port stays in force at others."""
     two = a.service("shop", a.port(80), a.port(81, 8081))
     mine = a.ingress("b", ("shop", 8080, "NOTHING"), ("shop", 8081, "NOTHING"), ranges=("10.0.0.0/8",))
     other = a.ingress("a", ("shop", 8080, "NOTHING"), ranges=("192.0.2.7/32",))
@@ -185,23 +190,25 @@ NAMED = a.service("shop", a.port(80, "web"))
         ),
     ],
 )
-def test_what_does_not_fit_is_said(things: Sequence[object], code: Code, field: str, value: str) -> None:
-    """Once, of the object, with its field."""
+def test_problem_of_an_ingress_backend_names_its_field_and_value(
+    things: Sequence[object], code: Code, field: str, value: str
+) -> None:
+    """Each object has exactly one problem."""
     found = [each for each in problems(a.view(*things)) if each.key == BY]
     assert [(each.code, each.field, each.value) for each in found] == [(code.value, field, value)]
 
 
 @pytest.mark.parametrize("things", [[*SHOP, *FRONT, _plain(services=("front",))], [NAMED, _plain()]])
-def test_nothing_is_said_where_nothing_is_wrong(things: Sequence[object]) -> None:
-    """Nor of a target port by name as long as nobody is there who would say its number."""
+def test_valid_ingress_backend_has_no_problem(things: Sequence[object]) -> None:
+    """A named target port is not reported while no workload gives its number."""
     assert [each for each in problems(a.view(*things)) if each.key == BY] == []
 
 
 @pytest.mark.parametrize("others", [2, 20])
-def test_a_gateway_that_moves_concerns_the_backends_that_it_opens(
+def test_moved_gateway_translates_only_the_backends_that_it_opens(
     others: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many services there are beside them: one group is translated, one rule computed again."""
+    """Independent of the number of other services, one group is translated and one rule computed."""
     things = [
         each
         for number in range(others)

@@ -1,4 +1,4 @@
-"""Which UpstreamTrafficSetting is in force, and where it holds: by policy, by the oracle, in words."""
+"""Tests of UpstreamTrafficSettings: the one in force by policy, oracle and explanation."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -76,14 +76,14 @@ def setting(
         ("store.default", False),
     ],
 )
-def test_the_names_of_a_service(host: str, *, counts: bool) -> None:
-    """All by which every namespace calls it."""
+def test_setting_applies_to_each_full_name_of_its_service(host: str, *, counts: bool) -> None:
+    """Every name that is valid in all namespaces may be the host of a setting."""
     view = a.view(*MESH, setting("x", host))
     assert connection_limits(view, a.service_key("shop")) == (ONE if counts else ConnectionLimits())
 
 
-def test_the_cluster_domain_is_the_setting_s() -> None:
-    """As the names are by which it is called."""
+def test_setting_uses_the_configured_cluster_domain() -> None:
+    """The names of services depend on `cluster_domain`, and so does the host of a setting."""
     settings = MeshSettings(cluster_domain="corp.example")
     view = a.view(*MESH, setting("x", "shop.default.svc.corp.example"), settings=settings)
     assert connection_limits(view, a.service_key("shop")) == ONE
@@ -99,16 +99,18 @@ def test_the_cluster_domain_is_the_setting_s() -> None:
         ([setting("a", "shop.default.svc", created="2026-01-01T00:00:00Z")], "a"),
     ],
 )
-def test_precedence(others: list[UpstreamTrafficSetting], expected: str) -> None:
-    """The oldest, then the first by name; of another namespace none."""
+def test_oldest_setting_of_the_services_namespace_is_in_force(
+    others: list[UpstreamTrafficSetting], expected: str
+) -> None:
+    """Without an age, the first name counts; a setting of another namespace has no effect."""
     view = a.view(*MESH, setting("z", created="2026-01-01T00:00:00Z"), *others)
     found = setting_of(view, a.service_key("shop"))
     assert found is not None
     assert found.key.name == expected
 
 
-def test_limits_stand_where_they_hold() -> None:
-    """At once in the callers' destination, in a time at the port; nowhere else."""
+def test_limits_are_in_the_callers_destination_and_rates_at_the_port() -> None:
+    """Limits of concurrency apply at the client, and limits of rates at the server."""
     view = a.view(*MESH, setting("x", connections=TWO, rates=RATE))
     found = {str(group.primary.name): proxy_policy(view, group) for group in groups(view)}
     (destination,) = found["buyer"].service_destinations
@@ -117,8 +119,8 @@ def test_limits_stand_where_they_hold() -> None:
     assert found["buyer"].inbound == ()
 
 
-def test_one_port_of_two_services() -> None:
-    """The first setting that limits a rate, whichever service it is for; the callers' are each their own."""
+def test_port_of_two_services_has_the_first_setting_with_rates() -> None:
+    """Each caller's limits are those of the service that it calls."""
     shared = a.service("again", app="shop")
     first = setting("first", "again.default", TWO, created="2026-01-01T00:00:00Z")
     view = a.view(*MESH, shared, first, setting("x", connections=ONE, rates=RATE))
@@ -127,8 +129,8 @@ def test_one_port_of_two_services() -> None:
     assert [connection_limits(view, each) for each in keys] == [TWO, ONE]
 
 
-def test_requests_are_not_counted_where_none_are_seen() -> None:
-    """Of a TCP port the connections alone are."""
+def test_request_rates_have_no_effect_at_a_tcp_port() -> None:
+    """Only connections are counted, because sidecars see no requests there."""
     tcp = a.service("shop", a.port(90, protocol=a.TCP))
     view = a.view(tcp, *MESH[1:], setting("x", rates=OTHER_RATE))
     ports = [port for group in groups(view) for port in inbound_ports(view, group)]
@@ -152,8 +154,8 @@ SETTINGS = st.lists(
 
 
 @given(SETTINGS)
-def test_policy_and_oracle_agree(settings: list[UpstreamTrafficSetting]) -> None:
-    """Of each service, and of the port that two have."""
+def test_policy_and_oracle_agree_on_settings(settings: list[UpstreamTrafficSetting]) -> None:
+    """They agree for each service, and for the port that two services share."""
     view = a.view(*MESH[:1], a.service("store", app="shop"), *MESH[2:], *settings)
     keys = (a.service_key("shop"), a.service_key("store"))
     for key in keys:
@@ -166,8 +168,8 @@ def _said(view: View, path: str = "/") -> list[str]:
     return [each.text for each in explain(view, request).steps if "UpstreamTrafficSetting" in each.text]
 
 
-def test_what_an_explanation_says() -> None:
-    """The limits that a request meets; of routes the one that counts it."""
+def test_explanation_lists_the_limits_of_a_request() -> None:
+    """If a rate of a route applies, the general rate is not listed."""
     rates = RateLimits(OTHER_RATE.connections, RATE.requests, OTHER_RATE.routes)
     view = a.view(*MESH, setting("x", connections=TWO, rates=rates))
     by = "(UpstreamTrafficSetting default/x)."
@@ -199,8 +201,8 @@ COUNTED = RateLimits(
 )
 
 
-def test_what_an_explanation_says_of_a_service_that_counts() -> None:
-    """That it is asked, about what, and what its silence means; its answer nobody knows."""
+def test_explanation_mentions_the_rate_limit_service() -> None:
+    """The steps give its address, domain and effect without an answer, because its answers are unknown."""
     view = a.view(*MESH, setting("x", connections=ConnectionLimits(), rates=COUNTED))
     asks = "The server's sidecar asks limiter.shop.svc:8081 about each"
     by = "(domain shop), and the rate limit service may refuse it. Without an answer it"
@@ -215,8 +217,8 @@ def test_what_an_explanation_says_of_a_service_that_counts() -> None:
     assert _said(view, "/a/b")[1].startswith(f"{asks} request for /a.* ")
 
 
-def test_a_service_that_counts_where_no_requests_are_seen() -> None:
-    """Of a TCP port it counts connections."""
+def test_rate_limit_service_counts_only_connections_at_a_tcp_port() -> None:
+    """Sidecars see no requests at a TCP port."""
     view = a.view(
         a.service("shop", a.port(90, protocol=a.TCP)),
         *MESH[1:],

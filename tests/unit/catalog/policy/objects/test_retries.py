@@ -1,4 +1,4 @@
-"""Which Retry is in force, for whose calls: by policy, by the oracle, in words."""
+"""Tests of Retries: the one in force for a call by policy, oracle and explanation."""
 
 import pytest
 from hypothesis import given
@@ -46,18 +46,18 @@ def retry(name: str, retries: Retries = FIVE, *to: str, source: str = "buyer", c
 
 
 def policies(view: View) -> dict[str, ProxyPolicy]:
-    """Return the policies by the workloads' names."""
+    """Return the policies by the names of primary services."""
     return {str(group.primary.name): proxy_policy(view, group) for group in groups(view)}
 
 
 def tried(policy: ProxyPolicy) -> dict[str, Retries | None]:
-    """Return what is tried again, by the service that is called."""
+    """Return the retries by the service that is called."""
     return {str(each.upstream).partition("/")[2]: each.retries for each in policy.outbound}
 
 
 @pytest.mark.parametrize("permissive", [False, True])
-def test_it_holds_for_its_source_and_its_destinations(*, permissive: bool) -> None:
-    """For nobody else, and for no calls but those; not where no request is seen."""
+def test_retry_applies_only_to_its_source_and_http_destinations(*, permissive: bool) -> None:
+    """Other clients, other destinations and TCP ports are unaffected."""
     view = a.view(*MESH, MeshConfig(permissive=permissive), retry("r", FIVE, "shop", "raw"))
     found = policies(view)
     assert tried(found["buyer"]) == {"bank": None, "raw": None, "shop": FIVE}
@@ -67,8 +67,8 @@ def test_it_holds_for_its_source_and_its_destinations(*, permissive: bool) -> No
     assert found["buyer"].destinations == plain["buyer"].destinations
 
 
-def test_one_in_a_permissive_mesh_leaves_what_others_share() -> None:
-    """The source alone has a part of its own; of what it calls it is the same."""
+def test_retry_in_a_permissive_mesh_leaves_the_shared_part_to_others() -> None:
+    """Only the source has a part of its own, which differs in the destination of the Retry alone."""
     view = a.view(*MESH, MeshConfig(permissive=True), retry("r"))
     found = policies(view)
     assert [each.common for each in found["buyer"].reachable] == [False]
@@ -79,8 +79,8 @@ def test_one_in_a_permissive_mesh_leaves_what_others_share() -> None:
     ] == [a.service_key("shop")]
 
 
-def test_in_explicit_interception() -> None:
-    """As in transparent."""
+def test_retry_applies_in_explicit_interception() -> None:
+    """The upstream of an explicit client has the Retry as in transparent interception."""
     explicit = a.workload(
         "buyer",
         "10.0.0.4",
@@ -100,8 +100,8 @@ def test_in_explicit_interception() -> None:
         ([retry("a", ONE, "bank", created="2025-01-02T00:00:00Z")], FIVE),
     ],
 )
-def test_precedence(others: list[Retry], expected: Retries) -> None:
-    """The oldest that names the service, then the first by name."""
+def test_oldest_retry_for_the_service_is_in_force(others: list[Retry], expected: Retries) -> None:
+    """A Retry without an age comes last, and an older one for another service has no effect."""
     view = a.view(*MESH, retry("z", created="2026-01-01T00:00:00Z"), *others)
     assert tried(policies(view)["buyer"])["shop"] == expected
 
@@ -121,16 +121,16 @@ RETRIES = st.lists(
 
 
 @given(RETRIES)
-def test_policy_and_oracle_agree(found: list[Retry]) -> None:
-    """For every source and service."""
+def test_policy_and_oracle_agree_on_retries(found: list[Retry]) -> None:
+    """They agree for every source and service."""
     view = a.view(*MESH, *found)
     for client in map(a.identity, ("buyer", "other")):
         for key in map(a.service_key, ("shop", "bank")):
             assert tried_again(view, client, key) == retry_of(view, client, key)
 
 
-def test_what_an_explanation_says() -> None:
-    """Who tries again, how often, and what."""
+def test_explanation_mentions_the_retry() -> None:
+    """A step gives the Retry, the conditions and the number; without a Retry there is no step."""
     request = Request(a.identity("buyer"), a.service_key("shop"), Port(80))
     said = [
         each.text

@@ -1,4 +1,4 @@
-"""Which rules of RoutePolicies hold for whose calls: by policy, by the oracle, in words."""
+"""Tests of RoutePolicies: the rules in force for a call by policy, oracle and explanation."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -37,7 +37,7 @@ BETA = HTTPMatch("beta", "/beta")
 
 
 def seconds(number: float) -> RouteActions:
-    """Make actions that differ."""
+    """Make actions with a timeout in seconds."""
     return RouteActions(timedelta(seconds=number))
 
 
@@ -47,22 +47,22 @@ def policy(name: str, *rules: RouteRule, to: str = "shop", created: str = "") ->
 
 
 def rules(view: View, who: str = "buyer") -> dict[str, tuple[RequestRule, ...]]:
-    """Return the rules of a workload's calls, by the service that is called."""
+    """Return the rules of a workload's calls by the service that is called."""
     (group,) = (each for each in groups(view) if each.primary.name == who)
     return {str(each.upstream).partition("/")[2]: each.rules for each in proxy_policy(view, group).outbound}
 
 
 @pytest.mark.parametrize("permissive", [False, True])
-def test_it_holds_for_its_service_and_no_other(*, permissive: bool) -> None:
-    """Whoever calls; where no request is seen it has none."""
+def test_route_policy_applies_to_its_service_only(*, permissive: bool) -> None:
+    """All callers are affected. A service of TCP has no rules, because no requests are seen there."""
     every = RouteRule((), seconds(1))
     view = a.view(*MESH, MeshConfig(permissive=permissive), policy("p", every), policy("r", every, to="raw"))
     found = RequestRule(a.policy_key("p"), None, seconds(1))
     assert rules(view) == {"bank": (), "raw": (), "shop": (found,)}
 
 
-def test_rules_are_asked_in_order_and_none_behind_one_for_all() -> None:
-    """References that lead nowhere make no rule for all requests of one for some."""
+def test_rules_after_one_for_all_requests_are_dropped() -> None:
+    """A rule whose references are all unknown is dropped, and does not become a rule for all requests."""
     view = a.view(
         *MESH,
         policy(
@@ -85,8 +85,8 @@ def test_rules_are_asked_in_order_and_none_behind_one_for_all() -> None:
     ("first", "second", "expected"),
     [("", "", "a"), ("2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z", "b"), ("", "2026-01-01T00:00:00Z", "b")],
 )
-def test_the_oldest_counts(first: str, second: str, expected: str) -> None:
-    """Then the first by name; one without a time comes last."""
+def test_oldest_route_policy_is_in_force(first: str, second: str, expected: str) -> None:
+    """Ties are decided by name; a policy without a creation time comes last."""
     both = (
         policy("a", RouteRule((), seconds(1)), created=first),
         policy("b", RouteRule((), seconds(2)), created=second),
@@ -101,8 +101,8 @@ def test_the_oldest_counts(first: str, second: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(("path", "expected"), [("/beta", "0.5 s"), ("/beta?x", "0.5 s"), ("/other", "2 s")])
-def test_it_is_explained_what_becomes_of_a_request(path: str, expected: str) -> None:
-    """By the rule that fits it."""
+def test_explanation_mentions_the_rule_that_fits_the_request(path: str, expected: str) -> None:
+    """A step gives the rule's index and its timeout."""
     fits = RouteRule((a.http("all", "beta"),), seconds(0.5))
     view = a.view(*MESH, policy("p", fits, RouteRule((), seconds(2))))
     said = explain(view, Request(a.identity("buyer"), SHOP, Port(80), "GET", path))
@@ -124,10 +124,10 @@ def test_it_is_explained_what_becomes_of_a_request(path: str, expected: str) -> 
         (HeaderChanges(remove=("x-key",)), (("X-KEY", "opens"),), False),
     ],
 )
-def test_the_callee_judges_headers_as_they_were_changed(
+def test_server_judges_headers_after_the_changes_of_a_rule(
     changes: HeaderChanges, headers: tuple[tuple[str, str], ...], *, allowed: bool
 ) -> None:
-    """Rules come after; which rule of the policy fits was decided before."""
+    """The client's sidecar changes headers first, so the server's rules see the changed ones."""
     group = a.route_group("keyed", HTTPMatch("any", ".*", headers=(HeaderMatch("x-key", "opens"),)))
     things = (*MESH[:7], group, a.target("to-shop", "buyer", "shop", a.http("keyed")))
     rule = RouteRule((), RouteActions(request_headers=changes))
@@ -136,8 +136,8 @@ def test_the_callee_judges_headers_as_they_were_changed(
     assert decide(view, request).allowed is allowed
 
 
-def test_copies_go_to_whom_the_client_may_call() -> None:
-    """At the same port; to nobody else, and not to a headless service."""
+def test_requests_are_mirrored_only_to_a_callable_service() -> None:
+    """There is no mirror to a service that the client may not call, or to a headless service."""
     to_bank = RouteRule((), RouteActions(mirror=Mirror(ServiceName("bank"), 50)))
     there = a.view(*MESH, policy("p", to_bank))
     (rule,) = rules(there)["shop"]
@@ -149,8 +149,8 @@ def test_copies_go_to_whom_the_client_may_call() -> None:
     assert [each.mirror for each in rules(a.view(*others, headless, policy("p", to_bank)))["shop"]] == [None]
 
 
-def test_who_gets_copies_is_a_destination_of_who_calls_the_other_alone() -> None:
-    """In a narrowed scope too: a copy needs a cluster, and no listener."""
+def test_mirror_is_a_destination_but_no_callable_service_of_a_narrowed_client() -> None:
+    """A copy needs a cluster but no listener, also if the scope excludes the mirror."""
     to_bank = RouteRule((), RouteActions(mirror=Mirror(ServiceName("bank"), 50)))
     scope = (ServicePattern(Namespace("default"), ServiceName("shop")),)
     things = (each for each in MESH if each != a.workload("buyer", "10.0.0.4"))

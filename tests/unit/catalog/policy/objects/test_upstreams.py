@@ -1,4 +1,4 @@
-"""Which endpoints are near to whom, and in which order the others are called."""
+"""Tests of UpstreamPolicies: the endpoints near a caller, and the order of the others."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ HERE, NEXT, FAR, UNKNOWN = "eu/a", "eu/b/rack-1", "us/a", ""
 
 
 def at(name: str, address: str, locality: str, account: str = "") -> Workload:
-    """Make a workload somewhere."""
+    """Make a workload in a locality."""
     return replace(a.workload(name, address, account=account or name), locality=locality)
 
 
@@ -44,7 +44,7 @@ MESH = (
 
 
 def near(view: View, name: str) -> dict[str, CallerLocality | None]:
-    """Return what is near to a caller, by the service that it calls."""
+    """Return the caller's locality by the service that it calls."""
     (group,) = (
         each for each, proxies in groups(view).items() if any(str(one).startswith(name) for one in proxies)
     )
@@ -52,16 +52,16 @@ def near(view: View, name: str) -> dict[str, CallerLocality | None]:
     return {each.service.name: each.near for each in found if isinstance(each, ServiceDestination)}
 
 
-def test_only_who_is_somewhere_prefers_and_only_what_is_asked_for() -> None:
-    """By its own word; a caller of whom nothing is known calls all alike."""
+def test_only_a_caller_with_a_locality_prefers_near_endpoints() -> None:
+    """The preference applies to the service of the policy; a caller of unknown locality has none."""
     callers = at("buyer", "10.0.2.1", HERE), at("lost", "10.0.2.2", UNKNOWN)
     view = a.view(*MESH, *callers, SHOP, MeshConfig(permissive=True))
     assert near(view, "buyer") == {"shop": CallerLocality("eu/a", LocalityScope.ZONE), "bank": None}
     assert near(view, "lost") == {"shop": None, "bank": None}
 
 
-def test_without_a_preference_nobody_is_told_apart() -> None:
-    """Two workloads of one service in two zones have the same configuration, until a policy asks."""
+def test_localities_split_groups_only_if_a_policy_prefers_near_endpoints() -> None:
+    """Two workloads of one service in two zones are one group until a policy uses their zones."""
     places = enumerate((HERE, FAR))
     callers = [replace(at(f"b{each}", f"10.0.2.{each}", place, "b"), service=B) for each, place in places]
     permissive = MeshConfig(permissive=True)
@@ -85,10 +85,10 @@ def test_without_a_preference_nobody_is_told_apart() -> None:
         (SHOP, Protocol.TCP, False),
     ],
 )
-def test_what_failed_near_is_tried_again_farther_away(
+def test_retries_fail_over_only_with_a_preference_and_http(
     policy: UpstreamPolicy, protocol: Protocol, expected: bool
 ) -> None:
-    """Where nobody is near or far there is no other priority; of connections Envoy has no such choice."""
+    """Without a preference there is only one priority, and Envoy cannot retry TCP connections elsewhere."""
     shop = a.service("shop", a.port(80, protocol=protocol))
     view = a.view(*MESH[1:], shop, at("buyer", "10.0.2.1", HERE), policy, MeshConfig(permissive=True))
     (group,) = (each for each in groups(view) if each.identity == a.identity("buyer"))
@@ -110,13 +110,15 @@ def test_what_failed_near_is_tried_again_farther_away(
         ("", LocalityScope.ZONE, ""),
     ],
 )
-def test_where_a_place_is(locality: str, within: LocalityScope, expected: str) -> None:
-    """Its region, or its region and zone; a zone of which no region is known is one by itself."""
+def test_locality_prefix_is_the_region_or_region_and_zone(
+    locality: str, within: LocalityScope, expected: str
+) -> None:
+    """A zone without a region is a place of its own."""
     assert prefix(locality, within) == expected
 
 
 def priorities(near: CallerLocality | None, *localities: str) -> list[tuple[str, int]]:
-    """Return the places of a load assignment of one endpoint in each locality, with their priorities."""
+    """Return the localities and priorities of an assignment with one endpoint in each locality."""
     there = tuple(
         DestinationEndpoint(IpAddress(f"10.0.0.{number}"), Port(80), each)
         for number, each in enumerate(localities, 1)
@@ -132,8 +134,8 @@ def priorities(near: CallerLocality | None, *localities: str) -> list[tuple[str,
     ]
 
 
-def test_the_order_in_which_places_are_called() -> None:
-    """The caller's zone, its region, the world; priorities have no gap, and no preference is none."""
+def test_priorities_are_zone_then_region_then_other_places() -> None:
+    """Priorities have no gaps. Without a preference, all endpoints have priority 0."""
     zone, region = CallerLocality("eu/a", LocalityScope.ZONE), CallerLocality("eu", LocalityScope.REGION)
     assert priorities(zone, HERE, NEXT, FAR, UNKNOWN) == [("", 2), ("eu/a", 0), ("eu/b", 1), ("us/a", 2)]
     assert priorities(zone, HERE, FAR) == [("eu/a", 0), ("us/a", 1)]
@@ -143,23 +145,23 @@ def test_the_order_in_which_places_are_called() -> None:
     assert priorities(CallerLocality("/a", LocalityScope.ZONE), "/a", "/b") == [("a", 0), ("b", 1)]
 
 
-def test_without_failover_others_are_not_there() -> None:
-    """Also where none is near."""
+def test_without_failover_only_near_endpoints_are_assigned() -> None:
+    """The assignment is empty if no endpoint is near."""
     alone = CallerLocality("eu/a", LocalityScope.ZONE, fails_over=False)
     assert priorities(alone, HERE, NEXT, FAR) == [("eu/a", 0)]
     assert priorities(alone, NEXT, FAR) == []
 
 
-def test_a_zone_of_kubernetes() -> None:
-    """What an EndpointSlice says of the caller's address, where the caller itself says nothing."""
+def test_zone_of_an_endpoint_slice_is_the_callers_locality() -> None:
+    """The zone in an EndpointSlice counts if the workload itself has no locality."""
     address = "10.0.2.1"
     found = EndpointSlice("buyer", Namespace("default"), "s", (address,), (), zones=((address, "zone-1"),))
     view = a.view(*MESH, at("buyer", "10.0.2.1", UNKNOWN), found, SHOP, MeshConfig(permissive=True))
     assert near(view, "buyer")["shop"] == CallerLocality("/zone-1", LocalityScope.ZONE)
 
 
-def test_explain_says_what_is_preferred() -> None:
-    """In words."""
+def test_explanation_mentions_the_preference_for_near_endpoints() -> None:
+    """A step reports that endpoints in the client's zone are preferred."""
     view = a.view(*MESH, at("buyer", "10.0.2.1", HERE), SHOP, MeshConfig(permissive=True))
     found = explain(view, Request(a.identity("buyer"), a.service_key("shop"), Port(80)))
     assert any("endpoints in the client's zone are preferred" in each.text for each in found.steps)

@@ -1,4 +1,4 @@
-"""Virtual addresses: by name, whatever else there is; who shares one moves, and nobody else."""
+"""Tests of virtual addresses: derived from names; only services that collide move."""
 
 import random
 from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ def _addresses(view: View) -> dict[ServiceKey, IpAddress | None]:
 
 
 def _in_order(services: Iterable[Service], network: IPv4Network) -> Mapping[ServiceKey, IpAddress | None]:
-    """Return what it is to come to: one after the other, by key, takes its home or what is free next."""
+    """Return the expected addresses: each service by key takes its home or the next free address."""
     found: dict[ServiceKey, IpAddress | None] = {}
     used = {each.cluster_ip for each in services if each.cluster_ip is not None}
     for each in sorted(services, key=lambda each: each.key):
@@ -44,8 +44,8 @@ def _in_order(services: Iterable[Service], network: IPv4Network) -> Mapping[Serv
     return found
 
 
-def test_virtual_addresses_do_not_depend_on_order_or_neighbours() -> None:
-    """A service keeps its address when others come, whatever the order, unless two hash alike."""
+def test_virtual_address_is_independent_of_order_and_other_services() -> None:
+    """A service keeps its address when others are added, unless two names have the same hash."""
     services = [a.service(f"s{number}") for number in range(200)]
     addresses = _addresses(_view(services))
     assert _addresses(_view(reversed(services))) == addresses
@@ -53,8 +53,8 @@ def test_virtual_addresses_do_not_depend_on_order_or_neighbours() -> None:
     assert {each.key: virtual_address(_view([each]), each.key) for each in services} == addresses
 
 
-def test_virtual_addresses_probe_and_end() -> None:
-    """A small network is filled to the last address but those taken, and one more is an error."""
+def test_virtual_addresses_fill_a_small_network_and_then_fail() -> None:
+    """Each free address is used, addresses in use are skipped, and one service too many is an error."""
     network = IPv4Network("240.0.0.0/29")
     services = [a.service("given", address="240.0.0.3"), *(a.service(f"s{number}") for number in range(5))]
     found = set(_addresses(_view(services, network)).values())
@@ -78,7 +78,7 @@ def _drawn(chance: random.Random, number: int) -> Service:
 
 
 def _history(seed: int) -> bool:
-    """Let services come, go and change in a narrow network; say whether all are where they belong."""
+    """Add, delete and change services in a small network; return whether all addresses are right."""
     chance = random.Random(seed)  # noqa: S311 - dice
     network = IPv4Network("240.0.0.0/27")
     there: dict[int, Service] = {}
@@ -98,20 +98,22 @@ def _history(seed: int) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_who_comes_and_goes_moves_those_that_it_is_to_move(seed: int) -> None:
-    """By what is read, step by step, it is what it is from nothing."""
+def test_changes_of_services_give_the_same_addresses_as_a_new_view(seed: int) -> None:
+    """After each step the addresses equal those computed from nothing."""
     assert _history(seed)
 
 
 @pytest.mark.parametrize("what", ["", ", the entries of several"])
-def test_what_is_read_of_homes_matters(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the recorded reads somebody stays where another one is."""
+def test_virtual_addresses_depend_on_the_recorded_reads_of_homes(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the recorded reads, some service keeps the address of another one."""
     monkeypatch.setattr(Graph, "_link", forgetful(f"services by own address{what}"))
     assert not all(map(_history, range(20)))
 
 
-def test_who_comes_concerns_those_alone_who_share_its_home() -> None:
-    """In a network with room for all nobody but itself is looked at, however many there are."""
+def test_new_service_computes_only_services_of_its_home() -> None:
+    """In a network with enough room, the cost is equal for 50 and 400 services."""
     costs = []
     for services in (50, 400):
         view = _view(a.service(f"s{number}") for number in range(services))
@@ -122,8 +124,8 @@ def test_who_comes_concerns_those_alone_who_share_its_home() -> None:
     assert costs[0] == costs[1]
 
 
-def test_who_has_to_move_concerns_nobody_else() -> None:
-    """Of all that look for themselves among those who are not at home, one finds something else."""
+def test_service_that_must_move_changes_no_other_address() -> None:
+    """Of all observed addresses, only that of the new service changes. The same holds when it is deleted."""
     network = IPv4Network("240.0.0.0/22")
     services = [a.service(f"s{number}") for number in range(60)]
     homes = {home(each.key, network): each.key for each in services}

@@ -1,4 +1,4 @@
-"""Endpoints in a cluster: Pods and slices say the same twice, and readiness moves addresses alone."""
+"""Tests of endpoints in a cluster: Pods and slices repeat each other; readiness affects only addresses."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ ASK = Request(a.identity("client"), KEY, Port(80), "GET", "/")
 
 
 def pod(name: str, address: str, health: Health = READY, *others: str) -> Workload:
-    """Make a workload behind the service, of a health, with further addresses."""
+    """Make a workload of the service with a health and other addresses."""
     found = a.workload(name, address, app="shop", account="shop")
     return replace(found, health=health, other_addresses=tuple(map(IpAddress, others)))
 
@@ -42,18 +42,18 @@ def sliced(
 
 
 def healths(view: View) -> dict[str, Health]:
-    """Return the addresses of the service's endpoints with their health."""
+    """Return the health of the service's endpoints by address."""
     return {each.address: each.health for each in endpoints(view, KEY, PORT)}
 
 
 def given(view: View) -> list[str]:
-    """Return the addresses that the client's proxy is told of."""
+    """Return the addresses of the endpoints in the client's policy."""
     (group,) = (key for key in members(view) if key.identity == a.identity("client"))
     return [at.address for each in proxy_policy(view, group).service_destinations for at in each.endpoints]
 
 
-def test_a_pod_and_its_slices_are_one_endpoint() -> None:
-    """Also where its slices have it by its other family's address, and several slices repeat it."""
+def test_pod_and_its_slices_are_one_endpoint() -> None:
+    """This holds for slices of the Pod's other family, and for several slices with the same address."""
     four, six = sliced("10.0.0.1"), sliced("fd00::1", name="shop-6")
     view = a.view(
         a.service("shop"),
@@ -67,16 +67,19 @@ def test_a_pod_and_its_slices_are_one_endpoint() -> None:
     assert one.identity == a.identity("shop")
 
 
-def test_a_slice_with_a_pods_other_address_is_that_pod() -> None:
-    """Of a Service without selector, which knows the Pod by it alone. It is called at its first address."""
+def test_slice_with_another_address_of_a_pod_means_that_pod() -> None:
+    """A Service without selector may know the Pod by that address only. It is called at its first address."""
     there = replace(pod("x", "10.0.0.1", READY, "fd00::1"), service=ServiceName("another"))
     view = a.view(a.service("shop", app=None), there, sliced("fd00::1"))
     assert healths(view) == {"10.0.0.1": READY}
     assert services_of(view, there.key) == (KEY,)
 
 
-def test_a_services_own_slices_say_who_is_behind_it() -> None:
-    """Without a selector: not Pods whose ServiceAccount happens to bear its name, as in Kubernetes."""
+def test_service_without_selector_has_the_workloads_of_its_slices() -> None:
+    """As in Kubernetes, slices decide which Pods are behind the Service.
+
+    Only without any slice, Pods whose ServiceAccount has its name are.
+    """
     by_account = replace(a.workload("shop-1", "10.0.0.1", primary="shop"), names_service=False)
     by_name = a.workload("shop-2", "10.0.0.2", primary="shop")
     service, elsewhere = a.service("shop", app=None), sliced("10.9.9.9")
@@ -101,10 +104,8 @@ def test_a_services_own_slices_say_who_is_behind_it() -> None:
         (DRAINING, UNREADY, UNREADY),
     ],
 )
-def test_a_pod_is_ready_where_neither_it_nor_its_slice_denies_it(
-    own: Health, slice_says: Health, expected: Health
-) -> None:
-    """The API server tells of the two one after the other: the worse of them holds."""
+def test_pod_has_the_worse_health_of_pod_and_slice(own: Health, slice_says: Health, expected: Health) -> None:
+    """The API server reports the two one after the other, so either may be out of date."""
     by = {
         READY: sliced("10.0.0.1"),
         DRAINING: sliced(draining="10.0.0.1"),
@@ -115,16 +116,16 @@ def test_a_pod_is_ready_where_neither_it_nor_its_slice_denies_it(
     }
 
 
-def test_of_several_slices_the_best_holds() -> None:
-    """Kubernetes moves endpoints from slice to slice, and has them in both meanwhile."""
+def test_address_in_several_slices_has_the_best_health() -> None:
+    """Kubernetes moves endpoints between slices, and both slices have them in the meantime."""
     view = a.view(
         a.service("shop"), sliced("10.0.0.1"), sliced(name="b", unready="10.0.0.1", draining="10.0.0.2")
     )
     assert healths(view) == {"10.0.0.1": READY, "10.0.0.2": DRAINING}
 
 
-def test_calls_go_to_who_is_ready_and_else_to_who_is_about_to_end() -> None:
-    """Those that are not ready are never called."""
+def test_calls_go_to_ready_endpoints_else_to_draining_ones() -> None:
+    """Endpoints that are not ready are never called."""
     pods = [pod("a", "10.0.0.1"), pod("b", "10.0.0.2", DRAINING), pod("c", "10.0.0.3", UNREADY)]
     told = a.view(a.service("shop"), CLIENT, *pods, *POLICY)
     assert [each.address for each in taking_traffic(told, KEY, PORT)] == given(told) == ["10.0.0.1"]
@@ -134,8 +135,8 @@ def test_calls_go_to_who_is_ready_and_else_to_who_is_about_to_end() -> None:
     assert taking_traffic(nobody, KEY, PORT) == () and given(nobody) == []  # noqa: PT018 - the same, twice
 
 
-def test_readiness_changes_addresses_and_nothing_else() -> None:
-    """Who answers, routes and identities are the same: nothing but endpoints is sent. The oracle agrees."""
+def test_readiness_changes_only_endpoint_addresses() -> None:
+    """Routes and identities stay the same, so only endpoints are sent. The oracle's answer follows."""
     ready = a.view(a.service("shop"), CLIENT, pod("a", "10.0.0.1"), *POLICY)
     unready = a.view(a.service("shop"), CLIENT, pod("a", "10.0.0.1", UNREADY), *POLICY)
     policies = []
@@ -149,8 +150,8 @@ def test_readiness_changes_addresses_and_nothing_else() -> None:
     assert decide(unready, ASK).answer is Answer.UNREACHABLE
 
 
-def test_explain_says_who_is_not_ready() -> None:
-    """No policy would help, and no sidecar has to do anything."""
+def test_explanation_names_endpoints_that_are_not_ready() -> None:
+    """No policy would change the answer, so no manifests are missing."""
     unready = a.view(a.service("shop"), CLIENT, pod("a", "10.0.0.1", UNREADY), *POLICY)
     found = explain(unready, ASK)
     assert (found.missing, found.besides) == ((), ("no workload of Service default/shop is ready",))
@@ -158,15 +159,15 @@ def test_explain_says_who_is_not_ready() -> None:
     assert said == ["10.0.0.1:8080 (a-uuid.shop.default) is not ready."]
 
 
-def test_a_service_may_publish_who_is_not_ready() -> None:
-    """As peers of a StatefulSet find each other: slices say ready, and the Pods' own word does not count."""
+def test_service_may_publish_endpoints_that_are_not_ready() -> None:
+    """The slice counts and not the Pod's own health, so that peers of a StatefulSet find each other."""
     service = replace(a.service("shop"), publish_not_ready=True)
     view = a.view(service, pod("a", "10.0.0.1", UNREADY), sliced("10.0.0.1"))
     assert healths(view) == {"10.0.0.1": READY}
 
 
-def test_a_zone_becomes_the_locality_of_who_has_none() -> None:
-    """A workload's own word holds."""
+def test_zone_of_a_slice_is_the_locality_of_an_endpoint_without_one() -> None:
+    """A locality of the workload itself takes precedence."""
     named = replace(pod("b", "10.0.0.2"), locality="eu/b/c")
     view = a.view(
         a.service("shop"), pod("a", "10.0.0.1"), named, sliced("10.0.0.1", "10.0.0.2", "10.0.0.3", zone="z")
@@ -174,8 +175,11 @@ def test_a_zone_becomes_the_locality_of_who_has_none() -> None:
     assert [each.locality for each in endpoints(view, KEY, PORT)] == ["/z", "eu/b/c", "/z"]
 
 
-def test_who_shares_its_machines_address_stands_for_nobody_else_there() -> None:
-    """Two Pods in the network of one node: a slice of the one is not the other."""
+def test_pod_in_the_host_network_does_not_match_slices_of_its_neighbour() -> None:
+    """Two Pods in the network of one node share its address.
+
+    A slice of one Pod is not taken for the other.
+    """
     one = replace(a.workload("one", "10.0.0.1", app="shop", sidecar=False), shares_address=True)
     other = replace(a.workload("other", "10.0.0.1", app="other", sidecar=False), shares_address=True)
     view = a.view(a.service("shop"), one, other, sliced("10.0.0.1"))
@@ -184,8 +188,8 @@ def test_who_shares_its_machines_address_stands_for_nobody_else_there() -> None:
     assert [(each.address, each.identity) for each in endpoints(view, KEY, PORT)] == [("10.0.0.1", None)]
 
 
-def test_a_service_is_called_at_the_addresses_of_both_families() -> None:
-    """And names lead to both."""
+def test_service_is_called_at_its_addresses_of_both_families() -> None:
+    """Its names resolve to both addresses."""
     service = replace(a.service("shop", address="10.96.0.1"), other_addresses=(IpAddress("fd00:96::1"),))
     view = a.view(service, CLIENT, pod("a", "10.0.0.1"), *POLICY)
     places = called_at(view, a.identity("client"), KEY, PORT)
@@ -193,14 +197,14 @@ def test_a_service_is_called_at_the_addresses_of_both_families() -> None:
     assert [address for address, _ in hosts(view, Namespace("default"))] == ["10.96.0.1", "fd00:96::1"]
 
 
-def test_names_of_a_headless_service_lead_to_who_is_ready() -> None:
-    """As Kubernetes' own DNS has it."""
+def test_names_of_a_headless_service_resolve_to_ready_endpoints() -> None:
+    """The DNS of Kubernetes does the same."""
     view = a.view(a.service("shop", headless=True), pod("a", "10.0.0.1"), pod("b", "10.0.0.2", UNREADY))
     assert [address for address, _ in hosts(view, Namespace("default"))] == ["10.0.0.1"]
 
 
-def test_one_account_name_in_two_namespaces_is_two_identities() -> None:
-    """A target that names the one lets nobody call the other."""
+def test_same_account_name_in_two_namespaces_is_two_identities() -> None:
+    """A target for one of the identities admits no calls to the other."""
     there = replace(
         a.workload("shop-1", "10.1.0.1", app="shop", account="shop", namespace="other"),
     )

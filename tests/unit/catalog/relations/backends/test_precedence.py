@@ -1,4 +1,4 @@
-"""Who has what several claim: the healthy before the others, then age, and the name at the very last."""
+"""Tests of precedence between claims: healthy ones first, then by age, and finally by name."""
 
 import json
 from dataclasses import replace
@@ -52,8 +52,8 @@ def _proxies(*pods: Workload, slices: tuple[EndpointSlice, ...] = ()) -> list[tu
 
 @pytest.mark.parametrize(("former", "now"), [("a", "z"), ("z", "a")])
 @pytest.mark.parametrize("health", [Health.UNREADY, Health.DRAINING])
-def test_an_address_is_that_of_the_ready_pod(former: str, now: str, health: Health) -> None:
-    """The object of a Pod that ends, or whose node is gone, may stay while its address is another Pod's."""
+def test_address_of_two_pods_belongs_to_the_ready_one(former: str, now: str, health: Health) -> None:
+    """A Pod that ends, or whose node is gone, may still exist when another Pod has its address."""
     pods = (_pod(former, health, OLD), _pod(now, Health.READY, NEW))
     told = EndpointSlice("shop", Namespace("default"), "shop-1", ("10.0.0.1",), (("", 8080),))
     assert _proxies(*pods) == _proxies(*pods, slices=(told,)) == [((now,), Health.READY)]
@@ -61,21 +61,23 @@ def test_an_address_is_that_of_the_ready_pod(former: str, now: str, health: Heal
 
 @pytest.mark.parametrize(("former", "now"), [("a", "z"), ("z", "a")])
 @pytest.mark.parametrize("health", list(Health))
-def test_of_two_alike_an_address_is_that_of_the_younger(former: str, now: str, health: Health) -> None:
-    """A network gives an address again once its former holder has ended."""
+def test_address_of_two_equally_healthy_pods_belongs_to_the_younger(
+    former: str, now: str, health: Health
+) -> None:
+    """A network assigns an address again only after its former Pod has ended."""
     assert _proxies(_pod(former, health, OLD), _pod(now, health, NEW)) == [((now,), health)]
 
 
-def test_a_former_pod_does_not_make_it_unclear_who_is_at_an_address() -> None:
-    """With another identity it would leave an endpoint of a slice without any."""
+def test_former_pod_does_not_hide_the_identity_at_an_address() -> None:
+    """With two identities at the address, an endpoint of a slice would have none."""
     view = a.view(_pod("a", Health.UNREADY, OLD, account="other"), _pod("b", Health.READY, NEW))
     there = sidecars_at(view, Namespace("default"), IpAddress("10.0.0.1"), PORT.port)
     assert [each.key.name for each in there] == ["b"]
 
 
 @pytest.mark.parametrize(("former", "now"), [("a", "z"), ("z", "a")])
-def test_what_is_said_of_an_address_is_said_of_the_ready_pod(former: str, now: str) -> None:
-    """By `explain` of that address, and of a line in the access log of the Pod that has it by now."""
+def test_explanation_of_an_address_concerns_the_ready_pod(former: str, now: str) -> None:
+    """This holds for a question about the address, and for a line of the Pod's access log."""
     pods = [
         replace(a.workload(f"{name}-1", "10.0.0.1", app=name, account=name), health=health, created=created)
         for name, health, created in ((former, Health.UNREADY, OLD), (now, Health.READY, NEW))
@@ -88,8 +90,8 @@ def test_what_is_said_of_an_address_is_said_of_the_ready_pod(former: str, now: s
     assert (asked.query["from"], asked.query["to"]) == ("default/client", f"default/{now}:80")
 
 
-def test_another_namespace_takes_no_address() -> None:
-    """What somebody claims in a namespace of his hides nobody in another one."""
+def test_pod_of_another_namespace_takes_no_address() -> None:
+    """A claim in one namespace never hides a Pod of another namespace."""
     theirs = replace(a.workload("b", "10.0.0.1", app="shop", namespace="theirs"), created=NEW)
     assert _proxies(_pod("a", Health.UNREADY, OLD), theirs) == [(("a",), Health.UNREADY)]
 
@@ -104,10 +106,10 @@ def test_another_namespace_takes_no_address() -> None:
         ((Health.READY, ""), (Health.READY, ""), "a"),
     ],
 )
-def test_a_uuid_is_that_of_the_ready_workload_then_of_the_older(
+def test_uuid_belongs_to_the_ready_workload_then_to_the_older_one(
     one: tuple[Health, str], other: tuple[Health, str], holder: str
 ) -> None:
-    """Only its holder has a proxy; the name decides between those of one age."""
+    """Only its holder has a proxy; between workloads of one age the first name decides."""
     uuid = ProxyUuid("u")
     pods = [
         replace(a.workload(name, address), uuid=uuid, health=health, created=created)
@@ -125,7 +127,7 @@ def _raw(name: str, created: str) -> Service:
 
 
 def _spoken_by(created: str, name: str, other: str) -> tuple[Protocol, Answer, Answer]:
-    """Return what the port speaks, and what becomes of calls to the shop and to the other Service."""
+    """Return the port's protocol, and the answers to calls of the shop and of the other Service."""
     shop = replace(a.service("shop"), created=created)
     policy = (a.route_group("all", a.match("all")), a.target("t", "client", "shop", a.http("all")))
     tcp = (a.tcp_route("raw"), a.target("t2", "client", "shop", a.tcp("raw")))
@@ -140,20 +142,20 @@ def _spoken_by(created: str, name: str, other: str) -> tuple[Protocol, Answer, A
 
 
 @pytest.mark.parametrize("name", ["front", "zfront"])
-def test_the_older_service_keeps_its_protocol(name: str) -> None:
-    """Calls of the other one fail, and the oracle says so."""
+def test_older_service_decides_the_protocol_of_a_port(name: str) -> None:
+    """Calls of the younger Service fail, and the oracle agrees."""
     assert _spoken_by(OLD, name, NEW) == (Protocol.HTTP, Answer.ALLOWED, Answer.REFUSED)
     assert _spoken_by(NEW, name, OLD)[:2] == (Protocol.TCP, Answer.REFUSED)
 
 
-def test_without_ages_the_name_decides_and_the_oracle_says_so() -> None:
-    """As of files without creationTimestamp."""
+def test_name_decides_the_protocol_between_services_without_ages() -> None:
+    """Objects in files have no creationTimestamp; the oracle agrees."""
     assert _spoken_by("", "front", "")[:2] == (Protocol.TCP, Answer.REFUSED)
     assert _spoken_by("", "zfront", "")[:2] == (Protocol.HTTP, Answer.ALLOWED)
 
 
-def test_an_address_and_port_of_two_services_is_the_older_ones() -> None:
-    """Their sidecars cannot tell the two apart."""
+def test_address_and_port_of_two_services_belong_to_the_older_one() -> None:
+    """Sidecars cannot distinguish the calls of the two Services."""
     both = [
         replace(a.service(name, address="10.96.0.1", app="shop"), created=created)
         for name, created in (("a", NEW), ("b", OLD))
@@ -164,14 +166,14 @@ def test_an_address_and_port_of_two_services_is_the_older_ones() -> None:
 
 
 def _headless(namespace: str, created: str, health: Health) -> tuple[Service, Workload]:
-    """Return a headless Service and its only Pod, both of a namespace."""
+    """Return a headless Service and its only Pod, both in one namespace."""
     service = replace(a.service("db", headless=True, namespace=namespace), created=created)
     pod = a.workload("db-0", "10.0.0.1", app="db", account="db", namespace=namespace)
     return service, replace(pod, health=health)
 
 
 def _called_by_address(*things: object) -> tuple[list[str], list[str]]:
-    """Return which Services are called at the Pods' address, and which are told that they are not."""
+    """Return the Services that are called at the Pods' address, and those reported as not called."""
     view = a.view(MeshConfig(permissive=True), *things)
     offered = [str(each.upstream) for each in open_to_all(view, None, False).services]
     said = [str(each.key) for each in problems(view) if each.code == Code.SHARED_ADDRESS.value]
@@ -180,31 +182,34 @@ def _called_by_address(*things: object) -> tuple[list[str], list[str]]:
 
 @pytest.mark.parametrize(("former", "now"), [("a", "z"), ("z", "a")])
 @pytest.mark.parametrize("health", [Health.UNREADY, Health.DRAINING])
-def test_an_endpoint_of_a_headless_service_is_that_of_the_ready_pod(
+def test_endpoint_of_two_headless_services_belongs_to_the_ready_pod(
     former: str, now: str, health: Health
 ) -> None:
-    """A former Pod of an older Service in another namespace takes no calls from who has its address now."""
+    """A former Pod takes no calls for the Pod that has its address now.
+
+    The age of its Service and another namespace do not matter.
+    """
     things = (*_headless(former, OLD, health), *_headless(now, NEW, Health.READY))
     assert _called_by_address(*things) == ([f"{now}/db"], [f"Service {former}/db"])
 
 
 @pytest.mark.parametrize("health", list(Health))
-def test_of_equally_ready_ones_the_older_headless_service_has_an_endpoint(health: Health) -> None:
-    """As with a Service that has an address; health moves nothing where nobody claims the same."""
+def test_endpoint_of_equally_healthy_headless_pods_belongs_to_the_older_service(health: Health) -> None:
+    """Age decides as for Services with an address. Health has no effect on a single claim."""
     things = (*_headless("a", NEW, health), *_headless("z", OLD, health))
     assert _called_by_address(*things) == (["z/db"], ["Service a/db"])
     assert _called_by_address(*_headless("a", NEW, health)) == (["a/db"], [])
 
 
-def test_a_service_that_publishes_pods_that_are_not_ready_keeps_them() -> None:
-    """Its Pods are called before they are ready, so a younger Service takes none of them."""
+def test_service_that_publishes_unready_pods_keeps_their_addresses() -> None:
+    """Its Pods are called before they are ready, so a younger Service takes none of their addresses."""
     mine, pod = _headless("z", OLD, Health.UNREADY)
     things = (replace(mine, publish_not_ready=True), pod, *_headless("a", NEW, Health.READY))
     assert _called_by_address(*things) == (["z/db"], ["Service a/db"])
 
 
-def test_a_virtual_address_stays_with_the_older_service() -> None:
-    """Another one whose name has the same hash is moved, whatever its name."""
+def test_virtual_address_of_two_services_stays_with_the_older_one() -> None:
+    """A younger Service whose name has the same hash is moved, even if its name comes first."""
     network = IPv4Network("240.0.0.0/30")
     at_home = home(a.service_key("zz"), network)
     first = next(each for each in "abcdefgh" if home(a.service_key(each), network) == at_home)
@@ -230,8 +235,10 @@ def _zoned(name: str, health: Health, zone: str) -> EndpointSlice:
 
 @pytest.mark.parametrize(("former", "now"), [("a", "z"), ("z", "a")])
 @pytest.mark.parametrize("health", [Health.UNREADY, Health.DRAINING])
-def test_the_zone_of_an_address_is_that_of_the_ready_pod(former: str, now: str, health: Health) -> None:
-    """Slices of a former Pod and of the one that has its address by now, in either order of their names."""
+def test_zone_of_an_address_in_two_slices_is_that_of_the_ready_pod(
+    former: str, now: str, health: Health
+) -> None:
+    """The slices are of a former Pod and of the Pod that has its address now, in either order by name."""
     slices = (
         _zoned(f"shop-{former}", health, f"zone-{former}"),
         _zoned(f"shop-{now}", Health.READY, f"zone-{now}"),
@@ -243,7 +250,7 @@ def test_the_zone_of_an_address_is_that_of_the_ready_pod(former: str, now: str, 
 
 
 def _configs(*named: tuple[str, str, str]) -> dict[ObjectKey, SourcedObject]:
-    """Return MeshConfigs: namespace, name and age; each has the log level of its place."""
+    """Return MeshConfigs of these namespaces, names and ages; the log level of each is its index."""
     keys = [ObjectKey(MESH_CONFIG, Namespace(namespace), name) for namespace, name, _ in named]
     return {
         key: SourcedObject(
@@ -265,10 +272,10 @@ def _configs(*named: tuple[str, str, str]) -> dict[ObjectKey, SourcedObject]:
         ((("a", "aaa", OLD), ("b", "osm-mesh-config", NEW)), 1),
     ],
 )
-def test_of_several_mesh_configs_the_oldest_of_the_name_counts(
+def test_oldest_mesh_config_of_the_usual_name_is_in_force(
     named: tuple[tuple[str, str, str], ...], counts: int
 ) -> None:
-    """A new one in a namespace that comes first by name takes the mesh from nobody."""
+    """A new MeshConfig in a namespace that comes first by name does not replace it."""
     objects = _configs(*named)
     view = View.build(objects, MeshSettings())
     assert view.config.sidecar.log_level == str(counts)
@@ -276,8 +283,8 @@ def test_of_several_mesh_configs_the_oldest_of_the_name_counts(
     assert told == [key for place, key in enumerate(objects) if place != counts]
 
 
-def test_a_listener_stays_with_the_older_workload() -> None:
-    """In explicit interception, of one namespace; the younger one's is left out."""
+def test_listener_of_two_workloads_stays_with_the_older_one() -> None:
+    """In explicit interception, the younger workload of the namespace has no listener at the address."""
     first, second = (
         replace(
             a.workload(name, "10.0.0.1", app="shop"), interception=a.explicit("127.0.0.1"), created=created

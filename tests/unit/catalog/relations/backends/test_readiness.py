@@ -1,4 +1,4 @@
-"""Admission of endpoints gates addresses, and nothing else; explain says who waits for what."""
+"""Tests of endpoint admission: it affects only addresses, and explanations name what is pending."""
 
 from dataclasses import replace
 
@@ -57,15 +57,15 @@ def policy_of(mesh: View, client: str = "client") -> ProxyPolicy:
 
 
 def addresses(mesh: View) -> dict[str, list[str]]:
-    """Return the addresses that the client's proxy is given, by service."""
+    """Return the addresses in the policy of the client's proxy, by service."""
     return {
         each.service.name: [at.address for at in each.endpoints]
         for each in policy_of(mesh).service_destinations
     }
 
 
-def test_it_changes_addresses_and_nothing_else() -> None:
-    """Routes, clusters, expected identities and the server's rules are there before anybody is admitted."""
+def test_admission_changes_only_endpoint_addresses() -> None:
+    """Routes, clusters, expected identities and the server's rules are complete before any admission."""
     mesh = a.view(*MESH, settings=READY)
     first, server = policy_of(mesh), policy_of(mesh, "shop")
     assert addresses(mesh) == {"shop": [], "spare": []}
@@ -76,11 +76,11 @@ def test_it_changes_addresses_and_nothing_else() -> None:
     bare = tuple(replace(each, endpoints=()) for each in last.service_destinations)
     assert replace(last, reachable=(ReachableServices.of(last.outbound, bare),)) == first
     assert policy_of(mesh, "shop") == server
-    assert last == policy_of(a.view(*MESH))  # OFF: everybody
+    assert last == policy_of(a.view(*MESH))  # mode OFF admits every endpoint
 
 
-def test_a_withdrawn_endpoint_leaves_its_service_where_it_was() -> None:
-    """Its addresses go; a mode in which all are admitted brings them back."""
+def test_endpoint_without_admission_disappears_and_its_service_stays() -> None:
+    """A mode that admits all endpoints brings the addresses back."""
     mesh = admit(a.view(*MESH, settings=READY), name("shop-1"))
     mesh.apply(Edits(admissions={name("shop-1"): None}))
     assert addresses(mesh) == {"shop": [], "spare": []}
@@ -88,7 +88,7 @@ def test_a_withdrawn_endpoint_leaves_its_service_where_it_was() -> None:
     assert addresses(mesh)["shop"] == ["10.0.0.1", "10.0.0.2"]
 
 
-def test_it_concerns_only_those_who_have_the_endpoint() -> None:
+def test_admission_computes_only_policies_with_the_endpoint() -> None:
     """Admitting a proxy computes nothing for clients of other services, and one destination for its own."""
     other = (a.workload("other", "10.0.0.8"), a.target("v", "other", "spare", a.http("all")))
     mesh = a.view(*MESH, *other, settings=READY)
@@ -105,8 +105,8 @@ def test_it_concerns_only_those_who_have_the_endpoint() -> None:
     assert mesh.graph.computed - before == 3
 
 
-def test_a_slice_waits_for_the_sidecar_at_its_address() -> None:
-    """An address that a slice names is admitted with the workload there; one without a sidecar gets none."""
+def test_address_in_a_slice_waits_for_its_sidecar() -> None:
+    """The address is admitted with the workload there. An address without a sidecar is never admitted."""
     sliced = EndpointSlice("plain", Namespace("default"), "s", ("10.0.0.1", "10.9.9.9"), (("", 8080),))
     mesh = a.view(*MESH, a.service("plain", app=None), sliced, settings=READY)
     assert addresses(mesh) == {"plain": [], "shop": [], "spare": []}
@@ -114,7 +114,7 @@ def test_a_slice_waits_for_the_sidecar_at_its_address() -> None:
     assert addresses(mesh)["plain"] == ["10.0.0.1"]
 
 
-def test_a_proxy_of_another_name_admits_nobody() -> None:
+def test_admission_of_another_proxy_name_has_no_effect() -> None:
     """The whole common name counts: a workload with another primary service has another proxy."""
     mesh = admit(a.view(*MESH, settings=READY), name("shop-1", "spare"))
     assert addresses(mesh)["shop"] == []
@@ -122,8 +122,8 @@ def test_a_proxy_of_another_name_admits_nobody() -> None:
     assert not is_admitted(mesh, name("shop-1"))
 
 
-def test_headless_services_are_called_as_before() -> None:
-    """Who calls an endpoint by its address has chosen it: it stays in the listener, whoever is ready."""
+def test_headless_service_is_offered_without_admission() -> None:
+    """The client chooses the endpoint by its address, so the listener has all addresses."""
     headless = a.service("nodes", a.port(80), app="shop", headless=True)
     before, after = (a.view(*MESH, headless, settings=each) for each in (READY, MeshSettings()))
     (waiting,) = (each for each in policy_of(before).outbound if each.upstream.name == "nodes")
@@ -139,8 +139,8 @@ def test_headless_services_are_called_as_before() -> None:
         (EndpointAdmission.IDENTITY, "its sidecar has not connected with its certificate"),
     ],
 )
-def test_explain_says_who_waits_for_what(mode: EndpointAdmission, reason: str) -> None:
-    """A call is unreachable as long as nobody is ready, and no policy would help; then it is allowed."""
+def test_explanation_names_endpoints_that_are_not_admitted_yet(mode: EndpointAdmission, reason: str) -> None:
+    """Until a workload is admitted, the call is unreachable and no policy would help; then it is allowed."""
     mesh = a.view(*MESH, settings=MeshSettings(endpoint_admission=mode))
     found = explain(mesh, ASK)
     assert found.decision.answer is Answer.UNREACHABLE
@@ -157,8 +157,8 @@ def test_explain_says_who_waits_for_what(mode: EndpointAdmission, reason: str) -
     assert decide(mesh, ASK).answer is Answer.ALLOWED
 
 
-def test_what_policy_lacks_is_said_while_admission_is_pending_too() -> None:
-    """Both are named; the manifests alone do not make it a yes, nor does admission, but the two do."""
+def test_missing_policy_is_reported_together_with_missing_admission() -> None:
+    """Neither the manifests nor the admission alone allow the call, so the explanation names both."""
     mesh = a.view(*(each for each in MESH if each not in POLICY), settings=READY)
     found = explain(mesh, ASK)
     assert [each["kind"] for each in found.missing] == ["HTTPRouteGroup", "TrafficTarget"]
@@ -173,8 +173,8 @@ def test_what_policy_lacks_is_said_while_admission_is_pending_too() -> None:
     assert decide(admit(with_policy, name("shop-1")), ASK).answer is Answer.ALLOWED
 
 
-def test_whoever_calls_an_endpoint_by_its_address_waits_for_nobody() -> None:
-    """A headless service is allowed at once; where a split says who answers, or at an upstream, it waits."""
+def test_call_of_a_headless_endpoint_needs_no_admission() -> None:
+    """A split of the headless service, or an explicit upstream, still waits for an admitted endpoint."""
     nodes = a.service("nodes", a.port(80), app="shop", headless=True)
     ask = replace(ASK, service=a.service_key("nodes"))
     assert explain(a.view(*MESH, nodes, settings=READY), ask).steps[-1].text == "The request is allowed."
@@ -186,8 +186,8 @@ def test_whoever_calls_an_endpoint_by_its_address_waits_for_nobody() -> None:
     assert decide(a.view(*MESH, nodes, agent, settings=READY), ask).answer is Answer.UNREACHABLE
 
 
-def test_a_share_whose_workloads_are_not_ready_fails() -> None:
-    """Some calls to the apex pass and some do not; policy is not what is missing."""
+def test_share_without_admitted_endpoints_fails() -> None:
+    """Some calls of the apex pass and some fail, and no policy is missing."""
     both = a.split("s", "shop", ("shop", 1), ("spare", 1))
     mesh = admit(a.view(*MESH, both, settings=READY), name("shop-1"))
     assert decide(mesh, ASK).answer is Answer.DEPENDS

@@ -1,4 +1,4 @@
-"""A Service without selector: the port of its EndpointSlice alone counts."""
+"""Tests of Services without selector: only the port in an EndpointSlice counts."""
 
 from dataclasses import replace
 
@@ -22,8 +22,10 @@ def _slice(*ports: tuple[str, int], address: str = "10.0.0.1") -> EndpointSlice:
 
 @pytest.mark.parametrize("target", [Port(80), "web", "other"])
 @pytest.mark.parametrize("how", [Transparent(), a.explicit("127.0.0.1")])
-def test_calls_go_to_the_port_of_the_slice(target: Port | str, how: Interception) -> None:
-    """At the Service's target port another program may listen, by whatever name or number it is given."""
+def test_service_without_selector_is_called_at_the_port_of_its_slice(
+    target: Port | str, how: Interception
+) -> None:
+    """Another program may listen at the Service's target port, whatever its name or number."""
     port = replace(a.port(80), target_port=target, name="http")
     service = replace(a.service("shop", port), selector=())
     ports = (WorkloadPort(Port(8080), "web"), WorkloadPort(Port(80), "other"))
@@ -34,8 +36,8 @@ def test_calls_go_to_the_port_of_the_slice(target: Port | str, how: Interception
     assert [each.port for each in inbound_ports(view, group_of(view, pod))] == [8000]
 
 
-def test_ports_are_matched_by_name_and_each_slice_has_its_own() -> None:
-    """Two slices of one Service may have other ports; a name that no slice has leads nowhere."""
+def test_slice_ports_are_matched_by_name_for_each_slice() -> None:
+    """Two slices of a Service may have different ports. A name without a slice has no endpoints."""
     ports = [
         replace(a.port(number), name=name, target_port=Port(number))
         for number, name in ((80, "http"), (90, "metrics"), (100, "none"))
@@ -58,8 +60,8 @@ def test_ports_are_matched_by_name_and_each_slice_has_its_own() -> None:
     assert inbound == [[8001, 9001], [8002, 9002]]
 
 
-def test_a_service_with_a_selector_keeps_its_target_port() -> None:
-    """Its slices are made of that; a slice by hand for another workload adds a place."""
+def test_service_with_a_selector_keeps_its_target_port() -> None:
+    """Endpoint and inbound listener have the same port, because slices are made from the target port."""
     service = a.service("shop")
     pod = a.workload("shop-1", "10.0.0.1", app="shop")
     view = a.view(service, pod)
