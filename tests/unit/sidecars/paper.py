@@ -1,4 +1,4 @@
-"""A driver that does nothing, and keeps the contract."""
+"""Driver for tests that does nothing but implements the contract."""
 
 from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.sidecars.contract.contexts import ControllerContext
@@ -11,7 +11,7 @@ from xds.protocol.resources.resource import Reference, Resource, TypeUrl
 
 
 class Paper:
-    """Sends nothing, listens nowhere, leaves pods as they are."""
+    """Driver that sends nothing, listens nowhere and leaves pods unchanged."""
 
     name = "paper"
     capabilities = frozenset({Capability.HTTP_ROUTES})
@@ -20,30 +20,30 @@ class Paper:
     ready_type = TypeUrl("paper")
 
     def pieces(self, policy: ProxyPolicy) -> tuple[Piece, ...]:
-        """Send nothing."""
+        """Return no pieces."""
         del policy
         return ()
 
     def credentials(self, credentials: Credentials) -> tuple[Piece, ...]:
-        """Send nothing."""
+        """Return no pieces."""
         del credentials
         return ()
 
     def reason(self, said: str) -> Reason:
-        """Return that it is the content."""
+        """Return `CONTENT` for every rejection."""
         del said
         return Reason.CONTENT
 
     def empty(self, reference: Reference) -> Resource | None:
-        """Put nothing in its place."""
+        """Return no replacement."""
         del reference
         return None
 
     async def start(self, context: ControllerContext) -> HealthProbes:
-        """Pretend to listen."""
+        """Return probes of a port without listening there."""
         probe = HealthProbe(context.port or self.proxy_server_port)
         return HealthProbes(probe, probe, probe)
 
     def patch(self, context: InjectorContext) -> Pod:
-        """Return the pod as it is."""
+        """Return the pod unchanged."""
         return context.pod

@@ -1,4 +1,4 @@
-"""Drivers by name, and each way in which that can fail."""
+"""Tests of the driver registry: look-up by name, and each way in which it can fail."""
 
 from importlib.metadata import EntryPoint
 
@@ -17,8 +17,8 @@ from meshwright.sidecars.registry import GROUP, DriverRegistry
 from tests.unit.sidecars.paper import Paper
 
 
-def test_drivers_are_known_by_name() -> None:
-    """In the order of their names, whichever was registered first."""
+def test_drivers_are_listed_by_name() -> None:
+    """The order is that of the names, whichever driver was registered first."""
     registry = DriverRegistry()
     paper, envoy = Paper(), EnvoyDriver()
     registry.register(paper)
@@ -26,14 +26,14 @@ def test_drivers_are_known_by_name() -> None:
     assert list(registry.drivers.items()) == [("envoy", envoy), ("paper", paper)]
 
 
-def test_nothing_registered() -> None:
-    """Where nothing is installed, whoever asks for drivers is told so."""
+def test_registry_without_drivers_is_an_error() -> None:
+    """Without an installed driver, a look-up fails with the cause."""
     with pytest.raises(NoDriverError, match="no sidecar driver is registered"):
         _ = DriverRegistry.discover([]).drivers
 
 
-def test_one_name_twice() -> None:
-    """A second driver of one name is refused and the first stays; two packages that ship one are found."""
+def test_second_driver_of_a_name_is_refused() -> None:
+    """The first driver stays registered. Two packages with the same driver are an error at discovery."""
     registry = DriverRegistry()
     first = EnvoyDriver()
     registry.register(first)
@@ -45,8 +45,8 @@ def test_one_name_twice() -> None:
         DriverRegistry.discover([EntryPoint(name, value, GROUP) for name in ("envoy", "mine")])
 
 
-def test_none_can_be_called_before_one_is_chosen() -> None:
-    """The mesh's drivers are made with the choice of one, and not at all without."""
+def test_mesh_drivers_need_the_chosen_driver() -> None:
+    """The drivers of a mesh cannot be made unless the chosen driver is registered."""
     registry = DriverRegistry()
     registry.register(Paper())
     with pytest.raises(UnknownDriverError, match="'envoy' is unknown; known: paper"):
@@ -55,8 +55,8 @@ def test_none_can_be_called_before_one_is_chosen() -> None:
     assert MeshDrivers(registry.drivers, {}).drivers == registry.drivers
 
 
-def test_installed_drivers_are_found() -> None:
-    """The package's own entry points lead to drivers that keep the contract."""
+def test_installed_drivers_are_discovered() -> None:
+    """The package's own entry points lead to drivers that implement the contract."""
     found = DriverRegistry.discover().drivers
     assert isinstance(found["envoy"], EnvoyDriver)
     assert all(isinstance(each, SidecarDriver) for each in found.values())
@@ -65,7 +65,7 @@ def test_installed_drivers_are_found() -> None:
 @pytest.mark.parametrize(
     "value", ["sidecars.missing:Driver", "sidecars.envoy.names:cluster", "builtins:dict"]
 )
-def test_an_entry_point_that_is_no_driver(value: str) -> None:
-    """What cannot be loaded, or is no driver, is named with where it was said."""
+def test_entry_point_that_is_no_driver_is_refused(value: str) -> None:
+    """The error has the name and value of an entry point that cannot be loaded or is no driver."""
     with pytest.raises(NotADriverError, match=f"odd = {value}"):
         DriverRegistry.discover([EntryPoint("odd", value, GROUP)])

@@ -1,4 +1,4 @@
-"""What a policy needs, and what is said where a driver cannot do it."""
+"""Tests of the requirements of a policy, and of the problems of drivers that lack a capability."""
 
 from dataclasses import replace
 
@@ -47,8 +47,8 @@ def _said(of: View, installed: InstalledDrivers = INSTALLED) -> list[tuple[str, 
     return [(each.code, str(each.key), each.field, each.value) for each in problems(of, installed)]
 
 
-def test_what_is_needed_and_by_what() -> None:
-    """Interception, routes by request, splits of both kinds, ports that are not HTTP."""
+def test_requirements_name_the_capability_and_the_object() -> None:
+    """Interception, routes by request, both kinds of splits and TCP ports are required."""
     assert _needs(view(POLICY, workload("one"))) == (
         Requirement(Capability.EXPLICIT_INTERCEPTION, WORKLOAD),
         Requirement(Capability.HTTP_ROUTES, ObjectKey.of(TRAFFIC_TARGET, BY_PATH)),
@@ -58,8 +58,8 @@ def test_what_is_needed_and_by_what() -> None:
     )
 
 
-def test_transparent_interception_and_egress() -> None:
-    """Egress is MeshConfig's wish, and there only where the kernel leads the calls."""
+def test_egress_is_required_only_in_transparent_interception() -> None:
+    """The MeshConfig requires egress, but explicit clients have no calls that could leave the mesh."""
     egress = mesh_config("logLevel: error").replace("{sidecar:", "{traffic: {enableEgress: true}, sidecar:")
     found = _needs(view(workload("one", explicit=False), egress))
     assert found[:2] == (
@@ -105,8 +105,11 @@ spec: {accessLog: {format: "%DURATION%"}}
 """
 
 
-def test_what_is_done_with_calls() -> None:
-    """A kind alone where policy has forgotten whose word it is; nothing of it where nobody says it."""
+def test_objects_for_calls_require_their_capabilities() -> None:
+    """A requirement has only the kind if policy no longer knows the object.
+
+    Without these objects, none is required.
+    """
     plain, said = (set(_needs(view(POLICY, workload("one"), *more))) for more in ((), (OF_CALLS,)))
     quick = ObjectKey.of(ROUTE_POLICY, PolicyKey(Namespace("shop"), "quick"))
     logs = ObjectKey.of(TELEMETRY, PolicyKey(Namespace("shop"), "logs"))
@@ -126,16 +129,16 @@ def test_what_is_done_with_calls() -> None:
     assert {each.capability for each in wanted} <= missing
 
 
-def test_envoy_can_do_everything() -> None:
-    """Nothing is said, and no policy computed for it."""
+def test_envoy_driver_has_every_required_capability() -> None:
+    """A mesh with only Envoy has no problems."""
     assert _said(view(POLICY, workload("one"))) == []
 
 
 LEFT_OUT = ", so that part is left out. Choose another driver, or change the object."
 
 
-def test_what_a_driver_cannot_do_is_said_of_each_workload() -> None:
-    """With the object that needs it; what stands in no object of another is its own interception."""
+def test_missing_capability_is_reported_for_each_workload() -> None:
+    """The problem names the object that requires it, or else the workload's own interception."""
     of = view(POLICY, workload("one", "document"), workload("two", "document", 2, explicit=False))
     found = [
         (str(each.key), each.expected.removeprefix("This driver does not support ").removesuffix(LEFT_OUT))
@@ -152,8 +155,8 @@ def test_what_a_driver_cannot_do_is_said_of_each_workload() -> None:
     assert {each.code for each in problems(of, INSTALLED)} == {Code.INCAPABLE}
 
 
-def test_a_pod_is_taken_for_intercepted() -> None:
-    """Nothing in a Pod says otherwise, so a driver that cannot intercept does not fit it: that is said."""
+def test_pod_counts_as_intercepted() -> None:
+    """A Pod has no field for other interception, so a driver that cannot intercept is reported."""
     said_of_it = f"labels: {{meshwright.dev/proxy-uuid: p}}, annotations: {{{DRIVER}: document}}"
     metadata = f"metadata: {{name: p, namespace: shop, {said_of_it}}}"
     pod = f"apiVersion: v1\nkind: Pod\n{metadata}\nstatus: {{podIP: 10.0.0.7}}\n"
@@ -219,15 +222,18 @@ ANNOTATION = "metadata.annotations.meshwright.dev/sidecar-driver"
         ),
     ],
 )
-def test_who_is_not_there_is_said_where_it_is_named(
+def test_problem_of_a_driver_is_reported_at_the_object_that_names_it(
     documents: tuple[str, ...], expected: list[tuple[str, str, str, str]]
 ) -> None:
-    """Once, against the object that must be mended."""
+    """It is reported once, at the object that must be corrected."""
     assert _said(view(*documents)) == expected
 
 
-def test_who_was_not_started_is_said() -> None:
-    """Of whom names it; where nobody knows who runs, as offline, nothing is."""
+def test_driver_that_is_not_running_is_reported() -> None:
+    """The problem is at the object that names it.
+
+    If the running drivers are unknown, as offline, there is none.
+    """
     of = view(workload("one", "document"), workload("two", host=2))
     running = replace(INSTALLED, running=frozenset({"envoy"}))
     assert _said(of, running)[-1] == (Code.NOT_STARTED, "Workload shop/one", ANNOTATION, "document")
@@ -237,8 +243,8 @@ def test_who_was_not_started_is_said() -> None:
     assert said == (Code.NOT_STARTED, "MeshConfig osm-system/osm-mesh-config", CLASS, "document")
 
 
-def test_the_environment_chooses_where_nobody_else_does() -> None:
-    """MeshConfig's word wins over it, and a workload's over that."""
+def test_environment_chooses_the_driver_only_as_a_default() -> None:
+    """The MeshConfig takes precedence over the environment, and a workload over both."""
     here = replace(INSTALLED, environment={"MESHWRIGHT_SIDECAR_CLASS": "document"})
     config = view().config.sidecar
     assert here.driver_of(config, "").name == "document"
@@ -246,8 +252,8 @@ def test_the_environment_chooses_where_nobody_else_does() -> None:
     assert here.driver_of(view(mesh_config("sidecarClass: document")).config.sidecar, "envoy").name == "envoy"
 
 
-def test_the_group_knows_who_names_the_driver() -> None:
-    """The workload's own word, or else its namespace's, or nobody's."""
+def test_group_has_the_driver_of_its_workload_or_namespace() -> None:
+    """Without either of them, the group has no driver of its own."""
     of = view(workload("one", "document"), workload("two", host=2), namespace("envoy"))
     drivers = {group.driver for group in members(of)}
     assert drivers == {"document", "envoy"}

@@ -1,9 +1,9 @@
-"""What types are called."""
+"""Tests of the short names of types."""
 
 from meshwright.sidecars.type_words import short_type
 
 
-def test_the_types_are_a_closed_set() -> None:
-    """A client cannot make a label by asking for a type of its own."""
+def test_unknown_type_has_the_short_name_other() -> None:
+    """A client cannot create a label by asking for a type of its own."""
     assert short_type("type.googleapis.com/evil.Thing") == "other"
     assert short_type("type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment") == "endpoint"

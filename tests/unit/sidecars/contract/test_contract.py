@@ -1,4 +1,4 @@
-"""The contract's values: probes, events, own snapshots, paths that others use too."""
+"""Tests of the driver contract: probes, events, own snapshots, and probe paths shared with the agent."""
 
 import pytest
 
@@ -20,8 +20,8 @@ THING = TypeUrl("type.example/thing")
 REVOKED = CertificateRevoked("a.s.n", "01")
 
 
-def test_both_drivers_keep_the_contract() -> None:
-    """And no type of resources is of both, or snapshots could not be told apart."""
+def test_both_drivers_implement_the_contract_with_separate_types() -> None:
+    """No type of resources belongs to both drivers, because their snapshots must be distinguishable."""
     envoy, document = EnvoyDriver(), DocumentDriver()
     assert isinstance(envoy, SidecarDriver)
     assert isinstance(document, SidecarDriver)
@@ -31,16 +31,16 @@ def test_both_drivers_keep_the_contract() -> None:
     assert document.capabilities < envoy.capabilities
 
 
-def test_a_probe_has_a_path_if_and_only_if_it_is_http() -> None:
-    """Another one could not be carried out."""
+def test_only_an_http_probe_has_a_path() -> None:
+    """A TCP probe with a path, or an HTTP probe without an absolute one, could not be carried out."""
     assert HealthProbe(1, ProbeScheme.HTTP, "/ready").path == "/ready"
     for scheme, path in ((ProbeScheme.TCP, "/ready"), (ProbeScheme.HTTP, ""), (ProbeScheme.HTTP, "ready")):
         with pytest.raises(ValueError, match="cannot have the path"):
             HealthProbe(1, scheme, path)
 
 
-def test_events_reach_who_listens() -> None:
-    """In order, and not after they have unsubscribed, even in the midst of an event."""
+def test_events_reach_subscribers_in_order_until_they_unsubscribe() -> None:
+    """A subscriber may unsubscribe while an event is published."""
     broker, heard = Broker(), list[tuple[str, Event]]()
 
     def second(event: Event) -> None:
@@ -54,8 +54,8 @@ def test_events_reach_who_listens() -> None:
     assert heard == [("first", REVOKED), ("second", REVOKED), ("first", REVOKED)]
 
 
-def test_a_driver_sees_the_snapshots_of_its_own_types() -> None:
-    """Those of other kinds of proxies are None, which leaves a stream as it is."""
+def test_driver_sees_only_snapshots_of_its_own_types() -> None:
+    """The snapshot of another driver's proxy is None, which leaves a stream as it is."""
     cache = SnapshotCache()
     thing, cluster = (
         Snapshot.of([Resource(each, ResourceName("r"), Version("1"), b"")]) for each in (THING, CLUSTER)
@@ -72,13 +72,13 @@ def test_a_driver_sees_the_snapshots_of_its_own_types() -> None:
     assert woken == ["woken"]
 
 
-def test_the_agent_takes_the_paths_of_probes() -> None:
-    """Each kind of each container has its own."""
+def test_agent_accepts_the_path_of_each_probe_of_each_container() -> None:
+    """Each kind of probe of each container has its own path."""
     paths = [probe_path(name, kind) for name in ("a", "b") for kind in ProbeKind]
     assert paths[:3] == ["/app-health/a/livez", "/app-health/a/readyz", "/app-health/a/startupz"]
     assert len(read_probes({path: {"tcpSocket": {"port": 1}} for path in paths})) == 6
 
 
-def test_every_error_of_drivers_is_one() -> None:
-    """A caller that knows no more can say so much."""
+def test_patch_error_is_a_driver_error() -> None:
+    """A caller can catch all errors of drivers by their base class."""
     assert issubclass(CannotPatchError, DriverError)

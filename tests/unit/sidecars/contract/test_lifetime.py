@@ -1,4 +1,4 @@
-"""How a driver ends: in order with time to drain, or at once."""
+"""Tests of the end of a driver: with time to drain, or immediately."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -11,7 +11,10 @@ DRAIN = 7.0
 
 
 class Control:
-    """A driver's end as it is told; with `slow`, draining takes until it is cut short."""
+    """A Lifetime with a server that records its closing.
+
+    With `slow`, draining lasts until it is cancelled.
+    """
 
     def __init__(self, *, slow: bool = False) -> None:
         self.tasks: list[asyncio.Task[None]] = []
@@ -32,8 +35,8 @@ class Control:
             await asyncio.Event().wait()
 
 
-async def test_a_stop_leaves_time_to_drain() -> None:
-    """Closing is called once, with the drain time; saying it again changes nothing."""
+async def test_stop_leaves_time_to_drain() -> None:
+    """Closing is called once, with the drain time; a second stop changes nothing."""
     control = Control()
     assert not control.lifetime.over
     control.lifetime.stop()
@@ -42,16 +45,16 @@ async def test_a_stop_leaves_time_to_drain() -> None:
     assert (control.closed, control.lifetime.over) == ([DRAIN], True)
 
 
-async def test_a_cancellation_is_immediate() -> None:
-    """Closing is given no time."""
+async def test_cancellation_closes_without_time_to_drain() -> None:
+    """Closing is called once, with a drain time of 0 s."""
     control = Control()
     control.lifetime.cancel()
     await asyncio.gather(*control.tasks)
     assert (control.closed, control.lifetime.over) == ([0.0], True)
 
 
-async def test_a_cancellation_cuts_draining_short() -> None:
-    """A close that would take for ever is called again without time, and not waited for."""
+async def test_cancellation_cuts_draining_short() -> None:
+    """A close that never ends is cancelled and called again without time."""
     control = Control(slow=True)
     control.lifetime.stop()
     await control.draining.wait()
@@ -60,8 +63,8 @@ async def test_a_cancellation_cuts_draining_short() -> None:
     assert control.closed == [DRAIN, 0.0]
 
 
-async def test_a_cancelled_task_closes_at_once() -> None:
-    """The program fails elsewhere, and its TaskGroup cancels everybody."""
+async def test_cancelled_task_closes_immediately() -> None:
+    """If the program fails elsewhere, its TaskGroup cancels every task."""
     control = Control()
     await asyncio.sleep(0)
     control.tasks[0].cancel()
@@ -70,8 +73,8 @@ async def test_a_cancelled_task_closes_at_once() -> None:
     assert control.closed == [0.0]
 
 
-async def test_an_error_of_closing_is_not_swallowed() -> None:
-    """It is the task's."""
+async def test_error_of_closing_is_raised_by_the_task() -> None:
+    """The task that waits for the end raises the error, so it is not lost."""
     control = Control()
 
     async def fails(grace: float) -> None:
@@ -84,8 +87,8 @@ async def test_an_error_of_closing_is_not_swallowed() -> None:
     await asyncio.gather(*control.tasks)
 
 
-async def test_a_pause_ends_with_the_lifetime() -> None:
-    """Whoever comes by from time to time is not waited for."""
+async def test_pause_ends_with_the_lifetime() -> None:
+    """Periodic work does not delay the end, and a pause after the end returns immediately."""
     control = Control()
     pausing = asyncio.create_task(control.lifetime.pause(3600.0))
     control.lifetime.stop()

@@ -1,4 +1,4 @@
-"""Envoy's words for what is of the moment: each sentence was said by an Envoy 1.40."""
+"""Tests of the reasons of rejections: each text was reported by an Envoy 1.40."""
 
 import pytest
 
@@ -29,12 +29,12 @@ LISTENER = "Error adding/updating listener(s) outbound-listener|10.0.0.1|7001: "
         ),
     ],
 )
-def test_what_an_envoy_says_is_about_content_or_the_moment(said: str, expected: Reason) -> None:
-    """Only what the system said of a socket passes by itself."""
+def test_rejection_is_temporary_only_if_the_system_refused_a_socket(said: str, expected: Reason) -> None:
+    """Every other rejection concerns the content and stays until the content changes."""
     assert reason(said) is expected
     assert reason(said).of_the_moment is (expected is not Reason.CONTENT)
 
 
-def test_words_that_a_policy_brings_in_are_not_taken_for_the_systems() -> None:
-    """An expression that is quoted may say anything."""
+def test_system_error_quoted_from_a_policy_is_a_rejection_of_content() -> None:
+    """An expression in an error message may have any text, system errors included."""
     assert reason("Invalid regex 'Address already in use(': missing ): Permission denied(") is Reason.CONTENT

@@ -1,4 +1,4 @@
-"""Which driver, which images, which port: the precedence as a table."""
+"""Tests of the selection of driver, images and port: a table of precedence."""
 
 import pytest
 
@@ -68,15 +68,18 @@ def mesh(
         ),
     ],
 )
-def test_the_nearest_word_wins(
+def test_most_specific_setting_selects_driver_and_images(
     config: SidecarSettings, environment: dict[str, str], named: dict[str, str], expected: Selection
 ) -> None:
-    """The workload's word, the mesh's, the environment's; images mesh-wide, of the entry, the environment."""
+    """A driver is named by workload, mesh or environment.
+
+    Images come from the mesh, the driver's entry or the environment.
+    """
     assert select(config, environment, PORTS, **named) == expected
 
 
-def test_what_cannot_be_selected_is_said() -> None:
-    """An unknown driver with those that are known; two entries for one."""
+def test_unknown_and_duplicate_drivers_are_errors() -> None:
+    """The error of an unknown driver lists the known ones."""
     with pytest.raises(UnknownDriverError, match="'x' is unknown; known: envoy, pipy"):
         select(mesh(), {}, PORTS, named="x")
     with pytest.raises(DuplicateDriverError, match="name 'envoy' 2 times"):

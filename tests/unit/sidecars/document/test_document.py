@@ -1,4 +1,4 @@
-"""The document: what it says of a policy, what it leaves out, and who reads it."""
+"""Tests of the document: its contents by policy, its delivery, and its readers."""
 
 import json
 import ssl
@@ -73,8 +73,8 @@ def _made(policy: ProxyPolicy) -> tuple[Resource, ...]:
     return piece.resources()
 
 
-def test_who_may_connect_stands_in_it() -> None:
-    """A rule by path admits nobody: a proxy that cannot look at requests would let more pass."""
+def test_document_lists_the_admitted_callers_of_each_port() -> None:
+    """A rule by path admits no caller, because a proxy that cannot inspect requests would admit too many."""
     said = _document(_policy(POLICY, workload("one")))
     assert said["identity"] == "spiffe://cluster.local/ns/shop/sa/store"
     assert said["inbound"] == [
@@ -91,7 +91,7 @@ def test_who_may_connect_stands_in_it() -> None:
 
 
 @pytest.mark.parametrize("config", ["", PERMISSIVE])
-def test_a_port_with_an_external_authorizer_admits_no_caller(config: str) -> None:
+def test_port_with_an_external_authorizer_admits_no_caller(config: str) -> None:
     """The authorizer may refuse any request, and a program that reads the document does not ask it."""
     open_ports = _document(_policy(*filter(None, (POLICY, workload("one"), config))))["inbound"]
     document = _document(_policy(*filter(None, (POLICY, workload("one"), config, AUTHORIZED))))
@@ -100,14 +100,17 @@ def test_a_port_with_an_external_authorizer_admits_no_caller(config: str) -> Non
     assert [(port["everyone"], port["admitted"]) for port in authorized] == [(False, [])]
 
 
-def test_without_an_address_of_its_own_there_is_none_to_bind() -> None:
-    """In transparent interception, as every Pod is read: a program that admits callers listens by itself."""
+def test_transparent_interception_has_no_address_to_bind() -> None:
+    """Every Pod is read as transparent, and a program that admits callers chooses its own address."""
     said = _document(_policy(POLICY, workload("one", explicit=False)))
     assert [(each["address"], each["port"]) for each in said["inbound"]] == [(None, 90), (None, 8080)]
 
 
-def test_where_services_are_stands_in_it_unless_they_are_split() -> None:
-    """With who may answer there; a split service is left out, not sent to one of its backends."""
+def test_document_lists_called_services_without_a_split() -> None:
+    """Each has its peers and endpoints.
+
+    A split service is left out, instead of sending all calls to one backend.
+    """
     assert _document(_policy(POLICY, workload("one")))["outbound"] == []
     unsplit = POLICY[: POLICY.rindex("---")]
     (http, _tcp) = sorted(
@@ -124,8 +127,8 @@ def test_where_services_are_stands_in_it_unless_they_are_split() -> None:
     }
 
 
-def test_a_headless_service_in_both_forms_keeps_the_one_with_endpoints() -> None:
-    """Its form without endpoints, for those who call one of them, does not take the other's place."""
+def test_headless_service_keeps_its_form_with_endpoints() -> None:
+    """The form without endpoints, for calls of one endpoint, does not replace the other form."""
     policy = _policy(POLICY[: POLICY.rindex("---")], workload("one"))
     as_called = tuple(replace(each, endpoints=(), as_called=True) for each in policy.service_destinations)
     both = replace(
@@ -136,7 +139,7 @@ def test_a_headless_service_in_both_forms_keeps_the_one_with_endpoints() -> None
 
 
 def test_equal_policies_make_equal_documents() -> None:
-    """Whatever order the manifests are in; another policy is another version."""
+    """The order of manifests has no effect, and another policy makes another document."""
     one, same = _policy(POLICY, workload("one")), _policy(workload("one"), POLICY)
     assert _made(one) == _made(same)
     assert _made(one) != _made(_policy(workload("one")))
@@ -148,8 +151,8 @@ def _snapshot(serial: str = "1") -> Snapshot:
     return Snapshot.of((*_made(policy), *DRIVER.credentials(held)[0].resources()))
 
 
-def test_a_reader_is_given_its_credentials_beside() -> None:
-    """Another certificate is another version; no key shows where values are printed."""
+def test_credentials_are_delivered_with_the_document() -> None:
+    """Another certificate is another version, and the key is hidden in printed values."""
     snapshot = _snapshot()
     said = json.loads(contents(snapshot))
     assert said["credentials"] == {
@@ -164,27 +167,27 @@ def test_a_reader_is_given_its_credentials_beside() -> None:
 
 
 class Seen(NoObserver):
-    """Remembers what it is told."""
+    """Observer that records its calls."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
 
     def opened(self, node_key: NodeKey, peer: Peer, variant: Variant) -> None:
-        """Remember it."""
+        """Record the call."""
         self.said.append(f"opened {node_key} {peer.address} {variant}")
 
     def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
-        """Remember it."""
+        """Record the call."""
         self.said.append(f"sent {response.nonce} {size}")
 
     def answered(
         self, node_key: NodeKey, response: Response, rejection: Rejection | None, stream: int = 0
     ) -> None:
-        """Remember it."""
+        """Record the call."""
         self.said.append(f"answered {response.nonce} {rejection}")
 
     def closed(self, node_key: NodeKey, peer: Peer, ending: StreamEnd, detail: str, stream: int = 0) -> None:
-        """Remember it."""
+        """Record the call."""
         self.said.append(f"closed {ending}")
 
 
@@ -194,8 +197,11 @@ def _state(readers: Readers) -> tuple[SyncState, str]:
     return document.state, document.acked_version
 
 
-def test_the_life_of_a_reader() -> None:
-    """It comes with its first request, is in step when it says so, and goes when it asks no more."""
+def test_reader_is_known_from_its_first_request_until_it_stops_asking() -> None:
+    """The reader is in step once it confirms the version.
+
+    It is removed `LINGER_SECONDS` after its last request.
+    """
     seen = Seen()
     readers = Readers(seen, SnapshotCache())
     readers.began(NODE, PEER, 0.0, MOMENT)
@@ -223,8 +229,8 @@ def test_the_life_of_a_reader() -> None:
     ]
 
 
-def test_requests_at_once_are_bounded() -> None:
-    """Of one proxy, and of all; without bounds there are none."""
+def test_simultaneous_requests_are_limited() -> None:
+    """There is a limit for each proxy and one for all proxies; without limits, any number is allowed."""
     readers, other = Readers(NoObserver(), SnapshotCache()), NodeKey("two.store.shop")
     bounds = Limits(streams=2, streams_per_certificate=1)
     assert not readers.too_many(NODE, bounds)
@@ -236,7 +242,7 @@ def test_requests_at_once_are_bounded() -> None:
 
 
 def _shown(server: ssl.SSLContext, client: ssl.SSLContext) -> bytes:
-    """Shake hands in memory, and return the certificate that the client is shown."""
+    """Shake hands in memory, and return the certificate that the client receives."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     one = client.wrap_bio(to_client, to_server, server_hostname="localhost")
     other = server.wrap_bio(to_server, to_client, server_side=True)
@@ -252,7 +258,7 @@ def _shown(server: ssl.SSLContext, client: ssl.SSLContext) -> bytes:
 
 
 def test_certificates_and_roots_are_renewed_without_a_restart(tmp_path: Path) -> None:
-    """What is shown, and who is trusted, is asked for at each handshake; TLS 1.1 is not spoken."""
+    """Each handshake uses the current certificate and the current roots, and the minimum is TLS 1.2."""
     now = datetime.now(UTC)
 
     def authority(name: str) -> CertificateAuthority:
@@ -291,8 +297,8 @@ def test_certificates_and_roots_are_renewed_without_a_restart(tmp_path: Path) ->
     assert server.minimum_version == ssl.TLSVersion.TLSv1_2
 
 
-async def test_whose_document_there_is_not_is_said() -> None:
-    """Not a document that is null: of nobody there is none, nor of a proxy of another driver."""
+async def test_unknown_document_is_an_error() -> None:
+    """A proxy without a snapshot of this driver has no document, and `null` would look like one."""
     cache = SnapshotCache()
     cache.publish({GroupKey("g"): _snapshot()}, {NODE: GroupKey("g")})
     clients = Clients(AnyNode(NODE), NoObserver(), Limits())
@@ -305,7 +311,7 @@ async def test_whose_document_there_is_not_is_said() -> None:
 
 
 async def _asked(cache: SnapshotCache, method: str = "GET", **headers: str) -> tuple[int, str, bytes, Any]:
-    """Ask a server, as the proxy NODE; return its status, ETag and content, and what was shown of it then."""
+    """Send a request as the proxy NODE; return status, ETag, content, and what the server shows of it."""
     clients = Clients(AnyNode(NODE), NoObserver(), Limits())
     server = DocumentServer(SimpleNamespace(catalog=cache, clients=clients))  # type: ignore[arg-type]
     said = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -323,16 +329,16 @@ async def _asked(cache: SnapshotCache, method: str = "GET", **headers: str) -> t
         ('"old", "{}"', 304),
         ('W/"old" ,W/"{}","older"', 304),
         ("*", 304),
-        ("{}", 304),  # as those have it that leave the quotes away
+        ("{}", 304),  # some clients omit the quotes
         ('"old"', 200),
         ('"old, {}"', 200),
         ('"{}x"', 200),
-        ('"*"', 200),  # which is a tag
+        ('"*"', 200),  # a tag, because it is quoted
         ("", 200),
     ],
 )
-async def test_a_document_is_not_sent_to_who_has_it(said: str, status: int) -> None:
-    """If-None-Match is a list of entity tags, or any (RFC 9110, 13.1.2), compared weakly (8.8.3.2)."""
+async def test_document_is_not_sent_to_a_reader_that_has_it(said: str, status: int) -> None:
+    """If-None-Match is a list of entity tags or `*` (RFC 9110, 13.1.2), compared weakly (8.8.3.2)."""
     cache = SnapshotCache()
     cache.publish({GroupKey("g"): _snapshot()}, {NODE: GroupKey("g")})
     newest = version(_snapshot())
@@ -342,8 +348,8 @@ async def test_a_document_is_not_sent_to_who_has_it(said: str, status: int) -> N
     assert reader["confirmed"] == (newest if has_it else None)
 
 
-async def test_head_gives_nobody_a_document() -> None:
-    """The same headers (RFC 9110, 9.3.2): it is not waited for that somebody says that it has it."""
+async def test_head_request_delivers_no_document() -> None:
+    """HEAD has the same headers (RFC 9110, 9.3.2), but no confirmation is expected afterwards."""
     cache = SnapshotCache()
     cache.publish({GroupKey("g"): _snapshot()}, {NODE: GroupKey("g")})
     status, tag, body, reader = await _asked(cache, "HEAD")

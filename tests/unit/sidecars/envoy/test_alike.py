@@ -1,4 +1,4 @@
-"""What all groups' messages have in common is made once for a mesh, and nobody changes it."""
+"""Tests of the messages that groups have in common: made once for a mesh, and never changed."""
 
 from functools import cache
 
@@ -24,7 +24,7 @@ ALIKE = (
 
 @cache
 def policies(services: int, version: TlsVersion) -> tuple[ProxyPolicy, ...]:
-    """Return the policies of all groups of a mesh of so many services."""
+    """Return the policies of all groups of a mesh with this number of services."""
     objects = dict(meshes.mesh(services).objects)
     objects[meshes.CONFIG] = meshes.sourced(meshes.CONFIG, meshes.config(version))
     view = View.build(objects, MeshSettings())
@@ -32,18 +32,21 @@ def policies(services: int, version: TlsVersion) -> tuple[ProxyPolicy, ...]:
 
 
 def begin() -> None:
-    """Forget what is alike, and the chains of services, which are remembered as bytes."""
+    """Clear the caches of common messages, and of the chains of services."""
     for each in (*ALIKE, outbound_listeners._service_chain):
         each.cache_clear()
 
 
 def made() -> int:
-    """Return how many messages were made to be copied."""
+    """Return the number of common messages that were made."""
     return sum(each.cache_info().misses for each in ALIKE)
 
 
-def test_however_many_groups_there_are_as_much_is_made_once() -> None:
-    """Six messages, and four more for a mesh-wide setting: of a group's own are names and callers."""
+def test_number_of_common_messages_is_independent_of_the_number_of_groups() -> None:
+    """A mesh has six, and four more after a mesh-wide setting changes.
+
+    Only names and callers belong to a group.
+    """
     counts = []
     for services in (8, 24):
         begin()
@@ -54,8 +57,8 @@ def test_however_many_groups_there_are_as_much_is_made_once() -> None:
     assert counts == [6, 10, 6, 10]
 
 
-def test_what_is_alike_is_copied_and_never_changed() -> None:
-    """Each group's bytes are the same made first, and after all others."""
+def test_common_messages_are_copied_and_never_changed() -> None:
+    """The bytes of each group are the same whether it is translated first or after all others."""
     every = policies(24, TlsVersion.V1_2)
     first = []
     for policy in every:

@@ -1,4 +1,4 @@
-"""Callers from outside the mesh in Envoy's words, and in no others' policies."""
+"""Tests of callers from outside the mesh in Envoy's configuration and in the document."""
 
 from dataclasses import replace
 from typing import Any
@@ -37,8 +37,8 @@ def chains(access: Access, protocol: Protocol = Protocol.HTTP) -> dict[str, dict
     return {each["name"]: each["filterChainMatch"] for each in listener["filterChains"]}
 
 
-def test_two_objects_of_one_name_are_two_policies() -> None:
-    """A TrafficTarget's has its name alone, as ever; any other's says the kind, too."""
+def test_two_objects_with_one_name_are_two_rbac_policies() -> None:
+    """A TrafficTarget's policy has the object's name alone. Those of other objects have their kind, too."""
     found = only(policy(inbound=(inbound(OnlyRules(RULES)),)), ROUTE)
     rules = found["typedPerFilterConfig"]["envoy.filters.http.rbac"]["rbac"]["rules"]["policies"]
     assert set(rules) == {"default/target", "Gateway default/target"}
@@ -47,8 +47,8 @@ def test_two_objects_of_one_name_are_two_policies() -> None:
 
 @pytest.mark.parametrize("access", [OnlyRules(RULES), EveryoneInTheMesh(RULES[1:])])
 @pytest.mark.parametrize("protocol", [Protocol.HTTP, Protocol.TCP])
-def test_a_network_has_a_chain_of_its_own_without_tls(access: Access, protocol: Protocol) -> None:
-    """For its addresses alone; a port without networks has none."""
+def test_network_has_its_own_chain_without_tls(access: Access, protocol: Protocol) -> None:
+    """The chain accepts only addresses of the network, and a port without networks has no such chain."""
     plain = f"inbound_default/shop_8080_{protocol}_plain"
     assert chains(access, protocol)[plain] == {
         "destinationPort": 8080,
@@ -60,10 +60,10 @@ def test_a_network_has_a_chain_of_its_own_without_tls(access: Access, protocol: 
 
 
 @pytest.mark.parametrize("by_name", [False, True], ids=["addresses", "certificates"])
-def test_callers_from_outside_are_told_no_more_than_ever(by_name: bool) -> None:
-    """An own answer to a diagnosis says flags and details where all callers are identities of the mesh.
+def test_outside_callers_get_no_details_of_the_sidecars_own_answers(by_name: bool) -> None:
+    """Details of an answer by the sidecar are sent only if all callers of a chain are identities of the mesh.
 
-    Callers in plain text are not, nor is a gateway that shows a certificate for a name.
+    Plain-text callers and gateways with a named certificate are not.
     """
     outsiders = replace(FROM_OUTSIDE, callers=(NETWORK, NAME) if by_name else (NETWORK,))
     listener = only(policy(inbound=(inbound(OnlyRules((FROM_INSIDE, outsiders))),)), LISTENER)
@@ -84,8 +84,8 @@ def test_callers_from_outside_are_told_no_more_than_ever(by_name: bool) -> None:
     }
 
 
-def test_a_port_for_outsiders_alone_is_open() -> None:
-    """And no caller has a chain of its own there: that is for identities."""
+def test_tcp_port_for_outside_callers_only_is_open() -> None:
+    """Outside callers share chains, because only an identity has a chain of its own."""
     found = chains(OnlyRules((replace(FROM_OUTSIDE, matches=None),)), Protocol.TCP)
     assert list(found) == ["inbound_default/shop_8080_tcp", "inbound_default/shop_8080_tcp_plain"]
 
@@ -95,15 +95,15 @@ def _listener(rules: tuple[AccessRule, ...]) -> Resource:
     return next(each for each in made if each.type_url == LISTENER)
 
 
-def test_a_listener_does_not_change_with_what_callers_may_ask_for() -> None:
-    """Nor with callers of the mesh: a change of rules drains nobody."""
+def test_listener_is_independent_of_matches_and_callers_of_the_mesh() -> None:
+    """A change of these rules drains no connections. Outside callers change the listener."""
     other = (replace(FROM_OUTSIDE, matches=(BOOKS,)),)
     assert _listener(other).body == _listener(RULES).body
     assert decoded(_listener(other)) != decoded(_listener(RULES[:1]))
 
 
-def test_the_units_of_a_rule_are_the_same_in_every_part() -> None:
-    """What is left out of a route configuration is left out of the listener, which has the rule as well."""
+def test_unit_left_out_of_a_port_is_left_out_of_all_its_rules() -> None:
+    """Listener and route configuration are both made from the port, so both lack the unit."""
     port = inbound(EveryoneInTheMesh((FROM_OUTSIDE, replace(FROM_INSIDE, by=BY))))
     assert set(units(port)) == {EveryoneInTheMesh(), BOOKS, TOYS, FROM_INSIDE}
     assert without(port, frozenset({EveryoneInTheMesh(), BOOKS})).access == OnlyRules(
@@ -117,8 +117,11 @@ def _both(before: Access, now: Access) -> Access:
     return found.access
 
 
-def test_what_two_policies_admit_both() -> None:
-    """Permissive mode admits the mesh at will, and from outside nobody but by the same object's rule."""
+def test_narrowed_access_admits_what_both_policies_admit() -> None:
+    """Permissive mode admits every identity.
+
+    An outside caller needs rules of the same object in both policies.
+    """
     everyone, fewer = EveryoneInTheMesh((FROM_OUTSIDE,)), replace(FROM_OUTSIDE, callers=(NAME,))
     assert _both(everyone, EveryoneInTheMesh((fewer,))) == EveryoneInTheMesh((fewer,))
     assert _both(everyone, EveryoneInTheMesh()) == EveryoneInTheMesh()
@@ -127,8 +130,11 @@ def test_what_two_policies_admit_both() -> None:
     assert _both(OnlyRules(RULES), OnlyRules((fewer,))) == OnlyRules((fewer,))
 
 
-def test_it_takes_a_capability_and_is_left_out_without() -> None:
-    """With the object that needs it; a driver that cannot do it admits those that it can."""
+def test_outside_callers_need_a_driver_with_the_capability() -> None:
+    """The requirement names the object.
+
+    The document driver lacks the capability and admits only identities.
+    """
     rules = (FROM_INSIDE, replace(FROM_OUTSIDE, matches=None))
     wanted = policy(inbound=(inbound(OnlyRules(rules)),))
     assert Requirement(Capability.CALLERS_FROM_OUTSIDE, GATEWAY) in requirements(wanted)
@@ -137,8 +143,8 @@ def test_it_takes_a_capability_and_is_left_out_without() -> None:
     assert b'"admitted":["spiffe://cluster.local/ns/default/sa/buyer"]' in made.body
 
 
-def test_it_is_told_in_words() -> None:
-    """With the object's kind; in permissive mode beside it."""
+def test_outside_callers_are_described_with_their_object() -> None:
+    """The text has the object's kind, also beside permissive mode."""
     told = [each["text"] for each in describe.routes(policy(inbound=(inbound(EveryoneInTheMesh(RULES)),)))]
     assert told == [
         "inbound 8080: every workload with a certificate of the mesh may send everything",

@@ -1,4 +1,4 @@
-"""Hosts outside the mesh: places in a policy that no service is behind."""
+"""Tests of hosts outside the mesh as destinations in a policy."""
 
 from dataclasses import replace
 from typing import Any
@@ -39,8 +39,8 @@ def cluster(to: ExternalDestination) -> dict[str, Any]:
         ("2001:db8::1", "STATIC", "[2001:db8::1]:80"),
     ],
 )
-def test_a_name_is_asked_of_the_dns_and_an_address_is_not(host: str, kind: str, name: str) -> None:
-    """There is no load assignment for it: the one endpoint is in the cluster."""
+def test_host_name_is_resolved_by_dns_and_an_address_is_static(host: str, kind: str, name: str) -> None:
+    """The cluster contains its only endpoint, so it needs no load assignment of its own."""
     found = cluster(external(host, 80, http=True))
     (locality,) = found["loadAssignment"]["endpoints"]
     assert locality["lbEndpoints"] == [
@@ -49,8 +49,8 @@ def test_a_name_is_asked_of_the_dns_and_an_address_is_not(host: str, kind: str, 
     assert (found["name"], found["loadAssignment"]["clusterName"], found["type"]) == (name, name, kind)
 
 
-def test_nothing_of_the_mesh_is_shown_to_it() -> None:
-    """No certificate of the mesh, no secret; with TLS the name that is asked for must be the host's."""
+def test_outside_host_receives_no_certificate_of_the_mesh() -> None:
+    """The cluster has no secrets of the mesh. With TLS, the host must prove the configured name."""
     assert "transportSocket" not in cluster(external("api.example.org", 80, http=True))
     tls = cluster(API)["transportSocket"]["typedConfig"]
     assert (tls["sni"], "tlsCertificateSdsSecretConfigs" in tls["commonTlsContext"]) == (
@@ -66,8 +66,11 @@ def test_nothing_of_the_mesh_is_shown_to_it() -> None:
     assert "roots" not in repr(TLS)
 
 
-def test_calls_lead_to_it_by_route_or_directly() -> None:
-    """HTTP has a route configuration, TCP a proxy to the cluster; the chain names no service."""
+def test_calls_reach_an_outside_host_by_route_or_directly() -> None:
+    """HTTP has a route configuration and TCP a proxy to the cluster.
+
+    The chain's name is that of no service.
+    """
     policy = calling(API, DATABASE)
     (route,) = only(policy, ROUTE)["virtualHosts"][0]["routes"]
     assert (route["name"], route["route"]["cluster"]) == ("host:api.example.org", "api.example.org:443")
@@ -83,8 +86,8 @@ def test_calls_lead_to_it_by_route_or_directly() -> None:
     assert tcp["cluster"] == "192.0.2.7:5432"
 
 
-def test_in_transparent_interception_it_is_called_at_its_addresses() -> None:
-    """Where they are known: chains are chosen by them, as those of services are."""
+def test_transparent_interception_matches_the_hosts_addresses() -> None:
+    """Chains are chosen by known addresses, as for services."""
     policy = calling(DATABASE)
     at = (replace(policy.outbound[0], listen=(), addresses=(IpAddress("192.0.2.7"),)),)
     wanted = replace(policy, reachable=(ReachableServices.of(at),), interception=InterceptionKind.TRANSPARENT)
@@ -95,8 +98,8 @@ def test_in_transparent_interception_it_is_called_at_its_addresses() -> None:
     }
 
 
-def test_a_share_of_the_calls_may_go_there() -> None:
-    """Beside a service's: a place is a place."""
+def test_outside_host_may_be_a_weighted_backend() -> None:
+    """A route to a host may share its requests with another host by weight."""
     policy = calling(API)
     backends = (
         WeightedBackend(API.host, "443", 1),
@@ -110,8 +113,8 @@ def test_a_share_of_the_calls_may_go_there() -> None:
     assert shares == [("api.example.org:443", 1), ("other.example.org:443", 3)]
 
 
-def test_it_takes_a_capability_and_is_left_out_without() -> None:
-    """Of a document: nobody there shows a certificate that its readers could look for."""
+def test_outside_hosts_need_a_driver_with_the_capability() -> None:
+    """The document leaves such hosts out, because they have no certificate that its readers could verify."""
     policy = calling(API)
     assert Requirement(Capability.EXTERNAL_DESTINATIONS, API.host) in requirements(policy)
     assert Capability.EXTERNAL_DESTINATIONS not in DocumentDriver().capabilities
@@ -119,8 +122,8 @@ def test_it_takes_a_capability_and_is_left_out_without() -> None:
     assert b'"outbound":[]' in made.body
 
 
-def test_it_is_told_in_words() -> None:
-    """Where it is called, where its calls go, and that nobody of the mesh is there."""
+def test_outside_hosts_are_described_on_every_page() -> None:
+    """Listeners, routes and clusters have their host, port and TLS name; they have no endpoints."""
     policy = calling(API, DATABASE)
     told = [each["text"] for page in (describe.listeners, describe.routes) for each in page(policy)]
     assert told == [

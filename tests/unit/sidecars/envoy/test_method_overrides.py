@@ -1,4 +1,4 @@
-"""Headers by which an application would take another method than the one that policy has judged."""
+"""Tests of headers by which an application would use another method than the one policy admitted."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ MADE = policy(inbound=(inbound(OnlyRules()),), outbound=(outbound(Protocol.HTTP)
 
 
 def removed(overrides: MethodOverrides) -> dict[str, list[str]]:
-    """Return which headers of requests each route configuration removes."""
+    """Return the request headers that each route configuration removes."""
     made = resources(replace(MADE, method_overrides=overrides))
     routes = [decoded(each) for each in made if each.type_url == ROUTE]
     return {each["name"]: each.get("requestHeadersToRemove", []) for each in routes}
@@ -25,10 +25,13 @@ def removed(overrides: MethodOverrides) -> dict[str, list[str]]:
     ("overrides", "expected"),
     [(MethodOverrides.KEEP, []), (MethodOverrides.REMOVE, list(METHOD_OVERRIDE_HEADERS))],
 )
-def test_they_are_removed_on_the_way_to_the_application_alone(
+def test_method_override_headers_are_removed_at_inbound_ports_only(
     overrides: MethodOverrides, expected: list[str]
 ) -> None:
-    """By the setting, at each inbound port of HTTP; what a caller's sidecar sends is as it was."""
+    """The setting decides at each inbound HTTP port.
+
+    Requests that a client's sidecar sends stay unchanged.
+    """
     found = removed(overrides)
     inbound_routes = {name for name in found if name.startswith("rds-inbound")}
     assert inbound_routes
@@ -36,8 +39,8 @@ def test_they_are_removed_on_the_way_to_the_application_alone(
     assert found == {name: expected if name in inbound_routes else [] for name in found}
 
 
-def test_the_setting_changes_no_listener() -> None:
-    """So that no connection is drained where somebody changes it."""
+def test_setting_of_method_overrides_changes_no_listener() -> None:
+    """A change of the setting drains no connection."""
     listeners = [
         [each for each in resources(replace(MADE, method_overrides=overrides)) if each.type_url == LISTENER]
         for overrides in MethodOverrides

@@ -1,4 +1,4 @@
-"""Pieces leave out of a policy what they do not look at, and nothing else."""
+"""Tests of pieces: each leaves out only parts of a policy that it does not use."""
 
 import contextlib
 import functools
@@ -25,7 +25,7 @@ from xds.protocol.resources.resource import Resource
 
 
 def _from_the_whole(policy: ProxyPolicy) -> Iterator[Resource]:
-    """Make every resource with the whole policy in hand."""
+    """Make every resource from the whole policy."""
     yield from inbound_listeners.inbound(policy)
     ipv6, parts = policy.transparent.ipv6, policy.reachable
     yield from outbound_listeners.outbound(
@@ -99,8 +99,8 @@ def _made_policies() -> Iterator[tuple[ProxyPolicy, ProxyPolicy]]:
                 yield outline(view, group), proxy_policy(view, group)
 
 
-def test_pieces_make_what_the_whole_policy_makes() -> None:
-    """Byte for byte, over random meshes: a function that looked at what its piece leaves out would show."""
+def test_pieces_make_the_same_bytes_as_the_whole_policy() -> None:
+    """If a function used a part that its piece leaves out, some random mesh would give different bytes."""
     compared = 0
     for _, policy in _random_policies():
         made = [_told(each) for piece in pieces(policy) for each in piece.resources()]
@@ -109,8 +109,8 @@ def test_pieces_make_what_the_whole_policy_makes() -> None:
     assert compared > 60
 
 
-def test_endpoints_are_in_load_assignments_alone() -> None:
-    """Without endpoints the pieces are the same, but for what the destinations of these lack."""
+def test_endpoints_affect_only_load_assignments() -> None:
+    """Without endpoints, only the pieces of load assignments differ, and only in their endpoints."""
     different: set[object] = set()
     for without, policy in _random_policies():
         for bare, whole in zip(pieces(without), pieces(policy), strict=True):

@@ -1,4 +1,4 @@
-"""From ProxyPolicy to Envoy resources: what must hold whatever the policy."""
+"""Tests of the translation from ProxyPolicy to Envoy resources: properties of any policy."""
 
 import re
 from dataclasses import replace
@@ -89,7 +89,7 @@ def backend(name: str, weight: int) -> WeightedBackend:
 
 
 def names(found: ProxyPolicy) -> list[tuple[str, str]]:
-    """Return the kinds and names of what is made for a policy."""
+    """Return the types and names of a policy's resources."""
     return [(each.type_url.rpartition(".")[2], each.name) for each in resources(found)]
 
 
@@ -101,18 +101,18 @@ def decoded(resource: Resource) -> dict[str, Any]:
 
 
 def only(found: ProxyPolicy, type_url: str) -> dict[str, Any]:
-    """Return the one resource of a type."""
+    """Return the only resource of a type, decoded."""
     (resource,) = [each for each in resources(found) if each.type_url == type_url]
     return decoded(resource)
 
 
-def test_nothing_wanted_nothing_made() -> None:
-    """A proxy that calls nobody and is called by nobody gets no listener, not an empty one."""
+def test_empty_policy_has_no_resources() -> None:
+    """A proxy without calls in either direction has no listener, instead of an empty one."""
     assert resources(policy()) == ()
 
 
-def test_a_tcp_port_that_admits_nobody_is_shut() -> None:
-    """Without rules a TCP port has neither chain nor cluster, while an HTTP port is there to answer 403."""
+def test_tcp_port_without_admitted_callers_is_closed() -> None:
+    """A TCP port without rules has neither chain nor cluster, while an HTTP port answers 403."""
     assert names(policy(inbound=(inbound(OnlyRules(), Protocol.TCP),))) == []
     assert names(policy(inbound=(inbound(OnlyRules()),))) == [
         ("Cluster", "default/shop|8080|local"),
@@ -123,8 +123,8 @@ def test_a_tcp_port_that_admits_nobody_is_shut() -> None:
     assert found["typedPerFilterConfig"]["envoy.filters.http.rbac"]["rbac"] == {"rules": {}}
 
 
-def test_a_tcp_port_names_who_is_admitted_twice() -> None:
-    """In the handshake and in the rules behind it: a mistake in one of the lists opens nothing."""
+def test_tcp_port_checks_callers_in_handshake_and_rbac() -> None:
+    """Two lists have the same callers, so that a mistake in one of them opens nothing."""
     other = ServiceIdentity(DEFAULT, ServiceAccountName("clerk"))
     rules = (
         AccessRule(BY, (BUYER, other)),
@@ -136,8 +136,8 @@ def test_a_tcp_port_names_who_is_admitted_twice() -> None:
     assert [demanded for demanded, _ in tcp_chains(*rules).values()] == [both, both[:1], both[1:]]
 
 
-def test_a_caller_s_chain_is_there_while_it_is_admitted_and_never_another() -> None:
-    """Whoever else is admitted, and by which rules: so nobody's connections end but those of who is not."""
+def test_callers_chain_stays_unchanged_while_it_is_admitted() -> None:
+    """Changes for other callers or of the admitting rules end no connections of this caller."""
     clerk, guest = (ServiceIdentity(DEFAULT, ServiceAccountName(each)) for each in ("clerk", "guest"))
     other = by("u")
     changes = (
@@ -155,8 +155,8 @@ def test_a_caller_s_chain_is_there_while_it_is_admitted_and_never_another() -> N
     ]
 
 
-def test_how_many_callers_have_chains_of_their_own() -> None:
-    """The first by name; the others share the common one, which admits all."""
+def test_number_of_own_chains_of_callers_is_limited() -> None:
+    """The first callers by name have chains, and the common chain admits all callers."""
     accounts = (ServiceAccountName(f"c{number:04}") for number in range(OWN_CHAINS + 2))
     callers = [ServiceIdentity(DEFAULT, each) for each in accounts]
     found = tcp_chains(AccessRule(BY, tuple(reversed(callers))))
@@ -165,12 +165,12 @@ def test_how_many_callers_have_chains_of_their_own() -> None:
 
 
 def tcp_listener(*rules: AccessRule) -> dict[str, Any]:
-    """Return the listener of a TCP port under rules."""
+    """Return the listener of a TCP port with rules."""
     return only(policy(inbound=(inbound(OnlyRules(rules), Protocol.TCP),)), LISTENER)
 
 
 def tcp_chains(*rules: AccessRule) -> dict[str, tuple[list[str], list[str]]]:
-    """Return, by chain of a TCP port, whom the handshake lets in and whom the rules behind it admit."""
+    """Return the callers that handshake and rules admit, by chain of a TCP port."""
     found = {}
     for chain in tcp_listener(*rules)["filterChains"]:
         context = chain["transportSocket"]["typedConfig"]["commonTlsContext"]["combinedValidationContext"]
@@ -202,10 +202,13 @@ def tcp_chains(*rules: AccessRule) -> dict[str, tuple[list[str], list[str]]]:
         ),
     ],
 )
-def test_a_listener_for_each_socket_that_rules_lead_to(
+def test_each_captured_socket_has_a_listener(
     transparent: Transparent, inbound_at: list[str], outbound_at: list[str]
 ) -> None:
-    """Each family has its own, with the addresses of that family alone; TPROXY's are transparent (T)."""
+    """Each family has its own listener with addresses of this family only.
+
+    The listeners of TPROXY are transparent (T).
+    """
     both = (IpAddress("10.96.0.1"), IpAddress("fd00::1"))
     called = replace(outbound(Protocol.TCP, OutboundRoute(None, (backend("a", 1),))), addresses=both)
     wanted = replace(policy(inbound=(inbound(OnlyRules()),), outbound=(called,)), transparent=transparent)
@@ -214,7 +217,7 @@ def test_a_listener_for_each_socket_that_rules_lead_to(
 
 
 def _at(listener: dict[str, Any]) -> str:
-    """Return where a listener is, whether it is transparent, and which addresses it is for."""
+    """Return a listener's address, whether it is transparent, and the addresses of its chains."""
     at = listener["address"]["socketAddress"]
     matches = [chain["filterChainMatch"] for chain in listener["filterChains"]]
     addresses = [each["addressPrefix"] for match in matches for each in match.get("prefixRanges", ())]
@@ -233,8 +236,11 @@ def sans(found: ProxyPolicy) -> list[dict[str, Any]]:
     return [each["matcher"] for each in matchers]
 
 
-def test_whom_the_handshake_lets_in() -> None:
-    """On a TCP port under rules exactly the principals; else every SPIFFE ID of the trust domain."""
+def test_handshake_accepts_admitted_callers_or_the_trust_domain() -> None:
+    """A TCP port with rules accepts exactly its callers.
+
+    Other ports accept every SPIFFE ID of the trust domain.
+    """
     rules = OnlyRules((AccessRule(BY, (BUYER,)),))
     exact = [{"exact": "spiffe://cluster.local/ns/default/sa/buyer"}]
     anyone = [{"prefix": "spiffe://cluster.local/"}]
@@ -244,11 +250,11 @@ def test_whom_the_handshake_lets_in() -> None:
 
 
 @pytest.mark.parametrize("identities", [(), (BUYER,)])
-def test_a_caller_never_accepts_just_anyone(identities: tuple[ServiceIdentity, ...]) -> None:
-    """Without an expected identity the cluster accepts one that nobody has, not every certificate."""
+def test_client_never_accepts_every_certificate(identities: tuple[ServiceIdentity, ...]) -> None:
+    """Without an expected identity, the cluster requires a SPIFFE ID that no certificate has."""
     wanted = ServiceDestination(SHOP, "8080", True, "shop.default.svc.cluster.local", identities, ())
     tls = only(policy(destinations=(wanted,)), CLUSTER)["transportSocket"]["typedConfig"]
-    assert tls["sni"] == "shop.default.svc.cluster.local"  # on a TCP port it says who calls as well
+    assert tls["sni"] == "shop.default.svc.cluster.local"  # at a TCP port it also identifies the caller
     common = tls["commonTlsContext"]
     assert common["tlsParams"] == {
         "tlsMinimumProtocolVersion": "TLSv1_2",
@@ -261,8 +267,8 @@ def test_a_caller_never_accepts_just_anyone(identities: tuple[ServiceIdentity, .
     ]
 
 
-def test_weights_of_zero() -> None:
-    """HTTP keeps a backend of weight 0 in its route; TCP, where Envoy refuses it, leaves it out."""
+def test_backend_of_weight_zero_is_kept_for_http_and_left_out_for_tcp() -> None:
+    """Envoy rejects a weight of 0 in a TCP proxy."""
     shares = OutboundRoute(None, (backend("a", 1), backend("b", 0), backend("c", 2)), KEY)
     http = only(policy(outbound=(outbound(Protocol.HTTP, shares),)), ROUTE)
     (route,) = http["virtualHosts"][0]["routes"]
@@ -281,8 +287,8 @@ def test_weights_of_zero() -> None:
     ]
 
 
-def test_a_route_without_backends_answers_503() -> None:
-    """Where nobody may answer the request gets 503, and later routes stay as they are."""
+def test_route_without_backends_answers_503() -> None:
+    """Requests that no backend may answer get 503, and later routes stay as they are."""
     nobody = OutboundRoute((HTTPMatch("m", "/beta.*"),), (), KEY)
     rest = OutboundRoute(None, (backend("a", 1),))
     found = only(policy(outbound=(outbound(Protocol.HTTP, nobody, rest),)), ROUTE)
@@ -292,16 +298,16 @@ def test_a_route_without_backends_answers_503() -> None:
     assert second["route"]["cluster"] == "default/a|8080"
 
 
-def test_server_first_listeners_look_at_nothing() -> None:
-    """The outbound listener inspects no bytes, so that no protocol waits for the client to speak."""
+def test_listener_of_a_server_first_protocol_inspects_no_bytes() -> None:
+    """An inspector would wait for the client's first bytes, while the client waits for the server."""
     shares = OutboundRoute(None, (backend("a", 1),))
     found = only(policy(outbound=(outbound(Protocol.TCP_SERVER_FIRST, shares),)), LISTENER)
     assert [each["name"] for each in found["listenerFilters"]] == ["envoy.filters.listener.original_dst"]
     assert found["enableReusePort"] is False
 
 
-def test_egress_is_transparent_and_ends_loops() -> None:
-    """Egress adds the way out as default chain, and a chain that ends calls to the listener itself."""
+def test_egress_adds_a_default_chain_and_ends_loops() -> None:
+    """The default chain leads out of the mesh, and a chain ends calls of the listener's own port."""
     found = only(policy(passthrough=True), LISTENER)
     assert found["defaultFilterChain"]["name"] == "outbound-egress-filter-chain"
     (loop,) = found["filterChains"]
@@ -332,8 +338,8 @@ def test_endpoints_keep_weight_and_locality() -> None:
     assert located["lbEndpoints"][0]["loadBalancingWeight"] == 3
 
 
-def test_whoever_is_called_answers() -> None:
-    """A destination as called has its own cluster, which takes the connection's address, and no endpoints."""
+def test_destination_as_called_has_its_own_cluster_without_endpoints() -> None:
+    """Such a cluster uses the original destination of the connection."""
     chosen = ServiceDestination(SHOP, "8080", False, "shop", (BUYER,), ())
     found = policy(destinations=(chosen, replace(chosen, as_called=True)))
     assert names(found) == [
@@ -346,8 +352,8 @@ def test_whoever_is_called_answers() -> None:
     assert cluster["transportSocket"] == only(policy(destinations=(chosen,)), CLUSTER)["transportSocket"]
 
 
-def test_methods_are_words_not_expressions() -> None:
-    """A method with characters that mean something in an expression matches itself alone."""
+def test_method_is_matched_literally() -> None:
+    """A method with characters of expressions fits only itself."""
     matcher = matching.one_of(("GET", "M.SEARCH", "A|B"))
     expression = matcher.safe_regex.regex
     assert re.fullmatch(expression, "M.SEARCH")
@@ -356,8 +362,8 @@ def test_methods_are_words_not_expressions() -> None:
     assert matching.one_of(("GET",)).exact == "GET"
 
 
-def test_equal_policies_are_equal_bytes() -> None:
-    """Two translations of one policy agree to the byte, RBAC's map of policies included."""
+def test_equal_policies_make_equal_bytes() -> None:
+    """This includes RBAC's map of policies, and the order of rules has no effect."""
     rules = tuple(AccessRule(by(f"t{number}"), (BUYER,)) for number in range(50))
     found = policy(inbound=(inbound(OnlyRules(rules)),))
     assert [each.body for each in resources(found)] == [each.body for each in resources(found)]
@@ -365,8 +371,8 @@ def test_equal_policies_are_equal_bytes() -> None:
     assert [each.version for each in resources(turned)] == [each.version for each in resources(found)]
 
 
-def test_the_access_log_names_the_caller() -> None:
-    """Each HTTP chain logs JSON with the caller's SPIFFE ID, the route and the upstream."""
+def test_access_log_has_caller_route_and_upstream() -> None:
+    """Each HTTP chain logs JSON with the caller's SPIFFE ID."""
     found = only(policy(inbound=(inbound(EveryoneInTheMesh()),)), LISTENER)
     manager = found["filterChains"][0]["filters"][0]["typedConfig"]
     log, tap = manager["accessLog"]

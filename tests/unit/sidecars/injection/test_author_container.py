@@ -1,4 +1,4 @@
-"""The sidecar's container in an author's own manifest, as an API server hands it to a webhook."""
+"""Tests of the sidecar's container in an author's manifest, as an API server sends it to a webhook."""
 
 from typing import Any
 
@@ -31,10 +31,10 @@ def _patch(**container: object) -> dict[str, object]:
         ),
     ],
 )
-def test_what_an_api_server_fills_in_is_not_the_authors_word(
+def test_defaults_of_the_api_server_are_not_the_authors_values(
     written: dict[str, Any], filled_in: dict[str, Any]
 ) -> None:
-    """Kubernetes' defaults for a container reach a webhook as if its author had written them."""
+    """Kubernetes' defaults for a container reach a webhook as if the author had written them."""
     assert _patch(**written) == _patch(**{**written, **FILLED_IN, **filled_in})
 
 
@@ -48,8 +48,8 @@ def test_what_an_api_server_fills_in_is_not_the_authors_word(
         {"image": "auto", "terminationMessagePolicy": "FallbackToLogsOnError"},
     ],
 )
-def test_what_no_api_server_fills_in_is_the_authors_word(said: dict[str, Any]) -> None:
-    """A policy that is not the default of `auto`, and any policy of an image of the author's own."""
+def test_values_that_no_api_server_fills_in_are_the_authors(said: dict[str, Any]) -> None:
+    """Examples are a policy other than the default of `auto`, and any policy of the author's own image."""
     assert _patch(**said) == {
         "name": "meshwright-sidecar",
         **{key: value for key, value in said.items() if value != "auto"},

@@ -1,4 +1,4 @@
-"""What is known of a pod before it is patched: whose words count, and what cannot be."""
+"""Tests of the context of a pod before injection: precedence of settings, and invalid ones."""
 
 import re
 from dataclasses import replace
@@ -56,8 +56,8 @@ def context(of: Pod, config: MeshConfig | None = None, within: NamespaceObject =
     return injector_context(INJECTOR, config or MeshConfig(), within, of, ProxyUuid("5b1c"))
 
 
-def test_everything_is_there() -> None:
-    """The whole value, of a pod that says nothing of itself."""
+def test_context_of_a_pod_without_annotations_has_all_defaults() -> None:
+    """The whole value is compared."""
     assert context(pod()) == InjectorContext(
         pod=pod(),
         os=PodOs.LINUX,
@@ -99,16 +99,16 @@ def test_everything_is_there() -> None:
         (Exclusions(), {INCLUDED_RANGES: "10.0.0.0/8"}, Exclusions(ranges_included=("10.0.0.0/8",))),
     ],
 )
-def test_lists_of_the_pod_are_added_to_those_of_the_mesh(
+def test_exclusions_of_the_pod_are_added_to_those_of_the_mesh(
     mesh_wide: Exclusions, annotations: dict[str, str], expected: Exclusions
 ) -> None:
-    """Ports are sorted, each once; without ranges to include it is every address."""
+    """Ports are sorted and unique; without included ranges, every address is included."""
     assert exclusions(mesh_wide, annotations) == expected
 
 
 @pytest.mark.parametrize("text", ["0", "65536", "http", "80,,81", "1-9", "-1", "\u0661"])
-def test_what_is_no_port_is_refused_by_name(text: str) -> None:
-    """A list that is half understood would leave something captured that must not be."""
+def test_invalid_port_in_an_exclusion_is_refused_with_the_annotation(text: str) -> None:
+    """A list that is only partly understood would leave a port captured that must not be."""
     with pytest.raises(
         CannotPatchError, match=r"annotation openservicemesh\.io/outbound-port-exclusion-list: "
     ):
@@ -124,8 +124,10 @@ def test_what_is_no_port_is_refused_by_name(text: str) -> None:
         ("envoy", "document", "document", "envoy"),
     ],
 )
-def test_the_nearest_word_chooses_the_driver(own: str, namespaces: str, mesh_s: str, expected: str) -> None:
-    """The pod's, its namespace's, MeshConfig's; with the port of MeshConfig's entry."""
+def test_driver_is_chosen_by_pod_then_namespace_then_mesh(
+    own: str, namespaces: str, mesh_s: str, expected: str
+) -> None:
+    """The port is that of the driver's entry in the MeshConfig."""
     within = NamespaceObject(Namespace("shop"), annotations=((DRIVER, namespaces),) if namespaces else ())
     config = MeshConfig(
         sidecar=SidecarSettings(mesh_s, (SidecarDriverSettings(expected, proxy_server_port=7),))
@@ -143,8 +145,8 @@ def test_the_nearest_word_chooses_the_driver(own: str, namespaces: str, mesh_s: 
         ({"os": {"name": "linux"}, **NODE_OS}, PodOs.LINUX),
     ],
 )
-def test_the_operating_system(spec: dict[str, Any], expected: PodOs) -> None:
-    """What the pod says of itself, or else of its node."""
+def test_operating_system_is_the_pods_or_its_node_selectors(spec: dict[str, Any], expected: PodOs) -> None:
+    """The pod's own field takes precedence over the node selector, and Linux is the default."""
     assert context(pod(**spec)).os is expected
 
 
@@ -156,10 +158,10 @@ def test_the_operating_system(spec: dict[str, Any], expected: PodOs) -> None:
         ({"meshwright.dev/service": "web"}, {"serviceAccountName": "store.v2"}, "5b1c.web.shop"),
     ],
 )
-def test_the_proxy_is_named_as_its_pod_will_be_read(
+def test_proxy_name_has_the_primary_service_of_the_pod(
     annotations: dict[str, str], spec: dict[str, Any], expected: str
 ) -> None:
-    """By the primary service: the annotation's, else that of the ServiceAccount's name."""
+    """The annotation takes precedence over the name of the ServiceAccount, as when the pod is read later."""
     assert str(context(pod(annotations, **spec)).proxy) == expected
 
 
@@ -172,8 +174,10 @@ def test_the_proxy_is_named_as_its_pod_will_be_read(
         ({CAPTURE: "redirect", IPV6: "false"}, Transparent()),
     ],
 )
-def test_a_pod_says_how_its_traffic_is_captured(annotations: dict[str, str], expected: Transparent) -> None:
-    """By the annotations that the control plane reads of it, too."""
+def test_interception_of_a_pod_is_set_by_annotations(
+    annotations: dict[str, str], expected: Transparent
+) -> None:
+    """The control plane reads the same annotations of the running pod."""
     assert context(pod(annotations)).interception == expected
 
 
@@ -184,15 +188,15 @@ def test_a_pod_says_how_its_traffic_is_captured(annotations: dict[str, str], exp
         (IPV6, "yes", 'is "yes": must be "true" or "false"'),
     ],
 )
-def test_a_capture_that_is_none_is_refused(name: str, text: str, words: str) -> None:
-    """By its name, with what it must be."""
+def test_invalid_capture_is_refused_with_the_annotation(name: str, text: str, words: str) -> None:
+    """The error has the annotation's name and the valid values."""
     with pytest.raises(CannotPatchError) as refused:
         context(pod({name: text}))
     assert str(refused.value) == f"metadata.annotations.{name} {words}"
 
 
-def test_what_cannot_be_is_said() -> None:
-    """An unknown driver is never guessed at, nor an operating system; a dotted account needs a service."""
+def test_unknown_driver_system_or_service_is_refused() -> None:
+    """None of them is guessed. An account with a dot needs an annotation for the service."""
     with pytest.raises(UnknownDriverError, match="'pipy' is unknown"):
         context(pod({DRIVER: "pipy"}))
     with pytest.raises(CannotPatchError, match="operating system 'plan9'"):
@@ -201,8 +205,8 @@ def test_what_cannot_be_is_said() -> None:
         context(pod(serviceAccountName="store.v2"))
 
 
-def test_the_rules_have_what_both_exclude() -> None:
-    """As far as the arguments of the init container, in the patched pod."""
+def test_exclusions_of_mesh_and_pod_are_arguments_of_the_init_container() -> None:
+    """The patched pod has the exclusions of both."""
     config = MeshConfig(sidecar=IMAGES, exclusions=MESH_WIDE)
     patched = EnvoyDriver().patch(
         context(pod({OUTBOUND_PORTS: "5432", EXCLUDED_RANGES: "10.2.0.0/16"}), config)
@@ -225,10 +229,8 @@ def test_the_rules_have_what_both_exclude() -> None:
         ("false", ["10.1.0.0/16"]),
     ],
 )
-def test_ipv6_is_captured_where_the_pod_has_it_unless_it_says_otherwise(
-    said: str | None, expected: list[str]
-) -> None:
-    """What all pods exclude of a family that goes past this one's sidecar is not its affair."""
+def test_ipv6_is_captured_by_address_unless_the_pod_chooses(said: str | None, expected: list[str]) -> None:
+    """Without capture of IPv6, IPv6 ranges of the mesh are dropped, because they have no effect."""
     wide = Exclusions(ranges_excluded=("10.1.0.0/16", "fd00:1::/32"))
     asked = {} if said is None else {"meshwright.dev/interception-ipv6": said}
     made = EnvoyDriver().patch(context(pod(asked), MeshConfig(sidecar=IMAGES, exclusions=wide)))
@@ -249,10 +251,10 @@ def test_ipv6_is_captured_where_the_pod_has_it_unless_it_says_otherwise(
         (None, None, "classic", Placement.CLASSIC),
     ],
 )
-def test_where_a_sidecar_is_put(
+def test_placement_is_that_of_pod_then_mesh_then_cluster_version(
     version: tuple[int, int] | None, mesh_s: Placement | None, own: str, expected: Placement
 ) -> None:
-    """The pod's word counts, then the mesh's, then what the cluster can."""
+    """Native sidecars are the default for Kubernetes 1.29 and later, and for an unknown version."""
     injector = replace(INJECTOR, version=version, placement=mesh_s)
     of = pod({"meshwright.dev/sidecar-placement": own} if own else {})
     found = injector_context(injector, MeshConfig(), SHOP, of, ProxyUuid("5b1c"))
@@ -280,10 +282,13 @@ SCRAPE = {"prometheus.io/scrape": "true", "prometheus.io/port": "15020", "promet
         ),
     ],
 )
-def test_pods_say_where_their_metrics_are_where_the_namespace_wants_it(
+def test_scrape_annotations_are_added_if_the_namespace_enables_metrics(
     namespace_s: str | None, own: dict[str, str], expected: dict[str, str]
 ) -> None:
-    """As `osm metrics enable` had it; what the author says stays, or is merged. And the way back."""
+    """As with `osm metrics enable`, the author's annotations stay or are merged.
+
+    They are restored when the patch is undone.
+    """
     said = () if namespace_s is None else (("openservicemesh.io/metrics", namespace_s),)
     of, config = pod(own), MeshConfig(sidecar=IMAGES)
     made = EnvoyDriver().patch(
@@ -320,8 +325,10 @@ def test_pods_say_where_their_metrics_are_where_the_namespace_wants_it(
         ({"port": "²"}, "", "port is '²'"),
     ],
 )
-def test_the_agent_asks_the_application_for_its_metrics(own: dict[str, str], url: str, warned: str) -> None:
-    """Where its author says that they are; what cannot be merged stays as it is, and is said."""
+def test_agent_scrapes_the_applications_metrics_of_the_annotations(
+    own: dict[str, str], url: str, warned: str
+) -> None:
+    """Annotations that cannot be merged stay unchanged, and there is a warning."""
     of = pod(
         {f"prometheus.io/{name}": value for name, value in own.items()} | {"prometheus.io/scrape": "true"}
     )
@@ -336,8 +343,8 @@ def test_the_agent_asks_the_application_for_its_metrics(own: dict[str, str], url
     assert all(re.search(warned, each) for each in warnings)
 
 
-def test_a_scrape_that_the_sidecar_turns_away_is_said() -> None:
-    """Where nothing is merged; not where the port goes past the sidecar, nor where nothing is scraped."""
+def test_scrape_that_the_sidecar_refuses_has_a_warning() -> None:
+    """There is none if the port bypasses the sidecar or if the pod is not scraped."""
     past = {"openservicemesh.io/inbound-port-exclusion-list": "9090"}
     for own, count in ((OWN_SCRAPE, 1), (OWN_SCRAPE | past, 0), ({"prometheus.io/port": "9090"}, 0), ({}, 0)):
         found = injector_context(INJECTOR, MeshConfig(sidecar=IMAGES), SHOP, pod(own), ProxyUuid("5b1c"))
@@ -346,8 +353,8 @@ def test_a_scrape_that_the_sidecar_turns_away_is_said() -> None:
         assert all("port 9090" in each and "openservicemesh.io/metrics" in each for each in warnings)
 
 
-def test_notes_of_scraping_that_were_changed_are_no_notes() -> None:
-    """Nobody gets other annotations by them."""
+def test_changed_note_of_scraping_is_refused() -> None:
+    """Otherwise a changed note could add other annotations to the pod."""
     space = replace(SHOP, annotations=(("openservicemesh.io/metrics", "enabled"),))
     config = MeshConfig(sidecar=IMAGES)
     made = EnvoyDriver().patch(injector_context(INJECTOR, config, space, pod(OWN_SCRAPE), ProxyUuid("5b1c")))
@@ -357,8 +364,8 @@ def test_notes_of_scraping_that_were_changed_are_no_notes() -> None:
             restored(made)
 
 
-def test_whose_uuid_a_proxy_has() -> None:
-    """A label's, whoever put it there; else the one that was made, or the pod's own UID."""
+def test_uuid_of_a_proxy_is_its_label_then_the_generated_one_or_the_uid() -> None:
+    """A label of the pod takes precedence, whoever set it. A pod that joins with a token gets its UID."""
     label, config = "meshwright.dev/proxy-uuid", MeshConfig(sidecar=IMAGES)
     labelled = pod() | {"metadata": {"labels": {label: "mine"}}}
     made = ProxyUuid("5b1c")
@@ -378,8 +385,8 @@ def test_whose_uuid_a_proxy_has() -> None:
 
 
 @pytest.mark.parametrize("name", [OUTBOUND_PORTS, "meshwright.dev/overlays", DRIVER])
-def test_control_characters_are_refused(name: str) -> None:
-    """In what is read; other people's annotations may have them."""
+def test_control_characters_in_annotations_of_the_mesh_are_refused(name: str) -> None:
+    """Annotations of other programs may have them."""
     with pytest.raises(CannotPatchError, match=f"annotation {name} has a control character"):
         context(pod({name: "1\n2"}))
     assert context(pod({"example.com/notes": "1\n2"})).os is PodOs.LINUX

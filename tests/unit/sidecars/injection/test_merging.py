@@ -1,4 +1,4 @@
-"""Strategic merge patches: as Kubernetes has them ("Update API Objects in Place")."""
+"""Tests of strategic merge patches, as in Kubernetes ("Update API Objects in Place")."""
 
 from typing import Any
 
@@ -70,8 +70,8 @@ BASE: dict[str, Any] = {
         ({"resources": {"limits": {"cpu": "1", "memory": None}}}, {"resources": {"limits": {"cpu": "1"}}}),
     ],
 )
-def test_a_patch_is_laid_over(patch: dict[str, Any], changed: dict[str, Any]) -> None:
-    """What it does not name stays; neither of the two is changed."""
+def test_patch_changes_only_the_fields_that_it_names(patch: dict[str, Any], changed: dict[str, Any]) -> None:
+    """Neither the base nor the patch is modified."""
     expected = {**BASE, **changed}
     expected = {name: value for name, value in expected.items() if value is not ...}
     before = repr((BASE, patch))

@@ -1,4 +1,4 @@
-"""Pods in, pods out: golden files, what is refused, and the way back.
+"""Tests of patched pods: golden files, refused pods, and restored pods.
 
 `UPDATE_GOLDEN=1` rewrites `pods/*.yaml`.
 """
@@ -96,7 +96,7 @@ PROBED: dict[str, Any] = {
 
 
 def context(pod: Any, **changes: Any) -> InjectorContext:
-    """Return what a webhook would know of a pod."""
+    """Return the webhook's context of a pod."""
     known = InjectorContext(
         pod=pod,
         os=PodOs.LINUX,
@@ -226,8 +226,8 @@ CASES: dict[str, tuple[SidecarDriver, InjectorContext]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_patched_pod_is_as_written_down(name: str) -> None:
-    """Byte for byte; and the pod that was given is as it was."""
+def test_patched_pod_equals_its_golden_file(name: str) -> None:
+    """The comparison is by bytes, and the given pod stays unchanged."""
     driver, known = CASES[name]
     before = copy.deepcopy(known.pod)
     found = yaml.safe_dump(driver.patch(known), sort_keys=True)
@@ -240,23 +240,23 @@ def test_a_patched_pod_is_as_written_down(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_was_patched_can_be_taken_back(name: str) -> None:
-    """The pod is its author's again, probes included; who was never patched is not changed."""
+def test_patched_pod_can_be_restored(name: str) -> None:
+    """The pod is as its author wrote it, probes included; a pod without a patch stays unchanged."""
     driver, known = CASES[name]
     assert restored(driver.patch(known)) == known.pod
     assert restored(known.pod) == known.pod
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_patched_pod_is_patched_to_the_same(name: str) -> None:
-    """A webhook that is asked again changes nothing."""
+def test_second_patch_of_a_pod_changes_nothing(name: str) -> None:
+    """A webhook may be called again for a patched pod."""
     driver, known = CASES[name]
     once = driver.patch(known)
     assert driver.patch(replace(known, pod=once)) == once
 
 
-def test_the_agent_reads_the_probes_and_its_options() -> None:
-    """What stands in the pod is what `meshwright agent` and `meshwright intercept` take."""
+def test_agent_and_intercept_read_the_options_and_probes_of_the_pod() -> None:
+    """Arguments and annotations of the pod are valid for `meshwright agent` and `meshwright intercept`."""
     pod = EnvoyDriver().patch(context(PROBED))
     annotations = pod["metadata"]["annotations"]
     assert read_probes(libyaml.load(annotations[names.PROBES_ANNOTATION])) == {
@@ -279,10 +279,8 @@ def test_the_agent_reads_the_probes_and_its_options() -> None:
 
 @pytest.mark.parametrize("capture", Capture)
 @pytest.mark.parametrize("excluded", [Exclusions(), EXCLUSIONS, BOTH_FAMILIES])
-def test_the_node_is_told_the_rules_that_an_init_container_would_have_set(
-    capture: Capture, excluded: Exclusions
-) -> None:
-    """Whoever sets them reads the same; and the init container, which sees whether they are there."""
+def test_cni_annotation_has_the_rules_of_the_init_container(capture: Capture, excluded: Exclusions) -> None:
+    """The node's plugin sets the same rules. The init container gets `--probe` and checks them."""
     how = Transparent(capture, ipv6=excluded is BOTH_FAMILIES)
     known = context(PLAIN, **JOINING, interception=how, exclusions=excluded)
     by_itself: Any = EnvoyDriver().patch(known)
@@ -312,8 +310,8 @@ def _options(command: Any) -> set[str]:
     return found | {"--run"}
 
 
-def test_the_key_is_in_the_secret_alone() -> None:
-    """The pod names it, and has nothing of the key."""
+def test_private_key_is_not_part_of_the_pod() -> None:
+    """The key is only in the Secret, and hidden in printed values."""
     known = context(PLAIN)
     assert "the key" not in repr(known)
     assert "dGhlIGtleQ" not in yaml.safe_dump(EnvoyDriver().patch(known))
@@ -327,8 +325,8 @@ def _container(**fields: Any) -> dict[str, Any]:
     return _with(containers=[{"name": "store", **fields}])
 
 
-def test_what_another_webhook_has_added_is_looked_at_as_well() -> None:
-    """Its container's probes go by the agent; ours stand where they stood; the way back leaves it."""
+def test_container_of_another_webhook_is_patched_and_kept() -> None:
+    """Its probes go through the agent as well. Restoring the pod keeps it."""
     known = context(PLAIN, **JOINING)
     once = EnvoyDriver().patch(known)
     new: Any = {"name": "late", "image": "late:1", "livenessProbe": {"tcpSocket": {"port": 81}}}
@@ -347,8 +345,8 @@ def test_what_another_webhook_has_added_is_looked_at_as_well() -> None:
     assert found["metadata"] == PLAIN["metadata"]
 
 
-def test_what_somebody_has_changed_since_stays() -> None:
-    """How often the agent is asked, a probe of another kind, one that is gone, another hook."""
+def test_later_changes_of_a_patched_pod_are_kept_when_restored() -> None:
+    """Examples are a changed period, a probe of another kind, a deleted probe and another hook."""
     made: Any = EnvoyDriver().patch(context(PROBED, **JOINING))
     for store in (made["spec"]["containers"][0], wanted := copy.deepcopy(PROBED["spec"]["containers"][0])):
         store["livenessProbe"]["periodSeconds"] = 60
@@ -367,8 +365,8 @@ def test_what_somebody_has_changed_since_stays() -> None:
 
 @pytest.mark.parametrize("metadata", [None, {}, {"annotations": {}}, {"labels": {}, "name": "a"}])
 @pytest.mark.parametrize("placement", [{}, CLASSIC])
-def test_what_held_nothing_is_there_again(metadata: Any, placement: Any) -> None:
-    """Empty lists and mappings are their author's, too; and the second time comes to the same."""
+def test_empty_lists_and_mappings_are_restored(metadata: Any, placement: Any) -> None:
+    """They are the author's as well, and a second patch changes nothing."""
     container = {"name": "a", "image": "a:1"}
     spec = {"containers": [container], "initContainers": [], "volumes": [], "imagePullSecrets": []}
     pod: Any = {"spec": spec} if metadata is None else {"metadata": metadata, "spec": spec}
@@ -377,8 +375,8 @@ def test_what_held_nothing_is_there_again(metadata: Any, placement: Any) -> None
     assert restored(patched) == pod
 
 
-def test_a_container_with_another_name_is_not_left_to_ask_the_agent() -> None:
-    """Nothing is known any more of what it asked itself."""
+def test_renamed_container_with_a_patched_probe_cannot_be_restored() -> None:
+    """Its original probe is unknown, and without the sidecar the patched one would fail."""
     for pod, field in ((PROBED, "livenessProbe"), (hooked(), "preStop")):
         made: Any = EnvoyDriver().patch(context(pod, **JOINING))
         made["spec"]["containers"][0]["name"] = "shop"
@@ -386,8 +384,8 @@ def test_a_container_with_another_name_is_not_left_to_ask_the_agent() -> None:
             restored(made)
 
 
-def test_notes_that_somebody_has_changed_are_not_guessed_at() -> None:
-    """The pod cannot be taken back, nor patched again; which annotation it is, is said."""
+def test_changed_notes_of_the_patch_are_refused() -> None:
+    """The error names the annotation, because the original pod cannot be guessed."""
     for name, text in (
         (names.ADDED_ANNOTATION, "[]"),
         (names.ORIGINALS_ANNOTATION, "{"),
@@ -511,15 +509,15 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_is_refused(name: str) -> None:
-    """In words that say which field, and why."""
+def test_pod_that_cannot_be_patched_is_refused_with_the_reason(name: str) -> None:
+    """The error names the field and the cause."""
     pod, changes, words = REFUSED[name]
     with pytest.raises(CannotPatchError, match=words):
         EnvoyDriver().patch(context(pod, **changes))
 
 
-def test_capture_is_for_drivers_that_capture() -> None:
-    """A pod that asks another driver for it would not get what it asks for; without a word, it is patched."""
+def test_driver_without_interception_refuses_pods_that_configure_it() -> None:
+    """The pod would not get what it asks for. A pod without such settings is patched."""
     known = context(PLAIN, selection=DOCUMENT)
     with pytest.raises(CannotPatchError, match="driver document cannot join by itself"):
         DocumentDriver().patch(replace(known, **JOINING))
@@ -530,8 +528,11 @@ def test_capture_is_for_drivers_that_capture() -> None:
     assert restored(DocumentDriver().patch(known)) == PLAIN
 
 
-def test_tproxy_s_user_is_the_proxy_s() -> None:
-    """The container begins as root with three rights, and its command leaves all but one of them behind."""
+def test_tproxy_sidecar_drops_root_and_all_capabilities_but_one() -> None:
+    """The container starts with three capabilities.
+
+    Its command switches to user 1500 and keeps only `net_raw`.
+    """
     made = EnvoyDriver().patch(context(PLAIN, interception=Transparent(Capture.TPROXY)))
     sidecar = made["spec"]["initContainers"][1]
     command, security = sidecar["command"], sidecar["securityContext"]
@@ -542,8 +543,8 @@ def test_tproxy_s_user_is_the_proxy_s() -> None:
     assert security["allowPrivilegeEscalation"] is False
 
 
-def test_probes_that_were_rewritten_before_are_given_as_they_were() -> None:
-    """The context's original probes win over what the pod says now."""
+def test_original_probes_of_the_context_precede_those_of_the_pod() -> None:
+    """The context has them if the pod's probes were rewritten earlier."""
     pod = _container(livenessProbe={"httpGet": {"path": "/changed", "port": 1}})
     original = OriginalProbe("store", ProbeKind.LIVENESS, {"tcpSocket": {"port": 8080}})
     patched = EnvoyDriver().patch(context(pod, original_probes=(original,)))

@@ -1,6 +1,6 @@
-"""Pods that ask for CPU and memory as a whole (`spec.resources`, Kubernetes 1.34): room for the sidecar.
+"""Tests of pods with resources as a whole (`spec.resources`, Kubernetes 1.34): room for the sidecar.
 
-An API server refuses one whose containers ask for more together, or have a higher limit, than the pod.
+An API server refuses a pod whose containers request more together, or have a higher limit, than the pod.
 """
 
 import copy
@@ -35,21 +35,21 @@ def patched(resources: Any, *, own: Any = OWN, placement: Any = Placement.NATIVE
             OWN,
             {"requests": {"cpu": "70m", "memory": "192Mi"}, "limits": {"cpu": "70m", "memory": "192Mi"}},
         ),
-        # With a limit of its own the sidecar may use that, and the pod be no less.
+        # The sidecar's own limit is added to that of the pod.
         (
             {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}},
             {"requests": {"cpu": "50m"}, "limits": {"cpu": "2"}},
             {"requests": {"cpu": "1050m"}, "limits": {"cpu": "3"}},
         ),
-        # Only a limit: an API server takes it for what is asked for.
+        # Without a request, an API server uses the limit as the request.
         (
             {"limits": {"memory": "1Gi"}},
             {"requests": {"memory": "128Mi"}},
             {"requests": {"memory": "1152Mi"}, "limits": {"memory": "1152Mi"}},
         ),
-        # What the pod does not say an API server would fill in, and then it would be added to.
+        # An API server fills in a missing request from the containers, with the sidecar's share.
         ({"requests": {"cpu": "1"}}, OWN, {"requests": {"cpu": "1050m", "memory": "128Mi"}}),
-        # Exactly, also of numbers and in other notations.
+        # The sum is exact for numbers and for every notation.
         ({"requests": {"cpu": 0.1}}, {"requests": {"cpu": "0.2"}}, {"requests": {"cpu": "300m"}}),
         ({"requests": {"memory": "1e9"}}, {"requests": {"memory": "24M"}}, {"requests": {"memory": "1024M"}}),
         (
@@ -62,8 +62,10 @@ def patched(resources: Any, *, own: Any = OWN, placement: Any = Placement.NATIVE
         ({}, OWN, {}),
     ],
 )
-def test_there_is_room_for_the_sidecar(said: Any, own: Any, wanted: Any, placement: Any) -> None:
-    """Of the very size; a second time nothing is added, and the way back gives what its author wrote."""
+def test_resources_of_the_pod_grow_by_those_of_the_sidecar(
+    said: Any, own: Any, wanted: Any, placement: Any
+) -> None:
+    """The sum is exact. A second patch adds nothing, and the restored pod has the author's values."""
     made = patched(said, own=own, placement=placement)
     assert made["spec"]["resources"] == wanted
     again = context(made, **JOINING, resources=own)
@@ -72,8 +74,11 @@ def test_there_is_room_for_the_sidecar(said: Any, own: Any, wanted: Any, placeme
     assert (names.RESOURCES_ANNOTATION in made["metadata"]["annotations"]) == (said != wanted)
 
 
-def test_what_containers_ask_for_is_what_a_pod_asks_for_that_does_not_say() -> None:
-    """Those that run at a time, with native sidecars; a container's limit where it does not ask."""
+def test_missing_request_of_the_pod_is_the_sum_of_its_containers() -> None:
+    """Containers that run at the same time count, native sidecars included.
+
+    A container without a request counts with its limit.
+    """
     asks = [{"resources": {field: {"cpu": each}}} for field, each in (("requests", "1"), ("limits", "2"))]
     containers = [{"name": f"c{at}", "image": "c", **each} for at, each in enumerate(asks)]
     first = {"name": "first", "image": "c", "resources": {"requests": {"cpu": "3900m"}}}
@@ -85,8 +90,8 @@ def test_what_containers_ask_for_is_what_a_pod_asks_for_that_does_not_say() -> N
         assert made["spec"]["resources"] == {"limits": {"cpu": "8050m"}, "requests": {"cpu": total}}
 
 
-def test_what_somebody_has_changed_since_stays() -> None:
-    """And is what the sidecar's share comes to the next time."""
+def test_later_changes_of_resources_are_kept_when_restored() -> None:
+    """A quantity that was changed stays, and an unchanged one loses the sidecar's share."""
     made: Any = copy.deepcopy(patched({"requests": {"cpu": "20m", "memory": "64Mi"}}))
     made["spec"]["resources"]["requests"] |= {"cpu": "0.5", "memory": str(192 * 1024 * 1024)}
     found: Any = restored(made)
@@ -101,14 +106,14 @@ def test_what_somebody_has_changed_since_stays() -> None:
         ({"requests": {"cpu": "1" * 200}}, "a quantity has too many digits"),
     ],
 )
-def test_a_quantity_that_is_none_is_refused(said: Any, words: str) -> None:
-    """By its field."""
+def test_invalid_quantity_is_refused_with_its_field(said: Any, words: str) -> None:
+    """The error names the field, unless a quantity has too many digits."""
     with pytest.raises(CannotPatchError, match=words):
         patched(said)
 
 
-def test_notes_that_somebody_has_changed_are_not_guessed_at() -> None:
-    """As of the others."""
+def test_changed_note_of_resources_is_refused() -> None:
+    """The original resources cannot be guessed from a changed annotation."""
     for text in ("[]", "{", '{"is": 1, "was": {}}', '{"is": {"requests": 1}, "was": {}}'):
         made = patched({"requests": {"cpu": "20m"}})
         made["metadata"]["annotations"][names.RESOURCES_ANNOTATION] = text

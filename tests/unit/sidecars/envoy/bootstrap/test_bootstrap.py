@@ -1,4 +1,4 @@
-"""The bootstrap as a value; what Envoy thinks of it is asked elsewhere."""
+"""Tests of the bootstrap as a value; other tests start a real Envoy with it."""
 
 import importlib
 import json
@@ -22,7 +22,7 @@ _MONITOR = "extensions.resource_monitors.downstream_connections"
 def settings(
     protocol: AdsProtocol = AdsProtocol.DELTA, host: str = "127.0.0.1", sds_directory: Path | None = None
 ) -> BootstrapSettings:
-    """Settings of one proxy."""
+    """Make the settings of one proxy."""
     return BootstrapSettings(
         proxy_name=ProxyName.parse("u1.shop.default"),
         trust_domain=TrustDomain("mesh.example"),
@@ -39,13 +39,13 @@ def settings(
 def made(
     protocol: AdsProtocol = AdsProtocol.DELTA, host: str = "127.0.0.1", sds_directory: Path | None = None
 ) -> dict[str, Any]:
-    """Make a bootstrap and read it."""
+    """Make a bootstrap and parse it."""
     found: dict[str, Any] = json.loads(bootstrap(settings(protocol, host, sds_directory)))
     return found
 
 
-def test_who_and_where() -> None:
-    """The node is the proxy's common name; there is an admin interface where one is asked for."""
+def test_node_has_the_proxys_name_and_no_admin_interface_by_default() -> None:
+    """The node id is the common name of the proxy, and the cluster is its service."""
     found = made()
     assert found["node"] == {"id": "u1.shop.default", "cluster": "shop.default"}
     assert "admin" not in found
@@ -58,30 +58,32 @@ def test_who_and_where() -> None:
         (Path("/run/meshwright/admin.sock"), {"pipe": {"path": "/run/meshwright/admin.sock", "mode": 0o600}}),
     ],
 )
-def test_where_the_admin_interface_listens(at: HostPort | Path, address: dict[str, Any]) -> None:
-    """A socket is for Envoy's own user alone; a port is for every user of the machine."""
+def test_admin_interface_listens_on_a_port_or_a_private_socket(
+    at: HostPort | Path, address: dict[str, Any]
+) -> None:
+    """Only Envoy's own user can open the socket, while every user of the machine can open a port."""
     found = json.loads(bootstrap(replace(settings(), admin=at)))
     assert found["admin"] == {"address": address}
 
 
 @pytest.mark.parametrize(("protocol", "api"), [(AdsProtocol.DELTA, "DELTA_GRPC"), (AdsProtocol.SOTW, "GRPC")])
-def test_the_protocol_is_a_choice(protocol: AdsProtocol, api: str) -> None:
-    """Both variants of the aggregated protocol can be asked for."""
+def test_ads_protocol_is_delta_or_state_of_the_world(protocol: AdsProtocol, api: str) -> None:
+    """The aggregated protocol has both variants."""
     ads = made(protocol)["dynamicResources"]["adsConfig"]
     assert (ads["apiType"], ads["setNodeOnFirstMessageOnly"]) == (api, True)
 
 
 @pytest.mark.parametrize("protocol", AdsProtocol)
-def test_a_lost_stream_is_tried_again_within_seconds(protocol: AdsProtocol) -> None:
-    """Envoy's own pause grows to 30 s, which is how long a proxy could stay away from who is back."""
+def test_lost_stream_is_retried_within_seconds(protocol: AdsProtocol) -> None:
+    """Envoy's default backoff grows to 30 s, so a proxy would stay away from a restarted control plane."""
     (service,) = made(protocol)["dynamicResources"]["adsConfig"]["grpcServices"]
     again = service["envoyGrpc"]["retryPolicy"]["retryBackOff"]
     assert again == {"baseInterval": "0.500s", "maxInterval": "5s"}
 
 
 @pytest.mark.parametrize(("host", "kind"), [("127.0.0.1", "STATIC"), ("ads.example", "STRICT_DNS")])
-def test_the_control_plane_is_checked(host: str, kind: str) -> None:
-    """TLS 1.3 at both ends of the range, and exactly the control plane's name, whatever the host."""
+def test_control_plane_is_verified_by_name_with_tls_1_3(host: str, kind: str) -> None:
+    """Only TLS 1.3 and exactly the control plane's name are accepted, whatever the host is."""
     (cluster,) = made(host=host)["staticResources"]["clusters"]
     assert cluster.get("type", "STATIC") == kind
     tls = cluster["transportSocket"]["typedConfig"]
@@ -96,8 +98,8 @@ def test_the_control_plane_is_checked(host: str, kind: str) -> None:
     ]
 
 
-def test_with_a_directory_the_files_are_read_again() -> None:
-    """Certificate and trust come from SDS files, whose directory is watched; nothing stands inline."""
+def test_sds_directory_replaces_inline_certificates() -> None:
+    """Envoy watches the directory and reads the certificate and the roots again when they change."""
     (cluster,) = made(sds_directory=Path("/run/sds"))["staticResources"]["clusters"]
     common = cluster["transportSocket"]["typedConfig"]["commonTlsContext"]
 
@@ -112,8 +114,11 @@ def test_with_a_directory_the_files_are_read_again() -> None:
     assert common["validationContextSdsSecretConfig"] == from_file("ca", "sds-ca.json")
 
 
-def test_sds_files_lead_to_the_three_files_and_keep_the_check_of_the_name() -> None:
-    """They hold no secret themselves; who the control plane must be is said there as it was inline."""
+def test_sds_files_refer_to_the_certificate_files_and_verify_the_name() -> None:
+    """The files hold no secrets themselves.
+
+    They require the same name of the control plane as the bootstrap.
+    """
     watched = {"watchedDirectory": {"path": "/run/certificates"}}
     kind = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
     name = {"sanType": "DNS", "matcher": {"exact": "ads.mesh.example"}}
@@ -147,16 +152,16 @@ def test_sds_files_lead_to_the_three_files_and_keep_the_check_of_the_name() -> N
 @pytest.mark.parametrize("sds_directory", [None, Path("/run/sds")])
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "ads.example"])
 @pytest.mark.parametrize("protocol", AdsProtocol)
-def test_an_independent_codec_reads_all_of_it(
+def test_independent_codec_reads_every_field_of_the_bootstrap(
     protocol: AdsProtocol, host: str, sds_directory: Path | None
 ) -> None:
-    """What it reads, it writes the same: every field is Envoy's, of its type, and spelt as it is there."""
+    """The codec writes what it reads. Equal text proves that every field exists with this type and name."""
     chosen = settings(protocol, host, sds_directory)
     assert _written_by_the_codec("config.bootstrap.v3", "Bootstrap", bootstrap(chosen)) == bootstrap(chosen)
 
 
-def test_an_independent_codec_reads_the_secrets() -> None:
-    """As they stand in their files, which hold DiscoveryResponses."""
+def test_independent_codec_reads_every_field_of_the_sds_files() -> None:
+    """The files hold DiscoveryResponses, and the codec writes what it reads."""
     for text in sds_files(settings(sds_directory=Path("/run/sds")), Path("/run/certificates")).values():
         again = _written_by_the_codec("service.discovery.v3", "DiscoveryResponse", text)
         assert again == text
@@ -166,7 +171,7 @@ def _written_by_the_codec(package: str, name: str, text: str) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for each in ("extensions.transport_sockets.tls", "extensions.upstreams.http", _MONITOR):
-            importlib.import_module(f"envoy_data_plane.envoy.{each}.v3")  # what stands inside as Any
+            importlib.import_module(f"envoy_data_plane.envoy.{each}.v3")  # the types inside an Any
         message = getattr(importlib.import_module(f"envoy_data_plane.envoy.{package}"), name)
         read = message.from_dict(json.loads(text), ignore_unknown_fields=False).to_dict()
     return json.dumps(read, indent=2, sort_keys=True) + "\n"
@@ -176,6 +181,6 @@ def _written_by_the_codec(package: str, name: str, text: str) -> str:
     ("length", "text"),
     [(0, "0s"), (5, "5s"), (0.5, "0.500s"), (1.25, "1.250s"), (0.000_001, "0.000001s"), (90, "90s")],
 )
-def test_a_duration_has_no_three_or_six_digits(length: float, text: str) -> None:
-    """As protobuf's JSON has it."""
+def test_duration_has_zero_three_or_six_decimal_digits(length: float, text: str) -> None:
+    """Protobuf's JSON has only these notations."""
     assert duration(timedelta(seconds=length)) == text

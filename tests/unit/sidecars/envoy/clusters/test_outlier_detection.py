@@ -1,4 +1,4 @@
-"""What stands against endpoints that fail, whole, as Envoy is told it; and that each can be turned off."""
+"""Tests of resilience to failing endpoints: Envoy's fields, and how to turn each part off."""
 
 from datetime import timedelta
 
@@ -12,15 +12,15 @@ from protos.envoy.config.route.v3 import route_pb2
 
 
 def retries(policy: RetryPolicy | None, *, to_mesh: bool = True) -> object:
-    """Return the retry policy of the one virtual host."""
+    """Return the retry policy of the only virtual host."""
     routes = route_pb2.RouteConfiguration()
     routes.virtual_hosts.add(name="h")
     Retries(policy, to_mesh=to_mesh).to_routes(routes)
     return MessageToDict(routes)["virtualHosts"][0].get("retryPolicy")
 
 
-def test_all_can_be_turned_off() -> None:
-    """Zero is none; nothing of it is sent then."""
+def test_zero_turns_every_part_of_resilience_off() -> None:
+    """A part that is off has no field in the configuration."""
     off = Resilience.of(
         connect_seconds=5,
         retries=0,
@@ -36,8 +36,8 @@ def test_all_can_be_turned_off() -> None:
     assert retries(None) is None
 
 
-def test_only_what_reached_nobody_is_tried_again() -> None:
-    """No condition of Envoy's is among them that a request can meet which was sent whole or in part."""
+def test_only_undelivered_requests_are_retried() -> None:
+    """Retries have no condition that a request can meet after it was sent in whole or in part."""
     told = retries(RetryPolicy())
     assert isinstance(told, dict)
     assert told["retryOn"] == "connect-failure,refused-stream,reset-before-request,retriable-headers"
@@ -45,8 +45,8 @@ def test_only_what_reached_nobody_is_tried_again() -> None:
     assert told["numRetries"] == 2
 
 
-def test_a_host_outside_is_not_believed() -> None:
-    """Whoever is outside could say of what it has acted on that it has not been delivered."""
+def test_outside_host_cannot_ask_for_a_retry_by_header() -> None:
+    """A host outside could claim that a request was undelivered after acting on it."""
     told = retries(RetryPolicy(), to_mesh=False)
     assert isinstance(told, dict)
     assert told["retryOn"] == "connect-failure,refused-stream,reset-before-request"
@@ -57,8 +57,11 @@ def test_a_host_outside_is_not_believed() -> None:
     }
 
 
-def test_server_errors_count_where_that_is_asked_for() -> None:
-    """By default what an application answers is its own affair; who is called by address is never ejected."""
+def test_server_errors_eject_endpoints_only_if_configured() -> None:
+    """By default, the answers of an application do not matter.
+
+    An endpoint that is called by its address is never ejected.
+    """
     asked = Resilience(outliers=OutlierDetection(server_errors=7))
     told = MessageToDict(surviving.peers(asked, None, as_called=False))["outlierDetection"]
     assert (told["consecutive5xx"], "enforcingConsecutive5xx" in told) == (7, False)
@@ -68,8 +71,8 @@ def test_server_errors_count_where_that_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize(("failures", "said"), [(5, None), (3, 3)])
-def test_what_envoy_counts_to_anyway_is_not_said(failures: int, said: int | None) -> None:
-    """Five in a row, of either kind, is Envoy's own: it would stand in every cluster of every caller."""
+def test_envoys_default_count_of_failures_is_left_out(failures: int, said: int | None) -> None:
+    """Five failures in a row are Envoy's default, and the field would be in every cluster of every caller."""
     asked = Resilience(outliers=OutlierDetection(failures=failures))
     told = MessageToDict(surviving.peers(asked, None, as_called=False))["outlierDetection"]
     assert told.get("consecutiveGatewayFailure") == said
@@ -77,8 +80,8 @@ def test_what_envoy_counts_to_anyway_is_not_said(failures: int, said: int | None
     assert told["enforcingConsecutiveGatewayFailure"] == 100
 
 
-def test_a_silent_peer_is_asked_twice_before_it_is_lost() -> None:
-    """Idle connections by TCP's keep-alive; those with something under way by its user timeout."""
+def test_silent_peer_is_probed_twice_before_its_connection_ends() -> None:
+    """TCP keepalive ends idle connections, and the TCP user timeout ends those with unacknowledged data."""
     told = MessageToDict(
         surviving.peers(Resilience(keepalive=Keepalive(timedelta(seconds=8))), None, as_called=True)
     )

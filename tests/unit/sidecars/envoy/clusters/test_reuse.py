@@ -1,4 +1,4 @@
-"""How long connections to applications and to hosts outside the mesh wait for another HTTP request."""
+"""Tests of the idle time of HTTP connections to applications and to hosts outside the mesh."""
 
 from datetime import timedelta
 
@@ -24,7 +24,7 @@ OUTSIDE = ExternalDestination(ExternalHost("api.example"), Port(80), is_http=Tru
 
 
 def _idle_seconds(resource: Resource) -> int | None:
-    """Return the idle timeout of a cluster's HTTP connections; None where Envoy's own holds."""
+    """Return the idle timeout in seconds of a cluster's HTTP connections; None for Envoy's default."""
     cluster = cluster_pb2.Cluster.FromString(Any.FromString(resource.body).value)
     (written,) = cluster.typed_extension_protocol_options.values()
     options = http_protocol_options_pb2.HttpProtocolOptions.FromString(written.value)
@@ -33,8 +33,8 @@ def _idle_seconds(resource: Resource) -> int | None:
 
 
 @pytest.mark.parametrize("seconds", [1, 30, None])
-def test_idle_connections_end_before_their_server_ends_them(seconds: int | None) -> None:
-    """Servers end connections that are idle, and a request that is sent in that moment is lost (503, UC)."""
+def test_idle_connections_have_the_configured_timeout(seconds: int | None) -> None:
+    """Without the timeout, a request on a connection that its server closes would be lost (503, UC)."""
     reuse = None if seconds is None else timedelta(seconds=seconds)
     made = (
         clusters.application(HeaderLimits(), reuse, SHOP, APPLICATION),

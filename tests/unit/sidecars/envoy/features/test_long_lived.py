@@ -1,4 +1,4 @@
-"""What stays open: upgrades of HTTP, interim answers, and quiet TCP connections."""
+"""Tests of long-lived traffic: HTTP upgrades, interim responses and idle TCP connections."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -22,7 +22,7 @@ _TCP = "envoy.filters.network.tcp_proxy"
 
 
 def filters(made: ProxyPolicy, name: str) -> list[dict[str, Any]]:
-    """Return the configuration of every network filter of one kind, of both directions."""
+    """Return the configurations of every network filter with a name, in both directions."""
     listeners = [decoded(each) for each in resources(made) if each.type_url == LISTENER]
     found = [
         each["typedConfig"]
@@ -37,14 +37,14 @@ def filters(made: ProxyPolicy, name: str) -> list[dict[str, Any]]:
 
 
 def of(protocol: Protocol, long_lived: LongLived) -> ProxyPolicy:
-    """Return the policy of a proxy that is called and calls in one protocol."""
+    """Return the policy of a proxy that receives and makes calls in one protocol."""
     ports = (inbound(EveryoneInTheMesh(), protocol=protocol),)
     called = outbound(protocol, OutboundRoute(None, (backend("a", 1), backend("b", 1))))
     return replace(policy(inbound=ports, outbound=(called,), passthrough=True), long_lived=long_lived)
 
 
-def test_interim_answers_are_the_applications() -> None:
-    """Envoy answers `Expect: 100-continue` by itself otherwise, and drops 103."""
+def test_interim_responses_come_from_the_application() -> None:
+    """Otherwise Envoy answers `Expect: 100-continue` by itself and drops 103."""
     managers = filters(of(Protocol.HTTP, LongLived()), _MANAGER)
     assert [each.get("proxy100Continue") for each in managers] == [True] * len(managers)
 
@@ -52,8 +52,8 @@ def test_interim_answers_are_the_applications() -> None:
 @pytest.mark.parametrize(
     ("upgrades", "passing"), [(("websocket",), ["websocket"]), (("tls/1.2", "x"), ["tls/1.2", "x"]), ((), [])]
 )
-def test_upgrades_pass_that_the_setting_names(upgrades: tuple[str, ...], passing: list[str]) -> None:
-    """In both directions; the others are ignored by an expression."""
+def test_only_configured_upgrades_pass(upgrades: tuple[str, ...], passing: list[str]) -> None:
+    """In both directions, an expression makes Envoy ignore the others."""
     for each in filters(of(Protocol.HTTP, LongLived(upgrades=upgrades)), _MANAGER):
         assert [one["upgradeType"] for one in each.get("upgradeConfigs", [])] == passing
         ignored = each["httpProtocolOptions"]["ignoreHttp11Upgrade"]
@@ -77,10 +77,10 @@ def test_upgrades_pass_that_the_setting_names(upgrades: tuple[str, ...], passing
         ((), [], ["", "websocket"]),
     ],
 )
-def test_ignored_is_whatever_is_not_named(
+def test_expression_of_ignored_upgrades_fits_every_other_name(
     names: tuple[str, ...], kept: list[str], ignored: list[str]
 ) -> None:
-    """By RE2, which Envoy uses, in whatever case."""
+    """RE2, which Envoy uses, confirms it in upper and lower case."""
     expression = re2.compile(other_than(names))
     assert [each for each in (*kept, *ignored) if expression.fullmatch(each)] == ignored
 
@@ -88,7 +88,7 @@ def test_ignored_is_whatever_is_not_named(
 @pytest.mark.parametrize(
     ("idle", "written"), [(None, "0s"), (timedelta(days=7), "604800s"), (timedelta(seconds=90), "90s")]
 )
-def test_quiet_connections_live_as_long_as_the_setting_says(idle: timedelta | None, written: str) -> None:
-    """In both directions; where nothing was said Envoy would cut them after an hour."""
+def test_idle_tcp_connections_have_the_configured_timeout(idle: timedelta | None, written: str) -> None:
+    """It is written in both directions, because Envoy would end idle connections after an hour otherwise."""
     found = filters(of(Protocol.TCP, LongLived(tcp_idle=idle)), _TCP)
     assert [each.get("idleTimeout") for each in found] == [written] * len(found)

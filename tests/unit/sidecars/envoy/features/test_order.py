@@ -1,4 +1,4 @@
-"""The features of HTTP: in which order their filters stand, and that none writes over another."""
+"""Tests of the HTTP features: the order of their filters, and fields of one feature each."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -41,15 +41,15 @@ OUTBOUND = order.outbound(outbound(Protocol.HTTP))
 
 
 def manager_of(*features: Feature) -> hcm_pb2.HttpConnectionManager:
-    """Return what features make of an empty connection manager."""
+    """Return an empty connection manager after these features have filled it."""
     manager = hcm_pb2.HttpConnectionManager()
     for each in features:
         each.to_manager(manager, TERMS)
     return manager
 
 
-def test_the_order_of_filters() -> None:
-    """Rules before whatever comes later; the router, which ends the chain, last."""
+def test_http_filters_have_a_fixed_order() -> None:
+    """RBAC precedes rate limits and the authorizer, and the router, which ends the chain, is last."""
     assert [each.name for each in manager_of(*INBOUND).http_filters] == [
         "meshwright.looked_for",
         "envoy.filters.http.rbac",
@@ -72,16 +72,16 @@ def test_the_order_of_filters() -> None:
 
 
 @pytest.mark.parametrize("features", [INBOUND, OUTBOUND])
-def test_a_field_is_one_feature_s_alone(features: tuple[Feature, ...]) -> None:
-    """So that the order is that of filters, and of nothing else: lists alone are added to by several."""
+def test_each_field_is_set_by_one_feature_only(features: tuple[Feature, ...]) -> None:
+    """Several features add only to lists, so their order decides nothing but the order of filters."""
     fields = [{field.name for field, _ in manager_of(each).ListFields()} for each in features]
     shared = {name for one, other in combinations(fields, 2) for name in one & other}
-    # What Envoy answers itself is a list, too: of whatever fits an answer one is taken, and no two fit.
+    # `local_reply_config` is a list as well: Envoy uses the first mapper that fits, and no two fit.
     assert shared <= {"access_log", "http_filters", "local_reply_config"}
 
 
-def test_a_reason_is_looked_for_and_told_as_the_setting_says() -> None:
-    """To callers, to the log alone, or not at all: then there is nothing of it anywhere."""
+def test_denial_reasons_are_computed_and_sent_as_configured() -> None:
+    """The reasons go to callers or only to the log. If they are off, no part of them is configured."""
     made = {}
     for reasons in DenialReasons:
         features = order.inbound(TERMS.trust_domain, reasons, inbound(OnlyRules()))
@@ -99,8 +99,8 @@ def test_a_reason_is_looked_for_and_told_as_the_setting_says() -> None:
     }
 
 
-def test_what_is_said_of_routes() -> None:
-    """Inbound a guard before all routes, and the rules for all; outbound nothing."""
+def test_inbound_routes_have_a_guard_and_rules_and_outbound_routes_neither() -> None:
+    """The guard against escaped dot segments precedes all inbound routes."""
     made = []
     for features in (INBOUND, OUTBOUND):
         routes = route_pb2.RouteConfiguration()
@@ -114,19 +114,22 @@ def test_what_is_said_of_routes() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Counted(Feature):
-    """Counts how often it is asked what it adds."""
+    """Feature that counts how often it adds its filter."""
 
     mark: str
     asked: ClassVar[list[str]] = []
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
-        """Add a filter."""
+        """Add a filter, and count."""
         self.asked.append(self.mark)
         manager.http_filters.add(name=self.mark)
 
 
-def test_what_features_add_is_made_once_for_all_routes() -> None:
-    """A thousand groups' connection managers differ in their names: what is equal is copied, and stays so."""
+def test_filters_of_features_are_made_once_for_all_routes() -> None:
+    """The connection managers of many groups differ only in names, so the equal part is copied.
+
+    Other terms make another one.
+    """
     Counted.asked.clear()
     hosts = [SHOP, replace(SHOP, name=ServiceName("other"))]
     made = [
@@ -145,8 +148,8 @@ def test_what_features_add_is_made_once_for_all_routes() -> None:
     assert len(Counted.asked) == 4
 
 
-def test_what_is_watched_stands_in_routes_and_changes_no_listener() -> None:
-    """Rules that are never in force, beside those that are; nothing of it where nobody watches."""
+def test_tap_choices_are_shadow_rules_in_routes_only() -> None:
+    """Shadow rules are never enforced. Without a tap there are none, and no listener changes."""
     alice = ServiceIdentity(Namespace("shop"), ServiceAccountName("alice"))
     choices = (TapChoice(), TapChoice((alice,), ("GET", "POST"), "/books"))
     port = inbound(OnlyRules())

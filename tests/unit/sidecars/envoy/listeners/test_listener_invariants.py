@@ -1,6 +1,6 @@
-"""What holds of the listeners of every proxy, in whatever mesh: meshes are random, from a seed of Hypothesis.
+"""Tests of invariants of listeners in random meshes.
 
-Two equal filter-chain matches would have Envoy refuse the whole listener: no call would leave the workload.
+Envoy rejects a listener with two equal filter-chain matches, and then the workload could call no service.
 """
 
 import random
@@ -43,7 +43,7 @@ INTERCEPTIONS = (
 
 
 def view(seed: int) -> View:
-    """Make a mesh in which everybody sees everything, and many services want the same addresses."""
+    """Make a permissive mesh in which many services claim the same addresses."""
     dice = random.Random(seed)  # noqa: S311 - dice
     return a.view(
         *(_service(dice, name) for name in "abcdef"[: dice.randint(2, 6)]),
@@ -69,7 +69,7 @@ def _workload(dice: random.Random, number: int) -> Workload:
 
 
 def faults(mesh: View) -> Iterator[str]:
-    """Yield what is wrong with the listeners of any proxy."""
+    """Yield the faults of the listeners of all proxies."""
     for key in groups(mesh):
         made = resources(proxy_policy(mesh, key))
         names = [(each.type_url, each.name) for each in made]
@@ -88,7 +88,7 @@ def _listeners(made: tuple[Resource, ...]) -> list[listener_pb2.Listener]:
 
 
 def _equal_matches(made: tuple[Resource, ...]) -> Iterator[str]:
-    """Yield matches that two chains of a listener have, address by address: Envoy refuses these as well."""
+    """Yield the matches that two chains of a listener share, by address, as Envoy compares them."""
     for listener in _listeners(made):
         seen: set[tuple[object, ...]] = set()
         names = [each.name for each in listener.filter_chains]
@@ -106,7 +106,7 @@ def _equal_matches(made: tuple[Resource, ...]) -> Iterator[str]:
 
 
 def _shared_sockets(made: tuple[Resource, ...]) -> Iterator[str]:
-    """Yield sockets that two listeners of one proxy would bind."""
+    """Yield the sockets that two listeners of one proxy would bind."""
     sockets = [each.address.socket_address for each in _listeners(made)]
     for number, one in enumerate(sockets):
         for other in sockets[:number]:
@@ -118,13 +118,13 @@ def _shared_sockets(made: tuple[Resource, ...]) -> Iterator[str]:
 
 @settings(max_examples=examples(25, fresh=4 * MESHES), deadline=None)
 @given(st.integers(0, 2**32))
-def test_no_two_filter_chains_match_alike(seed: int) -> None:
-    """In no mesh do two chains of a listener match alike, two listeners meet, or a reference lead nowhere."""
+def test_random_mesh_has_no_equal_filter_chain_matches(seed: int) -> None:
+    """Moreover, no two listeners share a socket, and every reference has its resource."""
     assert list(faults(view(seed))) == []
 
 
 def _careless(mesh: View, group: ProxyGroup, ipv6: bool) -> tuple[ReachableServices, ...]:
-    """Offer services without a look at who has their address already."""
+    """Offer services without removing those whose address is already in use."""
     del ipv6
     client = group.identity
     found = (
@@ -137,14 +137,14 @@ def _careless(mesh: View, group: ProxyGroup, ipv6: bool) -> tuple[ReachableServi
     return (ReachableServices.of(found),)
 
 
-def test_carelessness_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where services may share an address and port, some mesh has two equal matches."""
+def test_missing_check_for_shared_addresses_makes_equal_matches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Control: if services may share an address and port, some mesh has two equal matches."""
     monkeypatch.setattr(reachable, "_transparent", _careless)
     assert any("match (" in fault for seed in range(MESHES) for fault in faults(view(seed)))
 
 
-def test_the_meshes_are_crowded() -> None:
-    """Proxies of these meshes have several filter chains each; else the above would prove little."""
+def test_random_meshes_have_several_filter_chains_for_each_proxy() -> None:
+    """With fewer chains, the tests above would prove little."""
     meshes = [view(seed) for seed in range(20)]
     made = [resources(proxy_policy(mesh, key)) for mesh in meshes for key in groups(mesh)]
     chains = sum(len(listener.filter_chains) for each in made for listener in _listeners(each))

@@ -1,4 +1,4 @@
-"""Which changes of rules admit less, and the listener that is sent between."""
+"""Tests of rule changes that admit less, and of the interim listener that they need."""
 
 from dataclasses import replace
 
@@ -48,19 +48,19 @@ def routes(access: Access) -> Resource:
         (OnlyRules(), True),
     ],
 )
-def test_what_admits_less(after: Access, less: bool) -> None:
-    """A caller or a match that is gone, whatever came; not who admits it, nor in which order."""
+def test_rules_narrow_if_a_caller_or_match_is_removed(after: Access, less: bool) -> None:
+    """Additions, the admitting object and the order of rules do not matter."""
     assert narrows(routes(BOTH), routes(after)) is less
 
 
-def test_the_end_of_permissive_mode_admits_less() -> None:
-    """Whatever rules there are; that nobody was admitted before never does."""
+def test_end_of_permissive_mode_narrows() -> None:
+    """Any rules admit less than permissive mode, and a port without rules cannot be narrowed."""
     assert narrows(routes(EveryoneInTheMesh()), routes(BOTH))
     assert not narrows(routes(OnlyRules()), routes(BOTH))
 
 
-def test_what_stands_in_for_rejected_rules_admits_nothing() -> None:
-    """It has no rules at all."""
+def test_placeholder_for_rejected_rules_admits_nothing() -> None:
+    """The placeholder has no rules, so it narrows a port that has some."""
     nothing = empty((ROUTE, routes(BOTH).name))
     assert nothing is not None
     assert nothing.renewal == routes(BOTH).renewal
@@ -68,8 +68,8 @@ def test_what_stands_in_for_rejected_rules_admits_nothing() -> None:
     assert not narrows(nothing, routes(BOTH))
 
 
-def test_the_listener_between_differs_in_the_chains_of_those_routes_alone() -> None:
-    """In their names, so that Envoy drains what they had opened; the same for who has the same."""
+def test_interim_listener_differs_only_in_chain_names_of_changed_routes() -> None:
+    """Envoy drains the connections of a renamed chain. Ports without changes keep their chains."""
     ports = tuple(replace(inbound(BOTH), port=Port(number)) for number in (8080, 8081))
     (listener,) = [each for each in resources(policy(inbound=ports)) if each.type_url == LISTENER]
     between = interim(listener, frozenset({ResourceName("rds-inbound.8081")}))

@@ -1,4 +1,4 @@
-"""Requests are counted by the match that admits them, where there are several, and in no other case."""
+"""Tests of request counts by the match that admits a request; a port with one match has none."""
 
 from collections.abc import Iterable
 
@@ -29,13 +29,13 @@ ALL = a.match("all")
 
 
 def rule(*matches: HTTPMatch, whole: bool = False) -> AccessRule:
-    """Return what a TrafficTarget admits."""
+    """Return a TrafficTarget's rule for the buyer."""
     by = ObjectKey.of(TRAFFIC_TARGET, a.policy_key("t"))
     return AccessRule(by, (a.identity("buyer"),), None if whole else matches)
 
 
 def port(access: Access, named: Iterable[HTTPMatch]) -> InboundPort:
-    """Return a port whose matches are of one group."""
+    """Return a port whose matches belong to one group."""
     where = SocketAddress(IpAddress("127.0.0.1"), Port(8080))
     found = tuple(NamedMatch(a.policy_key("routes"), each) for each in named)
     return InboundPort(Port(8080), Protocol.HTTP, (a.service_key("shop"),), where, access, named=found)
@@ -55,15 +55,15 @@ RULES = "8080|default/routes"
         (OnlyRules((rule(BUY, SELL),)), (BUY, SELL), [f"{RULES}/buy", f"{RULES}/sell", "8080|rest"]),
         (OnlyRules((rule(BUY), rule(whole=True))), (BUY,), [f"{RULES}/buy", "8080|rest"]),
         (OnlyRules((rule(BUY), rule(SELL))), (BUY,), [f"{RULES}/buy", "8080|rest"]),  # of an IngressBackend
-        (OnlyRules((rule(BUY),)), (BUY, SELL), []),  # what was rejected is left out of the rules
+        (OnlyRules((rule(BUY),)), (BUY, SELL), []),  # a rejected match is left out of the rules
         (EveryoneInTheMesh((rule(BUY, SELL),)), (BUY, SELL), []),
         (OnlyRules((rule(*MANY),)), MANY, [*(f"{RULES}/m{n:02}" for n in range(MOST)), "8080|rest"]),
     ],
 )
-def test_matches_are_counted_where_there_are_several(
+def test_requests_are_counted_by_match_if_a_port_has_several(
     access: Access, named: tuple[HTTPMatch, ...], expected: list[str]
 ) -> None:
-    """The first of many, and the rest together; a name is read again beside the proxy."""
+    """The first `MOST` matches and the rest are counted. Each name can be parsed from a statistic."""
     found = list(counted(port(access, named)))
     assert [each.name for each in found] == expected
     for each in found:
@@ -72,8 +72,8 @@ def test_matches_are_counted_where_there_are_several(
         assert route(statistic) is None
 
 
-def test_what_is_counted_is_what_the_match_says() -> None:
-    """Method, headers and path, whatever its query; Envoy takes no virtual cluster that asks for nothing."""
+def test_virtual_cluster_matches_method_headers_and_path() -> None:
+    """The query of a path is ignored. Envoy accepts no virtual cluster without a condition."""
     buy, sell, everything, rest = counted(port(OnlyRules((rule(BUY, SELL, ALL),)), (BUY, SELL, ALL)))
     assert [each.name for each in buy.headers] == [":method", ":path"]
     assert buy.headers[0].string_match.exact == "POST"
@@ -104,13 +104,13 @@ def test_what_is_counted_is_what_the_match_says() -> None:
         (r"\Q/a\\E$", "/a\\?c", True),
     ],
 )
-def test_a_path_fits_in_full_whatever_its_query(regex: str, path: str, expected: bool) -> None:
-    """As RE2 judges it; an expression may end as it likes."""
+def test_path_expression_fits_in_full_with_any_query(regex: str, path: str, expected: bool) -> None:
+    """RE2 confirms this for every way in which an expression may end."""
     found = matching.path_matcher(regex).string_match.safe_regex.regex
     assert (re2.fullmatch(found, path) is not None) is expected
 
 
 @pytest.mark.parametrize("named", ["default/shop.vcluster.other", "default/shop.route.80|rest"])
-def test_what_else_a_virtual_host_counts_is_no_match(named: str) -> None:
-    """Envoy's own rest, and routes of calls that go out."""
+def test_other_statistics_of_a_virtual_host_belong_to_no_match(named: str) -> None:
+    """Examples are Envoy's own `other`, and the routes of outbound calls."""
     assert admitted_by(named) is None

@@ -1,4 +1,4 @@
-"""Hosts in matches, as Envoy is told them."""
+"""Tests of Envoy's matchers of hosts."""
 
 import pytest
 import re2
@@ -8,7 +8,7 @@ from meshwright.sidecars.envoy.rules.matching import header_matchers
 
 
 def told(name: str, regex: str) -> tuple[str, str]:
-    """Return the header and the expression that Envoy gets."""
+    """Return the header name and the expression of the matcher."""
     (found,) = header_matchers(HTTPMatch("m", headers=(HeaderMatch(name, regex),)))
     return found.name, found.string_match.safe_regex.regex
 
@@ -29,13 +29,13 @@ def told(name: str, regex: str) -> tuple[str, str]:
     ],
 )
 @pytest.mark.parametrize("name", ["host", "Host", ":authority"])
-def test_hosts_are_compared_as_clients_write_them(name: str, regex: str, host: str, fits: bool) -> None:
-    """In any case, with any port, with the root's dot."""
+def test_host_match_ignores_case_port_and_trailing_dot(name: str, regex: str, host: str, fits: bool) -> None:
+    """Clients write hosts in these forms. An expression with a port fits only this port."""
     header, expression = told(name, regex)
     assert header == ":authority"
     assert (re2.fullmatch(expression, host) is not None) is fits
 
 
-def test_other_headers_are_compared_as_they_are() -> None:
-    """Their values may mean anything."""
+def test_match_of_another_header_is_unchanged() -> None:
+    """The values of other headers may have any meaning, so case and punctuation count."""
     assert told("X-Shop", "a|b") == ("x-shop", "a|b")

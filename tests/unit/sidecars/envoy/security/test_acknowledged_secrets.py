@@ -1,4 +1,4 @@
-"""What Envoys have taken of the secrets in force: on all streams of a proxy, one proxy after the other."""
+"""Tests of acknowledged secrets: the secrets in force on all streams of each proxy."""
 
 import asyncio
 
@@ -37,7 +37,7 @@ def _published(chain: bytes, roots: bytes) -> Snapshot:
 
 
 class Stream:
-    """One stream of a proxy, which asks for its secrets and acknowledges them when it is told to."""
+    """Stream of a proxy that requests its secrets."""
 
     def __init__(self, snapshot: Snapshot, type_url: str = SECRET) -> None:
         self.stream = DeltaStream()
@@ -46,7 +46,7 @@ class Stream:
         self.sent: list[Response] = self.stream.on_request(DeltaRequest(type_url, subscribe=wanted))  # type: ignore[arg-type]
 
     def acknowledges(self) -> "Stream":
-        """Answer all that was sent."""
+        """Acknowledge all responses that were sent."""
         for each in self.sent:
             self.stream.on_request(DeltaRequest(each.type_url, nonce=each.nonce))
         return self
@@ -59,8 +59,8 @@ def _taken(streams: list[tuple[str, Stream]], published: Snapshot) -> list[Ackno
     return list(TakenSecrets(takers, lambda _: published).all())
 
 
-def test_what_counts_is_what_every_stream_of_a_proxy_has_acknowledged() -> None:
-    """Of what is in force; who asked for no secrets is not there."""
+def test_secret_counts_if_every_stream_of_the_proxy_has_acknowledged_it() -> None:
+    """Only secrets in force count. A proxy that asks for no secrets is left out."""
     now = _published(b"chain", b"roots")
     old = Stream(_published(b"chain", b"before")).acknowledges()
     streams = [
@@ -81,8 +81,8 @@ def test_what_counts_is_what_every_stream_of_a_proxy_has_acknowledged() -> None:
     assert _taken(streams[:1], Snapshot.of(())) == [AcknowledgedSecrets(NodeKey("a"), b"", b"")]
 
 
-async def test_a_look_over_many_proxies_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever goes through them lets others run whenever his slice is over, here after each."""
+async def test_scan_of_many_proxies_lets_other_tasks_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scan yields after each time slice, which is here after every proxy."""
     monkeypatch.setattr(meshwright.delivery.timing.time_slices, "SLICE_SECONDS", 0.0)
     now, turns = _published(b"chain", b"roots"), 0
     stream = Stream(now).acknowledges()

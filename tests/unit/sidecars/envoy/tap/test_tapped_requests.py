@@ -1,4 +1,4 @@
-"""What Envoy's access log service tells of a request, as a value."""
+"""Tests of requests from Envoy's access log service as values."""
 
 import contextlib
 from datetime import UTC, datetime, timedelta
@@ -72,8 +72,8 @@ def _socket(address: str, port: int) -> address_pb2.Address:
     return address_pb2.Address(socket_address=address_pb2.SocketAddress(address=address, port_value=port))
 
 
-def test_a_request_is_told_whole() -> None:
-    """But for its query and its headers, of which nothing is kept."""
+def test_log_entry_gives_every_field_without_query_and_headers() -> None:
+    """The query and the headers may hold secrets, so no part of them is kept."""
     (found,) = requests(_message(_entry()))
     assert found == TappedRequest(
         at=AT,
@@ -95,8 +95,8 @@ def test_a_request_is_told_whole() -> None:
     assert "secret" not in repr(found)
 
 
-def test_what_is_not_said_is_empty() -> None:
-    """An entry with nothing in it, one of a connection, a message of nothing."""
+def test_missing_fields_are_empty() -> None:
+    """An empty entry gives an empty request; a message without entries or of TCP gives none."""
     assert requests(_message(accesslog_pb2.HTTPAccessLogEntry())) == [NOTHING]
     assert requests(b"") == []
     tcp = als_pb2.StreamAccessLogsMessage()
@@ -105,31 +105,31 @@ def test_what_is_not_said_is_empty() -> None:
 
 
 @pytest.mark.parametrize("path", ["/a?b=secret", "/a#secret", "/a?x#secret", "/a#?secret"])
-def test_a_path_has_neither_query_nor_fragment(path: str) -> None:
-    """Whichever comes first."""
+def test_path_has_neither_query_nor_fragment(path: str) -> None:
+    """The path ends at the first `?` or `#`."""
     entry = _entry()
     entry.request.path = path
     assert requests(_message(entry))[0].path == "/a"
 
 
 @pytest.mark.parametrize("said", ["", "-1", "x", "1234", "٣"])
-def test_a_status_of_grpc_is_a_number(said: str) -> None:
-    """What else a server writes there is none."""
+def test_invalid_grpc_status_is_ignored(said: str) -> None:
+    """A server may write any text into the trailer, and only a number is a status."""
     entry = _entry()
     entry.response.response_trailers["grpc-status"] = said
     assert requests(_message(entry))[0].grpc_status is None
 
 
-def test_what_callers_write_is_cut() -> None:
-    """A path and a host may be as long as all headers."""
+def test_long_path_and_authority_are_truncated() -> None:
+    """A client may send a path or a host as long as all headers together."""
     entry = _entry()
     entry.request.path, entry.request.authority = "/" * 9000, "h" * 9000
     (found,) = requests(_message(entry))
     assert (len(found.path), len(found.authority)) == (MOST_CHARACTERS, MOST_CHARACTERS)
 
 
-def test_a_moment_that_is_none_is_refused() -> None:
-    """As what is no message at all."""
+def test_invalid_time_or_message_is_a_wire_error() -> None:
+    """A time or duration out of range is refused like a message that cannot be parsed."""
     entry = _entry()
     entry.common_properties.start_time.seconds = 2**62
     with pytest.raises(WireError, match="start_time"):
@@ -143,7 +143,7 @@ def test_a_moment_that_is_none_is_refused() -> None:
 
 
 @given(st.binary(max_size=200))
-def test_whatever_comes_is_a_request_or_refused(message: bytes) -> None:
-    """Nothing else is raised."""
+def test_any_message_gives_requests_or_a_wire_error(message: bytes) -> None:
+    """Random bytes raise no other exception."""
     with contextlib.suppress(WireError):
         assert all(isinstance(each, TappedRequest) for each in requests(message))

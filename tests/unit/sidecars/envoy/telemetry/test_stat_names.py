@@ -1,4 +1,4 @@
-"""What the translation names is found again in Envoy's statistics."""
+"""Tests of Envoy's statistic names: each gives the service or port of its configuration."""
 
 import pytest
 
@@ -32,8 +32,8 @@ SHOP = ServiceKey(Namespace("default"), ServiceName("shop"))
         ),
     ],
 )
-def test_what_a_prefix_is_for(prefix: str, expected: StatTarget | None) -> None:
-    """By the names that connection managers and TCP proxies have, which goldens show."""
+def test_stat_prefix_gives_the_called_service(prefix: str, expected: StatTarget | None) -> None:
+    """The prefixes are those of connection managers and TCP proxies, as in the golden files."""
     assert called(prefix) == expected
 
 
@@ -41,8 +41,8 @@ def test_what_a_prefix_is_for(prefix: str, expected: StatTarget | None) -> None:
     ("prefix", "port"),
     [(names.inbound_routes(Port(8080)), "8080"), ("inbound.9090", "9090"), ("outbound.a/b|80", None)],
 )
-def test_at_which_port_calls_come_in(prefix: str, port: str | None) -> None:
-    """Of HTTP and of TCP."""
+def test_stat_prefix_gives_the_inbound_port(prefix: str, port: str | None) -> None:
+    """This holds for HTTP and TCP; an outbound prefix has no inbound port."""
     assert received_at(prefix) == port
 
 
@@ -65,6 +65,6 @@ def test_at_which_port_calls_come_in(prefix: str, port: str | None) -> None:
         ("envoy-rate-limit-cluster|limiter.limits:8081", None),
     ],
 )
-def test_which_backend_a_cluster_is(cluster: str, expected: StatTarget | None) -> None:
-    """In statistics Envoy writes an underscore for each colon."""
+def test_cluster_name_gives_its_backend(cluster: str, expected: StatTarget | None) -> None:
+    """Envoy writes an underscore for each colon in statistics."""
     assert backend(cluster.replace(":", "_")) == expected

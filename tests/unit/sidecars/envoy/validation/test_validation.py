@@ -1,4 +1,4 @@
-"""Envoy's own rules, applied before anything is sent: what it would refuse is found, and nothing else."""
+"""Tests of Envoy's rules, checked before delivery: exactly the messages that Envoy rejects have faults."""
 
 import importlib
 from hashlib import blake2b
@@ -35,7 +35,7 @@ NAMED = cluster_pb2.Cluster(name="c")
 
 
 def said(message: Message) -> list[str]:
-    """Return each fault of a message as a line."""
+    """Return the faults of a message as lines."""
     return [str(each) for each in faults(message)]
 
 
@@ -64,8 +64,8 @@ def per_route(permission: rbac_pb2.Permission) -> route_pb2.RouteConfiguration:
 IN_RULES = "typed_per_filter_config[rbac].rbac.rules.policies[shop/x]"
 
 
-def test_a_fault_names_the_policy_the_permission_and_the_field() -> None:
-    """Through maps, lists and an Any: steps as values, and a path as text."""
+def test_fault_names_policy_permission_and_field() -> None:
+    """Its path leads through maps, lists and an Any, as steps and as text."""
     empty_name = rbac_pb2.Permission(header=route_components_pb2.HeaderMatcher(name="", present_match=True))
     (found,) = faults(per_route(empty_name))
     assert found.path == f"{IN_RULES}.permissions[0].header.name"
@@ -75,7 +75,7 @@ def test_a_fault_names_the_policy_the_permission_and_the_field() -> None:
 
 
 def locality(*weights: int) -> endpoint_components_pb2.LocalityLbEndpoints:
-    """Return endpoints of these weights."""
+    """Return the endpoints of one locality with these weights."""
     address = address_pb2.Address(socket_address=address_pb2.SocketAddress(address="10.0.0.1", port_value=1))
     return endpoint_components_pb2.LocalityLbEndpoints(
         lb_endpoints=[
@@ -98,7 +98,7 @@ def cluster_at(host: str, kind: cluster_pb2.Cluster.DiscoveryType) -> cluster_pb
 
 
 def weighted(*weights: int) -> route_components_pb2.WeightedCluster:
-    """Return weighted clusters of these weights."""
+    """Return weighted clusters with these weights."""
     one = route_components_pb2.WeightedCluster.ClusterWeight
     return route_components_pb2.WeightedCluster(
         clusters=[one(name="c", weight=UInt32Value(value=weight)) for weight in weights]
@@ -135,7 +135,7 @@ def chain(port: int, *prefixes: str) -> listener_components_pb2.FilterChain:
 
 
 def route(match: route_components_pb2.RouteMatch) -> route_components_pb2.Route:
-    """Return a route that answers by itself."""
+    """Return a route with a direct response."""
     answer = route_components_pb2.DirectResponseAction(status=200)
     return route_components_pb2.Route(match=match, direct_response=answer)
 
@@ -267,8 +267,8 @@ WRONG: tuple[tuple[Message, str], ...] = (
 
 
 @pytest.mark.parametrize(("message", "expected"), WRONG, ids=[each for _, each in WRONG])
-def test_what_envoy_would_refuse_is_found(message: Message, expected: str) -> None:
-    """Once, wherever it stands, and again when the same message is judged again."""
+def test_message_that_envoy_rejects_has_a_fault(message: Message, expected: str) -> None:
+    """The expected fault is found, and the same faults are found when the message is checked again."""
     first = said(message)
     assert [each for each in first if expected in each], first
     assert said(message) == first
@@ -302,13 +302,13 @@ RIGHT: tuple[Message, ...] = (
 
 
 @pytest.mark.parametrize("message", RIGHT, ids=[each.DESCRIPTOR.name for each in RIGHT])
-def test_what_envoy_takes_is_let_through(message: Message) -> None:
-    """Values at the bound, and fields that are not set where they need not be."""
+def test_message_that_envoy_accepts_has_no_fault(message: Message) -> None:
+    """The messages have values at the limits, and lack optional fields."""
     assert said(message) == []
 
 
-def test_all_faults_of_a_message_are_found() -> None:
-    """One does not hide another, and each element of a list is told apart."""
+def test_every_fault_of_a_message_is_found() -> None:
+    """A fault does not hide another, and the path has the index in a list."""
     message = route_components_pb2.VirtualHost(
         name="v",
         domains=["*"],
@@ -320,8 +320,8 @@ def test_all_faults_of_a_message_are_found() -> None:
     ]
 
 
-def test_a_fault_never_shows_a_secret() -> None:
-    """Neither bytes nor text of a field that the API marks as sensitive."""
+def test_fault_never_shows_a_secret() -> None:
+    """Bytes and text of fields that the API marks as sensitive are hidden."""
     text = "-----BEGIN PRIVATE KEY-----"
     key = base_pb2.DataSource(inline_string=text, watched_directory=base_pb2.WatchedDirectory())
     secret = secret_pb2.Secret(name="s", tls_certificate=common_pb2.TlsCertificate(private_key=key))
@@ -334,8 +334,8 @@ def test_a_fault_never_shows_a_secret() -> None:
     assert value not in repr(hidden)
 
 
-def test_a_long_value_is_cut() -> None:
-    """At 80 characters."""
+def test_long_value_of_a_fault_is_truncated() -> None:
+    """The value has at most 80 characters."""
     (found,) = faults(regex("(" + "x" * 1000))
     assert len(found.value) <= 80
     assert found.value.startswith("'(xxx")
@@ -352,16 +352,16 @@ def _messages(of: FileDescriptor | Descriptor) -> list[Descriptor]:
     return [each for one in below for each in (one, *_messages(one))]
 
 
-def test_every_rule_of_every_message_of_the_api_is_known() -> None:
-    """All that can be generated is prepared: no rule is passed over because nobody has thought of it."""
+def test_every_rule_of_the_api_is_implemented() -> None:
+    """All messages of the generated API can be prepared, so no rule is silently ignored."""
     every = [each for file in _generated() for each in _messages(file) if file.package != "validate"]
     names = prepare(every)
     assert len(names) > 400
     assert {"envoy.config.route.v3.HeaderMatcher", "envoy.config.rbac.v3.Permission"} <= names
 
 
-def test_the_api_has_rules_at_all() -> None:
-    """The generated modules keep Envoy's options: without them nothing above could fail."""
+def test_generated_api_contains_validation_rules() -> None:
+    """Without the options of Envoy's API, no message above could have a fault."""
     field = route_components_pb2.HeaderMatcher.DESCRIPTOR.fields_by_name["name"]
     assert field.GetOptions().Extensions[validate_pb2.rules].string.min_len == 1  # type: ignore[index]
 
@@ -399,8 +399,8 @@ def _sensitive_text(value: str) -> tuple[Message, str]:
         ("bytes_of_text", validate_pb2.FieldRules(string=validate_pb2.StringRules(len_bytes=3))),
     ],
 )
-def test_a_rule_that_is_not_known_is_an_error(name: str, rules: validate_pb2.FieldRules) -> None:
-    """When a type is prepared, and when a message of it is judged: never silence."""
+def test_unknown_rule_is_an_error(name: str, rules: validate_pb2.FieldRules) -> None:
+    """The error occurs when a type is prepared and when a message is checked, so no rule is ignored."""
     made = _dynamic(name, rules)
     with pytest.raises(UnknownRuleError):
         prepare([cast("Descriptor", made.DESCRIPTOR)])
@@ -408,8 +408,8 @@ def test_a_rule_that_is_not_known_is_an_error(name: str, rules: validate_pb2.Fie
         faults(made(text="x"))
 
 
-def test_what_was_right_of_one_type_is_judged_anew_of_another() -> None:
-    """The same bytes, none: of a router's settings they are right, of a connection manager's they are not."""
+def test_equal_bytes_of_another_type_are_checked_again() -> None:
+    """The same empty bytes are a valid router and an invalid connection manager."""
     router, manager = any_pb2.Any(), any_pb2.Any()
     router.Pack(router_pb2.Router())
     manager.Pack(hcm_pb2.HttpConnectionManager())
@@ -421,10 +421,13 @@ def test_what_was_right_of_one_type_is_judged_anew_of_another() -> None:
     assert [bool(each) for each in found] == [False, False, True, False]
 
 
-def test_a_part_is_digested_once_where_it_is_judged_and_once_where_it_is_known(
+def test_part_of_a_message_is_hashed_once_for_each_check(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What is remembered of a part is what it was looked for by; one that is too large has nothing."""
+    """The digest used for the look-up is also the one that is stored.
+
+    Parts that are too large have no digest.
+    """
     digested = list[bytes]()
 
     def counted(part: bytes, *, digest_size: int) -> object:
