@@ -1,4 +1,4 @@
-"""Small resources, and clients that answer as the protocol wants."""
+"""Fixtures of the xDS tests: small resources of each type."""
 
 from collections.abc import Callable
 
@@ -47,5 +47,5 @@ def make(type_url: TypeUrl, name: str, content: int = 0) -> Resource:
 
 @pytest.fixture(name="make", scope="session")
 def make_fixture() -> Make:
-    """Give `make` to tests, which cannot import this file."""
+    """Provide `make` to tests, because test files cannot import this file."""
     return make

@@ -1,4 +1,4 @@
-"""What one certificate's calls cost together, decided without a clock or a transport of its own."""
+"""Tests of the budget that all calls of one certificate share, without a clock or a transport."""
 
 import pytest
 from hypothesis import given
@@ -20,12 +20,12 @@ FEW = st.frozensets(st.sampled_from([ResourceName(f"n{n}é"[: n % 4 + 2]) for n 
 
 
 def names(*texts: str) -> tuple[ResourceName, ...]:
-    """Return names."""
+    """Convert strings to resource names."""
     return tuple(map(ResourceName, texts))
 
 
-def test_calls_of_one_certificate_share_what_there_is() -> None:
-    """What one takes the other has not, and what is given back is there again."""
+def test_calls_of_one_certificate_share_its_budget() -> None:
+    """A name taken by one call is unavailable to the other until the first call ends or releases it."""
     account = Account(Limits(names_per_certificate=10))
     one, two = Bill(account), Bill(account)
     one.charge(CLUSTER, Cost(names=6))
@@ -41,8 +41,8 @@ def test_calls_of_one_certificate_share_what_there_is() -> None:
     assert account.taken == Cost()
 
 
-def test_what_costs_the_same_is_one_value() -> None:
-    """Two streams that ask for as much of a type are charged by one value."""
+def test_equal_costs_are_one_shared_object() -> None:
+    """Two streams with equally large subscriptions share one Cost object, which saves memory."""
     channels = [Channel(CLUSTER, Subscription(CLUSTER)) for _ in range(2)]
     for each in channels:
         each.subscription.change(names("a", "b"), ())
@@ -50,8 +50,8 @@ def test_what_costs_the_same_is_one_value() -> None:
     assert cost(channels[0]).names == 2
 
 
-def test_who_asks_too_much_ends_nobody_else() -> None:
-    """What was refused is charged to nobody: until its call has ended, another still has what there is."""
+def test_refused_charge_leaves_the_budget_of_other_calls_unchanged() -> None:
+    """A refused charge is added to no bill, so another call can still use the rest of the budget."""
     account = Account(Limits(names_per_certificate=10))
     one, two = Bill(account), Bill(account)
     one.charge(CLUSTER, Cost(names=6))
@@ -74,8 +74,11 @@ def test_who_asks_too_much_ends_nobody_else() -> None:
         (Limits(bytes_per_certificate=1), Cost(bytes=2), LimitKind.BYTES),
     ],
 )
-def test_each_bound_holds_and_can_be_lifted(limits: Limits, over: Cost, bound: LimitKind) -> None:
-    """As much as is allowed is allowed, one more is not; without the bound nothing is too much."""
+def test_each_bound_is_enforced_and_can_be_removed(limits: Limits, over: Cost, bound: LimitKind) -> None:
+    """A cost at the bound is accepted, and a cost above it is refused.
+
+    Without budgets any cost is accepted.
+    """
     with pytest.raises(Excess) as found:
         Bill(Account(limits)).charge(CLUSTER, over)
     assert found.value.bound is bound
@@ -84,8 +87,8 @@ def test_each_bound_holds_and_can_be_lifted(limits: Limits, over: Cost, bound: L
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from("abc"), st.integers(0, 9)), max_size=30))
-def test_an_account_is_the_sum_of_its_bills(steps: list[tuple[int, str, int]]) -> None:
-    """Whatever is charged anew, and given back or not."""
+def test_account_total_equals_the_sum_of_its_bills(steps: list[tuple[int, str, int]]) -> None:
+    """The total is the sum of all charges in force, after any series of charges and releases."""
     account = Account(Limits().without_budgets())
     bills = [Bill(account) for _ in range(3)]
     held: dict[tuple[int, str], int] = {}
@@ -104,10 +107,10 @@ def test_an_account_is_the_sum_of_its_bills(steps: list[tuple[int, str, int]]) -
 
 
 @given(st.lists(st.tuples(FEW, FEW, st.booleans()), max_size=12))
-def test_what_an_incremental_subscription_costs_is_what_it_holds(
+def test_incremental_subscription_cost_equals_its_names_and_pending_removals(
     steps: list[tuple[frozenset[ResourceName], frozenset[ResourceName], bool]],
 ) -> None:
-    """Names come and go, are told to be absent and this is answered or not: the cost is counted anew."""
+    """After every request, the cost covers subscribed names and reported removals without an answer."""
     stream = DeltaStream()
     stream.on_snapshot(Snapshot.of(()))
     for subscribe, unsubscribe, answers in steps:
@@ -122,10 +125,10 @@ def test_what_an_incremental_subscription_costs_is_what_it_holds(
 
 
 @given(st.lists(FEW, max_size=12))
-def test_what_a_state_of_the_world_subscription_costs_is_what_it_holds(
+def test_state_of_the_world_subscription_cost_equals_its_newest_names(
     steps: list[frozenset[ResourceName]],
 ) -> None:
-    """Each request has all the names."""
+    """Only the names of the newest request are charged, because each request carries the complete list."""
     stream = AdsStream()
     for wanted in steps:
         stream.on_request(Request(OTHER, tuple(wanted)))
@@ -135,8 +138,8 @@ def test_what_a_state_of_the_world_subscription_costs_is_what_it_holds(
         assert cost(channel) == Cost(1, len(held), TYPE_BYTES + len(held) * ENTRY_BYTES + text)
 
 
-def test_what_a_client_says_it_holds_costs_as_long_as_the_stream() -> None:
-    """Its versions, and the names that it did not subscribe to as well."""
+def test_initial_versions_of_a_client_are_charged() -> None:
+    """The cost includes the versions that the client reports, also for names without a subscription."""
     stream = DeltaStream()
     held = {name: Version("v" * 40) for name in names("a", "b")}
     stream.on_request(DeltaRequest(ENDPOINT, names("*", "a"), initial_versions=held))
@@ -145,8 +148,11 @@ def test_what_a_client_says_it_holds_costs_as_long_as_the_stream() -> None:
     assert cost(stream.channel(ENDPOINT)) == Cost(1, 3, TYPE_BYTES + 3 * ENTRY_BYTES + text)
 
 
-def test_absent_names_are_told_in_parts_as_they_are_answered() -> None:
-    """D4, at once and in order; the next part when the client has answered. A few are one part."""
+def test_absent_names_are_sent_in_parts_after_each_answer() -> None:
+    """Absent names are reported at once and in order (D4), in parts of at most 64 KiB.
+
+    The next part follows the answer to the previous one; a short list needs one part.
+    """
     stream = DeltaStream()
     stream.on_snapshot(Snapshot.of(()))
     wanted = sorted(names(*(f"{n:05}" + "x" * 600 for n in range(250))))
@@ -168,8 +174,8 @@ def test_absent_names_are_told_in_parts_as_they_are_answered() -> None:
 
 
 @pytest.mark.parametrize("type_url", [OTHER, LISTENER, CLUSTER])
-def test_what_is_gone_is_told_in_parts(type_url: TypeUrl) -> None:
-    """A client that comes back with much that is no longer there hears of all of it."""
+def test_all_removals_reach_a_reconnecting_client_in_parts(type_url: TypeUrl) -> None:
+    """A client that reconnects with many deleted resources receives the removal of each of them."""
     stream = DeltaStream()
     stream.on_snapshot(Snapshot.of(()))
     held = {ResourceName(f"{n:05}" + "x" * 600): Version("1") for n in range(250)}
@@ -183,8 +189,11 @@ def test_what_is_gone_is_told_in_parts(type_url: TypeUrl) -> None:
 
 
 @given(st.lists(st.text(max_size=5).map(ResourceName), unique=True), st.integers(0, 400))
-def test_the_first_names_are_those_there_is_room_for(found: list[ResourceName], room: int) -> None:
-    """As many of the first in order as fit; one always, or there would be no end."""
+def test_first_names_are_as_many_as_fit_and_at_least_one(found: list[ResourceName], room: int) -> None:
+    """The result is the longest sorted prefix that fits.
+
+    One name is always taken, or sending would never end.
+    """
     first = first_of(found, room)
 
     assert first == sorted(found)[: len(first)]
@@ -193,8 +202,8 @@ def test_the_first_names_are_those_there_is_room_for(found: list[ResourceName], 
     assert len(more) == len(first) or (first and sum(each.__sizeof__() for each in more) > room)
 
 
-def test_a_share_is_a_burst_and_then_a_rate() -> None:
-    """A tenth of a second at once; whoever took more waits until that is paid at a fifth of the time."""
+def test_share_allows_a_burst_and_then_a_rate() -> None:
+    """A burst of 0.1 seconds is free; a larger use is paid back at a fifth of the elapsed time."""
     share = Share(0.2, 0.1)
 
     assert share.wait(50.0) == 0.0
@@ -208,8 +217,8 @@ def test_a_share_is_a_burst_and_then_a_rate() -> None:
     assert share.is_full(51.6)
 
 
-def test_a_share_is_what_it_says_in_the_long_run() -> None:
-    """Whoever takes 30 ms whenever it may gets a fifth of an hour."""
+def test_share_limits_long_use_to_its_rate() -> None:
+    """A caller that takes 30 ms whenever it is allowed to gets 720 seconds of an hour, a fifth."""
     share, now, taken = Share(0.2, 0.1), 1000.0, 0.0
     while now < 4600.0:
         now += share.wait(now)
@@ -219,16 +228,19 @@ def test_a_share_is_what_it_says_in_the_long_run() -> None:
     assert taken == pytest.approx(720, rel=0.01)
 
 
-def test_without_a_rate_nobody_waits() -> None:
-    """The bound lifted."""
+def test_share_without_a_rate_never_waits() -> None:
+    """With a rate of None, even 1000 seconds of use cause no wait."""
     share = Share(None, 0.1)
     share.spend(1000.0, 1.0)
 
     assert share.wait(1.0) == 0.0
 
 
-def test_who_comes_back_finds_the_debt_there_was() -> None:
-    """An account is forgotten when it has no call and has paid; or a new connection would be a new burst."""
+def test_account_with_debt_is_kept_for_a_reconnecting_client() -> None:
+    """An account is forgotten only without calls and debt.
+
+    Otherwise each new connection would get a new burst.
+    """
     accounts = Accounts(Limits(loop_share=0.5, loop_burst_seconds=0.1))
     account = accounts.of(b"one")
     account.streams = 1
@@ -244,8 +256,8 @@ def test_who_comes_back_finds_the_debt_there_was() -> None:
     assert accounts.of(b"one") is not account
 
 
-def test_nonces_of_others_give_nothing_back() -> None:
-    """A nonce that was never given answers nothing, and what was told stays charged."""
+def test_unknown_nonce_releases_no_cost() -> None:
+    """A nonce that was never issued acknowledges no response, so pending removals remain charged."""
     stream = DeltaStream()
     stream.on_snapshot(Snapshot.of(()))
     stream.on_request(DeltaRequest(OTHER, names("a")))

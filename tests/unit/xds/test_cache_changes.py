@@ -1,4 +1,4 @@
-"""Changing some groups of a cache: what is told, what stays, what is refused."""
+"""Tests of partial changes to a snapshot cache: watchers, members, refusals."""
 
 import pytest
 
@@ -23,8 +23,8 @@ def _cache(woken: list[str]) -> SnapshotCache:
     return cache
 
 
-def test_only_the_nodes_of_changed_groups_are_woken() -> None:
-    """An equal snapshot concerns nobody; another group's stays the same object."""
+def test_only_nodes_of_changed_groups_are_woken() -> None:
+    """An equal snapshot wakes no node, and its group keeps the same snapshot object."""
     woken: list[str] = []
     cache = _cache(woken)
     other = cache.snapshot(C)
@@ -33,8 +33,8 @@ def test_only_the_nodes_of_changed_groups_are_woken() -> None:
     assert cache.snapshot(C) is other
 
 
-def test_nodes_move_and_leave() -> None:
-    """Who moves is woken, and who is in no group any more: it has no snapshot, and does not count."""
+def test_moved_and_removed_nodes_are_woken() -> None:
+    """A node without a group is woken and has no snapshot; only the moved node counts as changed."""
     woken: list[str] = []
     cache = _cache(woken)
     assert cache.publish_changes({TWO: None}, {A: None, C: ONE}) == 1
@@ -44,8 +44,8 @@ def test_nodes_move_and_leave() -> None:
     assert list(cache.snapshots()) == [ONE]
 
 
-def test_what_would_leave_a_member_without_snapshot_is_refused() -> None:
-    """Nothing has changed then."""
+def test_change_that_leaves_a_member_without_snapshot_is_refused() -> None:
+    """The change raises KeyError, and the cache remains as it was."""
     woken: list[str] = []
     cache = _cache(woken)
     with pytest.raises(KeyError):
@@ -57,8 +57,8 @@ def test_what_would_leave_a_member_without_snapshot_is_refused() -> None:
     assert cache.members(TWO) == frozenset({C})
 
 
-def test_the_same_as_publishing_all() -> None:
-    """After changes, groups and members are what a whole publication would have made."""
+def test_partial_changes_equal_a_complete_publication() -> None:
+    """After partial changes, snapshots and groups are the same as after one complete publication."""
     cache, whole = _cache([]), SnapshotCache()
     cache.publish_changes({ONE: None, GroupKey("three"): _snapshot(3)}, {A: TWO, B: GroupKey("three")})
     whole.publish(

@@ -1,4 +1,4 @@
-"""docs/xds-rules.md is true of the tests: each rule has a row, each row tests, each numbered test a row."""
+"""Tests of docs/xds-rules.md: a row for each rule, tests for each row, a row for each numbered test."""
 
 import ast
 import re
@@ -12,7 +12,7 @@ NUMBERED = re.compile(r"test_((?:[swdon]\d+_)+)")
 
 
 def rows() -> dict[str, tuple[str, list[str]]]:
-    """Return what each rule's row says, and the tests it names."""
+    """Return the text of each rule's row, and the tests that it names."""
     page = (REPOSITORY / "docs" / "xds-rules.md").read_text()
     found = re.findall(r"^\| ([A-Z]\d+) \| (.*) \|([^|]*)\|$", page, re.MULTILINE)
     assert max(Counter(rule for rule, _, _ in found).values()) == 1
@@ -20,7 +20,7 @@ def rows() -> dict[str, tuple[str, list[str]]]:
 
 
 def existing() -> set[str]:
-    """Return the names of the tests there are."""
+    """Return the names of all existing tests."""
     return {
         node.name
         for folder in FOLDERS
@@ -31,17 +31,17 @@ def existing() -> set[str]:
 
 
 def test_every_rule_of_the_catalogue_has_a_row() -> None:
-    """In five sections, numbered without a gap."""
+    """The table has five sections, each numbered without a gap."""
     assert set(rows()) == {f"{kind}{n}" for kind, count in COUNTS.items() for n in range(1, count + 1)}
 
 
-def test_every_test_that_is_named_exists() -> None:
-    """A renamed or deleted test must not leave its name behind."""
+def test_every_named_test_exists() -> None:
+    """A renamed or deleted test must not remain in the table."""
     assert {name for _, names in rows().values() for name in names} - existing() == set()
 
 
 def test_every_rule_has_a_test_with_its_number_or_does_not_apply() -> None:
-    """A row without a test begins by saying so."""
+    """A row without a test begins with "Does not apply"."""
     for rule, (what, names) in rows().items():
         if what.startswith("Does not apply: "):
             assert names == [], rule
@@ -49,8 +49,8 @@ def test_every_rule_has_a_test_with_its_number_or_does_not_apply() -> None:
             assert any(rule in _numbers(name) for name in names), rule
 
 
-def test_every_numbered_test_stands_in_the_rows_of_its_numbers() -> None:
-    """A new test of a rule is told of."""
+def test_every_numbered_test_is_in_the_rows_of_its_numbers() -> None:
+    """A new test with a rule's number must be added to the rule's row."""
     table = rows()
     for name in existing():
         for rule in _numbers(name):

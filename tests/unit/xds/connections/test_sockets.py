@@ -1,4 +1,4 @@
-"""The sockets that were accepted at a port, as the system shows them."""
+"""Tests of the list of sockets accepted at a port, as Linux shows them in /proc."""
 
 import os
 import socket
@@ -18,7 +18,7 @@ _Pair = tuple[socket.socket, socket.socket]
 
 @pytest.fixture
 def accepted() -> Iterator[tuple[int, list[_Pair]]]:
-    """Return a port, and connections to it: who made each, and what was accepted."""
+    """Provide a port, and four connections to it: each with the client's and the accepted socket."""
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         pairs = []
@@ -33,10 +33,10 @@ def _number(connection: socket.socket) -> int:
     return os.fstat(connection.fileno()).st_ino
 
 
-def test_of_those_that_are_not_due_nothing_is_asked(
+def test_sockets_that_are_not_due_cause_no_system_call(
     accepted: tuple[int, list[_Pair]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counted: the system is asked of the one that is, and then of all."""
+    """Only the due socket is read from the system. The test counts the reads, because they cost CPU time."""
     port, pairs = accepted
     look, numbers = AcceptedSockets(port), [_number(server) for _, server in pairs]
     first = look.look(())
@@ -55,8 +55,8 @@ def test_of_those_that_are_not_due_nothing_is_asked(
     assert all(one is other for one, other in zip(first, again, strict=True)), "what it was, it is still"
 
 
-def test_one_that_was_not_due_is_ended_as_any_other(accepted: tuple[int, list[_Pair]]) -> None:
-    """Its descriptor is known from the look before."""
+def test_socket_that_is_not_due_can_be_ended(accepted: tuple[int, list[_Pair]]) -> None:
+    """The descriptor is known from the previous look, so the connection can be closed without another one."""
     port, pairs = accepted
     look = AcceptedSockets(port)
     first = look.look(())
@@ -67,10 +67,10 @@ def test_one_that_was_not_due_is_ended_as_any_other(accepted: tuple[int, list[_P
     ]
 
 
-def test_of_another_that_has_the_descriptor_of_one_that_went_nothing_is_taken(
+def test_reused_descriptor_at_another_port_is_not_taken_for_the_old_socket(
     accepted: tuple[int, list[_Pair]],
 ) -> None:
-    """It is at another port, as soon as the one that went is due."""
+    """The new socket belongs to another port, so it is not listed when the old one is due."""
     port, pairs = accepted
     look, (_, server) = AcceptedSockets(port), pairs[0]
     first, *others = look.look(())

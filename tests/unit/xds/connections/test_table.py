@@ -1,4 +1,4 @@
-"""Which connections are ended: a table of them, and the bounds."""
+"""Tests of the table of connections: which connections are ended, and for which bound."""
 
 import random
 from dataclasses import replace
@@ -36,16 +36,16 @@ def _ended(connections: Connections, now: float, *sockets: Socket) -> dict[int, 
     }
 
 
-def test_who_carries_a_call_is_left_alone_however_long() -> None:
-    """The stream of a proxy stays for half an hour, and nothing is heard of it for as long."""
+def test_connection_with_a_call_is_never_ended_as_idle() -> None:
+    """The stream of a proxy lasts for half an hour, and may receive no byte in this time."""
     connections = Connections(LIMITS, 0)
     assert connections.begun(0.0, ONE, _peer(1))
     assert _ended(connections, 1.0, _socket(1, 500)) == {}
     assert _ended(connections, 1800.0, _socket(1, 500)) == {}
 
 
-def test_who_carries_none_for_long_is_ended_counted_from_its_last_call() -> None:
-    """Also when that call came and went between two looks."""
+def test_idle_connection_is_ended_60_seconds_after_its_last_call() -> None:
+    """The time counts from the end of the last call, also if the call began and ended between two looks."""
     connections = Connections(LIMITS, 9)
     assert _ended(connections, 0.0, _socket(1)) == {}
     connections.begun(50.0, ONE, _peer(1))
@@ -55,8 +55,8 @@ def test_who_carries_none_for_long_is_ended_counted_from_its_last_call() -> None
     assert _ended(connections, 119.5, _socket(1)) == {1: Cause.IDLE}
 
 
-def test_of_too_many_the_silent_go_first_and_of_these_the_oldest() -> None:
-    """Who has spoken stays longest, and who carries a call stays at any rate."""
+def test_too_many_connections_end_silent_ones_first_and_of_these_the_oldest() -> None:
+    """Connections that have sent data are kept longer, and a connection with a call is always kept."""
     connections = Connections(LIMITS, 2)
     connections.begun(0.0, ONE, _peer(1))
     sockets = [_socket(1), _socket(2, quiet=1.0), _socket(3, quiet=3.0), _socket(4, 50, 9.0), _socket(5, 50)]
@@ -71,8 +71,11 @@ def test_of_too_many_the_silent_go_first_and_of_these_the_oldest() -> None:
     assert _ended(connections, 10.0, *sockets) == {3: Cause.CROWD}
 
 
-def test_who_has_only_just_come_may_still_be_about_to_speak() -> None:
-    """After a restart thousands are accepted before the first of them is read; the bound on all stands."""
+def test_new_silent_connections_get_a_second_before_they_are_ended() -> None:
+    """After a restart thousands of connections are accepted before any is read.
+
+    The bound on all connections still applies.
+    """
     connections = Connections(LIMITS, 40)
     fresh = [_socket(number, quiet=0.1) for number in range(40)]
     assert _ended(connections, 10.0, *fresh) == {}
@@ -81,8 +84,11 @@ def test_who_has_only_just_come_may_still_be_about_to_speak() -> None:
     assert len(_ended(Connections(LIMITS, 30), 10.0, *fresh)) == 10
 
 
-def test_a_crowd_that_has_only_just_come_is_looked_at_soon_however_dear_that_is() -> None:
-    """Until then more of them stay than may; when they have spoken, or are ended, it is as ever."""
+def test_crowd_of_new_connections_is_looked_at_soon_despite_the_cost() -> None:
+    """Until the next look, more silent connections remain than allowed.
+
+    The normal interval returns when they have sent data or are ended.
+    """
     fresh, dear = [_socket(number, quiet=0.1) for number in range(11)], 0.5
     connections, crowded = Connections(LIMITS, 40), []
     for now, ended in ((10.0, 0), (11.0, 1)):
@@ -97,8 +103,8 @@ def test_a_crowd_that_has_only_just_come_is_looked_at_soon_however_dear_that_is(
     assert not spoke.crowded
 
 
-def test_a_verdict_over_one_that_was_idle_falls_with_its_first_call() -> None:
-    """It began between the look and the end."""
+def test_verdict_on_an_idle_connection_is_void_after_its_first_call() -> None:
+    """The call began between the look and the end of the connection."""
     connections = Connections(LIMITS, 0)
     (verdict,) = connections.look(1.0, [_socket(1)], ())
     assert connections.stands(verdict)
@@ -106,8 +112,11 @@ def test_a_verdict_over_one_that_was_idle_falls_with_its_first_call() -> None:
     assert not connections.stands(verdict)
 
 
-def test_what_an_idle_one_sends_is_bounded() -> None:
-    """From the beginning, and again after each call: it has nothing to say."""
+def test_bytes_on_an_idle_connection_are_bounded() -> None:
+    """The bound applies from the beginning and again after each call.
+
+    An idle connection has no reason to send.
+    """
     connections = Connections(LIMITS, 9)
     assert _ended(connections, 0.0, _socket(1, 100)) == {}
     assert _ended(connections, 1.0, _socket(1, 101)) == {1: Cause.BYTES}
@@ -119,8 +128,8 @@ def test_what_an_idle_one_sends_is_bounded() -> None:
     assert _ended(connections, 3.0, _socket(1, 1101)) == {1: Cause.BYTES}
 
 
-def test_what_any_one_sends_is_bounded_in_time() -> None:
-    """Eight of the largest requests at once, and so much a second."""
+def test_bytes_per_second_on_any_connection_are_bounded() -> None:
+    """The bound allows eight of the largest requests at once, and then 100 bytes each second."""
     connections = Connections(LIMITS, 9)
     connections.begun(0.0, ONE, _peer(1))
     assert _ended(connections, 10.0, _socket(1, 8000)) == {}
@@ -128,8 +137,8 @@ def test_what_any_one_sends_is_bounded_in_time() -> None:
     assert _ended(connections, 12.0, _socket(1, 8201)) == {1: Cause.BYTES}
 
 
-def test_who_carries_a_call_and_says_nothing_costs_a_glance(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counted: of a thousand that are what they were those are looked at that are not."""
+def test_unchanged_connections_with_calls_are_not_examined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a thousand unchanged connections only the two that changed are examined. The test counts them."""
     looked: list[int] = []
     seen = Connections._seen
 
@@ -153,8 +162,8 @@ def test_who_carries_a_call_and_says_nothing_costs_a_glance(monkeypatch: pytest.
     assert looked == [7, 9]
 
 
-def test_it_makes_no_difference_whether_a_socket_is_the_same_object() -> None:
-    """Whatever it carries, sends, and how often it is looked at."""
+def test_equal_socket_objects_lead_to_the_same_verdicts() -> None:
+    """Verdicts depend on a socket's values, not on its identity, for random calls and bytes."""
     chance = random.Random(7)  # noqa: S311 - no secret
     for _ in range(50):
         one, other = Connections(LIMITS, 2), Connections(LIMITS, 2)
@@ -174,7 +183,7 @@ def test_it_makes_no_difference_whether_a_socket_is_the_same_object() -> None:
 
 
 def _carrying(many: int) -> tuple[Connections, list[Socket]]:
-    """Return a table of connections of which each carries a call, all looked at once."""
+    """Return a table of connections that each carry a call, and their sockets, after a first look."""
     connections, sockets = Connections(LIMITS, 9), [_socket(number, 10) for number in range(many)]
     for each in sockets:
         connections.begun(0.0, each.address, Peer(str(each.number).encode()))
@@ -183,15 +192,18 @@ def _carrying(many: int) -> tuple[Connections, list[Socket]]:
 
 
 def _looked(connections: Connections, now: float, sockets: list[Socket]) -> tuple[set[int], dict[int, Cause]]:
-    """Look at those that are not calm; return them, and what is to be ended."""
+    """Look at the due sockets; return their numbers, and the connections to end with the causes."""
     due = connections.due()
     seen = [each for each in sockets if each.number in due]
     ended = {each.socket.number: each.cause for each in connections.look(now, seen, due)}
     return {each.number for each in seen}, ended
 
 
-def test_of_many_that_carry_calls_each_is_looked_at_in_its_turn() -> None:
-    """Counted: four thousand in eight parts, and what one of them sends is found in its turn."""
+def test_each_of_many_calm_connections_is_looked_at_in_its_turn() -> None:
+    """Four thousand connections are looked at in eight parts.
+
+    A connection that sent too much is found in its turn. Few connections are all looked at.
+    """
     connections, sockets = _carrying(4000)
     sockets[1234] = _socket(1234, 1_000_000)
     parts = [_looked(connections, 2.0 + turn, sockets) for turn in range(IN_TURN)]
@@ -202,8 +214,8 @@ def test_of_many_that_carry_calls_each_is_looked_at_in_its_turn() -> None:
     assert len(_looked(few, 2.0, there)[0]) == AT_LEAST, "of few all are"
 
 
-def test_one_whose_call_ends_or_is_one_too_many_is_looked_at_next() -> None:
-    """It is idle from then on, or is to be ended: it does not wait for its turn."""
+def test_connection_with_an_ended_or_refused_call_is_looked_at_next() -> None:
+    """The connection is idle or must be ended, so it does not wait for its turn."""
     connections, sockets = _carrying(4000)
     connections.finished(1.5, sockets[3998].address)
     begun = [connections.begun(1.5, sockets[3999].address, Peer(b"3999")) for _ in range(4)]
@@ -216,10 +228,13 @@ def test_one_whose_call_ends_or_is_one_too_many_is_looked_at_next() -> None:
         assert 3998 in seen, "as long as it is idle"
 
 
-def test_whether_the_calm_are_looked_at_makes_no_difference_to_who_is_ended(
+def test_skipping_calm_connections_does_not_change_the_verdicts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whatever begins, ends, comes and goes, where nothing is received on one that carries a call."""
+    """Two tables give the same verdicts, one of which skips calm connections.
+
+    Calls, sockets and bytes are random.
+    """
     monkeypatch.setattr("xds.connections.table.AT_LEAST", 1)
     chance = random.Random(11)  # noqa: S311 - no secret
     for _ in range(30):
@@ -258,7 +273,7 @@ def test_whether_the_calm_are_looked_at_makes_no_difference_to_who_is_ended(
 
 
 def test_calls_of_one_certificate_are_bounded_on_all_its_connections() -> None:
-    """Three at once, and one a second; another certificate is another client."""
+    """Three calls at once and one each second are allowed. Another certificate is another client."""
     connections = Connections(LIMITS, 9)
     for number in (1, 2, 1):
         assert connections.begun(10.0, ("10.0.0.1", 4000 + number), _peer(number))
@@ -271,8 +286,8 @@ def test_calls_of_one_certificate_are_bounded_on_all_its_connections() -> None:
     assert connections.begun(14.0, ("10.0.0.1", 4006), _peer(6))
 
 
-def test_who_goes_too_far_waits_the_longer_but_not_for_ever() -> None:
-    """A thousand calls beyond the bound cost no more than as many again as are allowed."""
+def test_client_beyond_the_call_rate_waits_a_bounded_time() -> None:
+    """The penalty of a thousand excess calls is capped: a new call is accepted after 8 seconds."""
     connections = Connections(LIMITS, 9)
     for _ in range(1000):
         connections.begun(0.0, ONE, _peer(1))
@@ -280,21 +295,21 @@ def test_who_goes_too_far_waits_the_longer_but_not_for_ever() -> None:
     assert connections.begun(8.0, ("10.0.0.1", 4003), _peer(3))
 
 
-def test_calls_without_a_certificate_are_bounded_by_connection() -> None:
-    """There is nothing else to know them by."""
+def test_calls_without_a_certificate_are_bounded_per_connection() -> None:
+    """Without a certificate, the address of the connection is the only identity of the client."""
     connections = Connections(LIMITS, 9)
     begun = [connections.begun(0.0, ("10.0.0.1", port), _peer(1, None)) for port in (1, 1, 1, 2, 1)]
     assert begun == [True, True, True, True, False]
 
 
-def test_without_a_bound_any_number_of_calls_may_begin() -> None:
-    """For relays, whose one certificate stands for many."""
+def test_calls_without_a_rate_bound_are_all_accepted() -> None:
+    """Relays need no bound, because their one certificate represents many clients."""
     connections = Connections(replace(LIMITS, calls_per_second=None), 9)
     assert all(connections.begun(0.0, ONE, _peer(1)) for _ in range(1000))
 
 
-def test_nothing_is_remembered_of_those_who_went() -> None:
-    """However many there were."""
+def test_closed_connections_leave_nothing_in_the_table() -> None:
+    """All maps of the table are empty after the connections have closed, so the table cannot grow."""
     connections = Connections(LIMITS, 9)
     for number in range(1000):
         client = ("10.0.0.2", number)
@@ -312,8 +327,8 @@ def test_nothing_is_remembered_of_those_who_went() -> None:
 
 
 @pytest.mark.parametrize(("spent", "seconds"), [(0.0, 1.0), (0.004, 1.0), (0.012, 2.4), (0.5, 4.0)])
-def test_of_very_many_connections_the_next_look_comes_later(spent: float, seconds: float) -> None:
-    """So that it takes no more than half a percent of a CPU, but within four seconds."""
+def test_next_look_is_later_when_a_look_takes_long(spent: float, seconds: float) -> None:
+    """Looks take at most half a percent of a CPU, but the next one follows within four seconds."""
     assert until_next(spent) == pytest.approx(seconds)
 
 
@@ -328,6 +343,6 @@ def test_of_very_many_connections_the_next_look_comes_later(spent: float, second
         ("unix:", ("unix:", 0)),
     ],
 )
-def test_addresses_are_read_as_grpc_writes_them(peer: str, expected: tuple[str, int]) -> None:
-    """In one spelling, whatever the family of the socket that was accepted."""
+def test_peer_addresses_of_grpc_are_normalised(peer: str, expected: tuple[str, int]) -> None:
+    """An address has one spelling, whatever the family of the accepted socket."""
     assert address(peer) == expected

@@ -1,4 +1,4 @@
-"""How often something is looked up, gone through or hashed: what a change costs, counted."""
+"""Counter of lookups, iterations and hashes, as a measure of the cost of a change."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,14 +12,14 @@ from xds.protocol.resources.layers import Layers
 
 @dataclass
 class Looks:
-    """The looks so far."""
+    """Number of lookups so far."""
 
     count: int = 0
 
 
 @contextmanager
 def counted_looks() -> Iterator[Looks]:
-    """Count looks into mappings of resources, versions and names, those that go through one, and hashes."""
+    """Count lookups and iterations in mappings of resources, versions and names, and the hashes."""
     looks = Looks()
 
     def counting(function: Callable[..., object]) -> Callable[..., object]:

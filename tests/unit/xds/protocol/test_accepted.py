@@ -1,4 +1,4 @@
-"""Which version of a resource a client has taken: sent is not taken, refused is not, brought along is."""
+"""Tests of the version that a client has accepted: not a sent one, not a rejected one."""
 
 from collections.abc import Callable
 
@@ -15,17 +15,17 @@ NAME = ResourceName("a")
 
 
 class Client:
-    """A client of either variant, which answers one response after the other."""
+    """Client of either variant, which answers one response at a time."""
 
     def __init__(self, variant: str) -> None:
         self.stream: DeltaStream | AdsStream = DeltaStream() if variant == "delta" else AdsStream()
 
     def published(self, *resources: Resource) -> list[Response]:
-        """Have a snapshot be in force."""
+        """Publish a snapshot of these resources."""
         return self.stream.on_snapshot(Snapshot.of(resources))
 
     def asks(self, type_url: TypeUrl) -> list[Response]:
-        """Ask for everything of a type."""
+        """Request everything of a type."""
         if isinstance(self.stream, DeltaStream):
             return self.stream.on_request(DeltaRequest(type_url))
         return self.stream.on_request(Request(type_url))
@@ -41,18 +41,18 @@ class Client:
         )
 
     def has(self) -> str | None:
-        """What it has taken."""
+        """Return the accepted version of the listener."""
         return self.stream.accepted(LISTENER, NAME)
 
 
 @pytest.fixture(params=["delta", "sotw"])
 def client(request: pytest.FixtureRequest) -> Client:
-    """Return a client that has asked for nothing yet."""
+    """Provide a client that has sent no request yet."""
     return Client(request.param)
 
 
-def test_what_was_acknowledged_and_nothing_else(client: Client, make: Make) -> None:
-    """Not what is on its way, not what is refused; what comes later counts once it is acknowledged."""
+def test_only_an_acknowledged_version_counts_as_accepted(client: Client, make: Make) -> None:
+    """A version in flight or a rejected version does not count; a later version counts after its ACK."""
     first, second, third = (make(LISTENER, "a", content) for content in range(3))
     client.published(first)
     assert client.has() is None
@@ -71,8 +71,11 @@ def test_what_was_acknowledged_and_nothing_else(client: Client, make: Make) -> N
     assert client.stream.accepted(LISTENER, ResourceName("other")) == NO_VERSION
 
 
-def test_what_a_client_brings_along_when_it_comes_again(make: Make) -> None:
-    """It is sent nothing and acknowledges nothing; another version than ours is not what is taken."""
+def test_initial_version_counts_as_accepted_if_it_is_current(make: Make) -> None:
+    """A reconnecting client that holds the current version receives and acknowledges no resource.
+
+    Another version does not count.
+    """
     held = make(LISTENER, "a")
     for published, expected in ((held, held.version), (make(LISTENER, "a", 1), NO_VERSION)):
         stream = DeltaStream()

@@ -1,4 +1,4 @@
-"""What one stream of many has worked out serves all that are like it, and changes nothing that they say."""
+"""Tests of steps that streams in the same state share: computed once, with unchanged responses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ Content = tuple[int | None, ...]
 
 @dataclass
 class Client:
-    """A stream, and what is to be said to it next."""
+    """A stream with its client's state: names, unanswered responses and received responses."""
 
     stream: AnyStream
     quick: bool
@@ -35,17 +35,17 @@ class Client:
     said: list[tuple[object, ...]] = field(default_factory=list)
 
     def got(self, responses: Sequence[Response]) -> None:
-        """Take responses; of one that is said to be a table it is true."""
+        """Record responses; check that the resources of a response with a table are those of the table."""
         assert all(each.table is None or each.resources == each.table.ordered for each in responses)
         self.unanswered += responses
         self.said += [(r.type_url, r.version, r.nonce, r.resources, r.removed) for r in responses]
 
     def publish(self, snapshot: Snapshot) -> None:
-        """Be served something else."""
+        """Give the stream another snapshot."""
         self.got(self.stream.on_snapshot(snapshot))
 
     def ask(self, names: tuple[ResourceName, ...], type_url: TypeUrl = ENDPOINT) -> None:
-        """Ask for these names and no others."""
+        """Request exactly these names."""
         gone, self.names = tuple(each for each in self.names if each not in names), names
         last = self.unanswered[-1].nonce if self.unanswered else Nonce("")
         self.unanswered.clear()
@@ -87,10 +87,10 @@ ROUND = st.tuples(CHANGE, st.lists(st.tuples(st.integers(0, 3), ACT), max_size=6
 
 @pytest.mark.parametrize("variants", [(DeltaStream,), (AdsStream,), (AdsStream, DeltaStream)])
 @given(rounds=st.lists(ROUND, min_size=1, max_size=12))
-def test_streams_say_together_what_each_says_alone(
+def test_streams_that_share_steps_send_the_same_responses_as_single_streams(
     variants: tuple[type[AnyStream], ...], rounds: list[Round]
 ) -> None:
-    """Whatever each has asked for and answered, with snapshots of one's own or shared ones."""
+    """Streams with shared and with own snapshots agree, after random requests and answers."""
     kinds = variants * (4 // len(variants))
     together = [Client(variant(), quick=True) for variant in kinds]
     alone = [Client(variant(), quick=False) for variant in kinds]
@@ -117,8 +117,8 @@ def test_streams_say_together_what_each_says_alone(
         assert (ours.acked_version, ours.rejected) == (theirs.acked_version, theirs.rejected)
 
 
-def test_what_has_gone_is_said_to_an_incremental_client_whoever_was_first() -> None:
-    """In state of the world nothing is said of an assignment that goes: that step is not the other's."""
+def test_removal_is_sent_to_an_incremental_client_after_a_sotw_client() -> None:
+    """State of the world does not report removed endpoints, so the two variants must not share this step."""
     sotw, delta = Client(AdsStream(), quick=True), Client(DeltaStream(), quick=True)
     first, after = _snapshot((0, 0, 0)), _snapshot((0, None, 0))
     for client in (sotw, delta):
@@ -133,10 +133,10 @@ def test_what_has_gone_is_said_to_an_incremental_client_whoever_was_first() -> N
 
 
 @pytest.mark.parametrize("variant", [DeltaStream, AdsStream])
-def test_a_step_is_worked_out_once_for_all_who_are_alike(
+def test_step_is_computed_once_for_all_streams_in_the_same_state(
     variant: type[AnyStream], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And said with one response; who wants something else has its own."""
+    """All of them share one response object; a stream with another subscription has its own."""
     clients = [Client(variant(), quick=True) for _ in range(200)]
     other = Client(variant(), quick=True)
     first = _snapshot((0, 0, 0))
@@ -169,8 +169,8 @@ def test_a_step_is_worked_out_once_for_all_who_are_alike(
     assert len({id(client.stream.channel(ENDPOINT).held) for client in clients}) == 1
 
 
-def test_an_ack_that_leads_on_is_no_mere_ack() -> None:
-    """What waits for it has to be said: what it accepts is left to `on_request`."""
+def test_ack_with_pending_responses_is_left_to_on_request() -> None:
+    """The fast path refuses an ACK for which a pending removal waits, because `on_request` must send it."""
     stream = DeltaStream()
     stream.on_snapshot(Snapshot.of([make(CLUSTER, "a"), make(ENDPOINT, "a")]))
     stream.on_request(DeltaRequest(CLUSTER))

@@ -1,4 +1,4 @@
-"""Random conversations against a small model of a client: whoever accepts everything ends up right."""
+"""Property tests of random conversations with a model client, which must end with the right resources."""
 
 from collections import deque
 from collections.abc import Callable
@@ -32,7 +32,7 @@ NAMES = ("a", "b", "c")
 
 @dataclass
 class Client:
-    """Holds what it was sent; asks by name for endpoints and routes, for everything else by wildcard."""
+    """Model client: subscribes to endpoints and routes by name, to clusters and listeners by wildcard."""
 
     wanted: dict[TypeUrl, set[str]] = field(default_factory=dict)
     held: Held = field(default_factory=lambda: {type_url: {} for type_url in TYPES})
@@ -42,11 +42,11 @@ class Client:
     hates: frozenset[Version] = frozenset()
 
     def push(self, snapshot: Snapshot) -> None:
-        """Let the server have another snapshot."""
+        """Give the server another snapshot."""
         self._receive(self.stream.on_snapshot(snapshot))
 
     def subscribe(self, type_url: TypeUrl, names: set[str]) -> None:
-        """Ask for exactly these names of a type (none: the wildcard, of listeners and clusters)."""
+        """Request exactly these names of a type; clusters and listeners always by wildcard."""
         before = self.wanted.get(type_url)
         if type_url in FULL_STATE:
             names = set()
@@ -65,9 +65,9 @@ class Client:
                 self._receive(delta.on_request(request))
 
     def answer(self, *, accept: bool = True) -> None:
-        """Take the next response, if there is one; a rejected one changes nothing.
+        """Answer the next response, if there is one; a rejected response changes nothing.
 
-        One with a hated version in it is always rejected.
+        A response with a hated version is always rejected.
         """
         if not self.inbox:
             return
@@ -88,7 +88,7 @@ class Client:
                 )
 
     def reconnect(self, snapshot: Snapshot) -> None:
-        """Lose the stream, open another, and ask for everything anew."""
+        """Lose the stream, open another one, and request everything again."""
         self.inbox.clear()
         self.latest.clear()
         match self.stream:
@@ -107,7 +107,7 @@ class Client:
                     self._receive(self.stream.on_request(request))
 
     def settle(self) -> None:
-        """Accept everything that comes until nothing does."""
+        """Accept responses until none is left."""
         for _ in range(200):
             if not self.inbox:
                 return
@@ -168,7 +168,7 @@ def _expected(client: Client, snapshot: Snapshot) -> Held:
 
 
 def _run(client: Client, script: list[tuple[object, ...]], make: Make) -> Snapshot:
-    """Play a script; return the last snapshot."""
+    """Run a script; return the last snapshot."""
     snapshot = Snapshot.of(())
     client.push(snapshot)
     for step in script:
@@ -194,7 +194,7 @@ def _without_rejections(script: list[tuple[object, ...]]) -> list[tuple[object, 
 
 
 def _forget_missing(held: Held, expected: Held) -> Held:
-    """State of the world has no way to take endpoints or routes back (W10): they do not count."""
+    """Drop unexpected endpoints and routes, because state of the world cannot remove them (W10)."""
     return {
         type_url: {
             name: version
@@ -206,10 +206,10 @@ def _forget_missing(held: Held, expected: Held) -> Held:
 
 
 @given(steps)
-def test_w15_w17_who_accepts_everything_holds_the_subscribed_part_of_the_snapshot(
+def test_w15_w17_client_that_accepts_everything_holds_its_part_of_the_snapshot(
     make: Make, script: list[tuple[object, ...]]
 ) -> None:
-    """Whatever happened before, and in whatever order."""
+    """This is state of the world, after any sequence of pushes, subscriptions, answers and reconnects."""
     client = Client()
     snapshot = _run(client, _without_rejections(script), make)
     client.settle()
@@ -220,10 +220,10 @@ def test_w15_w17_who_accepts_everything_holds_the_subscribed_part_of_the_snapsho
 
 
 @given(steps)
-def test_d13_d18_who_accepts_everything_holds_the_subscribed_part_of_the_snapshot(
+def test_d13_d18_client_that_accepts_everything_holds_its_part_of_the_snapshot(
     make: Make, script: list[tuple[object, ...]]
 ) -> None:
-    """Whatever happened before, and in whatever order; removals included."""
+    """This is incremental xDS, after any sequence of steps, and includes removals."""
     client = Client(stream=DeltaStream())
     snapshot = _run(client, _without_rejections(script), make)
     client.settle()
@@ -233,10 +233,13 @@ def test_d13_d18_who_accepts_everything_holds_the_subscribed_part_of_the_snapsho
 
 
 @given(steps, st.booleans())
-def test_w6_d12_a_rejection_never_makes_a_loop_and_a_new_snapshot_heals(
+def test_w6_d12_rejection_makes_no_loop_and_a_new_snapshot_heals_it(
     make: Make, script: list[tuple[object, ...]], sotw: bool
 ) -> None:
-    """Rejecting is silent; once every resource is new, a client that accepts is right again."""
+    """The server becomes silent after rejections.
+
+    When every resource is new, an accepting client is correct again.
+    """
     client = Client(stream=AdsStream() if sotw else DeltaStream())
     _run(client, script, make)
     client.settle()
@@ -248,10 +251,12 @@ def test_w6_d12_a_rejection_never_makes_a_loop_and_a_new_snapshot_heals(
 
 
 @given(steps, st.booleans())
-def test_d12_w6_only_the_bad_needs_mending(make: Make, script: list[tuple[object, ...]], sotw: bool) -> None:
-    """A client that takes nothing of a response with a bad resource is right once the bad ones have changed.
+def test_d12_w6_client_is_correct_after_only_the_bad_resources_change(
+    make: Make, script: list[tuple[object, ...]], sotw: bool
+) -> None:
+    """A client that applies no part of a response with a bad resource must still get the neighbours.
 
-    What stood beside them has not: it must come all the same.
+    They have not changed, so the server must send them again of its own accord.
     """
     bad = frozenset(make(type_url, name, 2).version for type_url in TYPES for name in NAMES)
     client = Client(stream=AdsStream() if sotw else DeltaStream(), hates=bad)
@@ -270,10 +275,10 @@ def test_d12_w6_only_the_bad_needs_mending(make: Make, script: list[tuple[object
 
 
 @given(steps, st.booleans())
-def test_o2_o8_references_are_never_broken_by_order(
+def test_o2_o8_route_never_refers_to_a_cluster_that_the_client_lacks(
     make: Make, script: list[tuple[object, ...]], sotw: bool
 ) -> None:
-    """A route that names a cluster is accepted only while the client holds that cluster (O2, O8)."""
+    """After each answer, the client holds the cluster of its current route (O2, O8)."""
     client = Client(stream=AdsStream() if sotw else DeltaStream())
     client.push(_linked(make, 0))
     for type_url in TYPES:
@@ -289,11 +294,11 @@ def test_o2_o8_references_are_never_broken_by_order(
 
 
 def _linked(make: Make, number: int) -> Snapshot:
-    """One cluster, its endpoints, and the route that leads to it; the route's content is the number."""
+    """Create a cluster, its endpoints and a route to it; the route's content is the number."""
     return Snapshot.of((make(CLUSTER, f"c{number}"), make(ENDPOINT, f"c{number}"), make(ROUTE, "r", number)))
 
 
 def _reference(make: Make, client: Client) -> ResourceName:
-    """Say which cluster the route that the client holds leads to."""
+    """Return the cluster of the route that the client holds."""
     held = client.held[ROUTE][ResourceName("r")]
     return next(ResourceName(f"c{n}") for n in range(3) if make(ROUTE, "r", n).version == held)

@@ -1,4 +1,4 @@
-"""Incremental, rule by rule; the numbers are those of docs/xds-rules.md."""
+"""Tests of incremental xDS, rule by rule; the numbers are those of docs/xds-rules.md."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -69,7 +69,7 @@ def nack(stream: DeltaStream, response: Response) -> list[Response]:
 
 
 def said(responses: list[Response]) -> Said:
-    """Name the types, resources and removals of responses, short."""
+    """Return the short types, resources and removals of responses."""
     return [
         (r.type_url.rsplit(".", 1)[1], [resource.name for resource in r.resources], list(r.removed))
         for r in responses
@@ -77,14 +77,14 @@ def said(responses: list[Response]) -> Said:
 
 
 def stream_of(*resources: Resource) -> DeltaStream:
-    """Make a stream whose snapshot is there."""
+    """Create a stream that has a snapshot of these resources."""
     stream = DeltaStream()
     assert stream.on_snapshot(Snapshot.of(resources)) == []
     return stream
 
 
-def test_d1_an_ack_may_carry_subscriptions(make: Make) -> None:
-    """Both lists are honoured in any message."""
+def test_d1_ack_may_add_and_remove_subscriptions(make: Make) -> None:
+    """The server honours both lists of names in any request, also in an acknowledgement."""
     stream = stream_of(make(ENDPOINT, "a"), make(ENDPOINT, "b"))
     response = ask(stream, ENDPOINT, "a")[0]
 
@@ -94,8 +94,8 @@ def test_d1_an_ack_may_carry_subscriptions(make: Make) -> None:
     assert stream.on_snapshot(Snapshot.of((make(ENDPOINT, "a", 1), make(ENDPOINT, "b")))) == []
 
 
-def test_d2_a_stale_nonce_does_not_void_a_subscription(make: Make) -> None:
-    """Two pushes; the ACK of the first brings a name, which is sent."""
+def test_d2_stale_nonce_does_not_void_a_subscription(make: Make) -> None:
+    """The ACK of the first of two pushes adds a name, and its resource is sent."""
     stream = stream_of(make(ENDPOINT, "a"), make(ENDPOINT, "x"))
     first = ask(stream, ENDPOINT, "a")[0]
     stream.on_snapshot(Snapshot.of((make(ENDPOINT, "a", 1), make(ENDPOINT, "x"))))
@@ -103,16 +103,16 @@ def test_d2_a_stale_nonce_does_not_void_a_subscription(make: Make) -> None:
     assert said(ask(stream, ENDPOINT, "x", answers=first)) == [("ClusterLoadAssignment", ["x"], [])]
 
 
-def test_d3_asked_for_again_is_sent_again(make: Make) -> None:
-    """The client may have forgotten what we believe it holds."""
+def test_d3_name_requested_again_is_sent_again(make: Make) -> None:
+    """The client may have dropped a resource that the server believes it holds."""
     stream = stream_of(make(ENDPOINT, "a"))
     ack(stream, ask(stream, ENDPOINT, "a")[0])
 
     assert said(ask(stream, ENDPOINT, "a")) == [("ClusterLoadAssignment", ["a"], [])]
 
 
-def test_d4_a_missing_name_is_answered_at_once_and_sent_when_it_appears(make: Make) -> None:
-    """Envoy need not wait for its fetch timeout."""
+def test_d4_missing_name_is_answered_at_once_and_sent_when_it_appears(make: Make) -> None:
+    """The removal in the answer saves Envoy from waiting for its fetch timeout."""
     stream = stream_of(make(ENDPOINT, "a"))
 
     assert said(ask(stream, ENDPOINT, "a", "zz")) == [("ClusterLoadAssignment", ["a"], ["zz"])]
@@ -121,16 +121,19 @@ def test_d4_a_missing_name_is_answered_at_once_and_sent_when_it_appears(make: Ma
     ]
 
 
-def test_o6_a_missing_route_is_not_said_to_be_missing(make: Make) -> None:
-    """Envoy would disarm its timer and wait for ever."""
+def test_o6_missing_route_is_not_reported_as_missing(make: Make) -> None:
+    """After such a report Envoy would stop its timer and wait for the route forever."""
     stream = stream_of()
 
     assert ask(stream, ROUTE, "r") == []
     assert said(stream.on_snapshot(Snapshot.of((make(ROUTE, "r"),)))) == [("RouteConfiguration", ["r"], [])]
 
 
-def test_o6_a_route_that_goes_while_it_is_on_its_way_is_said_to_be_gone(make: Make) -> None:
-    """The client drops it and asks again before it has read the answer: it must not keep what is no more."""
+def test_o6_route_removed_while_its_response_is_in_flight_is_reported_as_removed(make: Make) -> None:
+    """The client drops the name and requests it again before it reads the response.
+
+    It must not keep the deleted route.
+    """
     stream = stream_of(make(ROUTE, "r"))
     on_its_way = ask(stream, ROUTE, "r")
     assert said(on_its_way) == [("RouteConfiguration", ["r"], [])]
@@ -140,8 +143,8 @@ def test_o6_a_route_that_goes_while_it_is_on_its_way_is_said_to_be_gone(make: Ma
     assert said(ask(stream, ROUTE, "r")) == [("RouteConfiguration", [], ["r"])]
 
 
-def test_d5_one_of_a_hundred_changes(make: Make) -> None:
-    """The response has exactly that one."""
+def test_d5_only_the_changed_one_of_a_hundred_resources_is_sent(make: Make) -> None:
+    """The response has exactly the changed resource, because each resource has its own version."""
     names = [f"e{i:03}" for i in range(100)]
     stream = stream_of(*(make(ENDPOINT, name) for name in names))
     ask(stream, ENDPOINT, *names)
@@ -151,16 +154,16 @@ def test_d5_one_of_a_hundred_changes(make: Make) -> None:
     ]
 
 
-def test_d6_a_deleted_cluster_is_removed(make: Make) -> None:
-    """The rest is not mentioned."""
+def test_d6_deleted_cluster_is_reported_as_removed(make: Make) -> None:
+    """The response names only the deleted cluster, not the clusters that remain."""
     stream = stream_of(make(CLUSTER, "a"), make(CLUSTER, "b"))
     ack(stream, ask(stream, CLUSTER)[0])
 
     assert said(stream.on_snapshot(Snapshot.of((make(CLUSTER, "a"),)))) == [("Cluster", [], ["b"])]
 
 
-def test_d7_the_wildcard_sequence_of_the_protocol_page(make: Make) -> None:
-    """[], +A, -*, -A, and then a change is silence."""
+def test_d7_wildcard_sequence_of_the_protocol_page_is_followed(make: Make) -> None:
+    """After the requests [], +A, -*, -A, no subscription is left and a change is not sent."""
     stream = stream_of(make(CLUSTER, "A"), make(CLUSTER, "B"))
     ack(stream, ask(stream, CLUSTER)[0])
     ack(stream, ask(stream, CLUSTER, "A")[0])
@@ -173,15 +176,18 @@ def test_d7_the_wildcard_sequence_of_the_protocol_page(make: Make) -> None:
     assert stream.on_snapshot(Snapshot.of((make(CLUSTER, "A", 2),))) == []
 
 
-def test_d8_no_names_mean_nothing_for_other_types(make: Make) -> None:
-    """An empty first request for endpoints subscribes to none."""
+def test_d8_first_request_without_names_subscribes_to_nothing_for_other_types(make: Make) -> None:
+    """An empty request for endpoints gets no answer.
+
+    Only listeners and clusters have the implicit wildcard.
+    """
     stream = stream_of(make(ENDPOINT, "a"))
 
     assert ask(stream, ENDPOINT) == []
 
 
-def test_d9_a_name_dropped_under_a_wildcard_is_answered(make: Make) -> None:
-    """It is still there, or it is not: the client must be told."""
+def test_d9_name_unsubscribed_under_a_wildcard_is_answered(make: Make) -> None:
+    """The client must learn whether the wildcard still includes the resource, or the resource is removed."""
     stream = stream_of(make(CLUSTER, "A"))
     ack(stream, ask(stream, CLUSTER)[0])
     ack(stream, ask(stream, CLUSTER, "A", "gone")[0])
@@ -189,21 +195,21 @@ def test_d9_a_name_dropped_under_a_wildcard_is_answered(make: Make) -> None:
     assert said(ask(stream, CLUSTER, minus=["A", "gone"])) == [("Cluster", ["A"], ["gone"])]
 
 
-def test_d10_the_first_wildcard_answer_is_sent_even_if_empty() -> None:
-    """Envoy waits for it."""
+def test_d10_first_wildcard_answer_is_sent_even_if_empty() -> None:
+    """Envoy waits for the first answer before it continues its start."""
     assert said(ask(stream_of(), LISTENER)) == [("Listener", [], [])]
 
 
-def test_d11_a_superfluous_unsubscribe_is_ignored(make: Make) -> None:
-    """Nothing was asked for, nothing is said."""
+def test_d11_unsubscribing_an_unknown_name_is_ignored(make: Make) -> None:
+    """The client never subscribed to this name, so the server sends no answer."""
     stream = stream_of(make(ENDPOINT, "a"))
     ask(stream, ENDPOINT, "a")
 
     assert ask(stream, ENDPOINT, minus=["never-seen"]) == []
 
 
-def test_d12_a_nack_parks_and_the_good_content_is_sent_when_it_returns(make: Make) -> None:
-    """What was rejected is not what the client holds."""
+def test_d12_rejected_version_is_held_back_and_good_content_is_sent_again(make: Make) -> None:
+    """After a rejection the client holds the old version or none, so good content is sent when it returns."""
     good, bad = make(LISTENER, "a"), make(LISTENER, "a", 1)
     stream = stream_of(good)
     ack(stream, ask(stream, LISTENER)[0])
@@ -218,8 +224,8 @@ def test_d12_a_nack_parks_and_the_good_content_is_sent_when_it_returns(make: Mak
     assert stream.channels[0].rejection is None
 
 
-def test_d12_a_rejection_stands_while_other_resources_are_accepted(make: Make) -> None:
-    """An ACK for a neighbour does not hide what is still wrong."""
+def test_d12_rejection_remains_while_other_resources_are_accepted(make: Make) -> None:
+    """An ACK for another resource must not hide the resource that is still rejected."""
     stream = stream_of(make(LISTENER, "a"))
     first = ask(stream, LISTENER)
     nack(stream, first[0])
@@ -230,8 +236,8 @@ def test_d12_a_rejection_stands_while_other_resources_are_accepted(make: Make) -
     assert stream.channels[0].rejection == Rejection(13, "no")
 
 
-def test_d12_a_nack_of_an_older_response_counts(make: Make) -> None:
-    """Both responses are under way when the first is rejected."""
+def test_d12_nack_of_an_older_response_is_recorded(make: Make) -> None:
+    """The rejection remains although the newer of two responses in flight is accepted."""
     stream = stream_of(make(LISTENER, "a"))
     first = ask(stream, LISTENER)[0]
     second = stream.on_snapshot(Snapshot.of((make(LISTENER, "a"), make(LISTENER, "b"))))[0]
@@ -241,8 +247,11 @@ def test_d12_a_nack_of_an_older_response_counts(make: Make) -> None:
     assert stream.channels[0].rejection == Rejection(13, "no")
 
 
-def test_d13_a_reconnect_gets_what_differs(make: Make) -> None:
-    """Not what it holds, but what is old, and word of what is gone."""
+def test_d13_reconnecting_client_gets_only_the_differences(make: Make) -> None:
+    """Current resources are not sent again.
+
+    Old ones are replaced first, and deleted ones are removed after the ACK.
+    """
     current, new = make(CLUSTER, "a"), make(CLUSTER, "b", 1)
     stream = stream_of(current, new)
     responses = ask(stream, CLUSTER, held=(current, make(CLUSTER, "b"), make(CLUSTER, "c")))
@@ -251,16 +260,16 @@ def test_d13_a_reconnect_gets_what_differs(make: Make) -> None:
     assert said(ack(stream, responses[0])) == [("Cluster", [], ["c"])]
 
 
-def test_d13_what_is_listed_but_not_subscribed_is_ignored(make: Make) -> None:
-    """Versions are no subscription."""
+def test_d13_initial_version_without_a_subscription_is_ignored(make: Make) -> None:
+    """Initial versions are not a subscription, so a change of the listed resource is not sent."""
     stream = stream_of(make(ROUTE, "a"), make(ROUTE, "b"))
 
     assert ask(stream, ROUTE, "a", held=(make(ROUTE, "a"), make(ROUTE, "b"))) == []
     assert stream.on_snapshot(Snapshot.of((make(ROUTE, "a"), make(ROUTE, "b", 1)))) == []
 
 
-def test_d14_a_reconnect_with_equal_content_is_sent_no_resource(make: Make) -> None:
-    """Versions are hashes: another process agrees with them."""
+def test_d14_reconnect_with_equal_content_receives_no_resource(make: Make) -> None:
+    """Versions are hashes of the content, so another server process computes the same ones."""
     stream = stream_of(make(CLUSTER, "a"), make(LISTENER, "l"), make(ROUTE, "r"))
 
     responses = ask(stream, CLUSTER, held=(make(CLUSTER, "a"),))
@@ -270,8 +279,8 @@ def test_d14_a_reconnect_with_equal_content_is_sent_no_resource(make: Make) -> N
     assert [r for r in responses if r.resources or r.removed] == []
 
 
-def test_o4_endpoints_are_sent_on_a_new_stream_whatever_is_held(make: Make) -> None:
-    """An Envoy that reconnects while it warms needs them."""
+def test_o4_endpoints_are_sent_on_a_new_stream_whatever_the_client_holds(make: Make) -> None:
+    """An Envoy that reconnects while a cluster warms needs its endpoints again."""
     stream = stream_of(make(ENDPOINT, "a"))
 
     assert said(ask(stream, ENDPOINT, "a", held=(make(ENDPOINT, "a"),))) == [
@@ -279,16 +288,19 @@ def test_o4_endpoints_are_sent_on_a_new_stream_whatever_is_held(make: Make) -> N
     ]
 
 
-def test_d17_an_equal_snapshot_is_silence(make: Make) -> None:
-    """Nothing changed, nothing sent."""
+def test_d17_equal_snapshot_sends_no_response(make: Make) -> None:
+    """A new snapshot with equal content changes nothing for the client."""
     stream = stream_of(make(CLUSTER, "a"))
     ack(stream, ask(stream, CLUSTER)[0])
 
     assert stream.on_snapshot(Snapshot.of((make(CLUSTER, "a"),))) == []
 
 
-def test_d18_removed_and_added_again_is_one_final_state(make: Make) -> None:
-    """While the removal waits, the resource returns: it is sent, and never taken back."""
+def test_d18_resource_removed_and_added_again_is_sent_as_one_final_state(make: Make) -> None:
+    """The resource returns while its removal is pending.
+
+    Only its new content is sent, and no removal later.
+    """
     stream = stream_of(make(CLUSTER, "a"), make(ROUTE, "r"))
     ack(stream, ask(stream, CLUSTER)[0])
     ack(stream, ask(stream, ROUTE, "r")[0])
@@ -301,8 +313,8 @@ def test_d18_removed_and_added_again_is_one_final_state(make: Make) -> None:
     assert ack(stream, route[0]) == []
 
 
-def test_o2_an_old_cluster_goes_only_when_the_routes_have_switched(make: Make) -> None:
-    """Make before break: the new cluster, then the route, then the old one's removal."""
+def test_o2_old_cluster_is_removed_only_after_the_routes_have_switched(make: Make) -> None:
+    """Make before break: first the new cluster, then the route, then the removal of the old cluster."""
     stream = stream_of(make(CLUSTER, "old"), make(ROUTE, "r"))
     ack(stream, ask(stream, CLUSTER)[0])
     ack(stream, ask(stream, ROUTE, "r")[0])
@@ -315,7 +327,7 @@ def test_o2_an_old_cluster_goes_only_when_the_routes_have_switched(make: Make) -
 
 
 def swapped_and_refused(make: Make) -> DeltaStream:
-    """Return a stream whose cluster was swapped, and whose route to the new one was rejected."""
+    """Return a stream whose cluster was replaced, and whose route to the new cluster was rejected."""
     stream = stream_of(make(CLUSTER, "old"), make(ENDPOINT, "old"), make(ROUTE, "r"))
     ack(stream, ask(stream, CLUSTER)[0])
     ack(stream, ask(stream, ENDPOINT, "old")[0])
@@ -326,8 +338,11 @@ def swapped_and_refused(make: Make) -> DeltaStream:
     return stream
 
 
-def test_o2_an_old_cluster_stays_while_the_new_route_is_refused(make: Make) -> None:
-    """The client goes on with the old route: what that refers to goes when the client has taken another."""
+def test_o2_old_cluster_remains_while_the_new_route_is_rejected(make: Make) -> None:
+    """The client continues with the old route.
+
+    Its cluster and endpoints remain until another one is accepted.
+    """
     stream = swapped_and_refused(make)
     new = make(CLUSTER, "new"), make(ENDPOINT, "new")
     mended = stream.on_snapshot(Snapshot.of((*new, make(ROUTE, "r", 2))))
@@ -338,8 +353,8 @@ def test_o2_an_old_cluster_stays_while_the_new_route_is_refused(make: Make) -> N
     ]
 
 
-def test_o2_an_old_cluster_goes_with_the_route_that_was_refused(make: Make) -> None:
-    """Nothing refers to it any more."""
+def test_o2_old_cluster_is_removed_with_the_rejected_route(make: Make) -> None:
+    """After the removal of the route, no resource of the client refers to the old cluster."""
     stream = swapped_and_refused(make)
     gone = stream.on_snapshot(Snapshot.of((make(CLUSTER, "new"), make(ENDPOINT, "new"))))
     assert said(gone) == [
@@ -349,8 +364,8 @@ def test_o2_an_old_cluster_goes_with_the_route_that_was_refused(make: Make) -> N
     ]
 
 
-def test_d7_what_waits_when_the_wildcard_ends_is_not_sent(make: Make) -> None:
-    """Nobody is subscribed to it; it comes when the wildcard is asked for again."""
+def test_d7_pending_resources_are_not_sent_after_the_wildcard_ends(make: Make) -> None:
+    """The client has no subscription to them; they are sent when it requests the wildcard again."""
     stream = stream_of(make(CLUSTER, "a"), make(LISTENER, "b"))
     ack(stream, ask(stream, CLUSTER)[0])
     ack(stream, ask(stream, LISTENER)[0])
@@ -362,8 +377,11 @@ def test_d7_what_waits_when_the_wildcard_ends_is_not_sent(make: Make) -> None:
     assert said(ask(stream, LISTENER, "*")) == [("Listener", ["b", "d"], [])]
 
 
-def test_d18_a_missing_name_that_appears_before_it_is_answered_is_there(make: Make) -> None:
-    """Its answer waits for the clusters': what is said then is as it is then, and never in both lists."""
+def test_d18_missing_name_that_appears_before_its_answer_is_sent_as_a_resource(make: Make) -> None:
+    """The answer waits for the ACK of the clusters.
+
+    It then has the current state, with the name in only one list.
+    """
     stream = stream_of(make(CLUSTER, "a"), make(LISTENER, "b"))
     ack(stream, ask(stream, CLUSTER)[0])
     ack(stream, ask(stream, LISTENER, "b")[0])
@@ -374,8 +392,11 @@ def test_d18_a_missing_name_that_appears_before_it_is_answered_is_there(make: Ma
     assert said(ack(stream, made[0])) == [("Listener", ["late"], [])]
 
 
-def test_o3_a_changed_cluster_is_followed_by_its_endpoints(make: Make) -> None:
-    """A delta Envoy does not ask for them: without, it warms for 15 seconds."""
+def test_o3_changed_cluster_is_followed_by_its_endpoints(make: Make) -> None:
+    """Envoy with incremental xDS does not request them.
+
+    Without them the cluster would warm for 15 seconds.
+    """
     stream = stream_of(make(CLUSTER, "a"), make(ENDPOINT, "a"))
     ack(stream, ask(stream, CLUSTER)[0])
     ack(stream, ask(stream, ENDPOINT, "a")[0])
@@ -386,8 +407,8 @@ def test_o3_a_changed_cluster_is_followed_by_its_endpoints(make: Make) -> None:
     ]
 
 
-def test_s12_a_reconnect_before_the_first_snapshot_is_held(make: Make) -> None:
-    """What the client holds is remembered until there is something to compare it with."""
+def test_s12_reconnect_before_the_first_snapshot_is_answered_by_it(make: Make) -> None:
+    """The server remembers the client's versions, and compares them with the first snapshot."""
     stream = DeltaStream()
     assert ask(stream, CLUSTER, held=(make(CLUSTER, "a"), make(CLUSTER, "gone"))) == []
 
@@ -396,18 +417,18 @@ def test_s12_a_reconnect_before_the_first_snapshot_is_held(make: Make) -> None:
     assert said(ack(stream, responses[0])) == [("Cluster", [], ["gone"])]
 
 
-def test_d14_a_version_is_a_hash_of_content(make: Make) -> None:
-    """It is written down here: another process, or another release of ours, must not differ unnoticed."""
+def test_d14_version_is_a_hash_of_the_content(make: Make) -> None:
+    """The expected hash is fixed here, so that a release cannot change the versions unnoticed."""
     assert make(LISTENER, "a").version == Version("838931b2bced84a0")
 
 
 def on_demand(resource: Resource) -> Resource:
-    """Return the resource as one that a wildcard does not show."""
+    """Return the resource as an on-demand one, which a wildcard subscription does not include."""
     return replace(resource, on_demand=True)
 
 
-def test_n7_a_cluster_on_demand_is_sent_to_who_names_it(make: Make) -> None:
-    """The wildcard does not show it; its name does, and so does a later change of it."""
+def test_n7_on_demand_cluster_is_sent_to_a_client_that_names_it(make: Make) -> None:
+    """A wildcard does not include the cluster. After a request by name, its changes are sent too."""
     stream = stream_of(make(CLUSTER, "a"), on_demand(make(CLUSTER, "od")))
     first = ask(stream, CLUSTER)
     assert said(first) == [("Cluster", ["a"], [])]
@@ -422,8 +443,8 @@ def test_n7_a_cluster_on_demand_is_sent_to_who_names_it(make: Make) -> None:
     assert said(ask(stream, CLUSTER, minus=["od"])) == [("Cluster", [], ["od"])]
 
 
-def test_n7_an_unknown_cluster_on_demand_is_answered_at_once(make: Make) -> None:
-    """So that Envoy can answer its request; the cluster is pushed when it comes."""
+def test_n7_unknown_on_demand_cluster_is_answered_at_once(make: Make) -> None:
+    """Envoy can then answer its pending request; the cluster is pushed when it appears."""
     stream = stream_of(make(CLUSTER, "a"))
     ack(stream, ask(stream, CLUSTER)[0])
 
@@ -435,8 +456,8 @@ def test_n7_an_unknown_cluster_on_demand_is_answered_at_once(make: Make) -> None
     ]
 
 
-def test_n5_who_holds_a_resource_with_a_time_to_live_hears_of_it_without_its_body(make: Make) -> None:
-    """The resource brings its time; the heartbeat has name and version only, and nothing else is in it."""
+def test_n5_heartbeat_has_name_and_version_without_the_body(make: Make) -> None:
+    """The first response carries the time to live. A heartbeat names only resources with a time to live."""
     mortal = replace(make(LISTENER, "l"), ttl_seconds=1.5)
     stream = stream_of(mortal, make(LISTENER, "immortal"))
     first = ask(stream, LISTENER)[0]
@@ -457,8 +478,8 @@ def test_n5_who_holds_a_resource_with_a_time_to_live_hears_of_it_without_its_bod
     ]
 
 
-def test_s7_a_type_that_nobody_has_does_not_end_the_stream() -> None:
-    """Its names are answered as missing, and the other types go on."""
+def test_s7_unknown_type_does_not_end_the_incremental_stream() -> None:
+    """Its names are answered as missing, and requests for other types are served."""
     stream = stream_of()
 
     assert said(ask(stream, TypeUrl("type.googleapis.com/foo.Bar"), "x")) == [("Bar", [], ["x"])]
@@ -466,12 +487,12 @@ def test_s7_a_type_that_nobody_has_does_not_end_the_stream() -> None:
 
 
 def reject(stream: DeltaStream, response: Response, words: str) -> None:
-    """Reject a response in these words."""
+    """Reject a response with this error message."""
     stream.on_request(DeltaRequest(response.type_url, nonce=response.nonce, rejection=Rejection(13, words)))
 
 
-def test_n3_a_rejection_is_about_the_listeners_that_it_names(make: Make) -> None:
-    """Envoy has applied the others; when the bad one is gone, so is the rejection."""
+def test_n3_rejection_applies_only_to_the_listeners_that_it_names(make: Make) -> None:
+    """Envoy has applied the other listeners. When the bad one is removed, the rejection ends."""
     stream = stream_of(make(LISTENER, "a"), make(LISTENER, "a|1"), make(LISTENER, "b"))
     reject(stream, ask(stream, LISTENER)[0], "Error adding/updating listener(s) a|1: duplicate address")
     assert stream.channels[0].rejected.keys() == {"a|1"}
@@ -482,10 +503,10 @@ def test_n3_a_rejection_is_about_the_listeners_that_it_names(make: Make) -> None
 
 
 @pytest.mark.parametrize(("type_url", "words"), [(LISTENER, "no reason"), (ENDPOINT, "a is bad")])
-def test_n3_a_rejection_that_names_none_or_of_a_type_taken_whole_is_about_all(
+def test_n3_rejection_without_names_or_of_endpoints_applies_to_all_resources(
     make: Make, type_url: TypeUrl, words: str
 ) -> None:
-    """What may have been lost is not believed to be there."""
+    """The client may have applied no resource of the response, so all count as rejected."""
     stream = stream_of(make(type_url, "a"), make(type_url, "b"))
     reject(stream, ask(stream, type_url, "a", "b")[0], words)
 
@@ -500,8 +521,8 @@ def test_n3_a_rejection_that_names_none_or_of_a_type_taken_whole_is_about_all(
         ("Invalid duration", [("Listener", ["good"], [])]),
     ],
 )
-def test_n3_d12_what_a_rejection_may_have_cost_is_sent_again(make: Make, words: str, again: Said) -> None:
-    """Only one form of Envoy's words says that the others were applied (1.36 to 1.40)."""
+def test_n3_d12_resources_lost_with_a_rejection_are_sent_again(make: Make, words: str, again: Said) -> None:
+    """Only one form of Envoy's message means that the other resources were applied (seen in 1.36 to 1.40)."""
     stream = stream_of(make(LISTENER, "bad"), make(LISTENER, "good"))
     reject(stream, ask(stream, LISTENER)[0], words)
     unrelated = stream.on_snapshot(Snapshot.of(make(LISTENER, name) for name in ("bad", "good", "new")))
@@ -518,8 +539,11 @@ def test_n3_d12_what_a_rejection_may_have_cost_is_sent_again(make: Make, words: 
     assert (stream.channels[0].rejection, stream.channels[0].blame) == (None, None)
 
 
-def test_d12_a_change_beside_a_bad_resource_is_not_drawn_into_its_rejection(make: Make) -> None:
-    """The changed one goes alone; the other is tried once more after it, and parked again."""
+def test_d12_change_beside_a_bad_resource_is_sent_separately(make: Make) -> None:
+    """The changed resource is sent alone.
+
+    The bad one is tried once more after it, and then held back again.
+    """
     stream = stream_of(make(ENDPOINT, "bad"), make(ENDPOINT, "good"))
     nack(stream, ask(stream, ENDPOINT, "bad", "good")[0])
 
@@ -531,8 +555,8 @@ def test_d12_a_change_beside_a_bad_resource_is_not_drawn_into_its_rejection(make
     assert stream.channels[0].rejected.keys() == {"bad"}
 
 
-def test_d12_what_stood_beside_a_bad_resource_is_sent_again_when_that_goes(make: Make) -> None:
-    """The bad one is taken out of the mesh: what it had cost comes."""
+def test_d12_neighbours_of_a_bad_resource_are_sent_again_after_its_removal(make: Make) -> None:
+    """The client may have lost the other resources of the rejected response."""
     stream = stream_of(make(ENDPOINT, "bad"), make(ENDPOINT, "good"))
     nack(stream, ask(stream, ENDPOINT, "bad", "good")[0])
 
@@ -546,8 +570,8 @@ def test_d12_what_stood_beside_a_bad_resource_is_sent_again_when_that_goes(make:
     assert stream.channels[0].rejection is None
 
 
-def test_d12_a_removal_that_was_rejected_with_a_bad_neighbour_is_said_again(make: Make) -> None:
-    """A listener that shall go must not stay because another one is bad; said alone it is said once."""
+def test_d12_removal_rejected_with_a_bad_neighbour_is_sent_again(make: Make) -> None:
+    """A listener must not survive because another one is bad. The separate removal is sent only once."""
     stream = stream_of(make(LISTENER, "old"))
     ack(stream, ask(stream, LISTENER)[0])
     pushed = stream.on_snapshot(Snapshot.of((make(LISTENER, "bad"),)))
@@ -558,8 +582,11 @@ def test_d12_a_removal_that_was_rejected_with_a_bad_neighbour_is_said_again(make
     assert nack(stream, again[0]) == []
 
 
-def test_d12_a_rejected_removal_is_forgotten_with_the_next_acceptance(make: Make) -> None:
-    """Some releases reject the removal of a secret: no resource is to blame, and none has to be mended."""
+def test_d12_rejection_of_a_removal_ends_with_the_next_acceptance(make: Make) -> None:
+    """Some Envoy releases reject the removal of a secret.
+
+    No resource could be corrected to end this rejection.
+    """
     stream = stream_of(make(ENDPOINT, "a"), make(ENDPOINT, "b"))
     ack(stream, ask(stream, ENDPOINT, "a", "b")[0])
     nack(stream, stream.on_snapshot(Snapshot.of((make(ENDPOINT, "a"),)))[0])
@@ -569,8 +596,8 @@ def test_d12_a_rejected_removal_is_forgotten_with_the_next_acceptance(make: Make
     assert [channel.rejection for channel in stream.channels] == [None]
 
 
-def test_d12_a_rejected_version_is_not_sent_again_when_it_returns(make: Make) -> None:
-    """Good, bad, good, and bad once more before the client has answered: bad was sent once."""
+def test_d12_rejected_version_is_not_sent_again_when_it_returns(make: Make) -> None:
+    """The snapshot changes from bad to good and back before the client answers. Bad is sent only once."""
     good, bad = make(LISTENER, "a"), make(LISTENER, "a", 1)
     stream = stream_of(good)
     ack(stream, ask(stream, LISTENER)[0])
@@ -580,8 +607,8 @@ def test_d12_a_rejected_version_is_not_sent_again_when_it_returns(make: Make) ->
     assert stream.on_snapshot(Snapshot.of((bad,))) == []
 
 
-def test_d12_a_rejected_cluster_that_is_made_good_brings_its_endpoints(make: Make) -> None:
-    """It was not applied, so it is new to the client when it comes again, and warms (O3)."""
+def test_d12_corrected_cluster_is_followed_by_its_endpoints(make: Make) -> None:
+    """The client did not apply the rejected cluster, so the corrected one is new to it and must warm (O3)."""
     rest = (make(ENDPOINT, "a"), make(ENDPOINT, "bad"))
     stream = stream_of(make(CLUSTER, "a"), make(CLUSTER, "bad"), *rest)
     ack(stream, ask(stream, CLUSTER)[0])
@@ -594,8 +621,8 @@ def test_d12_a_rejected_cluster_that_is_made_good_brings_its_endpoints(make: Mak
     assert said(ack(stream, mended[0])) == [("Cluster", ["a"], []), ("ClusterLoadAssignment", ["a"], [])]
 
 
-def test_d15_nonces_never_repeat_on_a_stream(make: Make) -> None:
-    """Whatever the type."""
+def test_d15_nonces_never_repeat_on_an_incremental_stream(make: Make) -> None:
+    """More than 1000 responses of two types have different nonces, none of them empty."""
     stream = stream_of(make(ENDPOINT, "a"), make(ROUTE, "a"))
     responses = [*ask(stream, ENDPOINT, "a"), *ask(stream, ROUTE, "a")]
     for content in range(1, 1000):
@@ -604,8 +631,8 @@ def test_d15_nonces_never_repeat_on_a_stream(make: Make) -> None:
     assert len({response.nonce for response in responses} - {""}) == len(responses) > 1000
 
 
-def test_o1_o5_a_push_goes_clusters_endpoints_then_listeners_and_routes(make: Make) -> None:
-    """Listeners and routes wait until the clusters are accepted, which is when they are warm."""
+def test_o1_o5_push_sends_clusters_and_endpoints_before_listeners_and_routes(make: Make) -> None:
+    """Listeners and routes wait for the ACK of the clusters, which are then warm."""
     types = (CLUSTER, ENDPOINT, LISTENER, ROUTE)
     stream = stream_of(*(make(type_url, "a") for type_url in types))
     for type_url in types:
@@ -619,8 +646,8 @@ def test_o1_o5_a_push_goes_clusters_endpoints_then_listeners_and_routes(make: Ma
     assert said(ack(stream, pushed[0])) == [("Listener", ["a"], []), ("RouteConfiguration", ["a"], [])]
 
 
-def test_o7_a_secret_rotates_by_one_push_and_a_missing_one_is_answered(make: Make) -> None:
-    """Nothing else is sent with it, and nothing waits for it."""
+def test_o7_secret_rotates_by_one_push_and_a_missing_one_is_answered(make: Make) -> None:
+    """The push contains only the secret, and waits for no other response."""
 
     def cert(content: int) -> Resource:
         message = secret_pb2.Secret(name="cert")
@@ -635,15 +662,15 @@ def test_o7_a_secret_rotates_by_one_push_and_a_missing_one_is_answered(make: Mak
 
 
 def test_n11_resource_locators_are_ignored() -> None:
-    """No client sends them; who does asks for nothing by them."""
+    """No known client sends them, and they add no subscription."""
     message = discovery_pb2.DeltaDiscoveryRequest(type_url=ENDPOINT)
     message.resource_locators_subscribe.add(name="a")
 
     assert read_delta_request(message.SerializeToString()) == DeltaRequest(ENDPOINT)
 
 
-def test_n12_a_resource_of_another_release_is_served_as_it_is() -> None:
-    """A cluster that our protos' constraints forbid may be good for the client: it says if it is not."""
+def test_n12_resource_that_violates_constraints_is_served_unchanged() -> None:
+    """The client's release may have other constraints than the server's protos, and can reject it."""
     strange = encode(cluster_pb2.Cluster(name="c", connect_timeout=duration_pb2.Duration(seconds=-1)))
 
     assert said(ask(stream_of(strange), CLUSTER)) == [("Cluster", ["c"], [])]

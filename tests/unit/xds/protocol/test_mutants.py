@@ -1,7 +1,7 @@
-"""Seeded faults: each is put into the machine and must turn a named test red.
+"""Tests of the tests: each seeded fault in the state machine must make a named test fail.
 
-The faults are made by replacing methods for the time of one test; no file changes. Where the red test is a
-property, it runs on a fixed seed and a bounded number of examples.
+The faults are made by replacing methods for the time of one test; no file changes. A property runs on a
+fixed seed and a bounded number of examples.
 """
 
 import contextlib
@@ -182,14 +182,14 @@ def _answer_from_nothing(patch: pytest.MonkeyPatch) -> None:
 
 def _forget_who_stood_beside(patch: pytest.MonkeyPatch) -> None:
     def retry(self: Channel) -> None:
-        """Break the part of rule D12 that sends again what a rejection has cost."""
+        """Break the part of rule D12 that sends the neighbours of a rejected resource again."""
 
     patch.setattr(Channel, "_retry", retry)
 
 
 def _lose_late_rejections(patch: pytest.MonkeyPatch) -> None:
     def late(self: Channel, nonce: Nonce, rejection: Rejection | None) -> None:
-        """Break the part of rule W4 that remembers what an overtaken response was told."""
+        """Break the part of rule W4 that records the answer to an overtaken response."""
 
     patch.setattr(Channel, "answered_late", late)
 
@@ -218,11 +218,11 @@ _QUICK = settings(
 
 
 class _EnoughError(Exception):
-    """So many examples were tried as find each fault."""
+    """Signal that as many examples were tried as are needed to find each fault."""
 
 
 def _until(most: int | None, tried: Callable[..., None]) -> Callable[..., None]:
-    """Return a test that ends all after so many examples."""
+    """Return a test that raises _EnoughError after `most` examples."""
     count = itertools.count(1)
 
     def counted(*drawn: object) -> None:
@@ -238,9 +238,10 @@ def _property(
     *more: st.SearchStrategy[bool],
     steps: st.SearchStrategy[Any] = properties.steps,
 ) -> Red:
-    """Return a property's test as a function that runs it on a fixed seed, on so many examples or on all.
+    """Return a function that runs a property on a fixed seed, on a given number of examples or on all.
 
-    The seed is a digest of the text of `example`: after a change of that text, count again how many it takes.
+    The seed is a digest of the text of `example`. After a change of that text, count again how many
+    examples are needed.
     """
 
     def run(make: Make, most: int | None = None) -> None:
@@ -259,50 +260,46 @@ def _property(
 
 
 BOTH = st.booleans()
-SOTW_HOLDS = _property(
-    properties.test_w15_w17_who_accepts_everything_holds_the_subscribed_part_of_the_snapshot
-)
-DELTA_HOLDS = _property(
-    properties.test_d13_d18_who_accepts_everything_holds_the_subscribed_part_of_the_snapshot
-)
-MENDS = _property(properties.test_d12_w6_only_the_bad_needs_mending, BOTH)
-HEALS = _property(properties.test_w6_d12_a_rejection_never_makes_a_loop_and_a_new_snapshot_heals, BOTH)
-IN_ORDER = _property(properties.test_o2_o8_references_are_never_broken_by_order, BOTH)
+SOTW_HOLDS = _property(properties.test_w15_w17_client_that_accepts_everything_holds_its_part_of_the_snapshot)
+DELTA_HOLDS = _property(properties.test_d13_d18_client_that_accepts_everything_holds_its_part_of_the_snapshot)
+MENDS = _property(properties.test_d12_w6_client_is_correct_after_only_the_bad_resources_change, BOTH)
+HEALS = _property(properties.test_w6_d12_rejection_makes_no_loop_and_a_new_snapshot_heals_it, BOTH)
+IN_ORDER = _property(properties.test_o2_o8_route_never_refers_to_a_cluster_that_the_client_lacks, BOTH)
 NAMED_HOLD = _property(
-    named.test_d7_d18_whoever_names_listeners_and_clusters_has_what_it_asks_for, steps=named.steps
+    named.test_d7_d18_client_holds_the_listeners_and_clusters_that_it_subscribes_to, steps=named.steps
 )
 PROPERTIES = {SOTW_HOLDS: 30, DELTA_HOLDS: 160, MENDS: 45, HEALS: 30, IN_ORDER: 30, NAMED_HOLD: 55}
 """Properties, and how many examples find each fault of theirs: the negative control tries as many."""
 
 MUTANTS: tuple[tuple[Callable[[pytest.MonkeyPatch], None], tuple[Red, ...]], ...] = (
-    (_ignore_nonces, (sotw.test_w4_a_stale_nonce_changes_nothing_and_the_ack_brings_the_names,)),
+    (_ignore_nonces, (sotw.test_w4_request_with_a_stale_nonce_is_ignored_and_the_ack_carries_the_names,)),
     (
         _drop_requests_with_stale_nonces,
-        (delta.test_d2_a_stale_nonce_does_not_void_a_subscription, DELTA_HOLDS),
+        (delta.test_d2_stale_nonce_does_not_void_a_subscription, DELTA_HOLDS),
     ),
     (
         _resend_on_nack,
         (
-            sotw.test_w6_a_nack_parks_and_still_honours_names,
-            delta.test_d12_a_nack_parks_and_the_good_content_is_sent_when_it_returns,
+            sotw.test_w6_nack_holds_the_version_back_and_its_new_names_are_answered,
+            delta.test_d12_rejected_version_is_held_back_and_good_content_is_sent_again,
             MENDS,
         ),
     ),
-    (_never_remove, (delta.test_d6_a_deleted_cluster_is_removed, DELTA_HOLDS)),
-    (_do_not_answer_again, (delta.test_d3_asked_for_again_is_sent_again,)),
+    (_never_remove, (delta.test_d6_deleted_cluster_is_reported_as_removed, DELTA_HOLDS)),
+    (_do_not_answer_again, (delta.test_d3_name_requested_again_is_sent_again,)),
     (
         _empty_is_everything,
         (
-            sotw.test_w13_no_names_mean_nothing_for_other_types,
-            delta.test_d8_no_names_mean_nothing_for_other_types,
+            sotw.test_w13_first_request_without_names_subscribes_to_nothing_for_other_types,
+            delta.test_d8_first_request_without_names_subscribes_to_nothing_for_other_types,
         ),
     ),
     (
         _push_everything,
         (
-            sotw.test_w10_an_endpoint_answer_lists_what_changed,
-            delta.test_d5_one_of_a_hundred_changes,
-            delta.test_d17_an_equal_snapshot_is_silence,
+            sotw.test_w10_endpoint_response_lists_only_changed_endpoints,
+            delta.test_d5_only_the_changed_one_of_a_hundred_resources_is_sent,
+            delta.test_d17_equal_snapshot_sends_no_response,
             SOTW_HOLDS,
             DELTA_HOLDS,
         ),
@@ -310,51 +307,54 @@ MUTANTS: tuple[tuple[Callable[[pytest.MonkeyPatch], None], tuple[Red, ...]], ...
     (
         _leave_endpoints_behind,
         (
-            sotw.test_o3_a_changed_cluster_is_followed_by_its_endpoints,
-            delta.test_o3_a_changed_cluster_is_followed_by_its_endpoints,
+            sotw.test_o3_changed_cluster_is_followed_by_its_endpoints,
+            delta.test_o3_changed_cluster_is_followed_by_its_endpoints,
         ),
     ),
     (
         _remove_first,
         (
-            sotw.test_o2_an_old_cluster_goes_only_when_the_routes_have_switched,
-            delta.test_o2_an_old_cluster_goes_only_when_the_routes_have_switched,
+            sotw.test_o2_old_cluster_is_removed_only_after_the_routes_have_switched,
+            delta.test_o2_old_cluster_is_removed_only_after_the_routes_have_switched,
             IN_ORDER,
         ),
     ),
     (
         _take_a_rejection_for_leave,
         (
-            sotw.test_o2_an_old_cluster_stays_while_the_new_route_is_refused,
-            delta.test_o2_an_old_cluster_stays_while_the_new_route_is_refused,
+            sotw.test_o2_old_cluster_remains_while_the_new_route_is_rejected,
+            delta.test_o2_old_cluster_remains_while_the_new_route_is_rejected,
         ),
     ),
     (
         _let_what_waits_die,
-        (partial(special.test_n5_who_holds_an_older_version_is_told_to_keep_that, ttl=60.0), NAMED_HOLD),
+        (
+            partial(special.test_n5_heartbeat_is_for_the_older_version_that_the_client_holds, ttl=60.0),
+            NAMED_HOLD,
+        ),
     ),
     (
         _take_back_what_is_asked_for,
-        (special.test_n7_who_names_it_before_it_was_taken_back_keeps_it,),
+        (special.test_n7_client_that_names_a_cluster_before_its_removal_keeps_it,),
     ),
     (
         _forget_who_was_passed_over,
-        (sotw.test_w4_w8_a_name_dropped_and_asked_for_again_while_a_push_is_on_its_way_is_answered_again,),
+        (sotw.test_w4_w8_name_dropped_and_requested_again_during_a_push_is_answered_again,),
     ),
     (
         _do_not_wait_for_clusters,
         (
-            sotw.test_o1_o5_a_push_goes_clusters_endpoints_then_listeners_and_routes,
-            delta.test_o1_o5_a_push_goes_clusters_endpoints_then_listeners_and_routes,
+            sotw.test_o1_o5_push_sends_clusters_and_endpoints_before_listeners_and_routes,
+            delta.test_o1_o5_push_sends_clusters_and_endpoints_before_listeners_and_routes,
         ),
     ),
-    (_answer_from_nothing, (sotw.test_s12_nothing_is_answered_before_there_is_a_snapshot,)),
+    (_answer_from_nothing, (sotw.test_s12_requests_before_the_first_snapshot_are_answered_by_it,)),
     (
         _forget_who_stood_beside,
-        (sotw.test_d12_what_stood_beside_a_bad_resource_is_sent_again_when_that_changes, MENDS),
+        (sotw.test_d12_neighbours_of_a_bad_resource_are_sent_again_after_its_change, MENDS),
     ),
-    (_lose_late_rejections, (sotw.test_w4_w6_a_rejection_that_comes_late_is_not_lost,)),
-    (_believe_what_is_held, (delta.test_o4_endpoints_are_sent_on_a_new_stream_whatever_is_held,)),
+    (_lose_late_rejections, (sotw.test_w4_w6_late_rejection_is_recorded,)),
+    (_believe_what_is_held, (delta.test_o4_endpoints_are_sent_on_a_new_stream_whatever_the_client_holds,)),
 )
 
 
@@ -366,10 +366,10 @@ MUTANTS: tuple[tuple[Callable[[pytest.MonkeyPatch], None], tuple[Red, ...]], ...
         for red in reds
     ],
 )
-def test_a_seeded_fault_turns_a_test_red(
+def test_seeded_fault_makes_the_named_test_fail(
     make: Make, mutate: Callable[[pytest.MonkeyPatch], None], red: Red
 ) -> None:
-    """With the fault the named test fails."""
+    """A test that passes with the fault could not detect it."""
     with pytest.MonkeyPatch.context() as patch:
         mutate(patch)
         with pytest.raises(AssertionError):
@@ -377,6 +377,6 @@ def test_a_seeded_fault_turns_a_test_red(
 
 
 @pytest.mark.parametrize("holds", PROPERTIES, ids=lambda holds: holds.__name__[:40])
-def test_without_a_fault_the_same_examples_are_green(make: Make, holds: Any) -> None:
-    """So it is the fault that turns them red. All 800 examples are tried in `make fuzz`."""
+def test_properties_pass_on_the_same_examples_without_a_fault(make: Make, holds: Any) -> None:
+    """This proves that the fault causes the failure. All 800 examples are tried in `make fuzz`."""
     holds(make, PROPERTIES[holds] if examples(1) == 1 else None)

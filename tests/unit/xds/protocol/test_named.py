@@ -1,6 +1,6 @@
-"""Clients that ask for listeners and clusters by name, and for all, and change their mind.
+"""Property test of clients that subscribe to listeners and clusters by name and by wildcard in turn.
 
-The model is that of "How the client specifies what resources to return" on the page of the xDS protocol.
+The model follows "How the client specifies what resources to return" on the page of the xDS protocol.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ steps = st.lists(asked | content | st.none() | st.just(HEARTBEAT), max_size=12)
 
 
 class Client:
-    """Has what it asked for and was sent; answers are given in order, when it is asked to."""
+    """Model client with its subscriptions and resources; it answers in order when the test calls `answer`."""
 
     lives: dict[tuple[TypeUrl, ResourceName], tuple[Version, float | None]]
     """For how long it was told to keep what, and in which version."""
@@ -47,9 +47,9 @@ class Client:
         self.asked: set[TypeUrl] = set()
 
     def ask(self, type_url: TypeUrl, names: set[str], *, more: bool) -> None:
-        """Subscribe to names, or unsubscribe; what is not wanted any more is forgotten.
+        """Subscribe or unsubscribe names; forget resources that are no longer subscribed.
 
-        A first request subscribes: without names it would be the old form of the wildcard.
+        A first request always subscribes, because without names it would be the old form of the wildcard.
         """
         wanted, told = self.wanted[type_url], tuple(map(ResourceName, sorted(names)))
         if more or type_url not in self.asked:
@@ -65,11 +65,11 @@ class Client:
         self.take(self.stream.on_request(request))
 
     def wants(self, type_url: TypeUrl, name: ResourceName) -> bool:
-        """Say whether it is subscribed to a name."""
+        """Return whether the client subscribes to a name."""
         return not self.wanted[type_url].isdisjoint((name, WILDCARD))
 
     def take(self, responses: list[Response]) -> None:
-        """Look at what comes, before it is read."""
+        """Check responses when they arrive, before they are answered."""
         for each in responses:
             names = [resource.name for resource in each.resources]
             assert len(names) == len({*names, *each.removed}) - len(each.removed), "D18"
@@ -83,7 +83,7 @@ class Client:
         self.inbox += responses
 
     def hear(self) -> None:
-        """Time passes: it must hear of what it may keep only for a time, in the version it was told."""
+        """Take heartbeats; check that each resource with a time to live is in them, in its last version."""
         before, beats = dict(self.lives), self.stream.on_heartbeat()
         self.take(beats)
         heard = {(beat.type_url, each.name): each.version for beat in beats for each in beat.resources}
@@ -101,7 +101,7 @@ class Client:
         self.take(self.stream.on_request(DeltaRequest(response.type_url, nonce=response.nonce)))
 
     def expected(self, snapshot: Snapshot) -> dict[TypeUrl, dict[ResourceName, Version]]:
-        """Return what it should have."""
+        """Return the versions that the client should hold."""
         return {
             type_url: {
                 each.name: each.version
@@ -114,14 +114,14 @@ class Client:
 
 
 def resource(make: Make, key: tuple[TypeUrl, str], edition: tuple[int, bool, float | None]) -> Resource:
-    """Make a resource; what a wildcard does not show are clusters alone."""
+    """Create a resource; only clusters can be on demand."""
     number, on_demand, ttl = edition
     return replace(make(*key, number), on_demand=on_demand and key[0] == CLUSTER, ttl_seconds=ttl)
 
 
 @settings(max_examples=examples(150, fresh=1600))
 @given(steps)
-def test_d7_d18_whoever_names_listeners_and_clusters_has_what_it_asks_for(
+def test_d7_d18_client_holds_the_listeners_and_clusters_that_it_subscribes_to(
     make: Make,
     found: list[
         tuple[TypeUrl, set[str], bool]
@@ -130,10 +130,10 @@ def test_d7_d18_whoever_names_listeners_and_clusters_has_what_it_asks_for(
         | None
     ],
 ) -> None:
-    """Names, the wildcard, both and neither, in any order, with changes between, and answers that are late.
+    """Names and wildcards come in any order, with changes between them and late answers.
 
-    It asks for nothing else while an answer is on its way to it: what was sent for another subscription is
-    nothing that the model could judge.
+    The client sends no request while a response of the type is in flight, because the model could not judge
+    a response to an older subscription.
     """
     client, snapshot = Client(), Snapshot.of(())
     client.take(client.stream.on_snapshot(snapshot))

@@ -1,4 +1,4 @@
-"""Two groups of clients: whatever one asks for, it gets nothing of the other's."""
+"""Tests of the isolation of two groups of clients: no request gets a resource of the other group."""
 
 from collections.abc import Callable
 
@@ -35,20 +35,21 @@ requests = st.lists(
 
 
 def of(make: Make, owner: int, keys: set[tuple[TypeUrl, str]], edition: int) -> Snapshot:
-    """Make a group's snapshot; the content says whose it is."""
+    """Create a group's snapshot, whose content identifies the owner."""
     return Snapshot.of(make(type_url, name, owner + 10 * edition) for type_url, name in keys)
 
 
 @given(st.tuples(owned, owned), requests, st.booleans())
-def test_a_client_that_asks_for_anothers_names_gets_nothing(
+def test_client_never_receives_a_resource_of_another_group(
     make: Make,
     theirs: tuple[set[tuple[TypeUrl, str]], set[tuple[TypeUrl, str]]],
     asked: list[tuple[TypeUrl, list[str]]],
     sotw: bool,
 ) -> None:
-    """Names of its own, of the other, of nobody, and wildcards: all that comes is its own, in any edition.
+    """Every response has only resources of the client's own group.
 
-    What the other has and it has not is never sent, and in no answer is there a trace of the other's content.
+    Requests have names of this group, of the other and of neither, and wildcards. No body contains the
+    other group's content.
     """
     cache = SnapshotCache()
     groups = (GroupKey("mine"), GroupKey("other"))
@@ -87,7 +88,7 @@ def _ask(
 
 
 def _settled(snapshots: dict[GroupKey, Snapshot]) -> dict[GroupKey, Snapshot]:
-    """Give each cluster the endpoints it needs, which a cache insists on."""
+    """Add the missing endpoints of each cluster, because a cache requires them."""
     return {
         group: snapshot.changed(
             _endpoints(name, group)

@@ -1,4 +1,4 @@
-"""Listeners are renewed where a route configuration permits less: an interim form first, then as they are."""
+"""Tests of listener renewal: after a route narrows, an interim listener drains connections first (O11)."""
 
 from dataclasses import replace
 
@@ -14,17 +14,17 @@ Said = list[tuple[str, list[str]]]
 
 
 def narrows(before: Resource, after: Resource) -> bool:
-    """Take the lower version for the narrower one."""
+    """Return whether the version is lower, which counts as narrower in these tests."""
     return after.version < before.version
 
 
 def interim(listener: Resource, routes: frozenset[ResourceName]) -> Resource:
-    """Mark the version with the reasons."""
+    """Return the listener with the names of the narrower routes in its version."""
     return replace(listener, version=Version(f"{listener.version}~{','.join(sorted(routes))}"))
 
 
 def snapshot(listener: str = "l1", /, **routes: str) -> Snapshot:
-    """Make two listeners, the second without routes, and the routes of the first with these versions."""
+    """Create two listeners, the first with these routes in these versions, the second without routes."""
     references = tuple((ROUTE, ResourceName(each)) for each in sorted(routes))
     made = [
         Resource(ROUTE, ResourceName(name), Version(version), b"", renewal=Renewal(narrows, interim))
@@ -35,7 +35,7 @@ def snapshot(listener: str = "l1", /, **routes: str) -> Snapshot:
 
 
 class Client:
-    """A client of either variant, which answers when it is told to, and what it holds."""
+    """A client of either variant and its resources; it answers when the test calls `answer`."""
 
     def __init__(self, stream: AdsStream | DeltaStream) -> None:
         self.stream = stream
@@ -43,7 +43,7 @@ class Client:
         self.holds: dict[str, str] = {}
 
     def begin(self, first: Snapshot, **held: str) -> Said:
-        """Take a snapshot and ask for listeners and routes, saying what is held (incremental)."""
+        """Take a snapshot; request listeners and routes, with the held versions in incremental."""
         self.stream.on_snapshot(first)
         found = [*self._ask(LISTENER, (), held), *self._ask(ROUTE, tuple(first.resources(ROUTE)), held)]
         return found + self.answer(ROUTE)
@@ -73,7 +73,7 @@ class Client:
         return self._take(self.stream.on_request(DeltaRequest(type_url, names, initial_versions=versions)))
 
     def _take(self, responses: list[Response]) -> Said:
-        """Note responses, and name what is in them but for the listener that never changes."""
+        """Record responses; return their types and versions, without the listener that never changes."""
         found = []
         for each in responses:
             self.last[each.type_url] = each
@@ -85,7 +85,7 @@ class Client:
 
 @pytest.fixture(params=[AdsStream, DeltaStream])
 def client(request: pytest.FixtureRequest) -> Client:
-    """A client that has listeners and routes, and has answered all of it."""
+    """Provide a client that holds listeners and routes and has acknowledged all of them."""
     found = Client(request.param())
     found.begin(snapshot(a="2", b="2"))
     assert found.answer(LISTENER) == []
@@ -93,8 +93,11 @@ def client(request: pytest.FixtureRequest) -> Client:
     return found
 
 
-def test_o11_a_narrower_route_renews_its_listener(client: Client) -> None:
-    """The interim form goes with the route, the listener itself follows its answer; then there is silence."""
+def test_o11_narrower_route_renews_its_listener(client: Client) -> None:
+    """The interim listener is sent with the route, and the listener itself after its ACK.
+
+    No response follows.
+    """
     assert client.push(snapshot(a="1", b="2")) == [
         ("Listener", ["here l1~a"]),
         ("RouteConfiguration", ["a 1"]),
@@ -105,8 +108,8 @@ def test_o11_a_narrower_route_renews_its_listener(client: Client) -> None:
     assert client.holds == {"here": "l1", "there": "1", "a": "1", "b": "2"}
 
 
-def test_o11_a_wider_route_renews_nothing(client: Client) -> None:
-    """Nor does one that comes or goes."""
+def test_o11_wider_or_removed_route_renews_no_listener(client: Client) -> None:
+    """Only a narrower route would leave open connections with too many permissions."""
     assert client.push(snapshot(a="3", b="2")) == [("RouteConfiguration", ["a 3"])]
     assert client.answer(ROUTE) == []
     assert client.push(snapshot("l2", a="3")) == [("Listener", ["here l2"])]
@@ -114,8 +117,8 @@ def test_o11_a_wider_route_renews_nothing(client: Client) -> None:
     assert client.holds["here"] == "l2"
 
 
-def test_o11_what_changes_meanwhile_waits_for_the_interim_s_answer(client: Client) -> None:
-    """A listener that is sent again too early would take the place of one that has drained nothing yet."""
+def test_o11_changed_listener_waits_for_the_ack_of_the_interim_listener(client: Client) -> None:
+    """A listener that is sent too early would replace an interim one that has drained no connection yet."""
     client.push(snapshot(a="1", b="2"))
     assert client.push(snapshot("l2", a="1", b="3")) == [("RouteConfiguration", ["b 3"])]
     assert client.stream.is_waiting
@@ -124,8 +127,8 @@ def test_o11_what_changes_meanwhile_waits_for_the_interim_s_answer(client: Clien
     assert not client.stream.is_waiting
 
 
-def test_o11_narrower_twice_is_renewed_twice(client: Client) -> None:
-    """Also where the first time is not over."""
+def test_o11_second_narrower_route_causes_a_second_renewal(client: Client) -> None:
+    """This is also true if the first renewal has not finished."""
     client.push(snapshot(a="1", b="2"))
     assert client.push(snapshot(a="1", b="1")) == [("RouteConfiguration", ["b 1"])]
     assert client.answer(LISTENER) == [("Listener", ["here l1~b"])]
@@ -133,15 +136,15 @@ def test_o11_narrower_twice_is_renewed_twice(client: Client) -> None:
     assert client.answer(LISTENER) == []
 
 
-def test_o11_a_client_that_does_not_answer_gets_its_listener_at_the_deadline(client: Client) -> None:
-    """As with everything that waits (O5)."""
+def test_o11_client_that_does_not_answer_gets_its_listener_at_the_deadline(client: Client) -> None:
+    """The deadline is the one of all waiting resources (O5)."""
     client.push(snapshot(a="1", b="2"))
     found = [[f"{one.name} {one.version}" for one in each.resources] for each in client.stream.on_deadline()]
     assert [each[0] for each in found] == ["here l1"]
 
 
-def test_o11_an_interim_that_is_rejected_is_followed_by_the_listener(client: Client) -> None:
-    """It may have taken the place of the one that was there."""
+def test_o11_rejected_interim_listener_is_followed_by_the_listener(client: Client) -> None:
+    """The client may have replaced its old listener in spite of the rejection."""
     client.push(snapshot(a="1", b="2"))
     said = client.answer(LISTENER, Rejection(13, "Error adding/updating listener(s) here: no"))
     assert said == [("Listener", ["here l1"])]
@@ -155,8 +158,8 @@ def test_o11_an_interim_that_is_rejected_is_followed_by_the_listener(client: Cli
         ("1", []),
     ],
 )
-def test_o11_after_an_absence_other_rules_renew(route: str, said: Said) -> None:
-    """Whether they are narrower than what the client had nobody knows any more; equal ones do not."""
+def test_o11_different_route_after_a_reconnect_renews_the_listener(route: str, said: Said) -> None:
+    """The server cannot know whether the client's old route was wider. An equal route renews no listener."""
     client = Client(DeltaStream())
     found = client.begin(snapshot(a="1", b="2"), here="l1", there="1", a=route, b="2")
     assert [each for each in found if each[1]] == said

@@ -1,4 +1,4 @@
-"""What streams know is shared by all who know the same, and a push costs what changed, not what is held."""
+"""Tests of state that streams share: equal state is one object, and a push costs only its changes."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ def _names(numbers: Iterable[int]) -> tuple[ResourceName, ...]:
 
 
 class _Client:
-    """Asks for endpoints and routes by name, for everything else by wildcard; answers what it is told to."""
+    """Client with endpoints and routes by name, the rest by wildcard; answers when `answer` is called."""
 
     def __init__(self, kind: type[AnyStream]) -> None:
         self.stream = kind()
@@ -62,12 +62,12 @@ class _Client:
         self.names: dict[TypeUrl, tuple[ResourceName, ...]] = {}
 
     def take(self, responses: list[Response]) -> None:
-        """Hear responses."""
+        """Record responses."""
         self.heard += responses
         self.inbox += responses
 
     def ask(self, type_url: TypeUrl, names: tuple[ResourceName, ...]) -> None:
-        """Ask for these names from now on."""
+        """Request exactly these names from now on."""
         before, self.names[type_url] = self.names.get(type_url, ()), names
         match self.stream:
             case AdsStream() as sotw:
@@ -99,12 +99,12 @@ class _Client:
                 )
 
     def settle(self) -> None:
-        """Accept all there is."""
+        """Accept all responses."""
         while self.inbox:
             self.answer()
 
     def begin(self, snapshot: Snapshot, numbers: Iterable[int]) -> "_Client":
-        """Ask for everything of the snapshot."""
+        """Request everything of the snapshot."""
         self.take(self.stream.on_snapshot(snapshot))
         for type_url in TYPES:
             self.ask(type_url, () if type_url in FULL_STATE else _names(numbers))
@@ -114,8 +114,10 @@ class _Client:
 
 @BOTH
 @pytest.mark.parametrize("count", [5, 300])
-def test_who_holds_all_there_is_holds_the_snapshots_own(kind: type[AnyStream], count: int) -> None:
-    """After the first answers, a change, a new service, one that goes, and a rejection that was mended."""
+def test_client_that_holds_everything_shares_the_snapshots_own_objects(
+    kind: type[AnyStream], count: int
+) -> None:
+    """This is true after the first answers, changes, a removal and a corrected rejection."""
     everyone = ResourceSet.of(each for number in range(count) for each in _service(number))
     own = ResourceSet.of(_service(9000))
     snapshot = Snapshot.joined((everyone, own))
@@ -152,8 +154,8 @@ def _assert_shared(client: _Client, snapshot: Snapshot) -> None:
 
 
 @BOTH
-def test_a_push_does_not_look_at_what_is_held(kind: type[AnyStream]) -> None:
-    """50 streams with 200 and with 800 services each: the same looks, for a change of one."""
+def test_push_cost_does_not_grow_with_the_held_resources(kind: type[AnyStream]) -> None:
+    """A change of one service costs 50 streams as many lookups with 200 services as with 800."""
     counted = {}
     for count in (200, 800):
         everyone = ResourceSet.of(each for number in range(count) for each in _service(number))
@@ -190,7 +192,7 @@ class _Answer:
 
 @dataclass(frozen=True)
 class _Pass:
-    """Time passes: for the answers awaited, and for heartbeats."""
+    """Passing time: the deadline of awaited answers, and heartbeats."""
 
 
 _STEPS = st.lists(
@@ -206,10 +208,10 @@ _STEPS = st.lists(
 
 @BOTH
 @given(_STEPS)
-def test_streams_over_joined_snapshots_are_as_over_plain_ones(
+def test_joined_and_plain_snapshots_lead_to_the_same_responses(
     kind: type[AnyStream], steps: list[_Publish | _Ask | _Answer | _Pass]
 ) -> None:
-    """The same requests and answers: the same responses, whatever parts a snapshot is put together from."""
+    """Equal requests and answers get equal responses, whatever parts a snapshot is joined from."""
     plain, joined = _Client(kind), _Client(kind)
     parts = [ResourceSet.of(()), ResourceSet.of(()), ResourceSet.of(())]
     with pytest.MonkeyPatch.context() as patch:
@@ -228,7 +230,7 @@ def test_streams_over_joined_snapshots_are_as_over_plain_ones(
 
 
 def _part(part: ResourceSet, number: int, content: Mapping[int, int]) -> ResourceSet:
-    """Return one of three parts of a snapshot, changed from the one before."""
+    """Return one of three parts of a snapshot, changed from the previous part."""
     mine = [each for n, c in content.items() if n % 3 == number for each in _service(n, c)]
     names = {(each.type_url, each.name) for each in mine}
     gone = [(t, name) for t, table in part.tables.items() for name in table if (t, name) not in names]

@@ -1,4 +1,4 @@
-"""What is shared is made once: snapshots' steps, encoded responses, snapshots of a group."""
+"""Tests of shared results: steps between snapshots, encoded responses, names and snapshots of groups."""
 
 import gc
 import sys
@@ -26,8 +26,8 @@ from xds.stream_status import Variant
 Make = Callable[..., Resource]
 
 
-def test_a_response_for_many_is_encoded_once(make: Make) -> None:
-    """A thousand streams take the same step; each has its own nonce."""
+def test_response_for_many_streams_is_encoded_once(make: Make) -> None:
+    """A thousand streams take the same step, each with its own nonce."""
     encoder = Encoder("cp")
     resources = (make(ENDPOINT, "a"),)
     messages = {
@@ -41,8 +41,8 @@ def test_a_response_for_many_is_encoded_once(make: Make) -> None:
     }
 
 
-def test_the_encoder_tells_variants_and_contents_apart(make: Make) -> None:
-    """Same names in another version, or for the other variant, are other bytes."""
+def test_encoder_distinguishes_variants_and_contents(make: Make) -> None:
+    """Equal names in another version, or for the other variant, have other bytes."""
     encoder = Encoder("cp")
     for variant in Variant:
         for content in range(2):
@@ -53,8 +53,8 @@ def test_the_encoder_tells_variants_and_contents_apart(make: Make) -> None:
     assert encoder.made == 4
 
 
-def test_the_encoder_forgets_the_oldest(make: Make) -> None:
-    """What it keeps is bounded in number, and then made anew."""
+def test_encoder_forgets_the_oldest_response(make: Make) -> None:
+    """The number of kept responses is bounded, and a forgotten response is encoded again."""
     encoder = Encoder("cp")
     responses = [
         Response(CLUSTER, Version(str(n)), Nonce("1"), (make(CLUSTER, "a"),)) for n in range(ENTRIES + 1)
@@ -67,8 +67,11 @@ def test_the_encoder_forgets_the_oldest(make: Make) -> None:
 
 
 @pytest.mark.parametrize("count", [1, MANY])
-def test_a_look_at_many_resources_is_encoding(make: Make, count: int) -> None:
-    """What is known at no cost is told so; who has the same resources is looked at by who pays for it."""
+def test_comparing_many_resources_is_left_to_encode(make: Make, count: int) -> None:
+    """`known` answers only if that is cheap.
+
+    A comparison of many equal resources is made by `encode`, whose time is charged.
+    """
     encoder = Encoder("cp")
     resources = [make(ROUTE, f"{n:03}") for n in range(count)]
     mine, same, others = (Response(ROUTE, Version("1"), Nonce("1"), tuple(resources)) for _ in range(3))
@@ -82,8 +85,8 @@ def test_a_look_at_many_resources_is_encoding(make: Make, count: int) -> None:
     assert encoder.made == 1
 
 
-def test_a_whole_table_is_known_again_at_no_cost(make: Make) -> None:
-    """Whoever is sent all of it, as whatever tuple: it need not be looked who its resources are."""
+def test_response_with_a_whole_table_is_known_at_no_cost(make: Make) -> None:
+    """The table identifies the resources, so another tuple of them need not be compared."""
     encoder, resources = Encoder("cp"), [make(ROUTE, f"{n:03}") for n in range(MANY)]
     table, other = (Resources({each.name: each for each in resources}) for _ in range(2))
     mine, same = (Response(ROUTE, Version("1"), Nonce("1"), tuple(resources), table=table) for _ in range(2))
@@ -93,8 +96,8 @@ def test_a_whole_table_is_known_again_at_no_cost(make: Make) -> None:
     assert encoder.encode(Variant.DELTA, replace(same, table=None)) == message
 
 
-def test_a_long_message_is_put_together_once_for_all_who_are_as_far(make: Make) -> None:
-    """Streams that have come as far are sent the very same bytes, with the nonce."""
+def test_long_message_is_built_once_for_all_streams_with_the_same_nonce(make: Make) -> None:
+    """Streams with equal nonces are sent the same bytes object; another nonce needs only a new message."""
     encoder = Encoder("cp")
     resources = tuple(make(ROUTE, f"{n:03}" + "x" * 4096) for n in range(MANY))
     response = Response(ROUTE, Version("1"), Nonce("1"), resources)
@@ -111,7 +114,7 @@ def test_a_long_message_is_put_together_once_for_all_who_are_as_far(make: Make) 
 
 @pytest.fixture
 def fields(monkeypatch: pytest.MonkeyPatch) -> list[Resource]:
-    """Return the resources that are encoded, as often as they are."""
+    """Provide a list that records each encoding of a resource."""
     found: list[Resource] = []
 
     def noting(make: Callable[[Resource], bytes]) -> Callable[[Resource], bytes]:
@@ -127,10 +130,10 @@ def fields(monkeypatch: pytest.MonkeyPatch) -> list[Resource]:
 
 
 @pytest.mark.parametrize("variant", Variant)
-def test_what_groups_have_in_common_is_encoded_once(
+def test_resources_common_to_several_groups_are_encoded_once(
     make: Make, variant: Variant, fields: list[Resource]
 ) -> None:
-    """Each has something of its own besides, so that no two responses are the same."""
+    """Each group also has a resource of its own, so that no two responses are equal."""
     encoder = Encoder("cp")
     shared = tuple(make(ROUTE, f"b{n}") for n in range(MANY))
     responses = [Response(ROUTE, Version("1"), Nonce("1"), (make(ROUTE, "a", n), *shared)) for n in range(10)]
@@ -141,8 +144,8 @@ def test_what_groups_have_in_common_is_encoded_once(
         assert message == Encoder("cp").encode(variant, response)
 
 
-def test_few_encoded_resources_are_kept(make: Make, fields: list[Resource]) -> None:
-    """More than fits are made again, and no response is other for that."""
+def test_encoded_resources_are_kept_up_to_a_bound(make: Make, fields: list[Resource]) -> None:
+    """Resources beyond the bound are encoded again, and the responses are the same."""
     encoder = Encoder("cp")
     large = tuple(make(ROUTE, f"{n:03}" + "x" * (2 * FIELDS // MANY)) for n in range(MANY))
     responses = [Response(ROUTE, Version("1"), Nonce("1"), (*large, make(ROUTE, "y", n))) for n in range(2)]
@@ -153,10 +156,13 @@ def test_few_encoded_resources_are_kept(make: Make, fields: list[Resource]) -> N
 
 
 @pytest.mark.parametrize("variant", Variant)
-def test_what_nobody_needs_any_more_is_not_kept_encoded(
+def test_encoded_responses_that_are_no_longer_used_are_forgotten(
     make: Make, variant: Variant, fields: list[Resource]
 ) -> None:
-    """What is needed again and again stays, the rest is forgotten when it has aged; bytes are the same."""
+    """A response that is used again and again is kept, and the rest is dropped when it has aged.
+
+    The bytes stay the same.
+    """
     encoder = Encoder("cp")
     responses = [
         Response(ROUTE, Version("1"), Nonce("1"), tuple(make(ROUTE, f"{kind}{n}") for n in range(MANY)))
@@ -175,7 +181,7 @@ def test_what_nobody_needs_any_more_is_not_kept_encoded(
 
 
 def held(root: object) -> int:
-    """Return the bytes of what only this object leads to, and resources are not counted."""
+    """Return the bytes of the objects that are reachable from this object; resources are not counted."""
     seen, waiting, size = {id(root)}, [root], 0
     while waiting:
         each = waiting.pop()
@@ -187,8 +193,8 @@ def held(root: object) -> int:
     return size
 
 
-def test_who_asks_for_ever_other_things_drives_out_its_own_alone(make: Make) -> None:
-    """Of one owner little is kept, its newest; what another was the first to need stays."""
+def test_owner_of_many_responses_drives_out_only_its_own(make: Make) -> None:
+    """Only the newest responses of one owner are kept. A response that another owner needed first remains."""
     encoder, mine, others = Encoder("cp"), object(), object()
     shared = Response(ENDPOINT, Version("1"), Nonce("1"), (make(ENDPOINT, "a"),))
     large = [make(ENDPOINT, f"{n}" + "x" * (OWN_BYTES // 4)) for n in range(8)]
@@ -205,8 +211,8 @@ def test_who_asks_for_ever_other_things_drives_out_its_own_alone(make: Make) -> 
 
 
 @pytest.mark.parametrize("variant", list(Variant))
-def test_requests_are_remembered_by_what_they_take(variant: Variant) -> None:
-    """Many short names are ten times their bytes: such requests are read again; those of few are not."""
+def test_requests_are_remembered_only_if_they_take_little_memory(variant: Variant) -> None:
+    """Many short names take ten times their bytes in memory, so such a request is parsed again each time."""
     decoder = Decoder()
     # Names are the same field in both variants.
     many = discovery_pb2.DiscoveryRequest(resource_names=[f"{n:04}" for n in range(10_000)])
@@ -219,8 +225,8 @@ def test_requests_are_remembered_by_what_they_take(variant: Variant) -> None:
         assert decoder.read(variant, data) is decoder.read(variant, data)
 
 
-def test_a_name_is_in_memory_once(make: Make) -> None:
-    """A resource and the request for it hold the same string, and so do a version and who holds it."""
+def test_name_and_version_are_in_memory_once(make: Make) -> None:
+    """A resource and its requests share one string for the name, and requests one for a version."""
     resource = make(CLUSTER, "a-name-of-some-length")
     message = discovery_pb2.DeltaDiscoveryRequest(
         resource_names_subscribe=["a-name-of-some-length"],
@@ -233,8 +239,8 @@ def test_a_name_is_in_memory_once(make: Make) -> None:
     assert first.initial_versions[resource.name] is second.initial_versions[resource.name]
 
 
-def test_a_type_and_what_is_referred_to_are_in_memory_once() -> None:
-    """Resources, whatever refers to them, and requests for them hold the same strings."""
+def test_type_and_referenced_name_are_in_memory_once() -> None:
+    """Resources, references to them and requests for them share the same strings."""
     name = "a-cluster-of-some-length"
     cluster = encode(cluster_pb2.Cluster(name=name, type=cluster_pb2.Cluster.EDS))
     assignment = encode(endpoint_pb2.ClusterLoadAssignment(cluster_name=name))
@@ -246,8 +252,8 @@ def test_a_type_and_what_is_referred_to_are_in_memory_once() -> None:
     assert read_delta_request(request.SerializeToString()).type_url is ENDPOINT
 
 
-def test_a_step_is_computed_once_for_a_group(make: Make) -> None:
-    """The same two snapshots give the same object; another predecessor gives another answer."""
+def test_step_between_two_snapshots_is_computed_once(make: Make) -> None:
+    """The same two snapshots return the same object; another predecessor has another step."""
     one = Snapshot.of((make(CLUSTER, "a"), make(CLUSTER, "b")))
     two = Snapshot.of((make(CLUSTER, "a", 1), make(CLUSTER, "c")))
 
@@ -257,21 +263,21 @@ def test_a_step_is_computed_once_for_a_group(make: Make) -> None:
     assert two.changed_since(Snapshot.of(())) == {CLUSTER: {"a", "c"}}
 
 
-def test_w15_two_resources_of_one_name_are_refused(make: Make) -> None:
-    """W15: Envoy would reject such a response."""
+def test_w15_two_resources_with_one_name_are_refused(make: Make) -> None:
+    """Envoy would reject a response that contains a name twice (W15)."""
     with pytest.raises(SnapshotError, match="'a'"):
         Snapshot.of((make(CLUSTER, "a"), make(CLUSTER, "a", 1)))
 
 
-def test_missing_references_are_named(make: Make) -> None:
-    """A cluster without its endpoints would warm for ever."""
+def test_missing_reference_is_reported_with_resource_type_and_name(make: Make) -> None:
+    """A cluster without its endpoints would warm forever."""
     snapshot = Snapshot.of((make(CLUSTER, "a"), make(CLUSTER, "b"), make(ENDPOINT, "b")))
 
     assert [(r.name, kind, name) for r, kind, name in snapshot.missing()] == [("a", ENDPOINT, "a")]
 
 
-def test_w2_d14_snapshots_are_equal_by_content_in_any_order(make: Make) -> None:
-    """Replicas fed in different orders agree."""
+def test_w2_d14_snapshots_with_equal_content_are_equal_in_any_order(make: Make) -> None:
+    """Replicas that receive resources in different orders must agree on versions."""
     a, b = make(CLUSTER, "a"), make(ROUTE, "b")
 
     assert Snapshot.of((a, b)) == Snapshot.of((b, a))
@@ -280,8 +286,11 @@ def test_w2_d14_snapshots_are_equal_by_content_in_any_order(make: Make) -> None:
     assert Snapshot.of((a,)) != Snapshot.of((a, b))
 
 
-def test_publishing_wakes_only_whom_it_concerns(make: Make) -> None:
-    """An equal snapshot, or another group's, wakes nobody; one that left is woken, and does not count."""
+def test_publishing_wakes_only_nodes_with_changes(make: Make) -> None:
+    """An equal snapshot, or one of another group, wakes no node.
+
+    A node that left its group is woken, but not counted.
+    """
     cache = SnapshotCache()
     woken: list[str] = []
     nodes = {NodeKey("n1"): GroupKey("g1"), NodeKey("n2"): GroupKey("g2")}
@@ -303,8 +312,8 @@ def test_publishing_wakes_only_whom_it_concerns(make: Make) -> None:
     assert cache.snapshot(NodeKey("n2")) is None
 
 
-def test_s9_the_end_of_one_watch_leaves_the_other(make: Make) -> None:
-    """S9: two streams of one node do not share their life."""
+def test_s9_end_of_one_watch_keeps_the_other(make: Make) -> None:
+    """Two streams of one node are independent (S9)."""
     cache = SnapshotCache()
     woken: list[str] = []
     node = NodeKey("n")
@@ -317,8 +326,8 @@ def test_s9_the_end_of_one_watch_leaves_the_other(make: Make) -> None:
     assert ResourceName("a") in cache.snapshots()[GroupKey("g")].resources(ENDPOINT)
 
 
-def test_o6_a_snapshot_that_lacks_something_is_refused_and_changes_nothing(make: Make) -> None:
-    """It is said what needs what; the good snapshot before stays in force."""
+def test_o6_snapshot_with_a_missing_reference_is_refused_and_changes_nothing(make: Make) -> None:
+    """The error names the resource and its missing reference; the previous snapshot remains in force."""
     cache, group, node = SnapshotCache(), GroupKey("g"), NodeKey("n")
     cache.publish({group: Snapshot.of((make(ENDPOINT, "a"),))}, {node: group})
 
@@ -329,8 +338,8 @@ def test_o6_a_snapshot_that_lacks_something_is_refused_and_changes_nothing(make:
     assert list(held.resources(ENDPOINT)) == ["a"]
 
 
-def test_single_resources_are_added_replaced_and_removed(make: Make) -> None:
-    """What is not touched is shared with the snapshot before."""
+def test_update_adds_replaces_and_removes_single_resources(make: Make) -> None:
+    """Tables without a change are shared with the previous snapshot."""
     cache, group = SnapshotCache(), GroupKey("g")
     a = make(ENDPOINT, "a")
     cache.update(group, [a, make(ROUTE, "r")])
@@ -344,8 +353,8 @@ def test_single_resources_are_added_replaced_and_removed(make: Make) -> None:
     assert last.changed_since(first) == {ENDPOINT: {"a"}}
 
 
-def test_what_is_new_and_what_is_other_are_one_change_of_the_last_part(make: Make) -> None:
-    """So it knows what differs from the part before, and no table is compared."""
+def test_new_and_changed_resources_are_one_change_of_the_last_part(make: Make) -> None:
+    """The new part knows its difference from the previous part, so that no tables are compared."""
     first = Snapshot.of((make(ENDPOINT, "a"), make(ROUTE, "r")))
     last = first.changed([make(ENDPOINT, "a", 1), make(ENDPOINT, "b")], [(ROUTE, ResourceName("r"))])
     (before,), (after,) = first.parts, last.parts
@@ -354,8 +363,11 @@ def test_what_is_new_and_what_is_other_are_one_change_of_the_last_part(make: Mak
     assert last.changed_since(first) == {ENDPOINT: {"a", "b"}, ROUTE: {"r"}}
 
 
-def test_a_settled_stream_has_no_empty_sets_of_its_own(make: Make) -> None:
-    """Sets, additions, a removal, all acknowledged: what is empty again is the one empty set there is."""
+def test_settled_stream_shares_the_one_empty_set(make: Make) -> None:
+    """Each empty set is the NO_NAMES object, which saves memory.
+
+    The stream has acknowledged additions and a removal.
+    """
     stream = DeltaStream()
     before = Snapshot.of((make(CLUSTER, "a"), make(CLUSTER, "b"), make(ENDPOINT, "a"), make(ENDPOINT, "b")))
     after = Snapshot.of((make(CLUSTER, "a", 1), make(ENDPOINT, "a", 1), make(ENDPOINT, "c")))
@@ -376,8 +388,8 @@ def test_a_settled_stream_has_no_empty_sets_of_its_own(make: Make) -> None:
         assert all(names is NO_NAMES for names in pending), (channel.type_url, pending)
 
 
-def test_a_name_is_one_object_whoever_asks_for_it() -> None:
-    """Requests that are not the same bytes name the same resource: its name is kept once."""
+def test_name_is_one_object_in_requests_with_different_bytes() -> None:
+    """Requests for the same resource share one string for its name."""
     one, two = (
         read_delta_request(
             discovery_pb2.DeltaDiscoveryRequest(

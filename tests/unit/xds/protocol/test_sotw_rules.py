@@ -1,4 +1,4 @@
-"""State of the world, rule by rule; the numbers are those of docs/xds-rules.md."""
+"""Tests of state-of-the-world xDS, rule by rule; the numbers are those of docs/xds-rules.md."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -51,27 +51,30 @@ def nack(stream: AdsStream, response: Response, *names: str) -> list[Response]:
 
 
 def said(responses: list[Response]) -> list[tuple[str, list[str]]]:
-    """Name the types and resources of responses, short."""
+    """Return the short types and resources of responses."""
     return [(r.type_url.rsplit(".", 1)[1], [resource.name for resource in r.resources]) for r in responses]
 
 
 def stream_of(*resources: Resource) -> AdsStream:
-    """Make a stream whose snapshot is there."""
+    """Create a stream that has a snapshot of these resources."""
     stream = AdsStream()
     assert stream.on_snapshot(Snapshot.of(resources)) == []
     return stream
 
 
-def test_w1_first_request_is_answered_even_if_empty_for_listeners_and_clusters() -> None:
-    """An Envoy waits for the first LDS and CDS answer to finish its start."""
+def test_w1_first_request_for_clusters_is_answered_even_if_empty() -> None:
+    """Envoy waits for this answer during its start.
+
+    The answer for listeners waits for the ACK of the clusters.
+    """
     stream = stream_of()
 
     assert said(ask(stream, CLUSTER)) == [("Cluster", [])]
     assert said(ask(stream, LISTENER)) == []  # the cluster answer is not accepted yet (O5)
 
 
-def test_s12_nothing_is_answered_before_there_is_a_snapshot(make: Make) -> None:
-    """Requests are remembered, and answered when the first snapshot comes."""
+def test_s12_requests_before_the_first_snapshot_are_answered_by_it(make: Make) -> None:
+    """The server remembers the requests, because an empty answer would be an outage."""
     stream = AdsStream()
 
     assert ask(stream, CLUSTER) == []
@@ -82,16 +85,16 @@ def test_s12_nothing_is_answered_before_there_is_a_snapshot(make: Make) -> None:
     ]
 
 
-def test_w2_an_equal_snapshot_is_silence(make: Make) -> None:
-    """Equal content made anew sends nothing."""
+def test_w2_equal_snapshot_sends_no_response(make: Make) -> None:
+    """A snapshot that is built again with equal content has equal versions."""
     stream = stream_of(make(CLUSTER, "a"))
     ask(stream, CLUSTER)
 
     assert stream.on_snapshot(Snapshot.of((make(CLUSTER, "a"),))) == []
 
 
-def test_w3_nonces_never_repeat_on_a_stream(make: Make) -> None:
-    """A thousand pushes have a thousand nonces, none empty."""
+def test_w3_nonces_never_repeat_on_a_state_of_the_world_stream(make: Make) -> None:
+    """The responses to a request and a thousand pushes have different nonces, none of them empty."""
     stream = stream_of(make(ENDPOINT, "a"))
     responses = ask(stream, ENDPOINT, "a")
     for content in range(1000):
@@ -101,8 +104,8 @@ def test_w3_nonces_never_repeat_on_a_stream(make: Make) -> None:
     assert len({response.nonce for response in responses} - {""}) == 1001
 
 
-def test_w4_a_stale_nonce_changes_nothing_and_the_ack_brings_the_names(make: Make) -> None:
-    """The second names are taken from the ACK, not from the overtaken request."""
+def test_w4_request_with_a_stale_nonce_is_ignored_and_the_ack_carries_the_names(make: Make) -> None:
+    """The second name takes effect with the ACK, not with the ignored request."""
     stream = stream_of(make(ENDPOINT, "workload"), make(ENDPOINT, "roots"))
     first = ask(stream, ENDPOINT, "workload")
 
@@ -110,8 +113,11 @@ def test_w4_a_stale_nonce_changes_nothing_and_the_ack_brings_the_names(make: Mak
     assert said(ack(stream, first[0], "roots", "workload")) == [("ClusterLoadAssignment", ["roots"])]
 
 
-def test_w4_w6_a_rejection_that_comes_late_is_not_lost(make: Make) -> None:
-    """A newer response was under way: nothing is sent for it, but it is known, and stands."""
+def test_w4_w6_late_rejection_is_recorded(make: Make) -> None:
+    """The NACK of an overtaken response gets no answer, but is recorded.
+
+    The resource is tried again later.
+    """
     stream = stream_of(make(ENDPOINT, "a"), make(ENDPOINT, "b"))
     first = ask(stream, ENDPOINT, "a", "b")[0]
     second = stream.on_snapshot(Snapshot.of((make(ENDPOINT, "a"), make(ENDPOINT, "b", 1))))[0]
@@ -122,8 +128,8 @@ def test_w4_w6_a_rejection_that_comes_late_is_not_lost(make: Make) -> None:
     assert said(ack(stream, second, "a", "b")) == [("ClusterLoadAssignment", ["a"])]
 
 
-def test_w5_an_ack_is_silence_twice(make: Make) -> None:
-    """Accepting says nothing new."""
+def test_w5_repeated_ack_gets_no_response(make: Make) -> None:
+    """An ACK with unchanged names needs no answer."""
     stream = stream_of(make(ENDPOINT, "a"))
     response = ask(stream, ENDPOINT, "a")[0]
 
@@ -132,8 +138,8 @@ def test_w5_an_ack_is_silence_twice(make: Make) -> None:
     assert stream.channels[0].acked_version == response.version
 
 
-def test_w6_a_nack_parks_and_still_honours_names(make: Make) -> None:
-    """What was rejected is not sent again until it changes; a name added with the NACK is."""
+def test_w6_nack_holds_the_version_back_and_its_new_names_are_answered(make: Make) -> None:
+    """The rejected resource is sent again only after a change. A name added in the NACK is answered."""
     stream = stream_of(make(ENDPOINT, "a"), make(ENDPOINT, "b"))
     response = ask(stream, ENDPOINT, "a")[0]
 
@@ -145,8 +151,8 @@ def test_w6_a_nack_parks_and_still_honours_names(make: Make) -> None:
     ]
 
 
-def test_w8_a_name_asked_for_again_is_answered_again(make: Make) -> None:
-    """A client that dropped a resource gets it anew, unchanged as it is."""
+def test_w8_name_requested_again_is_answered_again(make: Make) -> None:
+    """The client dropped the resource, so it is sent again although its content is unchanged."""
     stream = stream_of(make(ENDPOINT, "a"), make(ENDPOINT, "b"))
     first = ask(stream, ENDPOINT, "a")[0]
     second = ack(stream, first, "a", "b")[0]
@@ -156,10 +162,13 @@ def test_w8_a_name_asked_for_again_is_answered_again(make: Make) -> None:
     assert said(ack(stream, second, "a", "b")) == [("ClusterLoadAssignment", ["b"])]
 
 
-def test_w4_w8_a_name_dropped_and_asked_for_again_while_a_push_is_on_its_way_is_answered_again(
+def test_w4_w8_name_dropped_and_requested_again_during_a_push_is_answered_again(
     make: Make,
 ) -> None:
-    """Both requests are overtaken; that the client let go of what it had stands in the first of them."""
+    """A push overtakes both the request that drops the name and the one that adds it.
+
+    The client no longer holds the resource, so it is sent again after the ACK.
+    """
     a, b, c = (make(ENDPOINT, each) for each in "abc")
     stream = stream_of(a, b, c)
     first = ask(stream, ENDPOINT, "a", "b", "c")[0]
@@ -179,8 +188,8 @@ def _answer(response: Response, names: str) -> Request:
     return Request(response.type_url, tuple(map(ResourceName, names)), response.version, response.nonce)
 
 
-def test_w9_a_cluster_answer_lists_everything(make: Make) -> None:
-    """One changes, all are listed: what is missing would be gone."""
+def test_w9_cluster_response_lists_all_clusters(make: Make) -> None:
+    """A cluster that is missing from the response would be removed, so unchanged ones are listed too."""
     stream = stream_of(make(CLUSTER, "a"), make(CLUSTER, "b"))
     ack(stream, ask(stream, CLUSTER)[0])
 
@@ -189,8 +198,8 @@ def test_w9_a_cluster_answer_lists_everything(make: Make) -> None:
     ]
 
 
-def test_w10_an_endpoint_answer_lists_what_changed(make: Make) -> None:
-    """Of a hundred, one."""
+def test_w10_endpoint_response_lists_only_changed_endpoints(make: Make) -> None:
+    """One of a hundred assignments has changed, and the response contains only this one."""
     names = [f"e{i:03}" for i in range(100)]
     stream = stream_of(*(make(ENDPOINT, name) for name in names))
     ask(stream, ENDPOINT, *names)
@@ -199,8 +208,8 @@ def test_w10_an_endpoint_answer_lists_what_changed(make: Make) -> None:
     assert said(stream.on_snapshot(Snapshot.of(changed))) == [("ClusterLoadAssignment", ["e007"])]
 
 
-def test_w11_names_that_end_are_not_heard_of_again(make: Make) -> None:
-    """No names after names is no subscription."""
+def test_w11_empty_list_after_names_ends_the_subscription(make: Make) -> None:
+    """A later change of the route is not sent."""
     stream = stream_of(make(ROUTE, "a"))
     response = ask(stream, ROUTE, "a")[0]
 
@@ -208,8 +217,8 @@ def test_w11_names_that_end_are_not_heard_of_again(make: Make) -> None:
     assert stream.on_snapshot(Snapshot.of((make(ROUTE, "a", 1),))) == []
 
 
-def test_w12_the_wildcard_sequence_of_the_protocol_page(make: Make) -> None:
-    """[] is all, ["*", "A"] still all, ["A"] only A, [] nothing."""
+def test_w12_wildcard_sequence_of_the_protocol_page_is_followed(make: Make) -> None:
+    """The list [] means all clusters, ["*", "A"] also all, ["A"] only A, and a later [] none."""
     stream = stream_of(make(CLUSTER, "A"), make(CLUSTER, "B"))
     response = ask(stream, CLUSTER)[0]
     assert said([response]) == [("Cluster", ["A", "B"])]
@@ -223,23 +232,23 @@ def test_w12_the_wildcard_sequence_of_the_protocol_page(make: Make) -> None:
     assert stream.on_snapshot(Snapshot.of((make(CLUSTER, "A", 2), make(CLUSTER, "B", 2)))) == []
 
 
-def test_w13_no_names_mean_nothing_for_other_types(make: Make) -> None:
-    """A reconnecting Envoy without clusters asks for no endpoints, not for the whole mesh's."""
+def test_w13_first_request_without_names_subscribes_to_nothing_for_other_types(make: Make) -> None:
+    """An Envoy that reconnects without clusters must not get the endpoints of the whole mesh."""
     stream = stream_of(*(make(ENDPOINT, name) for name in "abc"))
 
     assert ask(stream, ENDPOINT) == []
 
 
-def test_w14_a_missing_name_is_remembered(make: Make) -> None:
-    """No answer now, and one when it appears."""
+def test_w14_missing_name_is_remembered_and_sent_when_it_appears(make: Make) -> None:
+    """The request itself gets no response, because state of the world cannot report a missing resource."""
     stream = stream_of()
 
     assert ask(stream, ENDPOINT, "x") == []
     assert said(stream.on_snapshot(Snapshot.of((make(ENDPOINT, "x"),)))) == [("ClusterLoadAssignment", ["x"])]
 
 
-def test_w17_a_reconnect_is_answered_in_full(make: Make) -> None:
-    """Named types are answered whatever version the client says it has."""
+def test_w17_reconnect_is_answered_in_full(make: Make) -> None:
+    """Requested names are answered whatever version the client reports."""
     stream = stream_of(make(ENDPOINT, "a"), make(ENDPOINT, "b"))
 
     assert said(ask(stream, ENDPOINT, "a", "b", version="whatever")) == [
@@ -247,8 +256,8 @@ def test_w17_a_reconnect_is_answered_in_full(make: Make) -> None:
     ]
 
 
-def test_s5_types_do_not_leak_into_each_other(make: Make) -> None:
-    """A rejected cluster says nothing of endpoints."""
+def test_s5_rejection_of_one_type_does_not_affect_another(make: Make) -> None:
+    """Types on a stream are independent: clusters are rejected, and endpoints are not."""
     stream = stream_of(make(CLUSTER, "a"), make(ENDPOINT, "a"))
     cluster = ask(stream, CLUSTER)[0]
     endpoint = ask(stream, ENDPOINT, "a")[0]
@@ -261,8 +270,8 @@ def test_s5_types_do_not_leak_into_each_other(make: Make) -> None:
     ]
 
 
-def test_o1_o5_a_push_goes_clusters_endpoints_then_listeners_and_routes(make: Make) -> None:
-    """Listeners and routes wait until the clusters are accepted, which is when they are warm."""
+def test_o1_o5_push_sends_clusters_and_endpoints_before_listeners_and_routes(make: Make) -> None:
+    """Listeners and routes wait for the ACK of the clusters, which are then warm."""
     types = (CLUSTER, ENDPOINT, LISTENER, ROUTE)
     stream = stream_of(*(make(type_url, "a") for type_url in types))
     for type_url in types:
@@ -276,8 +285,8 @@ def test_o1_o5_a_push_goes_clusters_endpoints_then_listeners_and_routes(make: Ma
     assert said(ack(stream, pushed[0])) == [("Listener", ["a"]), ("RouteConfiguration", ["a"])]
 
 
-def test_o5_a_client_that_never_answers_is_served_at_the_deadline(make: Make) -> None:
-    """The gate opens without an ACK when time is up."""
+def test_o5_client_that_never_answers_is_served_at_the_deadline(make: Make) -> None:
+    """Listeners wait for the ACK of the clusters only for a limited time."""
     stream = stream_of(make(CLUSTER, "a"), make(LISTENER, "a"))
     ask(stream, CLUSTER)
 
@@ -287,8 +296,8 @@ def test_o5_a_client_that_never_answers_is_served_at_the_deadline(make: Make) ->
     assert not stream.is_waiting
 
 
-def test_o2_an_old_cluster_goes_only_when_the_routes_have_switched(make: Make) -> None:
-    """Make before break: both clusters, then the route, then the new cluster alone."""
+def test_o2_old_cluster_is_removed_only_after_the_routes_have_switched(make: Make) -> None:
+    """Make before break: first both clusters, then the route, then the new cluster alone."""
     stream = stream_of(make(CLUSTER, "old"), make(ENDPOINT, "old"), make(ROUTE, "r"))
     ack(stream, ask(stream, CLUSTER)[0])
     ack(stream, ask(stream, ENDPOINT, "old")[0], "old")
@@ -303,8 +312,8 @@ def test_o2_an_old_cluster_goes_only_when_the_routes_have_switched(make: Make) -
     assert made[0].version != broken[0].version
 
 
-def test_o2_an_old_cluster_stays_while_the_new_route_is_refused(make: Make) -> None:
-    """It is listed until the client has taken another route."""
+def test_o2_old_cluster_remains_while_the_new_route_is_rejected(make: Make) -> None:
+    """The old cluster remains listed until the client has accepted another route."""
     stream = stream_of(make(CLUSTER, "old"), make(ROUTE, "r"))
     ack(stream, ask(stream, CLUSTER)[0])
     ack(stream, ask(stream, ROUTE, "r")[0], "r")
@@ -317,8 +326,8 @@ def test_o2_an_old_cluster_stays_while_the_new_route_is_refused(make: Make) -> N
     assert said(ack(stream, mended[0], "r")) == [("Cluster", ["new"])]
 
 
-def test_o3_a_changed_cluster_is_followed_by_its_endpoints(make: Make) -> None:
-    """Unchanged endpoints are sent again behind the cluster; those of unchanged clusters are not."""
+def test_o3_changed_cluster_is_followed_by_its_endpoints(make: Make) -> None:
+    """Its unchanged endpoints are sent again after the cluster; those of unchanged clusters are not."""
     endpoints = (make(ENDPOINT, "a"), make(ENDPOINT, "b"))
     stream = stream_of(make(CLUSTER, "a"), make(CLUSTER, "b"), *endpoints)
     ack(stream, ask(stream, CLUSTER)[0])
@@ -330,8 +339,11 @@ def test_o3_a_changed_cluster_is_followed_by_its_endpoints(make: Make) -> None:
     ]
 
 
-def test_o8_a_removal_that_is_taken_back_in_time_is_never_said(make: Make) -> None:
-    """A cluster that goes and comes again while the route is switching stays."""
+def test_o8_removal_cancelled_before_it_is_sent_is_never_sent(make: Make) -> None:
+    """A cluster that returns while the route is switching remains.
+
+    The newest snapshot replaces pending steps.
+    """
     both = (make(CLUSTER, "a"), make(ROUTE, "r"))
     stream = stream_of(*both)
     ack(stream, ask(stream, CLUSTER)[0])
@@ -344,8 +356,8 @@ def test_o8_a_removal_that_is_taken_back_in_time_is_never_said(make: Make) -> No
     assert ack(stream, again[0], "r") == []
 
 
-def test_w7_the_version_in_a_request_decides_nothing(make: Make) -> None:
-    """Neither an ACK with a strange version nor a NACK with the rejected one is taken for something else."""
+def test_w7_version_in_a_request_is_ignored(make: Make) -> None:
+    """An ACK may have a strange version and a NACK the rejected one; only the nonce and the error count."""
     stream = stream_of(make(ENDPOINT, "a"))
     response = ask(stream, ENDPOINT, "a")[0]
     rejecting = Request(ENDPOINT, (ResourceName("a"),), response.version, response.nonce, Rejection(13, "no"))
@@ -357,8 +369,8 @@ def test_w7_the_version_in_a_request_decides_nothing(make: Make) -> None:
     assert [(c.rejection, c.acked_version) for c in stream.channels] == [(None, good.version)]
 
 
-def test_w16_a_repeated_request_is_silence(make: Make) -> None:
-    """An Envoy that asks for endpoints again has them already, behind the cluster (O3)."""
+def test_w16_repeated_request_gets_no_response(make: Make) -> None:
+    """The endpoints that Envoy requests again were already sent after their cluster (O3)."""
     endpoints = make(ENDPOINT, "a")
     stream = stream_of(make(CLUSTER, "a"), endpoints)
     ack(stream, ask(stream, CLUSTER)[0])
@@ -369,8 +381,8 @@ def test_w16_a_repeated_request_is_silence(make: Make) -> None:
     assert ack(stream, first, "a") == []
 
 
-def test_s7_a_type_that_nobody_has_is_silence_and_the_others_go_on() -> None:
-    """The stream does not end for it: a client of another release may ask for more than we know."""
+def test_s7_unknown_type_gets_no_response_and_other_types_are_served() -> None:
+    """A client of another release may request unknown types, and its stream must not end for that."""
     stream = stream_of()
 
     assert ask(stream, TypeUrl("type.googleapis.com/foo.Bar"), "x") == []
@@ -378,8 +390,8 @@ def test_s7_a_type_that_nobody_has_is_silence_and_the_others_go_on() -> None:
     assert said(ask(stream, CLUSTER)) == [("Cluster", [])]
 
 
-def test_s8_a_client_that_never_answers_hears_of_changes_all_the_same(make: Make) -> None:
-    """An answer may never come, and nothing of the same step waits for it."""
+def test_s8_changes_are_sent_to_a_client_that_never_answers(make: Make) -> None:
+    """An ACK may never arrive, and responses of the same step do not wait for it."""
     stream = stream_of(make(CLUSTER, "a"), make(ENDPOINT, "a"))
     ask(stream, CLUSTER)
     ask(stream, ENDPOINT, "a")
@@ -390,7 +402,7 @@ def test_s8_a_client_that_never_answers_hears_of_changes_all_the_same(make: Make
 
 
 def test_s8_every_body_has_the_type_of_its_response(make: Make) -> None:
-    """A client rejects a response with another type in it."""
+    """A client rejects a response that contains another type."""
     types = (CLUSTER, ENDPOINT, LISTENER, ROUTE)
     stream = stream_of(*(make(type_url, "a") for type_url in types))
     responses = [r for t in (CLUSTER, ENDPOINT) for r in ask(stream, t, "a")]
@@ -403,8 +415,8 @@ def test_s8_every_body_has_the_type_of_its_response(make: Make) -> None:
 
 
 @pytest.mark.parametrize("code", [0, 3, 13, 14])
-def test_n1_any_error_is_a_rejection(make: Make, code: int) -> None:
-    """Clients differ in their codes; that there is an error is what counts."""
+def test_n1_request_with_an_error_of_any_code_is_a_rejection(make: Make, code: int) -> None:
+    """Clients use different codes, so only the presence of an error counts."""
     stream = stream_of(make(ENDPOINT, "a"))
     response = ask(stream, ENDPOINT, "a")[0]
     message = discovery_pb2.DiscoveryRequest(
@@ -415,8 +427,8 @@ def test_n1_any_error_is_a_rejection(make: Make, code: int) -> None:
     assert stream.channels[0].rejection == Rejection(code, "")
 
 
-def test_n5_n6_no_time_to_live_and_no_wrapping_in_state_of_the_world(make: Make) -> None:
-    """A heartbeat that lists nothing else would delete a listener; a body is never wrapped in a Resource."""
+def test_n5_n6_state_of_the_world_has_no_heartbeats_and_no_wrapped_bodies(make: Make) -> None:
+    """A heartbeat without the other listeners would delete them. A body is never wrapped in a `Resource`."""
     mortal = replace(make(LISTENER, "l"), ttl_seconds=1.5)
     response = ask(stream_of(mortal), LISTENER)[0]
     sent = discovery_pb2.DiscoveryResponse.FromString(b"".join(response_body(response, "")))
@@ -425,8 +437,8 @@ def test_n5_n6_no_time_to_live_and_no_wrapping_in_state_of_the_world(make: Make)
     assert [body.type_url for body in sent.resources] == [LISTENER]
 
 
-def test_d12_what_stood_beside_a_bad_resource_is_sent_again_when_that_changes(make: Make) -> None:
-    """Of endpoints a client may have taken none, or some: which, it does not say."""
+def test_d12_neighbours_of_a_bad_resource_are_sent_again_after_its_change(make: Make) -> None:
+    """The client does not report which of the other endpoints of a rejected response it has applied."""
     stream = stream_of(make(ENDPOINT, "bad"), make(ENDPOINT, "good"))
     nack(stream, ask(stream, ENDPOINT, "bad", "good")[0], "bad", "good")
 

@@ -1,4 +1,4 @@
-"""Resources that a wildcard does not show, and those that a client may keep only for a time (N5, N7)."""
+"""Tests of on-demand resources (N7) and of resources with a time to live (N5)."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,32 +16,32 @@ Lives = list[tuple[str, Version, float | None]]
 
 
 def delta(*resources: Resource) -> DeltaStream:
-    """Make an incremental stream whose snapshot is there."""
+    """Create an incremental stream that has a snapshot of these resources."""
     stream = DeltaStream()
     stream.on_snapshot(Snapshot.of(resources))
     return stream
 
 
 def asked(stream: DeltaStream, type_url: TypeUrl, *names: str) -> Response:
-    """Ask for names, or for all; accept the one response that comes."""
+    """Request names, or all; accept and return the only response."""
     (response,) = stream.on_request(DeltaRequest(type_url, tuple(map(ResourceName, names))))
     assert stream.on_request(DeltaRequest(type_url, nonce=response.nonce)) == []
     return response
 
 
 def said(responses: list[Response]) -> list[tuple[list[str], list[str]]]:
-    """Name what responses bring, and what they take back."""
+    """Return the names of the resources and removals of responses."""
     return [([each.name for each in response.resources], list(response.removed)) for response in responses]
 
 
 def lives(responses: list[Response]) -> Lives:
-    """Name what responses tell, in which version and for how many seconds."""
+    """Return name, version and time to live in seconds of each resource of responses."""
     return [(r.name, r.version, r.ttl_seconds) for response in responses for r in response.resources]
 
 
 @pytest.mark.parametrize("content", [0, 1], ids=["the same", "another"])
-def test_n7_what_comes_to_be_on_demand_is_taken_from_a_wildcard(make: Make, content: int) -> None:
-    """And is there again when it is not so any more; who has named it keeps it."""
+def test_n7_cluster_that_becomes_on_demand_is_removed_from_a_wildcard(make: Make, content: int) -> None:
+    """The cluster is sent again when it is no longer on demand. A client that has named it keeps it."""
     before = [make(CLUSTER, "a"), make(CLUSTER, "od")]
     after = [make(CLUSTER, "a"), replace(make(CLUSTER, "od", content), on_demand=True)]
     stream, named = delta(*before), delta(*before)
@@ -55,8 +55,8 @@ def test_n7_what_comes_to_be_on_demand_is_taken_from_a_wildcard(make: Make, cont
     assert said(named.on_snapshot(Snapshot.of(after))) == ([(["od"], [])] if content else [])
 
 
-def test_n7_who_comes_back_with_what_is_on_demand_now_is_told(make: Make) -> None:
-    """It holds what its wildcard showed it once."""
+def test_n7_reconnecting_client_is_told_to_remove_an_on_demand_cluster(make: Make) -> None:
+    """The client holds the cluster because its wildcard included it before."""
     od = replace(make(CLUSTER, "od"), on_demand=True)
     stream = delta(make(CLUSTER, "a"), od)
     held = {each.name: each.version for each in (make(CLUSTER, "a"), od)}
@@ -66,8 +66,8 @@ def test_n7_who_comes_back_with_what_is_on_demand_now_is_told(make: Make) -> Non
     assert said(stream.on_request(DeltaRequest(CLUSTER, nonce=first.nonce))) == [([], ["od"])]
 
 
-def test_n7_in_state_of_the_world_it_is_in_the_list_no_more(make: Make) -> None:
-    """Nor in an answer that lists everything before its removal has its turn: it is in that as it was."""
+def test_n7_on_demand_cluster_leaves_the_sotw_list_in_order(make: Make) -> None:
+    """Removals are the last step, so the first response still lists the cluster as it was."""
     stream = AdsStream()
     before = [make(CLUSTER, "a"), make(CLUSTER, "od"), make(LISTENER, "l")]
     stream.on_snapshot(Snapshot.of(before))
@@ -83,8 +83,8 @@ def test_n7_in_state_of_the_world_it_is_in_the_list_no_more(make: Make) -> None:
     assert said(stream.on_request(Request(LISTENER, (), listeners.version, listeners.nonce))) == [(["a"], [])]
 
 
-def test_n7_who_names_it_before_it_was_taken_back_keeps_it(make: Make) -> None:
-    """What waits of its removal is void (D18)."""
+def test_n7_client_that_names_a_cluster_before_its_removal_keeps_it(make: Make) -> None:
+    """The request cancels the pending removal of the on-demand cluster (D18)."""
     stream = delta(make(CLUSTER, "od"), make(LISTENER, "l"))
     asked(stream, CLUSTER)
     asked(stream, LISTENER)
@@ -98,8 +98,11 @@ def test_n7_who_names_it_before_it_was_taken_back_keeps_it(make: Make) -> None:
 
 
 @pytest.mark.parametrize("ttl", [None, 1.0, 60.0])
-def test_n5_another_time_to_live_is_told_at_once(make: Make, ttl: float | None) -> None:
-    """Without one the client's timer ends (Resource.ttl); a longer one's heartbeat would come too late."""
+def test_n5_changed_time_to_live_is_sent_at_once(make: Make, ttl: float | None) -> None:
+    """Removing it ends the client's timer.
+
+    With a longer time, the next heartbeat could be too late for the old one.
+    """
     listener = make(LISTENER, "l")
     stream = delta(replace(listener, ttl_seconds=5.0))
     assert lives([asked(stream, LISTENER)]) == [("l", listener.version, 5.0)]
@@ -111,8 +114,8 @@ def test_n5_another_time_to_live_is_told_at_once(make: Make, ttl: float | None) 
 
 
 @pytest.mark.parametrize("ttl", [None, 60.0])
-def test_n5_who_holds_an_older_version_is_told_to_keep_that(make: Make, ttl: float | None) -> None:
-    """The new one waits for a cluster, and so does the end of one that is not there any more."""
+def test_n5_heartbeat_is_for_the_older_version_that_the_client_holds(make: Make, ttl: float | None) -> None:
+    """The new version and a removal wait for a cluster, so heartbeats must keep the old resources alive."""
     old = [replace(make(LISTENER, name), ttl_seconds=5.0) for name in ("gone", "l")]
     stream = delta(make(CLUSTER, "a"), *old)
     asked(stream, CLUSTER)

@@ -1,4 +1,4 @@
-"""The bytes we put together are the messages that the generated protos read."""
+"""Tests of the wire format: our encoded and decoded messages agree with the generated protos."""
 
 from collections.abc import Callable
 from typing import Any as Any_
@@ -28,8 +28,8 @@ from xds.protocol.wire import (
 )
 
 
-def test_n4_a_response_is_what_protobuf_would_have_encoded(make: Callable[..., Resource]) -> None:
-    """Every field of a DiscoveryResponse stands where the generated class looks for it."""
+def test_n4_response_equals_the_encoding_of_protobuf(make: Callable[..., Resource]) -> None:
+    """The generated class reads every field, including the control plane's identifier."""
     resources = (make(CLUSTER, "a"), make(CLUSTER, "b", 7))
     response = Response(CLUSTER, Version("v1"), Nonce("12"), resources)
 
@@ -46,8 +46,8 @@ def test_n4_a_response_is_what_protobuf_would_have_encoded(make: Callable[..., R
     )
 
 
-def test_n4_a_delta_response_is_what_protobuf_would_have_encoded(make: Callable[..., Resource]) -> None:
-    """Resources carry their own name and version, and removals stand beside them."""
+def test_n4_delta_response_equals_the_encoding_of_protobuf(make: Callable[..., Resource]) -> None:
+    """The generated class reads each resource with its name and version, and the removals."""
     resource = make(CLUSTER, "a" * 300)
     response = Response(
         CLUSTER, Version("v2"), Nonce("3"), (resource,), (ResourceName("x"), ResourceName("y"))
@@ -71,8 +71,11 @@ def test_n4_a_delta_response_is_what_protobuf_would_have_encoded(make: Callable[
     )
 
 
-def test_n2_a_request_is_read_with_what_is_used_of_it() -> None:
-    """Names keep their order, the error its first kilobyte (N2), the node its id and program."""
+def test_n2_used_fields_of_a_request_are_read() -> None:
+    """Names keep their order.
+
+    The error is truncated to its first kilobyte (N2), and the node has id, cluster and program.
+    """
     message = discovery_pb2.DiscoveryRequest(
         type_url=CLUSTER, resource_names=["b", "a"], version_info="v", response_nonce="4"
     )
@@ -90,8 +93,8 @@ def test_n2_a_request_is_read_with_what_is_used_of_it() -> None:
     )
 
 
-def test_a_delta_request_is_read_with_what_is_used_of_it() -> None:
-    """Both lists and the versions that the client holds are there; no node is None."""
+def test_used_fields_of_a_delta_request_are_read() -> None:
+    """The request has both lists of names and the client's versions; a missing node is None."""
     message = discovery_pb2.DeltaDiscoveryRequest(
         type_url=CLUSTER,
         resource_names_subscribe=["a"],
@@ -105,15 +108,15 @@ def test_a_delta_request_is_read_with_what_is_used_of_it() -> None:
 
 
 @pytest.mark.parametrize("read", [read_request, read_delta_request])
-def test_what_is_no_request_is_an_error_of_the_client(read: Callable[[bytes], object]) -> None:
-    """Bytes that protobuf cannot read raise WireError and nothing else."""
+def test_bytes_that_are_no_request_raise_wire_error(read: Callable[[bytes], object]) -> None:
+    """The server treats a WireError as the client's fault."""
     with pytest.raises(WireError):
         read(b"\xff\xff\xff")
 
 
 @given(st.text(max_size=300), st.text(max_size=20), st.lists(st.text(max_size=200), max_size=5))
-def test_any_text_survives_the_wire(version: str, nonce: str, removed: list[str]) -> None:
-    """Length prefixes are right for any length and any character."""
+def test_any_text_survives_encoding_and_parsing(version: str, nonce: str, removed: list[str]) -> None:
+    """Length prefixes are correct for any length and any character."""
     names = tuple(ResourceName(name) for name in removed if name)
     response = Response(TypeUrl("t"), Version(version), Nonce(nonce), (), names)
 
@@ -137,8 +140,8 @@ def test_any_text_survives_the_wire(version: str, nonce: str, removed: list[str]
     ],
 )
 @pytest.mark.parametrize("kind", [discovery_pb2.DiscoveryRequest, discovery_pb2.DeltaDiscoveryRequest])
-def test_n2_words_about_a_secret_hold_nothing_of_it(kind: Any_, said: str, kept: str) -> None:
-    """A reason is kept; a dump is not, for what is kept goes to logs and debug pages."""
+def test_n2_error_about_a_secret_is_kept_without_its_content(kind: Any_, said: str, kept: str) -> None:
+    """Text that may be a dump of the secret is withheld, because logs and debug pages show errors."""
     request = kind(type_url=SECRET, response_nonce="1")
     request.error_detail.code, request.error_detail.message = 13, said
     read = read_request if kind is discovery_pb2.DiscoveryRequest else read_delta_request

@@ -1,4 +1,4 @@
-"""What a client said of one resource, where it rejected several; the sentences are an Envoy 1.40's."""
+"""Tests of the error text of one resource in a rejection of several; the texts are Envoy 1.40's."""
 
 import pytest
 
@@ -24,6 +24,8 @@ NAMED = frozenset({ONE, TWO, LONG})
         (f"only {ONE}: for one or all", ONE, f"only {ONE}: for one or all"),
     ],
 )
-def test_each_has_its_own_words(message: str, name: ResourceName, said: str) -> None:
-    """By the lines that begin with a name; all of them where it is not said so."""
+def test_each_rejected_resource_gets_its_own_part_of_the_error(
+    message: str, name: ResourceName, said: str
+) -> None:
+    """The text is split at lines that begin with a resource's name; otherwise the whole text is used."""
     assert said_of(Rejection(13, message), name, NAMED) == said

@@ -1,4 +1,4 @@
-"""What differs between two mappings of layers is found by what they share, and is the same as key by key."""
+"""Test of the differences between layered mappings, which are found through the layers they share."""
 
 import random
 from operator import is_not, ne
@@ -10,8 +10,8 @@ from xds.protocol.resources.layers import FLAT, Layers
 
 @pytest.mark.parametrize("beside", [False, True])
 @pytest.mark.parametrize("seed", range(20))
-def test_it_is_what_it_is_key_by_key(seed: int, beside: bool) -> None:
-    """Along a history of changes, comings and goings, of two tables together as of one."""
+def test_difference_of_layers_equals_a_comparison_key_by_key(seed: int, beside: bool) -> None:
+    """Pairs from a history of changes and removals are compared, for one table and for two joined ones."""
     dice = random.Random(seed)  # noqa: S311 - dice
     own = Layers({f"own {number}": object() for number in range(3)})
     now = Layers({f"{number:03}": object() for number in range(2 * FLAT)})

@@ -1,4 +1,4 @@
-"""The references of a resource are found where they stand."""
+"""Tests of the references of a resource to other resources."""
 
 from google.protobuf.any_pb2 import Any
 
@@ -22,8 +22,8 @@ def packed(message: http_connection_manager_pb2.HttpConnectionManager | tcp_prox
     return holder
 
 
-def test_a_cluster_needs_its_endpoints_and_secrets() -> None:
-    """By the service name if it has one; a static cluster needs none."""
+def test_cluster_refers_to_its_endpoints_and_secrets() -> None:
+    """Endpoints are found by the service name if there is one. A static cluster refers to none."""
     tls = tls_pb2.UpstreamTlsContext()
     tls.common_tls_context.tls_certificate_sds_secret_configs.append(
         secret_pb2.SdsSecretConfig(name="cert", sds_config=_ADS)
@@ -38,8 +38,8 @@ def test_a_cluster_needs_its_endpoints_and_secrets() -> None:
     assert references(cluster_pb2.Cluster(name="c", type=cluster_pb2.Cluster.STATIC)) == set()
 
 
-def test_a_listener_needs_its_routes_and_a_tcp_proxy_its_clusters() -> None:
-    """Inside the filters, which are looked into."""
+def test_listener_refers_to_routes_and_clusters_of_its_filters() -> None:
+    """HTTP filters refer to route configurations, and TCP filters to one cluster or to weighted clusters."""
     http = http_connection_manager_pb2.HttpConnectionManager()
     http.rds.route_config_name = "r"
     tcp = tcp_proxy_pb2.TcpProxy(cluster="one")
@@ -55,8 +55,8 @@ def test_a_listener_needs_its_routes_and_a_tcp_proxy_its_clusters() -> None:
     assert references(listener) == {(ROUTE, "r"), (CLUSTER, "one"), (CLUSTER, "two")}
 
 
-def test_a_route_needs_its_clusters() -> None:
-    """One, or several by weight."""
+def test_route_refers_to_its_clusters() -> None:
+    """A route refers to one cluster, or to several weighted clusters."""
     one = route_components_pb2.Route(route=route_components_pb2.RouteAction(cluster="a"))
     several = route_components_pb2.Route()
     several.route.weighted_clusters.clusters.add(name="b")

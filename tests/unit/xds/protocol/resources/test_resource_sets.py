@@ -1,4 +1,4 @@
-"""Snapshots of shared parts are as if each were made of its resources, and cost what differs."""
+"""Tests of snapshots joined from shared parts: equal to plain snapshots, at the cost of the differences."""
 
 from collections.abc import Callable, Mapping
 
@@ -76,12 +76,12 @@ _CHANGES = st.lists(
 
 @settings(max_examples=examples(15, fresh=160))
 @given(_CHANGES, _CHANGES, st.integers(0, 80))
-def test_a_snapshot_of_parts_is_as_one_of_its_resources(
+def test_snapshot_of_parts_equals_a_snapshot_of_the_same_resources(
     one: list[tuple[list[Resource], list[Resource]]],
     other: list[tuple[list[Resource], list[Resource]]],
     count: int,
 ) -> None:
-    """Whatever was put and removed in each part: names, order, versions, digests, needs and steps agree."""
+    """Names, order, versions, missing references and steps agree after any changes of each part."""
     shared, before = _everyone(count), None
     contents = {(each.type_url, each.name): each for t in shared.tables.values() for each in t.values()}
     for turn in range(max(len(one), len(other))):
@@ -141,8 +141,8 @@ def _agree(joined: Snapshot, plain: Snapshot) -> None:
 @given(
     st.lists(st.dictionaries(st.integers(0, 300), st.none() | st.integers(1, 9), max_size=30), max_size=12)
 )
-def test_layers_are_as_a_dictionary(changes: list[dict[int, int | None]]) -> None:
-    """However often the upper layer has become a new base."""
+def test_layers_equal_a_dictionary_after_any_changes(changes: list[dict[int, int | None]]) -> None:
+    """This remains true however often the upper layer has become a new base."""
     model = dict.fromkeys(range(0, 300, 2), 1)
     layers: Layers[int, int] = Layers(dict(model))
     for change in changes:
@@ -154,8 +154,8 @@ def test_layers_are_as_a_dictionary(changes: list[dict[int, int | None]]) -> Non
         assert all(layers.get(key) == model.get(key) for key in range(300))
 
 
-def test_a_change_looks_at_what_changes() -> None:
-    """One of a thousand clusters: what is compared, and what is hashed, is as for a hundred of them."""
+def test_cost_of_a_change_does_not_grow_with_the_number_of_resources() -> None:
+    """A change of one cluster needs as many lookups and hashes among 1000 clusters as among 100."""
     counted = {}
     for count in (100, 1000):
         everyone = _everyone(count)
@@ -181,8 +181,11 @@ def test_a_change_looks_at_what_changes() -> None:
     assert counted[1000] == counted[100]
 
 
-def test_a_large_part_is_shared_by_all_who_have_it() -> None:
-    """A snapshot keeps what is its own; the resources, versions and digest of the others are the part's."""
+def test_large_part_is_shared_by_all_snapshots_that_contain_it() -> None:
+    """A snapshot stores only its own resources.
+
+    Resources and versions of the shared part are the part's objects.
+    """
     everyone = _everyone(4 * FLAT)
     snapshots = [Snapshot.joined((everyone, ResourceSet.of([_cluster(9000 + n)]))) for n in range(3)]
 
@@ -193,8 +196,8 @@ def test_a_large_part_is_shared_by_all_who_have_it() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 4 * FLAT])
-def test_the_same_resource_may_stand_in_several_parts(count: int) -> None:
-    """It counts once; another one of its name is refused."""
+def test_same_resource_in_several_parts_counts_once(count: int) -> None:
+    """Another resource of the same name is refused, because a snapshot has one resource for each name."""
     everyone, again = _everyone(count), ResourceSet.of([_cluster(0), _resource(SECRET, "own-a", 0)])
     plain = Snapshot.joined((everyone, ResourceSet.of([_resource(SECRET, "own-a", 0)])))
 
@@ -206,10 +209,10 @@ def test_the_same_resource_may_stand_in_several_parts(count: int) -> None:
 
 
 @given(_CHANGES, st.sets(st.integers(0, 20)), st.integers(0, 20))
-def test_what_is_missing_after_a_change_is_found_in_what_differs(
+def test_missing_references_after_a_change_equal_those_of_a_complete_search(
     changes: list[tuple[list[Resource], list[Resource]]], own: set[int], count: int
 ) -> None:
-    """As it is found from nothing, whatever the parts were before."""
+    """The search in the differences agrees with a new snapshot, whatever the parts were before."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(snapshot, "FLAT", -1)  # as if they were many
         shared = _everyone(count)
@@ -229,10 +232,10 @@ def test_what_is_missing_after_a_change_is_found_in_what_differs(
 
 
 @given(_CHANGES, st.integers(1, 20), st.booleans(), st.booleans())
-def test_a_part_in_the_place_of_another_is_as_if_all_were_put_together(
+def test_snapshot_with_a_replaced_part_equals_a_complete_snapshot(
     changes: list[tuple[list[Resource], list[Resource]]], count: int, divided: bool, alone: bool
 ) -> None:
-    """Whatever is other in it: what is only replaced by what refers to the same, and all the rest."""
+    """Missing references and steps agree, whether a change keeps all references or not."""
     secret = _resource(SECRET, "own-a", 0)
     own = () if alone else (ResourceSet.of([secret, *([_resource(CLUSTER, "own", 1)] if divided else [])]),)
     shared = _everyone(count).changed([secret] if alone else [])
@@ -264,8 +267,8 @@ def _every(of: Snapshot) -> list[Resource]:
     return [each for type_url in of.types() for each in of.ordered(type_url)]
 
 
-def test_what_a_listener_needs_is_not_gone_through_for_each_change() -> None:
-    """Groups with listeners of their own, which refer to all there is: only what is new is looked for."""
+def test_references_of_an_unchanged_listener_are_not_searched_for_each_change() -> None:
+    """Each group has a listener that refers to all endpoints, so only new resources may be searched."""
     counted = {}
     for count in (100, 1000):
         everyone = _everyone(count)
@@ -287,8 +290,8 @@ def test_what_a_listener_needs_is_not_gone_through_for_each_change() -> None:
     assert counted[1000] == counted[100]
 
 
-def test_what_a_part_needs_may_stand_in_another() -> None:
-    """It is missing where that is not there, in every group for itself."""
+def test_reference_of_one_part_may_be_satisfied_by_another() -> None:
+    """The reference is missing only in snapshots without the resource, separately for each group."""
     everyone = _everyone(2)
     with_it = Snapshot.joined((everyone, ResourceSet.of([_resource(SECRET, "own-a", 0)])))
 
@@ -301,8 +304,8 @@ def test_what_a_part_needs_may_stand_in_another() -> None:
     assert with_it.changed(removed=[(SECRET, ResourceName("own-a"))]).missing() != ()
 
 
-def test_what_moves_from_part_to_part_has_not_changed() -> None:
-    """A snapshot is what its parts come to, whichever of them has it."""
+def test_resource_moved_between_parts_counts_as_unchanged() -> None:
+    """A snapshot is the union of its parts, whichever part has the resource."""
     whole, half, rest = _everyone(20), _everyone(10), ResourceSet.of(map(_cluster, range(10, 20)))
     ends = ResourceSet.of(map(_endpoints, range(10, 20)))
 
@@ -310,8 +313,8 @@ def test_what_moves_from_part_to_part_has_not_changed() -> None:
     assert Snapshot.joined((half, rest, ends)) == Snapshot.joined((whole,))
 
 
-def test_nothing_is_a_set_as_well() -> None:
-    """An empty set has no types; so has a set that has lost all."""
+def test_resource_set_without_resources_equals_an_empty_one() -> None:
+    """A set has no types after its last resource is removed."""
     nothing = _everyone(1).changed(removed=[(t, ResourceName("service-0000")) for t in TYPES])
 
     assert nothing.tables == {}

@@ -1,4 +1,4 @@
-"""What a call does is done by the task that serves it, which goes on when the call has ended."""
+"""Tests of a call, whose work runs in the task of its handler, and of the ways in which a call ends."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -22,7 +22,7 @@ async def _goes_on() -> Result:
 
 
 async def _served(call: Call, work: Coroutine[object, object, Result]) -> Result:
-    """Return how a call ended, when what its handler does then has waited as well."""
+    """Return the result of a call, after the handler has waited once more without being cancelled."""
     ending = await call.run(work)
     await asyncio.sleep(0)
     task = asyncio.current_task()
@@ -31,8 +31,8 @@ async def _served(call: Call, work: Coroutine[object, object, Result]) -> Result
     return ending
 
 
-async def test_a_call_that_is_ended_cuts_its_work_off_and_nothing_else() -> None:
-    """The first reason counts."""
+async def test_ended_call_cancels_its_work_but_not_its_handler() -> None:
+    """The call returns the first reason, and its handler can continue to wait."""
     call = _call()
     served = asyncio.create_task(_served(call, _goes_on()))
     await asyncio.sleep(0)
@@ -41,8 +41,8 @@ async def test_a_call_that_is_ended_cuts_its_work_off_and_nothing_else() -> None
     assert await served == (StreamEnd.AGED, "one")
 
 
-async def test_a_call_that_ends_in_the_midst_of_its_last_work_is_not_cut_off_after_it() -> None:
-    """Whoever ends it may be the work itself, which then has nothing more to wait for."""
+async def test_call_ended_by_its_own_work_does_not_cancel_the_handler() -> None:
+    """The work itself may end the call and return at once, so that no wait is left to cancel."""
     call = _call()
 
     async def work() -> Result:
@@ -52,15 +52,15 @@ async def test_a_call_that_ends_in_the_midst_of_its_last_work_is_not_cut_off_aft
     assert await _served(call, work()) == (StreamEnd.AGED, "")
 
 
-async def test_a_call_that_is_over_does_no_work() -> None:
-    """What was due at first may have ended it."""
+async def test_call_that_has_ended_does_not_start_its_work() -> None:
+    """A call may be ended before its work begins, and then returns that reason."""
     call = _call()
     call.end(StreamEnd.SHUTDOWN)
     assert await _served(call, _goes_on()) == (StreamEnd.SHUTDOWN, "")
 
 
-async def test_who_cancels_the_handler_cancels_the_call() -> None:
-    """As gRPC does where the client has gone; nothing is written any more."""
+async def test_cancelled_handler_ends_the_call() -> None:
+    """The handler is cancelled by gRPC when the client disconnects; the call is then over."""
     call = _call()
     served = asyncio.create_task(_served(call, _goes_on()))
     await asyncio.sleep(0)
@@ -70,8 +70,8 @@ async def test_who_cancels_the_handler_cancels_the_call() -> None:
     assert call.is_over
 
 
-async def test_an_error_of_ours_is_raised_to_the_handler_once() -> None:
-    """And is not kept with the call: it holds the frames that it went through."""
+async def test_internal_error_is_raised_to_the_handler() -> None:
+    """The handler receives the error of a failed call, and the call is over."""
     call = _call()
     served = asyncio.create_task(_served(call, _goes_on()))
     await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""What a stream sends is written by whoever is at work on it: no task waits for it to be gone."""
+"""Tests of the writer of a stream's messages, which needs no task of its own."""
 
 import asyncio
 
@@ -9,8 +9,8 @@ from xds.server.streams.message_writer import MessageWriter
 from xds.transport import ClientDisconnected
 
 
-async def test_a_message_is_begun_at_once_and_found_written_when_somebody_asks() -> None:
-    """The loop has no part in it: that it has gone wakes nobody."""
+async def test_message_is_begun_at_once_and_found_written_on_the_next_query() -> None:
+    """The end of a write wakes no task. The message counts as sent when `is_free` is asked after it."""
     client = Client()
     outgoing = MessageWriter(client)
     assert outgoing.is_free()
@@ -23,8 +23,8 @@ async def test_a_message_is_begun_at_once_and_found_written_when_somebody_asks()
     assert seen == [(True, False, []), (False, True, []), (False, True, [b"one"])]
 
 
-async def test_who_waits_is_called_once_when_it_has_gone() -> None:
-    """Whoever has more to say asks to be called."""
+async def test_callback_is_called_once_when_the_message_is_written() -> None:
+    """A sender with another message asks for this callback."""
     client, called = Client(), list[bool]()
     outgoing = MessageWriter(client)
     outgoing.begin(b"one")
@@ -36,8 +36,8 @@ async def test_who_waits_is_called_once_when_it_has_gone() -> None:
     assert called == [True]
 
 
-async def test_a_client_that_has_gone_is_known_to_who_asks_next() -> None:
-    """Once: what comes after it is another message's."""
+async def test_disconnected_client_is_reported_by_the_next_query() -> None:
+    """`is_free` raises ClientDisconnected after a write has failed, and the message counts as unsent."""
     client = Client()
     outgoing = MessageWriter(client)
     outgoing.begin(b"one")
@@ -47,8 +47,11 @@ async def test_a_client_that_has_gone_is_known_to_who_asks_next() -> None:
     assert client.sent == []
 
 
-async def test_what_is_cut_off_is_let_go(caplog: pytest.LogCaptureFixture) -> None:
-    """The transport's coroutine is over, whether the client takes it, goes, or does nothing."""
+async def test_closed_writer_releases_the_write_in_progress(caplog: pytest.LogCaptureFixture) -> None:
+    """The transport's coroutine is closed without a warning.
+
+    The client may take the message, disconnect or wait.
+    """
     for end in (lambda _: None, Client.take, Client.break_off):
         client = Client()
         outgoing = MessageWriter(client)

@@ -1,4 +1,4 @@
-"""A list of names is read once for all who send it, and a request is what it would be, read by itself."""
+"""Tests of shared name lists: an equal list is parsed once, and each request is read as if alone."""
 
 from collections.abc import Iterator, Sequence
 
@@ -25,30 +25,30 @@ FEW = st.lists(st.sampled_from(["a", "b", "é" * 70, "c" * 200, ""]), min_size=0
 
 @pytest.fixture(autouse=True, scope="module")
 def short_lists() -> object:
-    """Take every request for a long one."""
+    """Treat every request as long."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "LONG", 0)
         yield
 
 
 def listed(names: Sequence[str]) -> bytes:
-    """Encode names as a client does, one after the other."""
+    """Encode names as repeated fields, as a client does."""
     return b"".join(length_delimited(3, name.encode()) for name in names)
 
 
 def names_in(request: AnyRequest) -> tuple[ResourceName, ...]:
-    """Return what a request asks for."""
+    """Return the names that a request subscribes to."""
     return request.names if isinstance(request, Request) else request.subscribe
 
 
 def learnt(lists: NameLists, variant: Variant, data: bytes) -> AnyRequest:
-    """Read a request as often as it takes until its list is known; return it as it is then."""
+    """Read a request twice, so that its list is known; return the second result."""
     lists.read(variant, data)
     return lists.read(variant, data)
 
 
 def message(variant: Variant, parts: Sequence[int | Sequence[str]]) -> bytes:
-    """Put a message together of other fields, by their place in BESIDE, and of lists of names."""
+    """Build a message of other fields (numbers are positions in BESIDE) and lists of names."""
     return b"".join(
         length_delimited(*BESIDE[variant][part]) if isinstance(part, int) else listed(part) for part in parts
     )
@@ -58,10 +58,10 @@ def message(variant: Variant, parts: Sequence[int | Sequence[str]]) -> bytes:
 @given(
     sent=st.lists(st.lists(st.one_of(st.integers(0, 4), FEW), max_size=5), min_size=1, max_size=6),
 )
-def test_whatever_was_read_before_a_request_is_itself(
+def test_request_is_read_correctly_whatever_was_read_before(
     variant: Variant, sent: list[list[int | list[str]]]
 ) -> None:
-    """Fields in any order, lists in one piece and in several, one the beginning of another."""
+    """Fields may be in any order, and lists in several pieces. One list may be the beginning of another."""
     lists = NameLists()
     for parts in sent * 3:  # met, learnt, known
         data = message(variant, parts)
@@ -69,8 +69,8 @@ def test_whatever_was_read_before_a_request_is_itself(
 
 
 @pytest.mark.parametrize("variant", list(Variant))
-def test_an_equal_list_is_the_very_same(variant: Variant) -> None:
-    """Whoever asks, and whatever else they say; one more name at the end is another list."""
+def test_equal_lists_are_one_shared_object(variant: Variant) -> None:
+    """Other fields of the request do not matter; a longer or shorter list is another object."""
     lists, names = NameLists(), [f"service-{n}" for n in range(100)]
     lists.read(variant, message(variant, [1, names]))
     sent: list[list[int | list[str]]] = [
@@ -89,8 +89,8 @@ def test_an_equal_list_is_the_very_same(variant: Variant) -> None:
 
 
 @pytest.mark.parametrize("variant", list(Variant))
-def test_the_longest_that_is_known_is_taken(variant: Variant) -> None:
-    """Of two lists one of which begins as the other."""
+def test_longest_known_list_is_used(variant: Variant) -> None:
+    """Of two known lists that begin alike, the longer one is used for a request that contains it."""
     lists, names = NameLists(), [f"service-{n}" for n in range(100)]
     learnt(lists, variant, listed(names[:60]))
     # It begins as the first one: that is what it is read by, and not learnt.
@@ -103,8 +103,8 @@ def test_the_longest_that_is_known_is_taken(variant: Variant) -> None:
     assert names_in(other.read(variant, listed(names))) is names_in(whole)
 
 
-def test_a_list_that_nobody_else_sends_is_not_learnt() -> None:
-    """The first who sends one is read as ever, and so is whoever sends ever other ones."""
+def test_list_sent_only_once_is_not_stored() -> None:
+    """Only a list that is sent again is stored, so a client with ever new lists fills no memory."""
     lists = NameLists()
     for n in range(100):
         lists.read(Variant.DELTA, listed([f"{n}-{each}" for each in range(9)]))
@@ -114,8 +114,8 @@ def test_a_list_that_nobody_else_sends_is_not_learnt() -> None:
 
 
 @pytest.mark.parametrize("variant", list(Variant))
-def test_it_is_not_looked_for_a_list_among_thousands_of_versions(variant: Variant) -> None:
-    """A client that says what it holds may ask for nothing by name: that is not found out field by field."""
+def test_thousands_of_initial_versions_are_not_searched_for_a_list(variant: Variant) -> None:
+    """The search stops early, because a client may report many versions and subscribe to no name."""
     lists = NameLists()
     said = length_delimited(5, length_delimited(1, b"a") + length_delimited(2, b"1"))
     data = message(variant, [0, 1]) + said * 5000 + listed(["late"])
@@ -135,8 +135,8 @@ def test_it_is_not_looked_for_a_list_among_thousands_of_versions(variant: Varian
 
 
 @pytest.mark.parametrize("variant", list(Variant))
-def test_what_is_no_request_is_refused_as_before(variant: Variant) -> None:
-    """Cut within a list that is known, spoilt before it and after it; the list stays what it is."""
+def test_invalid_request_is_refused_also_around_a_known_list(variant: Variant) -> None:
+    """Bytes that are cut or damaged raise WireError, and the known list remains valid."""
     lists, data = NameLists(), message(variant, [1, ["a" * 9, "b" * 9]])
     whole = learnt(lists, variant, data)
 
@@ -146,8 +146,8 @@ def test_what_is_no_request_is_refused_as_before(variant: Variant) -> None:
     assert lists.read(variant, data) == whole
 
 
-def test_names_said_at_more_length_than_need_be_are_read_and_not_kept() -> None:
-    """A length in two bytes is the same length; what is not as others would say it is read each time."""
+def test_names_with_longer_length_prefixes_are_read_but_not_stored() -> None:
+    """A length in two bytes is valid for one byte of text, but such an unusual list is parsed each time."""
     lists, data = NameLists(), b"\x1a\x81\x00a" * 3
     first, second = (learnt(lists, Variant.SOTW, data) for _ in range(2))
 
@@ -156,8 +156,8 @@ def test_names_said_at_more_length_than_need_be_are_read_and_not_kept() -> None:
     assert names_in(first) is not names_in(second)
 
 
-def test_a_long_error_does_not_make_short_names_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is the list that must be long."""
+def test_long_error_does_not_make_a_short_list_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the length of the list counts, not the length of the whole request."""
     monkeypatch.setattr(module, "LONG", 4096)
     lists = NameLists()
     said = discovery_pb2.DeltaDiscoveryRequest(resource_names_subscribe=["a"])
@@ -168,8 +168,11 @@ def test_a_long_error_does_not_make_short_names_long(monkeypatch: pytest.MonkeyP
     assert names_in(read[0]) is not names_in(read[1])
 
 
-def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By number, those that were needed last; and by what they take in memory, not by their bytes alone."""
+def test_stored_lists_are_bounded_in_number_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The most recently used lists are kept.
+
+    The bound on memory counts objects, which are larger than the bytes on the wire.
+    """
     monkeypatch.setattr(module, "LISTS", 3)
     lists = NameLists()
     data = [listed([f"{n}-{each}" for each in range(9)]) for n in range(4)]
@@ -187,8 +190,8 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(FEW)
-def test_what_is_asked_of_a_whole_list(names: list[str]) -> None:
-    """The same of one that is shared and of one that is not."""
+def test_name_list_and_plain_tuple_give_the_same_results(names: list[str]) -> None:
+    """Names, longest name and text size are equal for a shared list and a plain tuple."""
     plain = tuple(map(ResourceName, names))
     shared = NameList(plain)
 
@@ -200,8 +203,8 @@ def test_what_is_asked_of_a_whole_list(names: list[str]) -> None:
     assert text_of(some, shared) == text_bytes(some)
 
 
-def test_a_delta_request_keeps_what_else_it_says() -> None:
-    """What the client holds and no longer wants is its own."""
+def test_delta_request_with_a_known_list_keeps_its_other_fields() -> None:
+    """Unsubscribed names and initial versions come from the request itself."""
     lists, names = NameLists(), [f"service-{n}" for n in range(100)]
     said = discovery_pb2.DeltaDiscoveryRequest(
         resource_names_subscribe=names,

@@ -1,4 +1,4 @@
-"""A long request in pieces says what it says whole, and is counted before it is made into objects."""
+"""Tests of reading a long request in pieces, with bounds that are checked before objects are created."""
 
 import itertools
 
@@ -23,7 +23,7 @@ LARGE = 1_000_000
 
 @pytest.fixture(autouse=True, scope="module")
 def few_fields() -> object:
-    """Cut often."""
+    """Cut a request after every three fields."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "FIELDS", 3)
         yield
@@ -35,10 +35,10 @@ def read(data: bytes, variant: Variant, limits: Limits | None = None) -> AnyRequ
 
 
 @given(NAMES, WORDS, WORDS, WORDS, WORDS, st.booleans())
-def test_a_state_of_the_world_request(
+def test_state_of_the_world_request_in_pieces_equals_the_whole(
     names: list[str], version: str, type_url: str, nonce: str, node: str, rejects: bool
 ) -> None:
-    """Every field that is read, in every combination."""
+    """Every field that the server reads has the same value, in every combination of fields."""
     message = discovery_pb2.DiscoveryRequest(
         resource_names=names, version_info=version, type_url=type_url, response_nonce=nonce
     )
@@ -53,7 +53,7 @@ def test_a_state_of_the_world_request(
 
 
 @given(NAMES, NAMES, VERSIONS, WORDS, WORDS, WORDS)
-def test_an_incremental_request(
+def test_incremental_request_in_pieces_equals_the_whole(
     subscribe: list[str],
     unsubscribe: list[str],
     versions: dict[str, str],
@@ -61,7 +61,7 @@ def test_an_incremental_request(
     nonce: str,
     node: str,
 ) -> None:
-    """The same, with what the client holds."""
+    """Every field that the server reads has the same value, including the client's initial versions."""
     message = discovery_pb2.DeltaDiscoveryRequest(
         resource_names_subscribe=subscribe,
         resource_names_unsubscribe=unsubscribe,
@@ -77,8 +77,8 @@ def test_an_incremental_request(
 
 
 @given(st.binary(max_size=60))
-def test_what_is_no_request_is_refused_and_nothing_else_happens(data: bytes) -> None:
-    """Any bytes: read in pieces they are refused wherever they are refused whole."""
+def test_bytes_refused_as_a_whole_are_refused_in_pieces(data: bytes) -> None:
+    """Arbitrary bytes raise WireError in pieces if they raise it as a whole, and no other error."""
     for variant in Variant:
         try:
             whole: AnyRequest | None = READ[variant](data)
@@ -90,8 +90,8 @@ def test_what_is_no_request_is_refused_and_nothing_else_happens(data: bytes) -> 
 
 
 @given(st.integers(1, 300))
-def test_a_request_that_is_cut_off_is_refused(cut: int) -> None:
-    """Wherever it ends before its end, unless that is between two fields."""
+def test_truncated_request_is_refused(cut: int) -> None:
+    """A request that ends within a field raises WireError."""
     message = discovery_pb2.DiscoveryRequest(resource_names=["x" * 20] * 20, type_url="t")
     data = message.SerializeToString()[: -(cut % 22) or None]
     if cut % 22 not in (0, 3):
@@ -100,8 +100,8 @@ def test_a_request_that_is_cut_off_is_refused(cut: int) -> None:
 
 
 @pytest.mark.parametrize("variant", list(Variant))
-def test_names_are_counted_before_they_are_made(variant: Variant) -> None:
-    """Two bytes each: of a million the first few pieces are read."""
+def test_names_are_counted_before_objects_are_created(variant: Variant) -> None:
+    """An empty name takes two bytes on the wire. Of a million names only the first pieces are read."""
     data = b"\x1a\x00" * LARGE
     limits = Limits(names_per_certificate=10)
     found = []
@@ -117,8 +117,8 @@ def test_names_are_counted_before_they_are_made(variant: Variant) -> None:
 
 @pytest.mark.parametrize("variant", list(Variant))
 @pytest.mark.parametrize("what", ["node", "type_url"])
-def test_a_field_that_is_too_long_is_refused_before_it_is_read(variant: Variant, what: str) -> None:
-    """A node may hold more objects than bytes; a type_url is an address of kilobytes at most."""
+def test_too_long_field_is_refused_before_it_is_parsed(variant: Variant, what: str) -> None:
+    """A parsed node may need more objects than bytes, and a real `type_url` is short."""
     kind = {
         Variant.SOTW: discovery_pb2.DiscoveryRequest,
         Variant.DELTA: discovery_pb2.DeltaDiscoveryRequest,
@@ -133,8 +133,8 @@ def test_a_field_that_is_too_long_is_refused_before_it_is_read(variant: Variant,
 
 
 @pytest.mark.parametrize("variant", list(Variant))
-def test_n2_a_long_error_is_cut_and_the_rest_is_read(variant: Variant) -> None:
-    """Envoy may put the whole response into its words: their beginning and the code are kept."""
+def test_n2_long_error_is_truncated_and_other_fields_are_read(variant: Variant) -> None:
+    """Envoy may put the whole response into its error message; the beginning and the code are kept."""
     kind = {
         Variant.SOTW: discovery_pb2.DiscoveryRequest,
         Variant.DELTA: discovery_pb2.DeltaDiscoveryRequest,
@@ -149,8 +149,8 @@ def test_n2_a_long_error_is_cut_and_the_rest_is_read(variant: Variant) -> None:
     assert (request.type_url, request.nonce) == ("t", "7")
 
 
-def test_of_what_stands_in_several_pieces_the_last_counts() -> None:
-    """As in Protocol Buffers."""
+def test_last_value_of_a_repeated_singular_field_is_used() -> None:
+    """Protocol Buffers prescribe this for a singular field that occurs several times."""
     parts = [
         discovery_pb2.DeltaDiscoveryRequest(type_url=word, response_nonce=word).SerializeToString()
         for word in ("one", "two", "six")

@@ -1,4 +1,4 @@
-"""What a push costs, counted: for many streams in the same state."""
+"""Tests of the cost of a push to many streams in the same state, counted in encodings and callbacks."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -32,7 +32,7 @@ AGGREGATED = {each.variant: each for each in DISCOVERY if each.type_url is None}
 
 @dataclass
 class Server:
-    """Conversations with as many clients, all of one node."""
+    """Conversations with STREAMS clients of one node."""
 
     variant: Variant
     cache: SnapshotCache = field(default_factory=SnapshotCache)
@@ -62,11 +62,11 @@ class Server:
         return asyncio.create_task(conversation.run(client))
 
     def publish(self, content: int) -> None:
-        """Give the one assignment another content."""
+        """Publish the one assignment with new content."""
         self.cache.publish({GROUP: Snapshot.of([make(ENDPOINT, "a", content)])}, {NODE: GROUP})
 
     def answer(self) -> None:
-        """Have every client take what is being written, and acknowledge it."""
+        """Let every client take the current message and acknowledge it."""
         for client in self.clients:
             client.take()
         nonce = str(len(self.clients[0].sent) + 1)
@@ -74,7 +74,7 @@ class Server:
             client.say(self.request(nonce))
 
     def request(self, nonce: str = "") -> bytes:
-        """Return a client's request; without a nonce its first."""
+        """Return a client's request: without a nonce the first request, else an acknowledgement."""
         node = None if nonce else base_pb2.Node(id="a sidecar")
         if self.variant is Variant.SOTW:
             return discovery_pb2.DiscoveryRequest(
@@ -86,7 +86,7 @@ class Server:
         ).SerializeToString()
 
     async def settled(self) -> int:
-        """Wait until nobody has anything to do; return how many callbacks that took, since it last was so."""
+        """Wait until all tasks are idle; return the number of callbacks since the previous idle state."""
         before = -1
         while before != self.turns:
             before = self.turns
@@ -122,10 +122,13 @@ async def serving(variant: Variant, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
 
 
 @pytest.mark.parametrize("variant", Variant)
-async def test_a_push_to_many_is_encoded_once_and_wakes_no_stream(
+async def test_push_to_many_streams_is_encoded_once_and_wakes_no_task(
     variant: Variant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The loop has a turn for AT_ONCE streams, and each has its bytes; an ACK wakes its reader alone."""
+    """The loop runs one callback for AT_ONCE streams, and every client gets the same bytes.
+
+    An ACK wakes only its own reader.
+    """
     async with serving(variant, monkeypatch) as server:
         for change in range(1, 4):
             made = server.encoder.made
@@ -139,19 +142,19 @@ async def test_a_push_to_many_is_encoded_once_and_wakes_no_stream(
             assert len({client.sent[-1] for client in server.clients}) == 1
 
 
-async def test_a_stream_has_no_task_beside_its_handler(
+async def test_stream_has_no_task_besides_its_handler(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Which reads; what is written has none."""
+    """The handler's task reads, and writing needs no task; tasks cost memory for each stream."""
     before = len(asyncio.all_tasks())
     async with serving(Variant.DELTA, monkeypatch):
         assert len(asyncio.all_tasks()) == before + STREAMS
 
 
-async def test_a_client_that_does_not_read_gets_the_newest_when_it_does(
+async def test_slow_client_gets_only_the_newest_content_when_it_reads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of what was published meanwhile nothing is made for it, and the others have had theirs."""
+    """Intermediate content is skipped for the slow client, and other clients receive all of it."""
     async with serving(Variant.DELTA, monkeypatch) as server:
         slow, *others = server.clients
         server.publish(1)
@@ -174,10 +177,10 @@ async def test_a_client_that_does_not_read_gets_the_newest_when_it_does(
         assert newest.resources[0].version == make(ENDPOINT, "a", 4).version
 
 
-async def test_a_call_that_is_to_end_ends_when_its_last_message_has_gone(
+async def test_call_ends_after_its_last_message_is_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Not before: the client would be cut off in the midst of it."""
+    """An earlier end would cut the message off."""
     async with serving(Variant.DELTA, monkeypatch) as server:
         server.publish(1)
         await server.settled()

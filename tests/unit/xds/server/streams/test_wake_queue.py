@@ -1,4 +1,4 @@
-"""Many streams do what is due a few at a time, in the order of asking."""
+"""Tests of the wake queue, which runs the pending work of many streams a few at a time and in order."""
 
 import asyncio
 from functools import partial
@@ -6,8 +6,8 @@ from functools import partial
 from xds.server.streams.wake_queue import AT_ONCE, TURN_SECONDS, WakeQueue
 
 
-async def test_so_many_work_in_a_turn_of_the_loop_and_others_run_in_between() -> None:
-    """None works before whoever woke it has done, none twice, and none is forgotten."""
+async def test_each_turn_of_the_loop_runs_at_most_at_once_items() -> None:
+    """Other tasks run between turns. Every item runs once, in order, and after the caller that woke it."""
     waking, done = WakeQueue(lambda: 0.0), list[int]()
     for number in range(2 * AT_ONCE + 5):
         waking.wake(partial(done.append, number))
@@ -19,8 +19,8 @@ async def test_so_many_work_in_a_turn_of_the_loop_and_others_run_in_between() ->
     assert done == list(range(2 * AT_ONCE + 5))
 
 
-async def test_a_turn_is_over_when_it_has_lasted_long_enough() -> None:
-    """Two that take half of it each are a turn, and one that takes longer is one by itself."""
+async def test_turn_ends_when_its_time_is_used_up() -> None:
+    """Two items of half a turn fill one turn, and a longer item fills a turn alone."""
     now, done = [0.0], list[float]()
     waking = WakeQueue(lambda: now[0])
 
@@ -37,8 +37,8 @@ async def test_a_turn_is_over_when_it_has_lasted_long_enough() -> None:
     assert seen == [2, 3, 4]
 
 
-async def test_who_is_woken_by_the_work_of_another_has_its_turn_later() -> None:
-    """A turn is over when those have worked that waited when it began."""
+async def test_item_woken_during_a_turn_runs_in_a_later_turn() -> None:
+    """A turn includes only the items that were waiting when it began."""
     waking, done = WakeQueue(lambda: 0.0), list[int]()
     waking.wake(lambda: waking.wake(partial(done.append, 1)))
     await asyncio.sleep(0)
@@ -47,8 +47,8 @@ async def test_who_is_woken_by_the_work_of_another_has_its_turn_later() -> None:
     assert done == [1]
 
 
-async def test_work_that_raises_costs_nobody_else_a_turn() -> None:
-    """The event loop hears of it."""
+async def test_item_that_raises_does_not_stop_the_others() -> None:
+    """The event loop's exception handler receives the error."""
     waking, done, heard = WakeQueue(), list[int](), list[object]()
     asyncio.get_running_loop().set_exception_handler(lambda _, context: heard.append(context["exception"]))
     waking.wake(partial(next, iter(())))

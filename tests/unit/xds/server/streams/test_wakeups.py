@@ -1,4 +1,4 @@
-"""gRPC wakes the event loop once for all of its events that are there."""
+"""Tests of the gathering of gRPC's wake-ups: one callback of the event loop for all pending events."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from xds.server.tls import Plaintext
 
 @contextlib.contextmanager
 def _listening(found: list[int]) -> Iterator[socket.socket]:
-    """Have a callback listen as gRPC's does, which takes one byte; yield where its thread writes."""
+    """Register a callback that takes one byte, as gRPC's does; yield the socket of the writing thread."""
     loop = asyncio.get_running_loop()
     read, write = socket.socketpair()
     with read, write:
@@ -31,8 +31,8 @@ def _listening(found: list[int]) -> Iterator[socket.socket]:
 
 
 @pytest.mark.parametrize("events", [1, 2, 100, AT_ONCE])
-async def test_many_events_are_one_wake_up(events: int) -> None:
-    """Whoever is called finds the byte that it waits for, and is not called again for nothing."""
+async def test_many_pending_events_cause_one_wake_up(events: int) -> None:
+    """The callback finds the byte that it expects, and is not called again without a reason."""
     found = list[int]()
     with _listening(found) as write:
         write.sendall(b"1" * events)
@@ -41,8 +41,8 @@ async def test_many_events_are_one_wake_up(events: int) -> None:
         assert found == [1]
 
 
-async def test_what_happens_later_is_a_wake_up_of_its_own() -> None:
-    """Also where more are there than are taken together."""
+async def test_later_events_cause_another_wake_up() -> None:
+    """This is also true for pending events beyond the AT_ONCE that one wake-up takes."""
     found = list[int]()
     with _listening(found) as write:
         write.sendall(b"1" * (AT_ONCE + 2))
@@ -55,8 +55,8 @@ async def test_what_happens_later_is_a_wake_up_of_its_own() -> None:
         assert len(found) == 3
 
 
-async def test_who_fails_at_one_event_is_called_again_for_the_others() -> None:
-    """As gRPC does at an event of a loop that is closed by then, in the midst of all that are there."""
+async def test_callback_that_fails_is_called_again_for_the_remaining_events() -> None:
+    """A callback of gRPC fails at an event of a closed loop. The other pending events must not be lost."""
     loop, found, events = asyncio.get_running_loop(), list[int](), [1, 0, 2, 3]
     loop.set_exception_handler(lambda *_: None)
     read, write = socket.socketpair()
@@ -77,8 +77,8 @@ async def test_who_fails_at_one_event_is_called_again_for_the_others() -> None:
     assert found == [6, 3, 2]
 
 
-async def test_grpc_is_listened_to_that_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says to the loop what to call, which is where it is found."""
+async def test_grpc_wake_ups_are_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server replaces gRPC's reader of the event loop only during registration."""
     called = list[object]()
     gathered = wakeups._gathered
 
