@@ -1,4 +1,4 @@
-"""What the certificate tests share: one moment, one CA, one ledger."""
+"""Fixtures of the certificate tests: a moment, a CA and a ledger."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ def now() -> datetime:
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    """Return a state directory that does not exist yet."""
+    """Return the path of a state directory that does not exist yet."""
     return tmp_path / "state"
 
 

@@ -1,4 +1,4 @@
-"""What every certificate says that is no authority's."""
+"""Extensions that every certificate has which is not a CA certificate."""
 
 from typing import Final
 

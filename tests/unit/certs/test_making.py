@@ -1,4 +1,4 @@
-"""Kinds of keys, back-dating, serials and ends; and what of an issuer's answer is not believed."""
+"""Tests of issuing a pair: back-dating, serials, renewal times, and checks of the issuer's answer."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,8 +27,10 @@ def _made(issuer: CertificateAuthority, now: datetime, making: KeyPairOptions) -
     return issue_pair(issuer, Usage.SERVICE, NAMES, DAY, now, making)
 
 
-def test_it_is_valid_from_as_long_ago_as_is_set(authority: CertificateAuthority, now: datetime) -> None:
-    """A minute unless told otherwise."""
+def test_certificate_is_backdated_by_the_configured_time(
+    authority: CertificateAuthority, now: datetime
+) -> None:
+    """The default is one minute, so that clocks may differ a little."""
     assert _made(authority, now, KeyPairOptions()).leaf.not_before == now - timedelta(seconds=60)
     made = _made(authority, now, KeyPairOptions(backdated=timedelta(minutes=5)))
     assert made.leaf.not_before == now - timedelta(minutes=5)
@@ -36,19 +38,22 @@ def test_it_is_valid_from_as_long_ago_as_is_set(authority: CertificateAuthority,
 
 @pytest.mark.parametrize("seconds", [10, 59, 60, 300, 3600])
 @pytest.mark.parametrize("backdated", [0, 60, 300])
-def test_however_short_its_life_it_is_not_due_when_it_is_made(
+def test_new_certificate_of_any_validity_is_not_due_for_renewal(
     authority: CertificateAuthority, now: datetime, seconds: int, backdated: int
 ) -> None:
-    """It serves for a third of its life before that: half of a life is not what lies before its making."""
+    """A new certificate serves at least a third of its validity.
+
+    The back-dated time before its issue does not count.
+    """
     life, making = timedelta(seconds=seconds), KeyPairOptions(backdated=timedelta(seconds=backdated))
-    for _ in range(10):  # the moment is drawn by its serial
+    for _ in range(10):  # the time of renewal depends on the random serial
         made = issue_pair(authority, Usage.SERVICE, NAMES, life, now, making).leaf
         assert now + life / 3 < renew_at(made) < now + life * 0.6
         assert alarm_at(made) > now + life / 2
 
 
-def test_serials_are_of_128_random_bits(authority: CertificateAuthority, now: datetime) -> None:
-    """No bit of them is always the same."""
+def test_serials_have_128_random_bits(authority: CertificateAuthority, now: datetime) -> None:
+    """Each bit has both values in 64 serials, and no serial is 0."""
     made = (_made(authority, now, KeyPairOptions()).chain_pem for _ in range(64))
     serials = [x509.load_pem_x509_certificate(each).serial_number for each in made]
     assert all(0 < each < 2**128 for each in serials)
@@ -57,7 +62,7 @@ def test_serials_are_of_128_random_bits(authority: CertificateAuthority, now: da
 
 
 class _Issuer:
-    """An authority whose clock, names or bundle are others."""
+    """An authority that changes the request, or has another trust bundle."""
 
     def __init__(
         self,
@@ -70,19 +75,19 @@ class _Issuer:
 
     @property
     def trust_domain(self) -> TrustDomain:
-        """Return the authority's."""
+        """Return the authority's trust domain."""
         return self._authority.trust_domain
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
-        """Sign something else."""
+        """Sign the changed request."""
         return self._authority.issue(self._change(request), now)
 
     def trust_bundle(self) -> bytes:
-        """Return the roots it says it has."""
+        """Return the given bundle, or the authority's."""
         return self._bundle
 
     def signing_bundle(self) -> bytes:
-        """Return the same."""
+        """Return the same bundle as `trust_bundle`."""
         return self._bundle
 
 
@@ -95,10 +100,10 @@ def _longer(asked: CertificateRequest) -> CertificateRequest:
     return replace(asked, not_after=asked.not_after + DAY)
 
 
-def test_who_signs_may_take_his_time(
+def test_answer_of_a_slow_issuer_is_accepted(
     authority: CertificateAuthority, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is valid from the moment at which it was signed is judged by that one, not by that of asking."""
+    """Its certificate may be valid only from the signing, which is later than the request."""
     passed = [0.0]
     monkeypatch.setattr("certs.keys.pair.time", SimpleNamespace(monotonic=lambda: passed[0]))
 
@@ -109,10 +114,13 @@ def test_who_signs_may_take_his_time(
     assert issue_pair(_Issuer(authority, slow), Usage.SERVICE, NAMES, DAY, now).leaf.not_before > now
 
 
-def test_an_answer_that_nobody_would_believe_is_not_believed_here(
+def test_answer_that_differs_from_the_request_is_refused(
     authority: CertificateAuthority, tmp_path: Path, now: datetime
 ) -> None:
-    """Of another time, with a name more, or below no root that the issuer tells of."""
+    """Another time, an additional name, a longer validity or an unknown root is an error.
+
+    The message says what differs. Only a missing common name is accepted.
+    """
     other = CertificateAuthority.open(tmp_path / "other", authority.trust_domain, now).trust_bundle()
     more = replace(NAMES, uris=(*NAMES.uris, "spiffe://mesh.example/ns/shop/sa/x"))
     cases = [
@@ -139,14 +147,14 @@ def test_an_answer_that_nobody_would_believe_is_not_believed_here(
 
 
 class _Liberal(_Issuer):
-    """An issuer that adds extensions to what it is asked for, or has others in their place."""
+    """An issuer that adds extensions to the requested ones, or replaces them."""
 
     def __init__(self, own: Ca, authority: CertificateAuthority, *extensions: x509.ExtensionType) -> None:
         super().__init__(authority, bundle=own.pem)
         self._own, self._extensions = own, extensions
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
-        """Sign it."""
+        """Sign the request with the additional extensions."""
         names = alternative_names(request.names)
         assert names is not None
         own = names, x509.ExtendedKeyUsage(PURPOSES[request.usage])
@@ -165,10 +173,10 @@ class _Liberal(_Issuer):
         return builder.sign(self._own.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
 
-def test_nobody_but_a_ca_is_given_a_cas_certificate_or_names_of_other_kinds(
+def test_answer_with_a_ca_certificate_or_other_kinds_of_names_is_refused(
     authority: CertificateAuthority, now: datetime
 ) -> None:
-    """A sidecar that had one could sign for every identity of the mesh."""
+    """A sidecar with a CA certificate could sign for every identity of the mesh."""
     own = ca("own", now)
     asked = alternative_names(NAMES)
     assert asked is not None

@@ -1,4 +1,4 @@
-"""Service certificates: what they say, how long they live, and that they are kept."""
+"""Tests of the manager of service certificates: content, validity, renewal and storage."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ Start = Callable[..., CertificateManager]
 
 @pytest.fixture
 def start(authority: CertificateAuthority, state: Path) -> Start:
-    """Return how to start a manager on the state directory, as a restart does."""
+    """Return a function that starts a manager on the state directory, as a restart does."""
 
     def started(jitter: Sequence[float] = (), issuer: CertificateAuthority = authority) -> CertificateManager:
         values = list(jitter)
@@ -44,14 +44,14 @@ def start(authority: CertificateAuthority, state: Path) -> Start:
 
 
 def pair_file(state: Path) -> Path:
-    """Return where the bookstore's pair is kept."""
+    """Return the path of the bookstore's stored pair."""
     return state / "services" / "bookstore" / "bookstore-v1" / "certificate.pem"
 
 
-def test_a_service_certificate_says_exactly_what_it_must(
+def test_service_certificate_has_exactly_the_required_content(
     start: Start, authority: CertificateAuthority, now: datetime
 ) -> None:
-    """One SPIFFE URI, sorted DNS names, both usages, no CA, the root's key identifier, 24 hours."""
+    """It has one SPIFFE URI, sorted DNS names, both usages, the root's key identifier and 24 hours."""
     held = start().ensure(STORE, (NAMES[2], NAMES[0], NAMES[1], NAMES[0]), now)
     certificate = x509.load_pem_x509_certificate(held.chain_pem)
     issuer = x509.load_pem_x509_certificate(authority.trust_bundle())
@@ -80,8 +80,8 @@ def test_a_service_certificate_says_exactly_what_it_must(
     assert key.public_key() == certificate.public_key()
 
 
-def test_an_identity_without_services_has_its_uri_alone(start: Start, now: datetime) -> None:
-    """A pure client is certified without DNS names, however long its ServiceAccount's name."""
+def test_identity_without_services_gets_a_certificate_with_only_its_uri(start: Start, now: datetime) -> None:
+    """A pure client needs no DNS names, and the name of its ServiceAccount may have the maximum length."""
     client = ServiceIdentity(Namespace("n" * 63), ServiceAccountName("s" * 253))
     held = start().ensure(client, (), now)
     sans = (
@@ -93,8 +93,8 @@ def test_an_identity_without_services_has_its_uri_alone(start: Start, now: datet
     assert list(sans) == [x509.UniformResourceIdentifier(uri)]
 
 
-def test_a_restart_reuses_what_is_stored(start: Start, state: Path, now: datetime) -> None:
-    """The same serial, key and validity come back, from files that only their owner may read."""
+def test_restart_reuses_the_stored_certificate(start: Start, state: Path, now: datetime) -> None:
+    """Serial, key and validity are the same after a restart. Only the owner may read the file."""
     before = start().ensure(STORE, NAMES, now)
     path = pair_file(state)
     assert path.stat().st_mode & 0o777 == 0o600
@@ -103,8 +103,8 @@ def test_a_restart_reuses_what_is_stored(start: Start, state: Path, now: datetim
     assert start().ensure(STORE, NAMES, now + timedelta(hours=10)) == before
 
 
-def test_what_falls_due_is_renewed_with_a_new_key(start: Start, state: Path, now: datetime) -> None:
-    """After about half of its life a certificate is due; `ensure` then replaces it here and on disk."""
+def test_due_certificate_is_renewed_with_a_new_key(start: Start, state: Path, now: datetime) -> None:
+    """After about half of its life, `ensure` replaces the certificate in memory and on disk."""
     manager = start()
     first = manager.ensure(STORE, NAMES, now)
     assert manager.ensure(STORE, NAMES, now + timedelta(hours=10)) is first
@@ -118,8 +118,11 @@ def test_what_falls_due_is_renewed_with_a_new_key(start: Start, state: Path, now
     assert start().ensure(STORE, NAMES, moment) == second
 
 
-def test_new_names_mean_a_new_certificate(start: Start, now: datetime) -> None:
-    """A changed set of DNS names is certified at once, after a restart too; order does not matter."""
+def test_changed_dns_names_cause_a_new_certificate(start: Start, now: datetime) -> None:
+    """A new set of DNS names is certified at once, also after a restart.
+
+    The order of names does not matter.
+    """
     manager = start()
     first = manager.ensure(STORE, NAMES, now)
     assert manager.ensure(STORE, tuple(reversed(NAMES)), now) is first
@@ -128,17 +131,15 @@ def test_new_names_mean_a_new_certificate(start: Start, now: datetime) -> None:
     assert start().ensure(STORE, NAMES, now).serial not in (first.serial, second.serial)
 
 
-def test_a_stored_certificate_of_another_root_is_replaced(
-    start: Start, tmp_path: Path, now: datetime
-) -> None:
-    """After the CA was replaced, no certificate of the old one is used."""
+def test_stored_certificate_of_another_root_is_replaced(start: Start, tmp_path: Path, now: datetime) -> None:
+    """After a replacement of the CA, proxies would not trust certificates of the old one."""
     before = start().ensure(STORE, NAMES, now)
     other = CertificateAuthority.open(tmp_path / "other", TrustDomain("mesh.example"), now)
     assert start(issuer=other).ensure(STORE, NAMES, now).serial != before.serial
 
 
-def test_who_is_forgotten_and_comes_back_has_what_was_kept(start: Start, now: datetime) -> None:
-    """It may be forgotten twice; the others are as they were."""
+def test_forgotten_identity_that_returns_gets_its_stored_certificate(start: Start, now: datetime) -> None:
+    """Forgetting twice is harmless, and does not affect other identities."""
     manager = start()
     store, buyer = manager.ensure(STORE, NAMES, now), manager.ensure(BUYER, (), now)
     manager.forget(STORE)
@@ -156,7 +157,7 @@ def _swap_key(content: bytes, other: bytes) -> bytes:
     ("damage", "reason"),
     [
         (lambda content, _: content[:100], "must have exactly one private key (PEM, PKCS#8)"),
-        (lambda _, __: b"", "must have exactly one private key (PEM, PKCS#8)"),  # the power has failed
+        (lambda _, __: b"", "must have exactly one private key (PEM, PKCS#8)"),  # as after a power failure
         (lambda _, __: b"\0garbage", "must have exactly one private key (PEM, PKCS#8)"),
         (
             lambda content, _: content[: content.index(b"-----BEGIN CERTIFICATE-----")],
@@ -173,10 +174,10 @@ def _swap_key(content: bytes, other: bytes) -> bytes:
         (_swap_key, "cannot be used: the private key does not belong to the certificate"),
     ],
 )
-def test_a_corrupt_pair_is_replaced_with_a_warning(
+def test_corrupt_pair_is_replaced_with_a_warning(
     damage: Callable[[bytes, bytes], bytes], reason: str, start: Start, state: Path, now: datetime
 ) -> None:
-    """Damage costs a new certificate and one warning, which holds nothing of the key."""
+    """A damaged file causes a new certificate and one warning, which contains no part of the key."""
     manager = start()
     before = manager.ensure(STORE, NAMES, now)
     other = manager.ensure(BUYER, (), now)
@@ -193,17 +194,17 @@ def test_a_corrupt_pair_is_replaced_with_a_warning(
     assert start().ensure(STORE, NAMES, now) == after
 
 
-def test_a_pair_that_cannot_be_read_or_stored_is_an_error(start: Start, state: Path, now: datetime) -> None:
-    """Where the file system refuses there is no certificate that a restart would lose: it is said."""
+def test_pair_that_cannot_be_read_is_an_error(start: Start, state: Path, now: datetime) -> None:
+    """The error of the file system is reported, because a new certificate could not be stored either."""
     pair_file(state).mkdir(parents=True)
     with pytest.raises(StateError, match=f"^{pair_file(state)} cannot be read: Is a directory$"):
         start().ensure(STORE, NAMES, now)
 
 
-def test_a_failed_renewal_leaves_the_old_one_in_force(
+def test_failed_renewal_keeps_the_old_certificate(
     start: Start, authority: CertificateAuthority, now: datetime
 ) -> None:
-    """While the issuer cannot sign, what was issued goes on, and stays due."""
+    """While the issuer cannot sign, the old certificate remains in use."""
     manager = start()
     first = manager.ensure(STORE, NAMES, now)
     with pytest.raises(IssuerError):
@@ -230,14 +231,14 @@ def test_a_failed_renewal_leaves_the_old_one_in_force(
 def test_names_that_cannot_be_certified_are_refused(
     identity: ServiceIdentity, dns_names: tuple[str, ...], sentence: str, start: Start, now: datetime
 ) -> None:
-    """No name leaves the state directory or reaches a certificate unchecked."""
+    """An unchecked name could leave the state directory or end up in a certificate."""
     with pytest.raises(RequestError) as refused:
         start().ensure(identity, dns_names, now)
     assert str(refused.value) == sentence
 
 
-def test_jitter_spreads_the_ends_of_life(start: Start, now: datetime) -> None:
-    """The two extremes live 10 % shorter and longer, and equal jitter gives equal lives."""
+def test_jitter_shortens_or_lengthens_a_validity_by_at_most_ten_percent(start: Start, now: datetime) -> None:
+    """The extremes -1 and 1 give 90 % and 110 % of the validity, and values outside are refused."""
     manager = start([-1.0, 1.0])
     assert manager.ensure(BUYER, (), now).not_after == now + DAY * 0.9
     assert manager.ensure(STORE, (), now).not_after == now + DAY * 1.1
@@ -247,14 +248,16 @@ def test_jitter_spreads_the_ends_of_life(start: Start, now: datetime) -> None:
 
 
 @given(st.integers())
-def test_jitter_stays_within_its_share(seed: int) -> None:
-    """Whatever the random source says, a validity stays within a tenth of itself."""
+def test_jitter_of_any_random_value_stays_within_ten_percent(seed: int) -> None:
+    """A validity stays within a tenth of its length, whatever number the random source gives."""
     validity = jittered(DAY, random.Random(seed).uniform(-1, 1))  # noqa: S311 - no secret
     assert DAY * 0.9 <= validity <= DAY * 1.1
 
 
-def test_a_certificate_that_cannot_be_stored_is_in_force(start: Start, state: Path, now: datetime) -> None:
-    """Or the mesh would end hours after its disk was full; a restart issues another one."""
+def test_certificate_that_cannot_be_stored_is_used_from_memory(
+    start: Start, state: Path, now: datetime
+) -> None:
+    """Otherwise a full disk would stop the mesh within hours. A warning is logged."""
     manager = start()
     with structlog.testing.capture_logs() as lines, short_files(100):
         held = manager.ensure(STORE, NAMES, now)

@@ -1,4 +1,4 @@
-"""An older ledger that is put in the place of the newest: no revocation is forgotten silently."""
+"""Tests of a ledger that was replaced by an older copy: its missing revocations are always noticed."""
 
 import shutil
 from datetime import timedelta
@@ -23,7 +23,7 @@ YEAR = timedelta(days=90)
 
 
 def issue(found: AuthorityWithLedger, name: ProxyName) -> str:
-    """Issue a certificate, and return its serial."""
+    """Issue a certificate and return its serial."""
     return issue_proxy(found.authority, found.ledger, name, YEAR, START).serial
 
 
@@ -49,8 +49,8 @@ def states(state: Path) -> list[bool]:
     return [by_name[str(name)].revoked_at is not None for name in NAMES]
 
 
-def test_an_older_ledger_is_not_started_with(restored: Path) -> None:
-    """The sentence says what was forgotten and every way out, and the next start says it again."""
+def test_older_ledger_stops_the_start(restored: Path) -> None:
+    """The error has the number of missing revocations and every way out, and appears at each start."""
     words = r"was replaced by an older one: it lacks 2 revocations.*restore the newest ledger, rebuild"
     for _ in range(2):
         with pytest.raises(StateError, match=words), opened(restored, DOMAIN, START):
@@ -58,8 +58,8 @@ def test_an_older_ledger_is_not_started_with(restored: Path) -> None:
     assert states(restored) == [True, False, False]
 
 
-def test_the_newest_ledger_opens_again_and_again(tmp_path: Path) -> None:
-    """The negative control: revocations by several processes, and backups that have forgotten none."""
+def test_newest_ledger_can_be_opened_repeatedly(tmp_path: Path) -> None:
+    """This is the negative control: several processes revoke, and the backups lack no revocation."""
     state = tmp_path / "state"
     for name in NAMES:
         with opened(state, DOMAIN, START) as found:
@@ -72,8 +72,8 @@ def test_the_newest_ledger_opens_again_and_again(tmp_path: Path) -> None:
     assert RevocationMark(state / LEDGER_FILE).read() == 3
 
 
-def test_the_newest_ledger_that_is_put_back_is_started_with(restored: Path, tmp_path: Path) -> None:
-    """Nothing else is needed then."""
+def test_restored_newest_ledger_can_be_started_with(restored: Path, tmp_path: Path) -> None:
+    """A ledger with all revocations needs no further action of the operator."""
     with SqliteLedger.open(restored / LEDGER_FILE) as ledger:
         for each in ledger.entries():
             ledger.revoke(each.serial, START)
@@ -81,8 +81,8 @@ def test_the_newest_ledger_that_is_put_back_is_started_with(restored: Path, tmp_
         assert all(each.revoked_at for each in found.ledger.entries())
 
 
-def test_an_older_ledger_is_accepted_by_removing_its_mark(restored: Path) -> None:
-    """Whoever means it says so by hand; from then on the ledger is compared again."""
+def test_older_ledger_is_accepted_after_its_mark_is_removed(restored: Path) -> None:
+    """An operator who wants the older ledger removes the mark. The ledger is compared again from then on."""
     mark = RevocationMark(restored / LEDGER_FILE)
     mark.path.unlink()
     with opened(restored, DOMAIN, START):
@@ -90,8 +90,8 @@ def test_an_older_ledger_is_accepted_by_removing_its_mark(restored: Path) -> Non
     assert (states(restored), mark.read()) == ([True, False, False], 1)
 
 
-def test_an_older_ledger_is_rebuilt_or_begun_anew(restored: Path) -> None:
-    """As one that was lost: the mark goes with it, and the new ledger has its own."""
+def test_older_ledger_can_be_rebuilt_or_begun_anew(restored: Path) -> None:
+    """The old mark is moved away together with the old ledger, and the new ledger has its own mark."""
     with SqliteLedger.open(restored / LEDGER_FILE) as ledger:
         serial = ledger.first() or ""
     with opened(restored, DOMAIN, START, rebuild=serial) as found:
@@ -108,8 +108,8 @@ def test_an_older_ledger_is_rebuilt_or_begun_anew(restored: Path) -> None:
         rebuilt(restored)
 
 
-def test_a_mark_that_is_damaged_is_named(restored: Path) -> None:
-    """It is not taken for none: then an older ledger would pass."""
+def test_damaged_mark_stops_the_start(restored: Path) -> None:
+    """If a damaged mark counted as missing, an older ledger would be accepted."""
     mark = RevocationMark(restored / LEDGER_FILE)
     mark.path.write_text("many\n")
     with (
@@ -123,8 +123,8 @@ def test_a_mark_that_is_damaged_is_named(restored: Path) -> None:
         pass
 
 
-def test_no_process_lowers_the_mark(tmp_path: Path) -> None:
-    """One that counted before another revoked notes nothing."""
+def test_mark_is_never_lowered(tmp_path: Path) -> None:
+    """A process with an older count must not overwrite a higher one. Only the owner may read the mark."""
     mark = RevocationMark(tmp_path / LEDGER_FILE)
     for count in (3, 1, 2):
         mark.raise_to(count)
@@ -132,8 +132,8 @@ def test_no_process_lowers_the_mark(tmp_path: Path) -> None:
     assert mark.path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_revocation_holds_where_the_mark_cannot_be_written(tmp_path: Path) -> None:
-    """The revocation is in the ledger; a later one notes both."""
+def test_revocation_holds_when_the_mark_cannot_be_written(tmp_path: Path) -> None:
+    """The revocation is in the ledger, and the next one writes a mark that counts both."""
     state = tmp_path / "state"
     with opened(state, DOMAIN, START) as found:
         mark = RevocationMark(state / LEDGER_FILE)
@@ -146,8 +146,8 @@ def test_a_revocation_holds_where_the_mark_cannot_be_written(tmp_path: Path) -> 
     assert mark.read() == 2
 
 
-def test_the_mark_is_made_with_the_ledger(tmp_path: Path) -> None:
-    """It takes no room later, when the disk may be full."""
+def test_mark_is_created_with_the_ledger_at_its_full_size(tmp_path: Path) -> None:
+    """A later increase needs no more space, because the disk may be full by then."""
     with SqliteLedger.open(tmp_path / LEDGER_FILE):
         mark = RevocationMark(tmp_path / LEDGER_FILE)
         size = mark.path.stat().st_size
@@ -155,8 +155,8 @@ def test_the_mark_is_made_with_the_ledger(tmp_path: Path) -> None:
     assert (mark.read(), mark.path.stat().st_size) == (10**19, size)
 
 
-def test_a_mark_that_cannot_be_written_is_logged_once(tmp_path: Path) -> None:
-    """The revocation stands; that a later start cannot compare must be known."""
+def test_mark_that_cannot_be_written_is_logged_once(tmp_path: Path) -> None:
+    """The revocation holds, but operators must know that a later start cannot detect an older ledger."""
     mark = RevocationMark(tmp_path / LEDGER_FILE)
     mark.path.mkdir()
     with structlog.testing.capture_logs() as lines:

@@ -1,4 +1,4 @@
-"""Who is let in: each refusal, and that neither kind of certificate serves for the other."""
+"""Tests of the authorisation of proxies: reasons for refusal, and other kinds of certificates."""
 
 import socket
 import ssl
@@ -35,8 +35,8 @@ PEER = PeerCertificate("u1.shop.default", "1f", START, START + VALIDITY, (), cli
 ENTRY = LedgerEntry.issued("1f", NAME, START, START + VALIDITY)
 
 
-def test_a_good_peer_is_named() -> None:
-    """Validity includes both its ends; issued and claimed are equally good."""
+def test_valid_peer_is_authorised_with_its_name() -> None:
+    """Both ends of the validity are included. A certificate may be issued or already claimed."""
     assert authorize(PEER, ENTRY, START) == NAME
     assert authorize(PEER, replace(ENTRY, claimed_at=START), START + VALIDITY) == NAME
 
@@ -59,10 +59,10 @@ def test_a_good_peer_is_named() -> None:
         (PEER, replace(ENTRY, common_name="u2.shop.default"), START, RefusalReason.NAME_MISMATCH),
     ],
 )
-def test_each_fault_of_a_peer_has_its_reason(
+def test_each_fault_of_a_peer_is_refused_with_its_reason(
     peer: PeerCertificate, entry: LedgerEntry | None, now: datetime, reason: RefusalReason
 ) -> None:
-    """Every single fault refuses an otherwise good peer, with its own reason."""
+    """A single fault refuses an otherwise valid peer."""
     with pytest.raises(PeerRefused) as refused:
         authorize(peer, entry, now)
     assert refused.value.reason is reason
@@ -72,14 +72,14 @@ def test_each_fault_of_a_peer_has_its_reason(
 @pytest.mark.parametrize(
     "pem", [b"", b"garbage", b"-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"]
 )
-def test_what_is_no_certificate_is_refused(pem: bytes) -> None:
-    """Bytes that cannot be read are the peer's fault, never a crash."""
+def test_bytes_that_are_no_certificate_are_refused(pem: bytes) -> None:
+    """Unreadable bytes are refused as the peer's fault, and never cause another exception."""
     with pytest.raises(PeerRefused) as refused:
         read_peer(pem)
     assert refused.value.reason is RefusalReason.UNREADABLE
 
 
-# From here on certificates are shown in real handshakes, whose verifier reads the real clock.
+# The following tests use real handshakes, whose verifier reads the real clock.
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def now() -> datetime:
 
 @pytest.fixture
 def proxy(authority: CertificateAuthority, ledger: Ledger, now: datetime) -> ProxyCertificate:
-    """Return a proxy certificate of the longest name."""
+    """Return a proxy certificate with a name of the maximum length."""
     return issue_proxy(authority, ledger, LONG, VALIDITY, now)
 
 
@@ -158,7 +158,7 @@ def handshake(server: Shown, client: Shown, bundle: bytes, folder: Path, host: s
     return ssl.DER_cert_to_PEM_cert(shown).encode()
 
 
-def test_a_sidecar_dials_the_control_plane(
+def test_sidecar_can_connect_to_the_control_plane_by_each_of_its_names(
     proxy: ProxyCertificate,
     server: ServerCertificate,
     authority: CertificateAuthority,
@@ -166,7 +166,7 @@ def test_a_sidecar_dials_the_control_plane(
     now: datetime,
     tmp_path: Path,
 ) -> None:
-    """By every name of the server's; the longest common name arrives whole and is let in."""
+    """The longest common name arrives unchanged and is authorised. A host outside the certificate fails."""
     for host in ("localhost", "ads.mesh.example", "127.0.0.1", "::1"):
         peer = read_peer(handshake(server, proxy, authority.trust_bundle(), tmp_path, host))
         assert authorize(peer, ledger.entry(peer.serial), now) == LONG
@@ -174,7 +174,7 @@ def test_a_sidecar_dials_the_control_plane(
         handshake(server, proxy, authority.trust_bundle(), tmp_path, "elsewhere.example")
 
 
-def test_a_service_certificate_does_not_open_the_control_plane(
+def test_service_certificate_is_refused_by_the_control_plane(
     service: ServiceCertificate,
     server: ServerCertificate,
     authority: CertificateAuthority,
@@ -182,7 +182,7 @@ def test_a_service_certificate_does_not_open_the_control_plane(
     now: datetime,
     tmp_path: Path,
 ) -> None:
-    """TLS lets it through, being a client's and of our root; `authorize` does not."""
+    """TLS accepts a client certificate of our root, but `authorize` refuses its usage."""
     peer = read_peer(handshake(server, service, authority.trust_bundle(), tmp_path, "localhost"))
     assert peer.uri_sans == ("spiffe://mesh.example/ns/default/sa/shop",)
     with pytest.raises(PeerRefused) as refused:
@@ -190,10 +190,10 @@ def test_a_service_certificate_does_not_open_the_control_plane(
     assert refused.value.reason is RefusalReason.WRONG_USAGE
 
 
-def test_a_proxy_certificate_is_no_mesh_peer(
+def test_proxy_certificate_has_no_spiffe_uri_for_the_mesh(
     proxy: ProxyCertificate, service: ServiceCertificate, authority: CertificateAuthority, tmp_path: Path
 ) -> None:
-    """Between services a certificate must carry a SPIFFE URI of the trust domain; a proxy's has none."""
+    """Services require a SPIFFE URI of the trust domain from their peers, so they refuse this certificate."""
     uris = [
         read_peer(handshake(service, client, authority.trust_bundle(), tmp_path, "localhost")).uri_sans
         for client in (service, proxy)
@@ -201,10 +201,10 @@ def test_a_proxy_certificate_is_no_mesh_peer(
     assert uris == [("spiffe://mesh.example/ns/default/sa/shop",), ()]
 
 
-def test_a_proxy_certificate_is_no_server(
+def test_proxy_certificate_is_refused_as_a_server(
     proxy: ProxyCertificate, service: ServiceCertificate, authority: CertificateAuthority, tmp_path: Path
 ) -> None:
-    """Its extended key usage has clientAuth only, and a TLS client refuses it for that."""
+    """A TLS client refuses it, because its extended key usage is only clientAuth."""
     certificate = x509.load_pem_x509_certificate(proxy.chain_pem)
     usages = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     assert list(usages) == [ExtendedKeyUsageOID.CLIENT_AUTH]
@@ -212,18 +212,18 @@ def test_a_proxy_certificate_is_no_server(
         handshake(proxy, service, authority.trust_bundle(), tmp_path, "localhost")
 
 
-def test_the_servers_certificate_is_no_client(
+def test_server_certificate_is_refused_as_a_client(
     server: ServerCertificate, authority: CertificateAuthority, tmp_path: Path
 ) -> None:
-    """Its extended key usage has serverAuth only, and a TLS server refuses it for that."""
+    """A TLS server refuses it, because its extended key usage is only serverAuth."""
     with pytest.raises(ssl.SSLCertVerificationError, match=r"(unsuitable|unsupported) certificate purpose"):
         handshake(server, server, authority.trust_bundle(), tmp_path, "localhost")
 
 
-def test_another_root_is_refused_in_the_handshake(
+def test_certificate_of_another_root_is_refused_in_the_handshake(
     proxy: ProxyCertificate, tmp_path: Path, now: datetime
 ) -> None:
-    """A certificate of somebody else's CA does not get past TLS."""
+    """The TLS library refuses a certificate of another CA before `authorize` is called."""
     other = CertificateAuthority.open(tmp_path / "other", TrustDomain("mesh.example"), now)
     strange = ads_server_certificate(other, PairFiles(tmp_path / "other"), now)
     with pytest.raises(ssl.SSLCertVerificationError, match="unable to get local issuer certificate"):

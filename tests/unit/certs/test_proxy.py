@@ -1,4 +1,4 @@
-"""Proxy certificates: what they say, whatever the length of the name, and that the ledger knows them."""
+"""Tests of proxy certificates: content, names of any length, and entries in the ledger."""
 
 import warnings
 from collections.abc import Callable
@@ -33,11 +33,11 @@ UUID = ProxyUuid("5d1a4f0e-1f0c-4f5e-9c1d-0a5b6c7d8e9f")
 LONG = ProxyName(UUID, ServiceName("s" * 63), Namespace("n" * 63))
 
 
-@pytest.mark.filterwarnings("ignore:Attribute's length")  # of the test's own look at the subject
-def test_a_proxy_certificate_says_exactly_what_it_must(
+@pytest.mark.filterwarnings("ignore:Attribute's length")  # raised when the test itself reads the subject
+def test_proxy_certificate_has_exactly_the_required_content(
     authority: CertificateAuthority, ledger: Ledger, now: datetime
 ) -> None:
-    """The exact common name of 164 characters, clientAuth alone, no alternative name, one year."""
+    """It has the exact common name of 164 characters, only clientAuth, no alternative name and 90 days."""
     issued = issue_proxy(authority, ledger, LONG, VALIDITY, now)
     certificate = x509.load_pem_x509_certificate(issued.chain_pem)
     issuer = x509.load_pem_x509_certificate(authority.trust_bundle())
@@ -58,10 +58,13 @@ def test_a_proxy_certificate_says_exactly_what_it_must(
     )
 
 
-def test_long_names_are_read_without_a_word_and_leave_one_filter_of_warnings(
+def test_long_names_are_read_without_warnings_and_without_new_filters(
     authority: CertificateAuthority, ledger: Ledger, now: datetime
 ) -> None:
-    """Even where somebody made errors of all warnings meanwhile, and however often they are read."""
+    """The library warns about long names.
+
+    This must not raise if all warnings are errors, and repeated reading must not add filters.
+    """
     chain_pem = issue_proxy(authority, ledger, LONG, VALIDITY, now).chain_pem
     read_peer(chain_pem)
     before = len(warnings.filters)
@@ -78,10 +81,10 @@ LABELS = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", fullmatch=True) | 
 NAMES = st.builds(ProxyName, LABELS.map(ProxyUuid), LABELS.map(ServiceName), LABELS.map(Namespace))
 
 
-def test_any_name_comes_back_from_its_certificate(
+def test_any_name_is_read_back_from_its_certificate(
     authority: CertificateAuthority, ledger: Ledger, now: datetime
 ) -> None:
-    """Names of three DNS labels of any length go through certificate and ledger unchanged."""
+    """Names of three DNS labels of any length pass through certificate and ledger unchanged."""
 
     @settings(max_examples=examples(25), deadline=None)
     @given(NAMES)
@@ -105,17 +108,17 @@ def test_any_name_comes_back_from_its_certificate(
         ),
     ],
 )
-def test_names_of_another_shape_are_refused(
+def test_names_of_another_form_are_refused(
     name: ProxyName, sentence: str, authority: CertificateAuthority, ledger: Ledger, now: datetime
 ) -> None:
-    """What could not be read back is not issued, and leaves no entry."""
+    """A name that could not be read back is not issued, and leaves no entry in the ledger."""
     with pytest.raises(RequestError) as refused:
         issue_proxy(authority, ledger, name, VALIDITY, now)
     assert (str(refused.value), ledger.entries()) == (sentence, ())
 
 
-def test_a_validity_must_be_positive(authority: CertificateAuthority, ledger: Ledger, now: datetime) -> None:
-    """A certificate that is over before it began is not issued."""
+def test_validity_of_zero_is_refused(authority: CertificateAuthority, ledger: Ledger, now: datetime) -> None:
+    """A certificate that ends when it begins would be useless."""
     with pytest.raises(
         RequestError, match=r"^a validity of 0:00:00 is too short; it must be at least 1 second$"
     ):
@@ -123,7 +126,7 @@ def test_a_validity_must_be_positive(authority: CertificateAuthority, ledger: Le
 
 
 class WrongIssuer:
-    """An issuer that changes what it is asked for before our CA signs it."""
+    """An issuer that changes the request before our CA signs it."""
 
     trust_domain = TrustDomain("mesh.example")
     fingerprint = other = leaving = ""
@@ -136,7 +139,7 @@ class WrongIssuer:
         self._change = change
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
-        """Sign another request than this one."""
+        """Sign the changed request."""
         return self._authority.issue(self._change(request), now)
 
     def trust_bundle(self) -> bytes:
@@ -148,18 +151,18 @@ class WrongIssuer:
         return self._authority.signing_bundle()
 
     def trusts(self, signer: str) -> bool:
-        """Return what our CA says."""
+        """Return the answer of our CA."""
         return self._authority.trusts(signer)
 
     def signer_of(self, chain_pem: bytes) -> str:
-        """Return what our CA says."""
+        """Return the answer of our CA."""
         return self._authority.signer_of(chain_pem)
 
 
-def test_an_issuer_that_signs_something_else_is_not_believed(
+def test_certificate_with_other_content_than_requested_is_refused(
     authority: CertificateAuthority, ledger: Ledger, now: datetime
 ) -> None:
-    """Another name, another usage or another key in the answer: no certificate, no entry."""
+    """Another name, usage or key in the issuer's answer means no certificate and no ledger entry."""
     key = ec.generate_private_key(ec.SECP256R1())
     csr = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).sign(key, hashes.SHA256())
     other_csr = csr.public_bytes(serialization.Encoding.PEM)
@@ -182,10 +185,10 @@ def test_an_issuer_that_signs_something_else_is_not_believed(
     assert ledger.entries() == ()
 
 
-def test_what_the_ledger_cannot_note_is_not_handed_out(
+def test_certificate_that_the_ledger_cannot_record_is_not_issued(
     authority: CertificateAuthority, ledger: SqliteLedger, now: datetime
 ) -> None:
-    """A certificate exists for others only when the ledger knows it."""
+    """Only a certificate with a ledger entry can be revoked and authorised."""
     ledger.close()
     with pytest.raises(StateError, match="cannot be used: Cannot operate on a closed database"):
         issue_proxy(authority, ledger, LONG, VALIDITY, now)

@@ -1,4 +1,4 @@
-"""When certificates are renewed."""
+"""Tests of the times at which certificates are renewed."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,12 +20,12 @@ class Life:
 
     @property
     def not_before(self) -> datetime:
-        """Return its beginning."""
+        """Return the begin of the validity."""
         return START + timedelta(hours=self.hours)
 
     @property
     def not_after(self) -> datetime:
-        """Return its end."""
+        """Return the end of the validity."""
         return self.not_before + timedelta(hours=40)
 
 
@@ -33,27 +33,30 @@ class Life:
     ("seconds", "expected"),
     [(-1, True), (0, False), (18 * HOUR - 1, False), (22 * HOUR, True), (41 * HOUR, True)],
 )
-def test_a_certificate_is_due_after_half_of_its_life(seconds: int, expected: bool) -> None:
-    """Never before 45 percent, always after 55, and before its life began (a clock set back)."""
+def test_certificate_is_due_after_about_half_of_its_life(seconds: int, expected: bool) -> None:
+    """It is never due before 45 % and always after 55 %.
+
+    It is also due before its validity begins, which means that a clock was set back.
+    """
     assert {due(Life(f"{n:x}"), START + timedelta(seconds=seconds)) for n in range(50)} == {expected}
 
 
-def test_a_certificate_is_due_from_one_moment_on() -> None:
-    """Its own, which a restart does not move."""
+def test_certificate_is_due_from_one_fixed_moment() -> None:
+    """The moment depends only on the certificate, so a restart does not move it."""
     life = Life("3f9a02")
     assert not due(life, renew_at(life) - timedelta(microseconds=1))
     assert due(life, renew_at(life))
     assert renew_at(Life("3f9a02")) == renew_at(life)
 
 
-def test_certificates_of_one_moment_are_not_due_together() -> None:
-    """Even where an issuer counts its serials: each hour of the four has its part of a thousand."""
+def test_certificates_issued_at_one_moment_are_due_at_different_times() -> None:
+    """Even with counted serials, each of four hours gets about a quarter of a thousand renewals."""
     hours = [int((renew_at(Life(f"{n:x}")) - START) / timedelta(hours=1)) for n in range(1000)]
     assert {hour: 150 < hours.count(hour) < 350 for hour in set(hours)} == dict.fromkeys(range(18, 22), True)
 
 
-def test_it_is_late_after_all_could_have_been_renewed_and_alarming_in_the_last_quarter() -> None:
-    """In this order."""
+def test_renewal_is_late_after_55_percent_and_alarming_after_75_percent() -> None:
+    """Of 40 hours of validity, these are the hours 22 and 30."""
     assert (renewed_by(Life()) - START, alarm_at(Life()) - START) == (
         timedelta(hours=22),
         timedelta(hours=30),
@@ -73,6 +76,9 @@ def test_it_is_late_after_all_could_have_been_renewed_and_alarming_in_the_last_q
         (timedelta(hours=-1), timedelta(seconds=30)),
     ],
 )
-def test_what_ends_soon_is_looked_at_sooner(left: timedelta, wait: timedelta) -> None:
-    """So that one of an hour, below a CA that ends then, is renewed in time, and none is shown that ended."""
+def test_certificate_that_ends_soon_is_checked_sooner(left: timedelta, wait: timedelta) -> None:
+    """A certificate may be short because its CA ends soon.
+
+    It must be renewed in time, and never used after its end.
+    """
     assert look_again_after(Life(), Life().not_after - left) == wait

@@ -1,4 +1,4 @@
-"""What could not be issued, and in which words that is said."""
+"""Test of repeated failures to issue a certificate, and of their error messages."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -21,10 +21,11 @@ STORE = ServiceIdentity(Namespace("shop"), ServiceAccountName("store"))
         (RequestError("ended at 2031-01-01 00:00:07"), "ended at 2031-01-01 00:00:07"),
     ],
 )
-def test_the_same_failure_at_another_time_is_said_in_the_same_words(
-    then: CertificateError, said: str
-) -> None:
-    """It is the same problem, and no other line in the log; how often it was, and when it is tried, go on."""
+def test_same_failure_at_another_time_keeps_its_error_message(then: CertificateError, said: str) -> None:
+    """Messages that differ only in a time are one problem and one log line.
+
+    The count and the time of the next attempt continue.
+    """
     retries = Retries(lambda: 0.0)
     retries.failed(STORE, IssuerError("ended at 2031-01-01 00:00:02"), None, NOW)
     retries.failed(STORE, then, None, NOW + timedelta(seconds=5))

@@ -1,4 +1,4 @@
-"""The certificates of the ADS server and of the webhook."""
+"""Tests of the certificates of the ADS server and of the webhook."""
 
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,10 +14,10 @@ from certs.server import VALIDITY, ads_server_certificate, webhook_certificate
 from certs.state.pair_files import PairFiles
 
 
-def test_it_is_for_servers_of_the_decided_names(
+def test_ads_certificate_is_for_servers_with_default_and_configured_names(
     authority: CertificateAuthority, state: Path, now: datetime
 ) -> None:
-    """ServerAuth alone; trust domain's name, localhost and loopback always, configured hosts beside."""
+    """The default names are the trust domain's, localhost and loopback. The usage is only serverAuth."""
     made = ads_server_certificate(
         authority, PairFiles(state), now, ["mesh.internal", "10.0.0.7", "localhost"]
     )
@@ -32,10 +32,10 @@ def test_it_is_for_servers_of_the_decided_names(
     assert (state / "ads" / "certificate.pem").stat().st_mode & 0o777 == 0o600
 
 
-def test_it_is_kept_until_it_is_due_or_hosts_change(
+def test_ads_certificate_is_kept_until_it_is_due_or_the_hosts_change(
     authority: CertificateAuthority, state: Path, now: datetime
 ) -> None:
-    """A restart shows the same certificate; other hosts or half of its life bring a new one."""
+    """A restart presents the same certificate; other hosts, or half of its life, cause a new one."""
     first = ads_server_certificate(authority, PairFiles(state), now)
     assert ads_server_certificate(authority, PairFiles(state), now + timedelta(days=40)) == first
     second = ads_server_certificate(authority, PairFiles(state), now, ["mesh.internal"])
@@ -43,17 +43,17 @@ def test_it_is_kept_until_it_is_due_or_hosts_change(
     assert len({first.serial, second.serial, third.serial}) == 3
 
 
-def test_a_service_pair_in_its_place_is_not_used(
+def test_damaged_ads_certificate_is_replaced(
     authority: CertificateAuthority, state: Path, now: datetime
 ) -> None:
-    """A stored pair of another usage is replaced, whoever put it there."""
+    """An empty file in its place causes a new certificate."""
     first = ads_server_certificate(authority, PairFiles(state), now)
     (state / "ads" / "certificate.pem").write_bytes(b"")
     assert ads_server_certificate(authority, PairFiles(state), now).serial != first.serial
 
 
-def test_a_host_that_is_none_is_refused(authority: CertificateAuthority, state: Path, now: datetime) -> None:
-    """A host and port, or anything else, is named in the error."""
+def test_invalid_host_is_refused(authority: CertificateAuthority, state: Path, now: datetime) -> None:
+    """The error names the host; a host with a port is neither a DNS name nor an IP address."""
     with pytest.raises(RequestError, match=r"^host 'mesh:15128' is neither a DNS name nor an IP address$"):
         ads_server_certificate(authority, PairFiles(state), now, ["mesh:15128"])
 
@@ -65,10 +65,10 @@ def test_a_host_that_is_none_is_refused(authority: CertificateAuthority, state: 
         ("fd00:0::7", ((), ("fd00::7",))),
     ],
 )
-def test_the_webhook_s_is_for_the_host_that_is_dialled_and_no_other(
+def test_webhook_certificate_has_only_the_host_that_is_dialled(
     authority: CertificateAuthority, state: Path, now: datetime, host: str, alternatives: object
 ) -> None:
-    """Beside the other one, and kept as that is."""
+    """The certificate is stored beside the ADS server's and reused."""
     made = webhook_certificate(authority, PairFiles(state), now, host)
     assert (made.dns_names, made.ip_addresses) == alternatives
     assert webhook_certificate(authority, PairFiles(state), now, host) == made

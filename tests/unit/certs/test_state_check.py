@@ -1,4 +1,4 @@
-"""Which findings in a state directory are a loss; as tables of what is there."""
+"""Tests of the check of a state directory: which contents mean that a CA or ledger was lost."""
 
 import pytest
 
@@ -11,10 +11,10 @@ NOTHING_LOST = [
     StateContents("a"),
     StateContents("a", ledger=True, signed_by="a", shown="c"),
     StateContents("a", marked="1", ledger=True, known=True, first="1", signed_by="a", shown="c"),
-    # A backup from before the note, and directories of programs that made none.
+    # A backup from before the note was written, and directories of older versions without a note.
     StateContents("a", ledger=True, first="1", signed_by="a", shown="c"),
     StateContents("a", ledger=True, first="1", shown="c"),
-    # The CA went and nobody had a certificate of it: a new one hurts nobody.
+    # The CA is missing but has issued no certificate, so that a new one does no harm.
     StateContents(ledger=True, signed_by="a", shown="c"),
     StateContents("b", ledger=True, signed_by="a", shown="c"),
 ]
@@ -47,7 +47,7 @@ LOST = [
         StateContents("a", marked="1", ledger=True, known=True, first="1", signed_by="a", forgotten=2),
         Loss(MissingState.OLDER_LEDGER, "1", 2),
     ),
-    # An older ledger of another CA cannot be rebuilt below this one.
+    # An older ledger of another CA cannot be rebuilt with this CA.
     (
         StateContents("b", ledger=True, first="1", signed_by="a", forgotten=2),
         Loss(MissingState.OTHER_AUTHORITY, "1"),
@@ -56,12 +56,12 @@ LOST = [
 
 
 @pytest.mark.parametrize("found", NOTHING_LOST)
-def test_what_belongs_together_or_issued_nothing_is_no_loss(found: StateContents) -> None:
-    """A first start, a second one, one after an update, and a CA that nobody misses."""
+def test_consistent_or_unused_state_is_no_loss(found: StateContents) -> None:
+    """Examples are a first, a second and an updated start, and a missing CA that issued no certificate."""
     assert loss(found) is None
 
 
 @pytest.mark.parametrize(("found", "expected"), LOST)
-def test_what_would_refuse_every_proxy_is_a_loss(found: StateContents, expected: Loss) -> None:
-    """Each is named, with the serial by which to begin anew."""
+def test_state_that_would_refuse_every_proxy_is_a_loss(found: StateContents, expected: Loss) -> None:
+    """Each loss names the missing part, and the serial with which an operator can begin anew."""
     assert loss(found) == expected

@@ -1,4 +1,4 @@
-"""Bytes of strangers: whatever they are, what comes of them is a refusal in words, and nothing else."""
+"""Tests of arbitrary bytes from strangers, which are accepted or refused with a message."""
 
 import base64
 from collections.abc import Callable
@@ -45,7 +45,7 @@ def _pem(der: bytes) -> bytes:
 
 
 def _refusal(read: Callable[[bytes], object], given: bytes) -> CertificateError | None:
-    """Return how these bytes are refused; None where they are taken. Nothing else is to come of them."""
+    """Return the refusal of these bytes, or None if they are accepted; let other errors pass."""
     try:
         read(given)
     except (RequestError, PeerRefused) as error:
@@ -54,14 +54,14 @@ def _refusal(read: Callable[[bytes], object], given: bytes) -> CertificateError 
 
 
 @given(st.binary(max_size=300) | st.builds(_edited, st.just(REQUEST), _EDITS))
-def test_a_request_is_taken_or_refused_in_words(der: bytes) -> None:
-    """The words are for who asks."""
+def test_any_signing_request_is_accepted_or_refused_with_a_short_message(der: bytes) -> None:
+    """The message is for the sender of the request, so it has less than 300 characters."""
     assert len(str(_refusal(judged, der))) < 300
 
 
 @given(st.binary(max_size=300) | st.builds(_edited, st.just(CERTIFICATE), _EDITS))
-def test_a_certificate_is_read_or_refused(der: bytes) -> None:
-    """Who is let in is asked no more of it than that."""
+def test_any_certificate_is_read_or_refused_as_unreadable(der: bytes) -> None:
+    """Arbitrary bytes as PEM or DER never raise another error."""
     for shown in (_pem(der), der):
         refused = _refusal(read_peer, shown)
         assert refused is None or "cannot be read" in str(refused)
@@ -72,8 +72,8 @@ def _versioned(der: bytes, before: bytes, after: bytes) -> bytes:
     return der.replace(before, after, 1)
 
 
-def test_a_version_that_does_not_exist_is_refused() -> None:
-    """The library has an error of its own for it, which is no ValueError."""
+def test_unknown_version_of_a_request_or_certificate_is_refused() -> None:
+    """The library raises a special error for it, which is not a ValueError."""
     with pytest.raises(RequestError, match="is not PKCS#10 in DER"):
         judged(_versioned(REQUEST, b"\x02\x01\x00", b"\x02\x01\x01"))
     with pytest.raises(PeerRefused):

@@ -1,4 +1,4 @@
-"""CAs as somebody else makes them: roots, intermediates, and bad ones."""
+"""Test CAs as other tools create them: roots, intermediates and invalid ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,17 +22,17 @@ class Ca:
 
     @property
     def pem(self) -> bytes:
-        """Return the certificate."""
+        """Return the certificate in PEM."""
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
     @property
     def key_pem(self) -> bytes:
-        """Return the key."""
+        """Return the key in PEM."""
         encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
         return self.key.private_bytes(encoding, form, serialization.NoEncryption())
 
     def put(self, folder: Path, *roots: "Ca", between: bytes = b"") -> None:
-        """Write it as a Secret is mounted."""
+        """Write the CA as a mounted Secret."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "tls.crt").write_bytes(self.pem + between)
         (folder / "tls.key").write_bytes(self.key_pem)
@@ -55,7 +55,7 @@ def ca(
     domains: Sequence[str] = (),
     more: Sequence[tuple[x509.ExtensionType, bool]] = (),
 ) -> Ca:
-    """Make a CA, below another if there is one; with trust domains, and `more` that is critical or not."""
+    """Create a CA, a root or below another CA; `domains` are trust domains, `more` has criticality flags."""
     key = key or ec.generate_private_key(ec.SECP256R1())
     own = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     builder = (

@@ -1,4 +1,4 @@
-"""The CA: what its certificate says, that it is made once, and each way in which it can be wrong."""
+"""Tests of the CA: the content of its certificate, its creation, and each fault of its files."""
 
 import multiprocessing
 import os
@@ -28,12 +28,14 @@ DOMAIN = TrustDomain("mesh.example")
 
 
 def mode(path: Path) -> int:
-    """Return a file's permission bits."""
+    """Return the permission bits of a file."""
     return path.stat().st_mode & 0o777
 
 
-def test_the_root_says_exactly_what_a_mesh_root_must(authority: CertificateAuthority, now: datetime) -> None:
-    """Every extension, both ends of validity, curve and signature of a new root are as decided."""
+def test_root_certificate_has_exactly_the_required_content(
+    authority: CertificateAuthority, now: datetime
+) -> None:
+    """The test fixes every extension, both ends of the validity, the curve and the hash of a new root."""
     certificate = x509.load_pem_x509_certificate(authority.trust_bundle())
     key = certificate.public_key()
     assert isinstance(key, ec.EllipticCurvePublicKey)
@@ -65,10 +67,13 @@ def test_the_root_says_exactly_what_a_mesh_root_must(authority: CertificateAutho
     ]
 
 
-def test_the_root_is_private_and_loaded_ever_after(
+def test_root_is_private_and_loaded_at_later_starts(
     authority: CertificateAuthority, state: Path, now: datetime
 ) -> None:
-    """Folder 0700, files 0600, nothing half-made beside them, and a second start has the same root."""
+    """Folders have mode 0700 and files 0600.
+
+    No temporary file is left, and a second start has the same root.
+    """
     assert [mode(path) for path in (state, state / "ca")] == [0o700, 0o700]
     assert {path.name: mode(path) for path in (state / "ca").iterdir()} == {"ca.key": 0o600, "ca.pem": 0o600}
     assert sorted(path.name for path in state.iterdir()) == [".ca.lock", "ca"]
@@ -76,8 +81,8 @@ def test_the_root_is_private_and_loaded_ever_after(
     assert again.trust_bundle() == authority.trust_bundle()
 
 
-def test_a_start_that_died_half_way_is_forgotten(state: Path, now: datetime) -> None:
-    """What a killed process left of a CA never comes into use, and stops nobody; nor does an empty folder."""
+def test_unfinished_ca_of_a_killed_process_is_never_used(state: Path, now: datetime) -> None:
+    """Its temporary files and an empty folder do not prevent the next start."""
     (state / ".ca.new").mkdir(parents=True)
     (state / ".ca.new" / "ca.key").write_text("half a key")
     (state / ".ca.new" / ".ca.pem.x1y2").write_text("half a certificate")
@@ -88,12 +93,12 @@ def test_a_start_that_died_half_way_is_forgotten(state: Path, now: datetime) -> 
 
 
 def open_and_send(state: Path, now: datetime, results: "multiprocessing.Queue[bytes]") -> None:
-    """Open the CA in a process of its own and send its root."""
+    """Open the CA in another process and send its root."""
     results.put(CertificateAuthority.open(state, DOMAIN, now).trust_bundle())
 
 
-def test_two_processes_that_start_at_once_make_one_root(state: Path, now: datetime) -> None:
-    """Both processes, and the one that comes after, have the same root."""
+def test_two_processes_that_start_together_create_one_root(state: Path, now: datetime) -> None:
+    """Both processes and a later one have the same root."""
     spawn = multiprocessing.get_context("spawn")
     results: multiprocessing.Queue[bytes] = spawn.Queue()
     processes = [spawn.Process(target=open_and_send, args=(state, now, results)) for _ in range(2)]
@@ -170,14 +175,17 @@ TWO = "CA certificate {ca}/ca.pem has 2 certificates; it must have exactly one, 
         (_make_folder, "{ca}/ca.key cannot be read: Is a directory"),
     ],
 )
-def test_each_fault_of_the_files_is_one_sentence(
+def test_each_fault_of_the_ca_files_has_its_own_message(
     damage: Callable[[Path, CertificateAuthority], None],
     sentence: str,
     state: Path,
     authority: CertificateAuthority,
     now: datetime,
 ) -> None:
-    """A CA that cannot be used is never replaced silently; the sentence names the file and the way out."""
+    """An unusable CA is never replaced silently.
+
+    The message names the file, and for most faults the next step.
+    """
     damage(state / "ca", authority)
     with pytest.raises(StateError) as refused:
         CertificateAuthority.open(state, DOMAIN, now)
@@ -186,10 +194,10 @@ def test_each_fault_of_the_files_is_one_sentence(
     )
 
 
-def test_validity_and_trust_domain_are_looked_at(
+def test_expired_or_foreign_root_and_early_clock_are_refused(
     authority: CertificateAuthority, state: Path, now: datetime
 ) -> None:
-    """An expired root, a clock before its making, and another trust domain are each refused by name."""
+    """The message names the expiry, the clock or the trust domain."""
     path, end = state / "ca" / "ca.pem", authority.not_after
     CertificateAuthority.open(state, DOMAIN, end)
     with pytest.raises(StateError, match=f"^CA certificate {path} expired at 2041-05-05 07:08:09"):
@@ -203,8 +211,8 @@ def test_validity_and_trust_domain_are_looked_at(
         CertificateAuthority.open(state, TrustDomain("other.example"), now)
 
 
-def test_a_state_path_that_is_a_file_is_said(tmp_path: Path, now: datetime) -> None:
-    """A state directory that cannot be is refused with its path."""
+def test_state_directory_below_a_file_is_refused_with_its_path(tmp_path: Path, now: datetime) -> None:
+    """The directory cannot be created there."""
     (tmp_path / "file").touch()
     with pytest.raises(
         StateError, match=f"^directory {tmp_path}/file/state cannot be made: Not a directory$"
@@ -214,7 +222,7 @@ def test_a_state_path_that_is_a_file_is_said(tmp_path: Path, now: datetime) -> N
 
 @pytest.fixture
 def unprivileged(now: datetime) -> Iterator[Path]:
-    """Return a state directory with a CA, owned by somebody else than the user whom the test becomes."""
+    """Return a state directory with a CA that belongs to another user than the test's."""
     if os.geteuid() != 0:
         pytest.skip("needs root, to become somebody else")
     base = Path(tempfile.mkdtemp())
@@ -229,8 +237,8 @@ def unprivileged(now: datetime) -> Iterator[Path]:
         shutil.rmtree(base)
 
 
-def test_permissions_that_lack_are_said(unprivileged: Path, now: datetime) -> None:
-    """A state directory of somebody else, and a CA key that only they may read, are each one sentence."""
+def test_missing_permissions_are_reported(unprivileged: Path, now: datetime) -> None:
+    """Examples are a state directory of another user, and a CA key that only this user may read."""
     with pytest.raises(StateError, match=f"^directory {unprivileged} is not writable: Permission denied$"):
         CertificateAuthority.open(unprivileged, DOMAIN, now)
     with pytest.raises(StateError, match=f"^directory {unprivileged}/new cannot be made: Permission denied$"):
@@ -244,8 +252,8 @@ def test_permissions_that_lack_are_said(unprivileged: Path, now: datetime) -> No
         CertificateAuthority.open(unprivileged, DOMAIN, now)
 
 
-def test_it_signs_no_longer_than_it_lives(authority: CertificateAuthority) -> None:
-    """A certificate never outlives the root, and an expired root signs nothing."""
+def test_certificate_never_outlives_the_root(authority: CertificateAuthority) -> None:
+    """The validity is cut at the end of the root, and an expired root signs no certificate."""
     issuer: Issuer = authority
     end = authority.not_after
     names = Names("a.b.c")
@@ -255,8 +263,8 @@ def test_it_signs_no_longer_than_it_lives(authority: CertificateAuthority) -> No
         issue_pair(issuer, Usage.PROXY, names, timedelta(days=365), end)
 
 
-def test_a_request_must_prove_its_key(authority: CertificateAuthority, now: datetime) -> None:
-    """PKCS#10 whose signature does not fit its key is refused, as is what is no PKCS#10."""
+def test_request_without_proof_of_its_key_is_refused(authority: CertificateAuthority, now: datetime) -> None:
+    """PKCS#10 with a wrong signature is refused, and so are bytes that are no PKCS#10."""
     key = ec.generate_private_key(ec.SECP256R1())
     csr = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).sign(key, hashes.SHA256())
     der = bytearray(csr.public_bytes(serialization.Encoding.DER))
@@ -276,10 +284,10 @@ def test_a_request_must_prove_its_key(authority: CertificateAuthority, now: date
         authority.issue(replace(request, possession=SignedRequest(b"garbage")), now)
 
 
-def test_a_chain_stands_below_its_own_root_only(
+def test_chain_is_verified_only_by_its_own_root(
     authority: CertificateAuthority, tmp_path: Path, now: datetime
 ) -> None:
-    """Signatures decide; with two roots trusted, as while roots change, either will do."""
+    """Signatures decide. With two trusted roots, as during a rotation, either may have signed."""
     other = CertificateAuthority.open(tmp_path / "other", DOMAIN, now)
     chain = issue_pair(authority, Usage.PROXY, Names("a.b.c"), timedelta(days=1), now).chain_pem
     assert stands_below(chain, authority.trust_bundle())
@@ -287,15 +295,15 @@ def test_a_chain_stands_below_its_own_root_only(
     assert not stands_below(chain, other.trust_bundle())
 
 
-def test_root_never_shows_its_key(state: Path, now: datetime) -> None:
-    """The repr of a loaded root has no key in it."""
+def test_repr_of_a_root_contains_no_key(state: Path, now: datetime) -> None:
+    """A repr may end up in logs."""
     assert "key" not in repr(root.open_root(state, DOMAIN, now)).lower()
 
 
-def test_what_is_the_same_in_all_that_it_signs_is_made_once(
+def test_constant_parts_of_certificates_are_computed_once(
     state: Path, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its fingerprint, asked for with each call of a sidecar, and its part of each certificate."""
+    """These are the fingerprint, which each call of a sidecar needs, and two extensions."""
     made = list[str]()
 
     def counted(of: object, name: str) -> None:

@@ -1,4 +1,4 @@
-"""A CA in files that somebody else renews: verified, exchanged as a whole, and what is bad left aside."""
+"""Tests of a CA in files that another program renews: verification, replacement, and invalid files."""
 
 import base64
 import re
@@ -40,8 +40,8 @@ def _issued(issuer: WatchedIssuer | CertificateAuthority, now: datetime) -> Pair
     return issue_pair(issuer, Usage.SERVICE, NAMES, DAY, now)
 
 
-def test_an_intermediate_signs_below_its_root(tmp_path: Path, now: datetime) -> None:
-    """Its chain goes with what it signs, the root is what is trusted, and OpenSSL agrees."""
+def test_intermediate_ca_signs_and_its_root_is_trusted(tmp_path: Path, now: datetime) -> None:
+    """The chain is part of each certificate, and OpenSSL verifies it."""
     root = ca("root", now)
     upper = ca("upper", now, root, path_length=1)
     lower = ca("lower", now, upper, path_length=0, days=20)
@@ -64,8 +64,8 @@ def test_an_intermediate_signs_below_its_root(tmp_path: Path, now: datetime) -> 
     assert done.returncode == 0, done
 
 
-def test_the_built_in_ca_may_be_an_intermediate_too(tmp_path: Path, now: datetime) -> None:
-    """With its root beside it; without it is refused, as nobody would believe what it signs."""
+def test_built_in_ca_may_be_an_intermediate_with_its_root(tmp_path: Path, now: datetime) -> None:
+    """Without its root it is refused, because no peer could verify its certificates."""
     root = ca("root", now)
     lower = ca("lower", now, root)
     folder = tmp_path / "ca"
@@ -82,8 +82,8 @@ def test_the_built_in_ca_may_be_an_intermediate_too(tmp_path: Path, now: datetim
     assert authority.signer_of(chain) == authority.fingerprint
 
 
-def test_keys_on_curves_that_envoy_does_not_know_are_refused(tmp_path: Path, now: datetime) -> None:
-    """OpenSSL would believe it, and no sidecar: whether it signs itself or stands above."""
+def test_key_on_a_curve_that_envoy_does_not_support_is_refused(tmp_path: Path, now: datetime) -> None:
+    """OpenSSL would accept it, but sidecars would not. This is true for the CA and for the CAs above it."""
     other = ca("root", now, key=ec.generate_private_key(ec.BrainpoolP256R1()))
     other.put(tmp_path / "itself")
     ca("lower", now, other).put(tmp_path / "below", other)
@@ -99,8 +99,8 @@ def test_keys_on_curves_that_envoy_does_not_know_are_refused(tmp_path: Path, now
         assert stands_below(_issued(_issuer(tmp_path / str(number), now), now).chain_pem, made.pem)
 
 
-def test_another_ca_is_taken_as_a_whole(tmp_path: Path, now: datetime) -> None:
-    """Certificate first, key later: between the two the one before goes on."""
+def test_new_ca_is_used_only_when_certificate_and_key_match(tmp_path: Path, now: datetime) -> None:
+    """Between the writes of certificate and key, the previous CA continues."""
     folder = tmp_path / "ca"
     first, second = ca("first", now), ca("second", now)
     first.put(folder)
@@ -117,10 +117,13 @@ def test_another_ca_is_taken_as_a_whole(tmp_path: Path, now: datetime) -> None:
     assert stands_below(_issued(issuer, now).chain_pem, second.pem)
 
 
-def test_what_was_verified_is_not_verified_again_until_it_ends(
+def test_verified_ca_is_not_verified_again_while_it_is_valid(
     tmp_path: Path, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A key is read once, as that holds up all threads; the end is noticed, and a clock that was set back."""
+    """Reading a key blocks all threads.
+
+    The end of the validity and a clock that was set back are still noticed.
+    """
     ca("own", now, days=5).put(tmp_path)
     issuer, opened = _issuer(tmp_path, now), list[datetime]()
 
@@ -138,8 +141,8 @@ def test_what_was_verified_is_not_verified_again_until_it_ends(
     assert len(opened) == 2
 
 
-def test_a_volume_of_kubernetes_is_read_through_one_link(tmp_path: Path, now: datetime) -> None:
-    """All of its files change with `..data`: none of one Secret is read with one of another."""
+def test_files_of_a_kubernetes_volume_are_read_through_one_link(tmp_path: Path, now: datetime) -> None:
+    """All files change with `..data`, so that no file of one Secret is combined with one of another."""
     volume = tmp_path / "volume"
     for number in (1, 2):
         ca(f"ca {number}", now).put(volume / f"..{number}")
@@ -169,8 +172,10 @@ def _for_servers_alone(folder: Path, now: datetime) -> None:
     ca("lower", now, root, usages=[SERVER]).put(folder, root)
 
 
-def test_openssl_says_the_same_of_a_ca_for_servers_alone(tmp_path: Path, now: datetime) -> None:
-    """What such a CA signs is no TLS client's, whatever it says itself; with both usages it is."""
+def test_openssl_also_refuses_client_certificates_of_a_ca_for_servers_only(
+    tmp_path: Path, now: datetime
+) -> None:
+    """The usage of the CA limits its certificates. With both usages, the CA is accepted."""
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("there is no openssl")
@@ -195,7 +200,7 @@ def _expired_above(folder: Path, now: datetime) -> None:
 
 
 def _strange(folder: Path, change: tuple[str, str]) -> None:
-    """Have the certificate be one of which the library can make nothing."""
+    """Replace bytes of the certificate, so that the library cannot interpret it."""
     der = x509.load_pem_x509_certificate((folder / "tls.crt").read_bytes()).public_bytes(Encoding.DER)
     before, after = map(bytes.fromhex, change)
     assert der.count(before) == 1
@@ -257,10 +262,10 @@ BAD: list[tuple[Callable[[Path, datetime], object], str]] = [
 
 
 @pytest.mark.parametrize(("spoil", "sentence"), BAD)
-def test_what_is_bad_is_said_and_what_was_good_goes_on(
+def test_invalid_ca_is_reported_and_the_previous_one_continues(
     tmp_path: Path, now: datetime, spoil: Callable[[Path, datetime], object], sentence: str
 ) -> None:
-    """At a start it is an error; later the CA before signs on."""
+    """At a start it is an error. The message contains no content of a key file."""
     folder = tmp_path / "ca"
     good: Ca = ca("good", now)
     good.put(folder)
@@ -275,8 +280,8 @@ def test_what_is_bad_is_said_and_what_was_good_goes_on(
         _issuer(folder, now)
 
 
-def test_files_by_their_names(tmp_path: Path, now: datetime) -> None:
-    """Roots that are told of must be there."""
+def test_configured_file_of_roots_must_exist(tmp_path: Path, now: datetime) -> None:
+    """A missing file of roots is an error, also if certificate and key are valid."""
     root = ca("root", now)
     ca("lower", now, root).put(tmp_path, root)
     told = WatchedFiles(tmp_path / "tls.crt", tmp_path / "tls.key", tmp_path / "ca.crt")

@@ -1,4 +1,4 @@
-"""One issuer after another: who is trusted, for how long, and that it is known after a restart."""
+"""Tests of successive issuers: which roots are trusted, for how long, and after a restart."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ NAMES = Names("service-1", uris=("spiffe://mesh.example/ns/shop/sa/store",))
 
 
 class Scene:
-    """Issuers, and a state directory in which one follows another."""
+    """Three issuers, and a state directory in which one follows another."""
 
     def __init__(self, folder: Path, now: datetime) -> None:
         self.state, self.now = folder / "state", now
@@ -36,7 +36,7 @@ class Scene:
         self.state.mkdir()
 
     def start(self, number: int, *, drops: bool = False, name: str = "") -> SucceedingIssuer:
-        """Begin with one of the issuers, as a server does."""
+        """Start with one of the issuers, as a server does."""
         first = Succession("issuer 0", self.roots(0), self.now)
         ends = PairFiles(self.state).services_end
         before = known(self.state) or first
@@ -44,7 +44,7 @@ class Scene:
         return SucceedingIssuer(self.issuers[number], called, self.state, before, ends, self.now, drops=drops)
 
     def issued(self, issuer: SucceedingIssuer, account: str = "store") -> None:
-        """Have a certificate issued, and kept."""
+        """Issue and store a certificate."""
         pair = issue_pair(issuer, Usage.SERVICE, NAMES, DAY, self.now)
         PairFiles(self.state).keep(Holder(f"services/shop/{account}"), pair)
 
@@ -55,12 +55,12 @@ class Scene:
 
 @pytest.fixture
 def scene(tmp_path: Path, now: datetime) -> Scene:
-    """Return a state directory without anything."""
+    """Return three issuers with an empty state directory."""
     return Scene(tmp_path, now)
 
 
-def test_the_former_is_trusted_until_all_that_it_signed_has_ended(scene: Scene) -> None:
-    """Through restarts; the file says who it was."""
+def test_former_issuer_is_trusted_until_its_last_certificate_has_ended(scene: Scene) -> None:
+    """This is also true after restarts."""
     scene.issued(scene.start(0))
     second = scene.start(1)
     assert second.trust_bundle() == second.signing_bundle() == scene.roots(0, 1).pem
@@ -73,10 +73,13 @@ def test_the_former_is_trusted_until_all_that_it_signed_has_ended(scene: Scene) 
     assert scene.start(1).trust_bundle() == scene.issuers[1].trust_bundle()
 
 
-def test_a_full_disk_keeps_no_server_from_starting_with_the_same_issuer(
+def test_full_disk_does_not_prevent_a_start_with_the_same_issuer(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who is over is forgotten later, and each look says why not now; another issuer must be noted."""
+    """An expired former issuer is removed later.
+
+    Another issuer cannot be used, because it must be recorded first.
+    """
     scene.issued(scene.start(0))
     scene.start(1)
     scene.now += DAY
@@ -96,16 +99,16 @@ def test_a_full_disk_keeps_no_server_from_starting_with_the_same_issuer(
     assert again.trust_bundle() == scene.issuers[1].trust_bundle()
 
 
-def test_where_nothing_was_issued_nothing_is_left_of_the_former(scene: Scene) -> None:
-    """Nor is anything to be waited for."""
+def test_former_issuer_without_certificates_is_not_trusted(scene: Scene) -> None:
+    """The new issuer needs no waiting time either."""
     scene.start(0)
     second = scene.start(1)
     assert second.trust_bundle() == scene.issuers[1].trust_bundle()
     assert second.settled() <= scene.now
 
 
-def test_a_change_while_another_is_not_over_and_a_change_back(scene: Scene) -> None:
-    """All of them are trusted, and each once."""
+def test_all_issuers_are_trusted_after_several_changes_and_a_change_back(scene: Scene) -> None:
+    """Each root is in the bundle only once."""
     scene.issued(scene.start(0))
     scene.issued(scene.start(1))
     scene.now += timedelta(hours=1)
@@ -117,8 +120,8 @@ def test_a_change_while_another_is_not_over_and_a_change_back(scene: Scene) -> N
     assert back.trust_bundle() == scene.issuers[0].trust_bundle()
 
 
-def test_whose_roots_are_in_force_again_is_no_former(scene: Scene) -> None:
-    """From the built-in one to a Vault and back, and then its root gives way: it is trusted no longer."""
+def test_issuer_that_is_used_again_is_no_longer_a_former_issuer(scene: Scene) -> None:
+    """After a change back to the built-in issuer and a rotation of its root, the old root is not trusted."""
     scene.issued(scene.start(0, name="own", drops=True))
     scene.issued(scene.start(1))
     back = scene.start(0, name="own", drops=True)
@@ -130,8 +133,8 @@ def test_whose_roots_are_in_force_again_is_no_former(scene: Scene) -> None:
     assert [each.roots for each in known(scene.state).formers] == [scene.roots(2)]  # type: ignore[union-attr]
 
 
-def test_of_a_former_with_several_roots_those_stay_that_are_not_in_force(scene: Scene, now: datetime) -> None:
-    """Also where it was noted before it was known that they are."""
+def test_former_issuer_keeps_only_roots_that_are_not_in_use(scene: Scene, now: datetime) -> None:
+    """This is also true if it was recorded with all its roots."""
     both = FormerIssuer(scene.roots(0, 1), now + DAY)
     found = Succession("own", scene.roots(0), now, (both,)).lasting(now)
     assert [each.roots for each in found.formers] == [scene.roots(1)]
@@ -139,8 +142,8 @@ def test_of_a_former_with_several_roots_those_stay_that_are_not_in_force(scene: 
     assert found.lasting(now + DAY).formers == ()
 
 
-def test_it_is_settled_a_while_after_a_root_was_first_trusted(scene: Scene) -> None:
-    """A restart within that does not begin it anew, and a change back needs none."""
+def test_new_root_is_settled_a_fixed_time_after_it_was_first_trusted(scene: Scene) -> None:
+    """A restart does not begin the time again, and a change back needs no waiting time."""
     scene.issued(scene.start(0))
     assert scene.start(1).settled() == scene.now + SETTLING
     scene.now += SETTLING / 2
@@ -149,8 +152,11 @@ def test_it_is_settled_a_while_after_a_root_was_first_trusted(scene: Scene) -> N
     assert scene.start(0).settled() <= scene.now
 
 
-def test_it_is_settled_once_all_who_are_here_have_taken_the_root(scene: Scene) -> None:
-    """Which is asked when others had the time to come; known through restarts, and of these roots alone."""
+def test_new_root_is_in_use_once_connected_sidecars_have_acknowledged_it(scene: Scene) -> None:
+    """The server asks after a waiting time.
+
+    An acknowledgement counts only for these roots, and is kept through restarts.
+    """
     scene.issued(scene.start(0))
     second = scene.start(1)
     assert (second.waits(scene.now), second.awaited(scene.now)) == (True, None)
@@ -165,8 +171,8 @@ def test_it_is_settled_once_all_who_are_here_have_taken_the_root(scene: Scene) -
     assert scene.start(2).waits(scene.now + DAY / 2)
 
 
-def test_what_a_server_before_has_noted_was_heard(scene: Scene) -> None:
-    """It knew the time alone."""
+def test_record_of_an_older_version_is_settled_by_time_alone(scene: Scene) -> None:
+    """An older version stored no acknowledgements."""
     scene.issued(scene.start(0))
     scene.start(1)
     noted = json.loads((scene.state / ISSUER_FILE).read_text())
@@ -176,8 +182,11 @@ def test_what_a_server_before_has_noted_was_heard(scene: Scene) -> None:
     assert not scene.start(1).waits(scene.now + SETTLING)
 
 
-def test_an_issuer_that_signs_with_another_root_is_another(scene: Scene) -> None:
-    """A Vault whose PKI was exchanged; but not the built-in one, which decides that itself."""
+def test_issuer_with_a_new_root_counts_as_another_issuer(scene: Scene) -> None:
+    """An example is a Vault with a new PKI.
+
+    The built-in issuer is an exception, because it manages its own roots.
+    """
     scene.issued(scene.start(0, name="vault"))
     assert scene.start(1, name="vault").trust_bundle() == scene.roots(0, 1).pem
     scene.issued(scene.start(1, name="own", drops=True))
@@ -187,10 +196,11 @@ def test_an_issuer_that_signs_with_another_root_is_another(scene: Scene) -> None
     assert not TrustBundle.of([scene.start(2, name="own", drops=True).trust_bundle()]).holds(scene.roots(1))
 
 
-def test_a_root_that_is_not_noted_yet_takes_nothing_away_and_serves_nobody(
-    scene: Scene, tmp_path: Path
-) -> None:
-    """An issuer finds another root in its files, or in an answer, before anybody has looked."""
+def test_unrecorded_root_adds_to_the_bundle_but_does_not_sign(scene: Scene, tmp_path: Path) -> None:
+    """An issuer may find another root in its files before `look` records it.
+
+    Proxies do not trust this root yet.
+    """
     told = tmp_path / "told"
     shutil.copytree(tmp_path / "0" / "ca", told)
     ca = WatchedIssuer(WatchedFiles(told / "ca.pem", told / "ca.key"), DOMAIN, scene.now)
@@ -210,8 +220,10 @@ def test_a_root_that_is_not_noted_yet_takes_nothing_away_and_serves_nobody(
     scene.issued(issuer, "other")
 
 
-def test_what_could_not_be_kept_is_trusted_to_its_end(scene: Scene, tmp_path: Path) -> None:
-    """As on a full disk; and what a shorter one has taken the place of: somebody may show it still."""
+def test_certificate_that_was_not_stored_extends_the_trust_in_its_issuer(
+    scene: Scene, tmp_path: Path
+) -> None:
+    """The disk may be full, or a shorter certificate may have replaced a longer one that is still in use."""
     told = tmp_path / "told"
     shutil.copytree(tmp_path / "0" / "ca", told)
     ca = WatchedIssuer(WatchedFiles(told / "ca.pem", told / "ca.key"), DOMAIN, scene.now)
@@ -228,8 +240,8 @@ def test_what_could_not_be_kept_is_trusted_to_its_end(scene: Scene, tmp_path: Pa
     assert issuer.trust_bundle() == scene.roots(1).pem
 
 
-def test_it_is_said_who_signs_and_who_did(scene: Scene) -> None:
-    """Once: not at each restart."""
+def test_replaced_issuer_is_logged_once(scene: Scene) -> None:
+    """A restart does not repeat the log messages."""
     with structlog.testing.capture_logs() as logs:
         scene.issued(scene.start(0))
         scene.start(1)
@@ -242,8 +254,8 @@ def test_it_is_said_who_signs_and_who_did(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"\xff", b'{"issuer": "a", "roots": "x"}'])
-def test_a_file_that_is_another_s_is_an_error(scene: Scene, content: bytes) -> None:
-    """Silently begun anew the mesh would not trust what it must."""
+def test_damaged_issuer_file_is_an_error(scene: Scene, content: bytes) -> None:
+    """If the file were ignored, the mesh would not trust the former issuer."""
     (scene.state / ISSUER_FILE).write_bytes(content)
     with pytest.raises(
         StateError, match=r"issuer.json is damaged: .*or move it away if there was no earlier issuer"
@@ -251,8 +263,8 @@ def test_a_file_that_is_another_s_is_an_error(scene: Scene, content: bytes) -> N
         known(scene.state)
 
 
-def test_what_is_written_is_read(scene: Scene) -> None:
-    """As it was, whatever zone its moments are in."""
+def test_written_succession_is_read_back_unchanged(scene: Scene) -> None:
+    """Only the owner may read the file."""
     scene.issued(scene.start(0))
     scene.start(1)
     succession = known(scene.state)
@@ -262,8 +274,8 @@ def test_what_is_written_is_read(scene: Scene) -> None:
     assert (scene.state / ISSUER_FILE).stat().st_mode & 0o777 == 0o600
 
 
-def test_the_built_in_one_is_the_authority_itself(tmp_path: Path) -> None:
-    """Byte for byte, also as it changes its root."""
+def test_built_in_issuer_is_the_authority_and_writes_no_file(tmp_path: Path) -> None:
+    """Its bundle is that of the authority, byte for byte, and a full disk cannot stop it."""
     now = datetime.now(UTC)
     authority = CertificateAuthority.open(tmp_path, DOMAIN, now)
     opened = open_issuer(None, OpenedAuthority(authority, IssuerKind.BUILT_IN, tmp_path), tmp_path, now)

@@ -1,6 +1,6 @@
-"""Which CAs are taken: those below which BoringSSL, by gRPC, and OpenSSL let a proxy in, and no others.
+"""Tests of accepted CAs: those below which BoringSSL (in gRPC) and OpenSSL accept a proxy, and no others.
 
-Of a root BoringSSL looks at less: it is OpenSSL, by which agents ask for certificates, that refuses it.
+BoringSSL checks less of a root; agents request certificates with OpenSSL, which refuses such a root.
 """
 
 import contextlib
@@ -86,7 +86,7 @@ CASES = {**GOOD, **{name: extensions for name, (extensions, _) in BAD.items()}}
 
 
 def _cas(extensions: Extensions, *, at_root: bool) -> tuple[Ca, Ca]:
-    """Return a root and an intermediate, one of which has these."""
+    """Return a root and an intermediate, one of which has these extensions."""
     root = ca("root", NOW, more=extensions if at_root else ())
     return root, ca("between", NOW, root, more=() if at_root else extensions)
 
@@ -97,7 +97,7 @@ def _taken(folder: Path, root: Ca, between: Ca) -> CertificateAuthority:
 
 
 def _issued(authority: CertificateAuthority) -> tuple[Pair, Pair]:
-    """Return what the control plane shows, and a proxy."""
+    """Return certificates of the control plane and of a proxy."""
     day = timedelta(days=1)
     server = issue_pair(authority, Usage.SERVER, Names("ads", dns_names=("ads.cluster.local",)), day, NOW)
     return server, issue_pair(authority, Usage.PROXY, Names("one.store.shop"), day, NOW)
@@ -118,7 +118,7 @@ def _served(pair: Pair, roots: bytes) -> Iterator[int]:
 
 
 def _shakes_hands(folder: Path, server: Pair, proxy: Pair, roots: bytes) -> bool:
-    """Say whether OpenSSL takes both sides' certificates."""
+    """Return whether OpenSSL accepts the certificates of both sides."""
     ends, pipes = [], (ssl.MemoryBIO(), ssl.MemoryBIO())
     for pair, purpose in ((server, ssl.PROTOCOL_TLS_SERVER), (proxy, ssl.PROTOCOL_TLS_CLIENT)):
         context = ssl.SSLContext(purpose)
@@ -142,7 +142,7 @@ def _shakes_hands(folder: Path, server: Pair, proxy: Pair, roots: bytes) -> bool
 
 
 def _gets_in(server: Pair, proxy: Pair, roots: bytes) -> bool:
-    """Say whether a call came as far as to be told that there is no such method."""
+    """Return whether a call reaches the server, which answers that the method does not exist."""
     credentials = grpc.ssl_channel_credentials(roots, proxy.key.reveal(), proxy.chain_pem)
     name = (("grpc.ssl_target_name_override", "ads.cluster.local"),)
     with (
@@ -158,8 +158,8 @@ def _gets_in(server: Pair, proxy: Pair, roots: bytes) -> bool:
 
 @pytest.mark.parametrize("at_root", [False, True], ids=["between", "root"])
 @pytest.mark.parametrize("case", GOOD)
-def test_what_is_taken_lets_proxies_in(tmp_path: Path, case: str, at_root: bool) -> None:
-    """By its own server, below its own roots."""
+def test_proxy_can_connect_below_every_accepted_ca(tmp_path: Path, case: str, at_root: bool) -> None:
+    """Both gRPC and OpenSSL verify the issued certificates."""
     root, between = _cas(CASES[case], at_root=at_root)
     issued = _issued(_taken(tmp_path, root, between))
     assert _gets_in(*issued, root.pem)
@@ -168,10 +168,13 @@ def test_what_is_taken_lets_proxies_in(tmp_path: Path, case: str, at_root: bool)
 
 @pytest.mark.parametrize("at_root", [False, True], ids=["between", "root"])
 @pytest.mark.parametrize("case", BAD)
-def test_what_would_keep_every_proxy_out_is_refused(
+def test_ca_below_which_no_proxy_could_connect_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str, at_root: bool
 ) -> None:
-    """And it would: the same, taken all the same, lets nobody in."""
+    """If the check is disabled, gRPC or OpenSSL refuses the connection.
+
+    The error names the certificate and the cause.
+    """
     root, between = _cas(CASES[case], at_root=at_root)
     with pytest.raises(StateError) as refused:
         _taken(tmp_path, root, between)
@@ -184,8 +187,8 @@ def test_what_would_keep_every_proxy_out_is_refused(
     assert not (_gets_in(*issued, root.pem) and _shakes_hands(tmp_path, *issued, root.pem))
 
 
-def test_a_ca_that_signs_for_services_alone_may_have_name_constraints(tmp_path: Path) -> None:
-    """Those have alternative names, to be compared with what it permits."""
+def test_ca_that_signs_only_for_services_may_have_name_constraints(tmp_path: Path) -> None:
+    """Certificates of services have alternative names, which verifiers can compare with the constraints."""
     root, between = _cas([(_permits(x509.UniformResourceIdentifier("cluster.local")), True)], at_root=False)
     between.put(tmp_path, root)
     assert WatchedIssuer(WatchedFiles.within(tmp_path), DOMAIN, NOW).not_after > NOW

@@ -1,4 +1,4 @@
-"""Roots as a value."""
+"""Tests of trust bundles as values."""
 
 from datetime import datetime
 from itertools import permutations
@@ -18,8 +18,8 @@ def roots(tmp_path: Path, now: datetime) -> list[bytes]:
     return [CertificateAuthority.open(path, TrustDomain("a.example"), now).trust_bundle() for path in paths]
 
 
-def test_the_same_roots_are_the_same_bytes(roots: list[bytes]) -> None:
-    """In whatever order, however often, with whatever stands between them."""
+def test_bundles_of_the_same_roots_have_the_same_bytes(roots: list[bytes]) -> None:
+    """Order, repetitions and comments do not matter."""
     made = {TrustBundle.of([b"# a comment\n" + order[0], *order]) for order in permutations(roots)}
     (bundle,) = made
     assert bundle.pem.count(b"BEGIN CERTIFICATE") == len(bundle.fingerprints) == 3
@@ -27,8 +27,8 @@ def test_the_same_roots_are_the_same_bytes(roots: list[bytes]) -> None:
     assert TrustBundle.of([bundle.pem]) == bundle
 
 
-def test_the_union_holds_both(roots: list[bytes]) -> None:
-    """Whichever way round; that of a bundle and itself is itself."""
+def test_union_of_two_bundles_holds_both(roots: list[bytes]) -> None:
+    """The order does not matter. The union of a bundle with itself is the same object."""
     one, two = TrustBundle.of(roots[:2]), TrustBundle.of(roots[1:])
     assert one.union(two) == two.union(one) == TrustBundle.of(roots)
     assert one.union(one) is one
@@ -37,8 +37,8 @@ def test_the_union_holds_both(roots: list[bytes]) -> None:
     assert (one.digest == two.digest, one.digest == TrustBundle.of(roots[:2]).digest) == (False, True)
 
 
-def test_no_text_is_no_root_and_nonsense_is_refused() -> None:
-    """An empty file holds none."""
+def test_empty_text_is_an_empty_bundle_and_invalid_pem_is_refused() -> None:
+    """An invalid certificate raises ValueError."""
     assert TrustBundle.of([b" \n"]) == TrustBundle.of([]) == TrustBundle(b"", ())
     with pytest.raises(ValueError, match="PEM"):
         TrustBundle.of([b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])

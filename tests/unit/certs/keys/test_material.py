@@ -1,4 +1,4 @@
-"""Private keys are hidden from everything that prints, copies or pickles."""
+"""Tests of private keys, which no output, copy or pickle may contain."""
 
 import copy
 import dataclasses
@@ -28,22 +28,22 @@ Holder = ServiceCertificate | ProxyCertificate | ServerCertificate | Pair
 HIDDEN = "PrivateKey(<hidden>)"
 
 
-def test_a_key_shows_itself_to_reveal_alone() -> None:
-    """repr, str, format and %-formatting have the same nothing to say."""
+def test_only_reveal_returns_the_content_of_a_key() -> None:
+    """The results of repr, str, format and %-formatting hide it."""
     key = PrivateKey(SECRET)
     assert [repr(key), str(key), f"{key}", f"{key!r}", f"{key:>5}", "%s" % key] == [HIDDEN] * 6  # noqa: UP031 - on purpose
     assert key.reveal() == SECRET
 
 
 @pytest.mark.parametrize("leave", [pickle.dumps, copy.copy, copy.deepcopy])
-def test_a_key_is_not_pickled_or_copied(leave: Callable[[object], object]) -> None:
-    """No way of serialising objects takes a key along."""
+def test_key_cannot_be_pickled_or_copied(leave: Callable[[object], object]) -> None:
+    """A serialised object could carry the key elsewhere."""
     with pytest.raises(TypeError, match=r"^a PrivateKey is not pickled or copied$"):
         leave(PrivateKey(SECRET))
 
 
-def test_a_key_is_a_value() -> None:
-    """Keys compare by content, can be in a set, and do not change."""
+def test_key_is_an_immutable_value() -> None:
+    """Keys compare by content and can be in a set."""
     key = PrivateKey(SECRET)
     assert {key, PrivateKey(SECRET)} == {key}
     assert key != PrivateKey(b"other")
@@ -55,10 +55,10 @@ def test_a_key_is_a_value() -> None:
     assert not hasattr(key, "__dict__")
 
 
-def test_no_public_value_shows_a_key(
+def test_repr_of_certificates_contains_no_part_of_a_key(
     authority: CertificateAuthority, ledger: Ledger, state: Path, now: datetime
 ) -> None:
-    """No repr of anything that holds a key has as much as 12 characters of it, nor does `asdict`."""
+    """No repr of an object with a key contains 12 characters of it, and `asdict` raises an error."""
     name = ProxyName.parse("u1.shop.default")
     manager = CertificateManager(authority, PairFiles(state), timedelta(hours=24), lambda: 0.0)
     service = manager.ensure(_IDENTITY, ("shop.default",), now)

@@ -1,4 +1,4 @@
-"""That a key is held: to an issuer in this process nothing is proven, to others by a signed request."""
+"""Tests of the proof of possession of a key, which only external issuers need."""
 
 from datetime import datetime, timedelta
 
@@ -12,10 +12,10 @@ from certs.keys.proof_of_possession import OwnKey, SignedRequest
 NAMES = Names("a.b.c", uris=("spiffe://x/y",), dns_names=("a.example",))
 
 
-def test_a_request_is_signed_for_an_issuer_elsewhere_alone(
+def test_request_is_signed_only_for_an_external_issuer(
     authority: CertificateAuthority, now: datetime
 ) -> None:
-    """Our own CA certifies the key without; it costs as much as the certificate."""
+    """Our own CA needs no signed request, which would cost as much time as the certificate."""
     own = OwnKey(ec.generate_private_key(ec.SECP256R1()), NAMES)
     asked = CertificateRequest(Usage.SERVICE, NAMES, now, now + timedelta(days=1), own)
     assert b"BEGIN CERTIFICATE" in authority.issue(asked, now)
@@ -23,8 +23,8 @@ def test_a_request_is_signed_for_an_issuer_elsewhere_alone(
     assert asked.csr_pem is asked.csr_pem is own.csr_pem
 
 
-def test_the_request_proves_the_key_and_says_the_names() -> None:
-    """As an issuer reads it that can read nothing else."""
+def test_signed_request_proves_the_key_and_contains_the_names() -> None:
+    """An external issuer reads only the PKCS#10 request."""
     own = OwnKey(ec.generate_private_key(ec.SECP256R1()), NAMES)
     assert SignedRequest(own.csr_pem).public_key() == own.public_key()
     request = x509.load_pem_x509_csr(own.csr_pem)

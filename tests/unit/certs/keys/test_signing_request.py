@@ -1,4 +1,4 @@
-"""Signing requests of strangers: a strong key that has signed it, and nothing else of it counts."""
+"""Tests of signing requests of strangers: only a strong key with its signature is used."""
 
 import subprocess
 from collections.abc import Callable
@@ -37,7 +37,7 @@ def csr(
     digest: hashes.SHA256 | hashes.SHA384 | None = SHA256,
     *extensions: x509.ExtensionType,
 ) -> bytes:
-    """Return a request as a machine would make it, in DER."""
+    """Return a request in DER, as a machine would create it."""
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "admin.everything.kube-system")])
     builder = x509.CertificateSigningRequestBuilder().subject_name(name)
     for extension in extensions:
@@ -49,8 +49,8 @@ def _rsa(bits: int, exponent: int = 65537) -> rsa.RSAPrivateKey:
     return rsa.generate_private_key(exponent, bits)
 
 
-def test_what_is_strong_enough_is_taken() -> None:
-    """P-256, P-384, RSA from 2048 bits; the digest is the key's own."""
+def test_strong_keys_are_accepted() -> None:
+    """These are P-256, P-384 and RSA from 2048 bits. The digest depends only on the key."""
     keys: tuple[CertificateIssuerPrivateKeyTypes, ...] = (
         P256,
         ec.generate_private_key(ec.SECP384R1()),
@@ -90,7 +90,7 @@ WEAK: dict[str, tuple[Callable[[], bytes], str]] = {
 
 
 def _flipped(request: bytes) -> bytes:
-    """Return a request with another last bit: it is the signature's."""
+    """Return a request with another last bit, which belongs to the signature."""
     return request[:-1] + bytes([request[-1] ^ 1])
 
 
@@ -104,7 +104,7 @@ def _der(tag: int, *contents: bytes) -> bytes:
 
 
 def _unproven(key: bytes, algorithm: str = "300a06082a8648ce3d040302") -> bytes:
-    """Return a request for a public key (SubjectPublicKeyInfo) whose private one nobody has."""
+    """Return a request for a public key (SubjectPublicKeyInfo) without its private key."""
     what = _der(0x30, bytes.fromhex("020100"), _der(0x30), key, bytes.fromhex("a000"))
     return _der(0x30, what, bytes.fromhex(algorithm), _der(0x03, b"\0", b"x"))
 
@@ -115,14 +115,14 @@ def _public(key: CertificatePublicKeyTypes) -> bytes:
 
 
 def _swapped(key: ec.EllipticCurvePrivateKey) -> bytes:
-    """Return a request for a key that another one has signed, as who copies a public key would make it."""
+    """Return a request whose public key was replaced by one that did not sign it."""
     other = ec.generate_private_key(ec.SECP256R1())
     return csr().replace(_public(key.public_key()), _public(other.public_key()))
 
 
 @pytest.mark.parametrize("which", WEAK)
-def test_what_is_weak_or_broken_is_refused_with_what_would_be_right(which: str) -> None:
-    """One sentence each."""
+def test_weak_or_invalid_request_is_refused_with_the_requirement(which: str) -> None:
+    """Each fault has its own message."""
     made, words = WEAK[which]
     with pytest.raises(RequestError, match=words):
         judged(made())
@@ -131,7 +131,7 @@ def test_what_is_weak_or_broken_is_refused_with_what_would_be_right(which: str) 
 def test_names_and_extensions_of_a_request_are_ignored(
     authority: CertificateAuthority, ledger: Ledger, now: datetime, tmp_path: Path
 ) -> None:
-    """Whatever it asks for, the certificate says the name that was given, for TLS clients alone."""
+    """The certificate has the given name and only clientAuth, whatever the request contains."""
     asked = csr(
         P256,
         SHA256,
@@ -150,7 +150,7 @@ def test_names_and_extensions_of_a_request_are_ignored(
 
 
 def _verify(folder: Path, bundle: bytes, chain: bytes) -> None:
-    """Have OpenSSL say the same."""
+    """Verify the chain with OpenSSL."""
     (folder / "ca.pem").write_bytes(bundle)
     (folder / "proxy.pem").write_bytes(chain)
     verified = [
@@ -166,10 +166,10 @@ def _verify(folder: Path, bundle: bytes, chain: bytes) -> None:
     subprocess.run(verified, cwd=folder, check=True, capture_output=True)
 
 
-def test_the_ledger_knows_it_before_anybody_has_it(
+def test_signed_certificate_is_recorded_in_the_ledger_before_it_is_returned(
     authority: CertificateAuthority, ledger: Ledger, now: datetime
 ) -> None:
-    """As one that was issued with its key."""
+    """The entry is the same as for a certificate that was issued with its key."""
     signed = sign_proxy(authority, ledger, NAME, judged(csr()), timedelta(days=90), now)
     entry = ledger.entry(signed.serial)
     assert entry is not None

@@ -1,4 +1,4 @@
-"""Entries as issue_proxy makes them."""
+"""Ledger entries for tests, as issue_proxy creates them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final

@@ -1,4 +1,4 @@
-"""A ledger in memory: the contract without a disk, for whoever brings another ledger to compare with."""
+"""Ledger in memory: the contract without a disk, for comparison with other ledgers."""
 
 import threading
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from meshwright.mesh.identity import ProxyName
 
 @dataclass
 class Record:
-    """What several ledgers share; `full` is whatever keeps them from writing to it."""
+    """The data that several ledgers share; while `full` is true, writes fail."""
 
     rows: dict[str, LedgerEntry] = field(default_factory=dict)
     authority: str | None = None
@@ -24,7 +24,7 @@ class Record:
 
 
 class MemoryLedger:
-    """A ledger of a record."""
+    """A ledger of one record."""
 
     def __init__(self, record: Record) -> None:
         self._record = record
@@ -33,7 +33,7 @@ class MemoryLedger:
 
     @property
     def unwritten(self) -> int:
-        """Return of how many certificates a stamp is remembered that is not written yet."""
+        """Return the number of certificates with stamps that are not written yet."""
         return len(self._noted)
 
     def record(self, entry: LedgerEntry, judge: Judge | None = None) -> None:
@@ -72,7 +72,7 @@ class MemoryLedger:
         return min(((each.issued_at, each.serial) for each in self.entries()), default=(None, None))[1]
 
     def last_issued_at(self) -> datetime | None:
-        """Return the newest moment of issue."""
+        """Return the time of the newest certificate."""
         return max((each.issued_at for each in self.entries()), default=None)
 
     def authority(self) -> str | None:
@@ -80,7 +80,7 @@ class MemoryLedger:
         return self._record.authority
 
     def name_authority(self, fingerprint: str) -> None:
-        """Note the CA, once."""
+        """Record the CA, once."""
         if self._record.full:
             return
         self._record.authority = self._record.authority or fingerprint
@@ -88,21 +88,21 @@ class MemoryLedger:
             self._record.rows[serial] = replace(row, signer=row.signer or self._record.authority)
 
     def change_authority(self, fingerprint: str) -> None:
-        """Note another CA."""
+        """Record another CA."""
         if self._record.full:
             raise StateError("full")
         self._record.authority = fingerprint
 
     def claim(self, serial: str, now: datetime, address: str = "") -> LedgerEntry:
-        """Remember a claim."""
+        """Record a claim in memory."""
         return self._noted_on(self._known(serial), Stamp.CLAIMED, StampDetail.of(now, address))
 
     def see(self, serial: str, now: datetime) -> LedgerEntry:
-        """Remember that it is in use."""
+        """Record in memory that a certificate is in use."""
         return self._noted_on(self._known(serial), Stamp.SEEN, StampDetail.of(now))
 
     def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
-        """Remember admissions, and write."""
+        """Record admissions, and write all stamps."""
         for each in [each for name in names for each in self.entries_of(name)]:
             if each.claimed_at is not None:
                 self._noted_on(each, Stamp.ADMITTED, StampDetail.of(now))
@@ -111,7 +111,7 @@ class MemoryLedger:
                 self.write_unwritten()
 
     def revoke(self, serial: str, now: datetime, why: str = "") -> LedgerEntry:
-        """Revoke, and write."""
+        """Record a revocation, and write it."""
         entry = self._noted_on(self._known(read_serial(serial)), Stamp.REVOKED, StampDetail.of(now, why))
         try:
             self._write(entry.serial)
@@ -120,7 +120,7 @@ class MemoryLedger:
         return self._known(entry.serial)
 
     def write_unwritten(self) -> None:
-        """Write all that is remembered."""
+        """Write all stamps that are only in memory."""
         self._failing = True
         for serial in tuple(self._noted):
             self._write(serial)

@@ -1,4 +1,4 @@
-"""What a ledger costs whoever asks it again, and that nothing that others write is missed for it."""
+"""Tests of the ledger's cache: few SQL statements, and every write of other processes is noticed."""
 
 import sqlite3
 import threading
@@ -21,15 +21,15 @@ from tests.unit.certs.ledger.entries import START, new_entry, proxy
 
 @contextmanager
 def statements(ledger: SqliteLedger) -> Iterator[list[str]]:
-    """Collect what SQLite is asked meanwhile."""
+    """Collect the SQL statements of the ledger during the block."""
     asked: list[str] = []
     ledger._connection.set_trace_callback(asked.append)
     yield asked
     ledger._connection.set_trace_callback(None)
 
 
-def test_what_is_known_costs_no_statement(ledger: SqliteLedger) -> None:
-    """Neither asked again nor claimed, nor after writes of its own: issued, claimed, admitted, revoked."""
+def test_known_entry_needs_no_statement(ledger: SqliteLedger) -> None:
+    """Repeated lookups and claims, also after own writes, cause no SQL statement."""
     for serial, uuid in (("1a", "u1"), ("2a", "u2"), ("3a", "u3")):
         ledger.record(new_entry(serial, uuid))
     every = ledger.entries()
@@ -46,10 +46,10 @@ def test_what_is_known_costs_no_statement(ledger: SqliteLedger) -> None:
         assert asked == []
 
 
-def test_what_many_have_done_is_read_and_written_in_few_statements(
+def test_stamps_of_many_proxies_are_read_and_written_in_few_statements(
     ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At each statement, and each row that is read, all other threads have a turn."""
+    """Other threads may run at each statement and each row that is read, so few statements save time."""
     monkeypatch.setattr(rows, "AT_ONCE", 60)
     serials = {f"{n:x}a": f"u{n}" for n in range(100)}
     for serial, uuid in serials.items():
@@ -76,10 +76,10 @@ def test_what_many_have_done_is_read_and_written_in_few_statements(
     }
 
 
-def test_of_all_that_are_read_at_once_those_issued_last_are_kept(
+def test_cache_keeps_the_newest_of_many_entries(
     ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the others one that is asked for: a ledger has those of proxies that are long gone."""
+    """Old entries often belong to proxies that are gone. They are read again when they are requested."""
     monkeypatch.setattr(seen, "AT_ONCE", 2)
     days = {"1a": 3, "2a": 1, "3a": 2}
     for serial, day in days.items():
@@ -92,8 +92,11 @@ def test_of_all_that_are_read_at_once_those_issued_last_are_kept(
         assert asked != []
 
 
-def test_what_another_writes_is_seen_at_the_next_call(ledger: SqliteLedger, state: Path) -> None:
-    """Each time anew, and between writes of one's own; what they did not touch is read once more."""
+def test_write_of_another_process_is_seen_at_the_next_call(ledger: SqliteLedger, state: Path) -> None:
+    """This is also true between own writes.
+
+    Entries that the other process did not touch are read once more.
+    """
     for serial in ("1a", "2a", "3a"):
         ledger.record(new_entry(serial))
     before = {each.serial: each for each in ledger.entries()}
@@ -111,8 +114,8 @@ def test_what_another_writes_is_seen_at_the_next_call(ledger: SqliteLedger, stat
             assert asked == []
 
 
-def test_a_write_that_others_take_back_is_never_seen(ledger: SqliteLedger, state: Path) -> None:
-    """Nor is the one missed that comes in its place."""
+def test_write_that_another_process_rolls_back_is_never_seen(ledger: SqliteLedger, state: Path) -> None:
+    """The write that follows the rollback is seen."""
     ledger.record(new_entry("1a"))
     other = sqlite3.connect(state / "ledger.db", isolation_level=None)
     revoke = "UPDATE proxy_certificates SET revoked_at = 1"
@@ -127,8 +130,8 @@ def test_a_write_that_others_take_back_is_never_seen(ledger: SqliteLedger, state
     assert found.revoked_at is not None
 
 
-def test_who_asks_waits_for_no_thread_that_writes(ledger: SqliteLedger) -> None:
-    """What is known is answered, and what is noted meanwhile of the same certificate is not lost."""
+def test_lookup_does_not_wait_for_a_thread_that_writes(ledger: SqliteLedger) -> None:
+    """Known entries are returned during the write, and stamps that are recorded meanwhile are not lost."""
     for serial in ("1a", "2a"):
         ledger.record(new_entry(serial))
     ledger.entries()
@@ -153,8 +156,8 @@ def test_who_asks_waits_for_no_thread_that_writes(ledger: SqliteLedger) -> None:
     assert (ledger.unwritten, [each.claimed_at for each in ledger.entries()]) == (0, [START, START])
 
 
-def test_with_a_write_ahead_log_nothing_is_taken_for_known(ledger: SqliteLedger, state: Path) -> None:
-    """Somebody has changed the file to one: its header counts no transactions then."""
+def test_cache_is_not_used_for_a_file_with_a_write_ahead_log(ledger: SqliteLedger, state: Path) -> None:
+    """The header of such a file does not count transactions, so writes of other processes could be missed."""
     ledger.record(new_entry("1a"))
     assert ledger.entry("1a") == new_entry("1a")
     other = sqlite3.connect(state / "ledger.db", isolation_level=None)
@@ -167,10 +170,10 @@ def test_with_a_write_ahead_log_nothing_is_taken_for_known(ledger: SqliteLedger,
     other.close()
 
 
-def test_a_revocation_that_was_written_late_holds_while_others_lock(
+def test_revocation_written_late_holds_while_another_process_locks_the_file(
     ledger: SqliteLedger, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Though others wrote before it, so that the entry was to be read again."""
+    """Another process wrote first, so that the entry had to be read again."""
     monkeypatch.setattr("certs.ledger.sqlite.BUSY_SECONDS", 0.01)
     ledger.record(new_entry("1a"))
     other = sqlite3.connect(state / "ledger.db", isolation_level=None)
@@ -188,10 +191,10 @@ def test_a_revocation_that_was_written_late_holds_while_others_lock(
 
 
 @pytest.mark.parametrize("ask", ["entry", "claim"])
-def test_a_revocation_that_is_written_just_now_is_not_missed(
+def test_revocation_written_during_a_lookup_is_not_missed(
     ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch, ask: str
 ) -> None:
-    """Between looking the entry up and asking what is remembered of it, that may have been written down."""
+    """The stamp may move from memory to the file between the two steps of a lookup."""
     ledger.record(new_entry("1a"))
     known, current = ledger.entry("1a"), ledger._seen.current
     assert known is not None
@@ -209,8 +212,8 @@ def test_a_revocation_that_is_written_just_now_is_not_missed(
     assert found.revoked_at == START
 
 
-def test_many_proxies_are_asked_for_in_one_statement(ledger: SqliteLedger) -> None:
-    """All who came in a tenth of a second of a storm, as they are admitted and as they are read again."""
+def test_entries_of_many_proxies_are_read_in_one_statement(ledger: SqliteLedger) -> None:
+    """A reconnection storm admits many proxies in a tenth of a second."""
     names = [proxy(f"u{number}") for number in range(5)]
     for number in range(5):
         ledger.record(new_entry(f"{number}a", f"u{number}"))

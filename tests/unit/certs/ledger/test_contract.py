@@ -1,6 +1,6 @@
-"""The contract of ledgers: what every one of them must do, and what two on one record do to each other.
+"""Tests of the contract of ledgers: the behaviour of each one, and of two ledgers on one record.
 
-Whoever brings another ledger puts it beside the two that are run here.
+Another implementation can be added to the two that are run here.
 """
 
 from collections.abc import Iterator
@@ -23,25 +23,25 @@ from tests.unit.certs.ledger.memory import MemoryLedger, Record
 
 
 class Ledgers(Protocol):
-    """Ledgers of one record."""
+    """Factory of ledgers with one record."""
 
     def open(self) -> Ledger:
-        """Open another one, as another process would; it is closed with the test."""
+        """Open another ledger, as another process would; it is closed with the test."""
 
     def hindered(self) -> AbstractContextManager[None]:
-        """Keep those that are open from writing."""
+        """Keep the open ledgers from writing."""
 
 
 @dataclass
 class SqliteLedgers:
-    """Ledgers of one file."""
+    """Factory of ledgers with one file."""
 
     path: Path
     stack: ExitStack
     opened: list[SqliteLedger] = field(default_factory=list)
 
     def open(self) -> Ledger:
-        """Open another one."""
+        """Open another ledger."""
         self.opened.append(self.stack.enter_context(SqliteLedger.open(self.path)))
         return self.opened[-1]
 
@@ -59,12 +59,12 @@ class SqliteLedgers:
 
 @dataclass
 class MemoryLedgers:
-    """Ledgers of one record in memory."""
+    """Factory of ledgers with one record in memory."""
 
     record: Record = field(default_factory=Record)
 
     def open(self) -> Ledger:
-        """Open another one."""
+        """Open another ledger."""
         return MemoryLedger(self.record)
 
     @contextmanager
@@ -77,25 +77,25 @@ class MemoryLedgers:
 
 @pytest.fixture(params=["sqlite", "memory"])
 def ledgers(request: pytest.FixtureRequest, state: Path) -> Iterator[Ledgers]:
-    """Return ledgers of an empty record, of each kind in turn."""
+    """Provide ledgers of an empty record, of each kind in turn."""
     with ExitStack() as stack:
         yield SqliteLedgers(state / "ledger.db", stack) if request.param == "sqlite" else MemoryLedgers()
 
 
 @pytest.fixture
 def ledger(ledgers: Ledgers) -> Ledger:
-    """Return one."""
+    """Return one ledger."""
     return ledgers.open()
 
 
 def admitted(ledger: Ledger, now: datetime) -> LedgerEntry | None:
-    """Admit the proxy of the first entry, and return that."""
+    """Admit the proxy of the first entry; return this entry."""
     ledger.admit((proxy("u1"),), now)
     return ledger.entry("1f")
 
 
-def test_a_certificate_goes_from_issued_to_claimed_to_revoked(ledger: Ledger) -> None:
-    """Each step stands in its own column with the moment of its first time, and steps repeat safely."""
+def test_certificate_goes_from_issued_to_claimed_to_revoked(ledger: Ledger) -> None:
+    """Each step records the time of its first occurrence, and a repeated step changes nothing."""
     later, last = START + timedelta(hours=1), START + timedelta(hours=2)
     ledger.record(new_entry("1f"))
     seen = [
@@ -120,8 +120,8 @@ def test_a_certificate_goes_from_issued_to_claimed_to_revoked(ledger: Ledger) ->
     assert [entry.state for entry in seen if entry] == ["issued", *["claimed"] * 4, *["revoked"] * 2]
 
 
-def test_what_is_said_with_a_stamp_is_kept_of_its_first_time(ledgers: Ledgers) -> None:
-    """From where it was claimed and why it is revoked: one line each, and not of any length."""
+def test_details_of_the_first_claim_and_revocation_are_kept(ledgers: Ledgers) -> None:
+    """The address of the claim and the reason of the revocation are one line each, of limited length."""
     first, second = ledgers.open(), ledgers.open()
     for serial in ("1a", "2a"):
         first.record(new_entry(serial))
@@ -136,8 +136,8 @@ def test_what_is_said_with_a_stamp_is_kept_of_its_first_time(ledgers: Ledgers) -
     assert (two.claimed_from, two.revoked_why) == ("", "y" * MOST_WORDS)
 
 
-def test_that_it_is_in_use_is_noted_now_and_then(ledgers: Ledgers) -> None:
-    """Of what was claimed and is not revoked, once in a quarter of an hour; it is written with the rest."""
+def test_use_of_a_certificate_is_recorded_every_quarter_of_an_hour(ledgers: Ledgers) -> None:
+    """Only claimed certificates that are not revoked are recorded. The time is written with other stamps."""
     first, second = ledgers.open(), ledgers.open()
     for serial in ("1a", "2a", "3a"):
         first.record(new_entry(serial))
@@ -155,8 +155,8 @@ def test_that_it_is_in_use_is_noted_now_and_then(ledgers: Ledgers) -> None:
     assert [each.last_seen for each in first.entries()] == [None, last, START]
 
 
-def test_the_deadline_of_a_claim_is_kept(ledger: Ledger) -> None:
-    """It concerns what nobody has claimed; whoever came in time is not concerned any more."""
+def test_deadline_of_a_claim_is_kept_and_applies_to_unclaimed_certificates(ledger: Ledger) -> None:
+    """A certificate that was claimed in time remains in force after its deadline."""
     day = timedelta(days=1)
     for serial in ("1a", "2a"):
         ledger.record(LedgerEntry.issued(serial, proxy("u1"), START, START + YEAR, claim_within=day))
@@ -174,8 +174,8 @@ def test_the_deadline_of_a_claim_is_kept(ledger: Ledger) -> None:
     ]
 
 
-def test_a_revoked_certificate_is_never_claimed(ledger: Ledger) -> None:
-    """Revoked before its first use, it stays unclaimed, and whoever claims it sees why."""
+def test_revoked_certificate_is_never_claimed(ledger: Ledger) -> None:
+    """A certificate that is revoked before its first use stays unclaimed. The claim returns this entry."""
     ledger.record(new_entry("1f"))
     ledger.revoke("1f", START)
     entry = ledger.claim("1f", START)
@@ -183,8 +183,8 @@ def test_a_revoked_certificate_is_never_claimed(ledger: Ledger) -> None:
     assert admitted(ledger, START) == entry
 
 
-def test_admissions_are_noted_of_what_a_proxy_has_claimed(ledger: Ledger) -> None:
-    """Of all its certificates in force, of several proxies at once; unknown proxies are passed over."""
+def test_admission_is_recorded_for_claimed_certificates_in_force(ledger: Ledger) -> None:
+    """Several proxies can be admitted at once, and unknown proxies are ignored."""
     for serial, uuid in (("1a", "u1"), ("1b", "u1"), ("1c", "u1"), ("2a", "u2"), ("3a", "u3")):
         ledger.record(new_entry(serial, uuid))
     for serial in ("1a", "1b", "2a", "3a"):
@@ -196,8 +196,8 @@ def test_admissions_are_noted_of_what_a_proxy_has_claimed(ledger: Ledger) -> Non
     assert ledger.entries_of(proxy("u9")) == ()
 
 
-def test_the_entries_of_many_are_those_of_each(ledger: Ledger) -> None:
-    """Sorted by name, with what is only remembered yet; unknown and repeated names add nothing."""
+def test_entries_of_many_proxies_are_the_union_of_the_entries_of_each(ledger: Ledger) -> None:
+    """They are sorted by name and include unwritten stamps. Unknown and repeated names add no entry."""
     for number in range(12):
         ledger.record(new_entry(f"{number:x}", f"u{number % 10}"))
     ledger.claim("0", START)
@@ -212,8 +212,8 @@ def test_the_entries_of_many_are_those_of_each(ledger: Ledger) -> None:
     assert ledger.entries_of_all(()) == ()
 
 
-def test_entries_are_sorted_by_name_then_time(ledger: Ledger) -> None:
-    """The order never depends on the order of recording; a proxy may have several certificates."""
+def test_entries_are_sorted_by_name_and_time(ledger: Ledger) -> None:
+    """The order does not depend on the order of recording; a proxy may have several certificates."""
     later = START + timedelta(days=1)
     entries = [new_entry("b", "u1"), new_entry("a", "u1", later), new_entry("c", "u2")]
     for entry in reversed(entries):
@@ -222,8 +222,8 @@ def test_entries_are_sorted_by_name_then_time(ledger: Ledger) -> None:
     assert ledger.entry("d") is None
 
 
-def test_a_serial_nobody_knows_is_an_error_with_what_would_be_right(ledger: Ledger) -> None:
-    """The error lists serials that begin alike, else the newest, else says that there are none."""
+def test_unknown_serial_is_an_error_that_lists_existing_serials(ledger: Ledger) -> None:
+    """The error lists serials with the same beginning, or the newest ones, or says that none exist."""
     with pytest.raises(
         RequestError, match=r"^serial ab is not in the ledger; no proxy certificate has been issued yet$"
     ):
@@ -242,23 +242,26 @@ def test_a_serial_nobody_knows_is_an_error_with_what_would_be_right(ledger: Ledg
 
 
 @pytest.mark.parametrize("written", ["0a:BC:01", "0xabc01", "000ABC01", " abc01\n", "abc01"])
-def test_a_serial_is_revoked_however_it_was_pasted(written: str, ledger: Ledger) -> None:
-    """Openssl's and other tools' ways of writing a serial name the same certificate."""
+def test_serial_in_any_notation_can_be_revoked(written: str, ledger: Ledger) -> None:
+    """OpenSSL and other tools write serials with colons, capitals, zeros or a prefix."""
     ledger.record(new_entry(serial_text(0xABC01)))
     assert read_serial(written) == "abc01"
     assert ledger.revoke(written, START).state is LedgerState.REVOKED
 
 
-def test_a_serial_is_recorded_once(ledger: Ledger) -> None:
-    """A second entry for a serial is refused and changes nothing."""
+def test_serial_is_recorded_only_once(ledger: Ledger) -> None:
+    """A second entry with the serial is refused and changes nothing."""
     ledger.record(new_entry("1f"))
     with pytest.raises(StateError, match=r"UNIQUE|serial 1f is given"):
         ledger.record(new_entry("1f", "u2"))
     assert ledger.entries() == (new_entry("1f"),)
 
 
-def test_the_first_and_the_last_that_were_issued(ledger: Ledger) -> None:
-    """By time of issue, not of recording; of one second the one whose serial sorts first is the first."""
+def test_first_and_last_certificate_are_found_by_time_of_issue(ledger: Ledger) -> None:
+    """The order of recording does not count.
+
+    Of two certificates of one second, the lower serial is the first.
+    """
     assert (ledger.first(), ledger.last_issued_at()) == (None, None)
     later = START + timedelta(days=1)
     for entry in (new_entry("c", at=later), new_entry("b"), new_entry("a")):
@@ -266,8 +269,8 @@ def test_the_first_and_the_last_that_were_issued(ledger: Ledger) -> None:
     assert (ledger.first(), ledger.last_issued_at()) == ("a", later)
 
 
-def test_the_ca_is_named_once(ledgers: Ledgers) -> None:
-    """Whoever names it first; without room for that nobody has."""
+def test_first_recorded_ca_is_kept_until_it_is_changed(ledgers: Ledgers) -> None:
+    """Only the first of two CAs is recorded, and a failed write records none."""
     first, second = ledgers.open(), ledgers.open()
     with ledgers.hindered():
         first.name_authority("aa")
@@ -281,8 +284,8 @@ def test_the_ca_is_named_once(ledgers: Ledgers) -> None:
         first.change_authority("dd")
 
 
-def test_who_has_signed_is_noted_of_each_certificate(ledgers: Ledgers) -> None:
-    """Of one from before signers were noted it is the CA that is named then, whoever signs later."""
+def test_signer_is_recorded_for_each_certificate(ledgers: Ledgers) -> None:
+    """Old entries without a signer get the CA that is recorded first, whichever signs later."""
     ledger = ledgers.open()
     ledger.record(new_entry("a"))
     ledger.name_authority("aa")
@@ -292,8 +295,11 @@ def test_who_has_signed_is_noted_of_each_certificate(ledgers: Ledgers) -> None:
     assert {each.serial: each.signer for each in ledgers.open().entries()} == {"a": "aa", "b": "bb"}
 
 
-def test_what_one_writes_all_see(ledgers: Ledgers) -> None:
-    """Records and revocations at once, claims once they are written; a serial is given once."""
+def test_writes_of_one_ledger_are_seen_by_all(ledgers: Ledgers) -> None:
+    """Records and revocations are seen at once, claims after they are written.
+
+    A serial can be recorded once.
+    """
     first, second = ledgers.open(), ledgers.open()
     first.record(new_entry("1a"))
     assert second.entries() == (new_entry("1a"),)
@@ -307,8 +313,8 @@ def test_what_one_writes_all_see(ledgers: Ledgers) -> None:
     assert first.entry("1a") == first.claim("1a", START) == revoked
 
 
-def test_of_two_who_stamp_the_first_to_write_has_it(ledgers: Ledgers) -> None:
-    """Whoever was earlier and writes later takes over what stands there; nothing goes on a revoked one."""
+def test_first_written_stamp_wins_between_two_ledgers(ledgers: Ledgers) -> None:
+    """An earlier stamp that is written later gives way, and no stamp is added to a revoked certificate."""
     first, second = ledgers.open(), ledgers.open()
     later = START + timedelta(hours=1)
     for serial in ("1a", "2a"):
@@ -324,8 +330,11 @@ def test_of_two_who_stamp_the_first_to_write_has_it(ledgers: Ledgers) -> None:
     assert revoked == replace(new_entry("2a"), revoked_at=later)
 
 
-def test_what_cannot_be_written_counts_here_and_is_written_later(ledgers: Ledgers) -> None:
-    """Claims, admissions and revocations, with their moments; what is issued is not, and is not there."""
+def test_unwritten_stamps_count_in_their_ledger_and_are_written_later(ledgers: Ledgers) -> None:
+    """Claims, admissions and revocations keep their times.
+
+    A new certificate that cannot be written is not recorded.
+    """
     first, second = ledgers.open(), ledgers.open()
     for serial, uuid in (("1a", "u1"), ("2a", "u2")):
         first.record(new_entry(serial, uuid))
@@ -345,21 +354,21 @@ def test_what_cannot_be_written_counts_here_and_is_written_later(ledgers: Ledger
         assert (said.value.entry, first.entries(), first.unwritten) == (here[1], here, 2)
         assert second.entries() == (new_entry("1a"), new_entry("2a", "u2"))
     first.admit((), START)
-    assert first.unwritten == 2  # who waits for this would wait in vain, as long as nobody has tried
+    assert first.unwritten == 2  # after a failure, only `write_unwritten` tries again
     first.write_unwritten()
     assert (second.entries(), first.unwritten) == (here, 0)
 
 
-def test_a_process_that_dies_loses_no_more_than_what_it_only_remembered(ledgers: Ledgers) -> None:
-    """Its claim; what it issued is known to whoever comes next."""
+def test_process_that_dies_loses_only_unwritten_stamps(ledgers: Ledgers) -> None:
+    """Its claim is lost, but the certificate that it issued is in the record."""
     dying = ledgers.open()
     dying.record(new_entry("1a"))
     dying.claim("1a", START)
     assert ledgers.open().entries() == (new_entry("1a"),)
 
 
-def test_what_was_asked_for_and_how_its_holder_came_is_kept(ledgers: Ledgers) -> None:
-    """In one line; of who asked for nothing it is nothing."""
+def test_requested_term_and_way_of_joining_are_kept(ledgers: Ledgers) -> None:
+    """The way of joining is one line of limited length. An entry without a requested term has none."""
     term = timedelta(days=7)
     asked = LedgerEntry.issued(
         "1a", proxy("u1"), START, START + term, term=term, joined_by="kind\nshown" * 50
@@ -370,8 +379,8 @@ def test_what_was_asked_for_and_how_its_holder_came_is_kept(ledgers: Ledgers) ->
     assert ledgers.open().entries() == (asked, new_entry("2a", "u2"))
 
 
-def test_what_is_recorded_is_judged_by_all_that_is_known_of_its_name(ledgers: Ledgers) -> None:
-    """A revocation that is only remembered counts, and one of another process; else it is not there."""
+def test_judge_of_a_new_entry_sees_all_entries_of_its_name(ledgers: Ledgers) -> None:
+    """These include unwritten revocations and those of other processes. A refused entry is not recorded."""
     first, second = ledgers.open(), ledgers.open()
     for serial, uuid in (("1a", "u1"), ("2a", "u1"), ("3a", "u2")):
         first.record(new_entry(serial, uuid))

@@ -1,4 +1,4 @@
-"""A ledger that is rebuilt: what proxies show is all that is known of what was asked for them."""
+"""Test of a rebuilt ledger, whose only source is the certificates that proxies present."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -28,10 +28,10 @@ USUAL = 60 * DAY
         (timedelta(hours=12), None),
     ],
 )
-def test_who_was_issued_a_certificate_for_other_than_usual_is_renewed_for_as_long(
+def test_unusual_validity_of_a_presented_certificate_becomes_its_requested_term(
     life: timedelta, term: timedelta | None, state: Path
 ) -> None:
-    """Whole days, as people ask for; any other life is what its CA had left."""
+    """Only whole days count as a request, because another validity was cut by the end of the CA."""
     authority = CertificateAuthority.open(state, TrustDomain("mesh.example"), START)
     with SqliteLedger.open(state / "lost") as lost, SqliteLedger.open(state / "kept") as kept:
         pem = issue_proxy(authority, lost, proxy("u1"), life, START).chain_pem

@@ -1,4 +1,4 @@
-"""The ledger in a file: its schema, two processes at once, locks, and files that are no ledger."""
+"""Tests of the ledger in a SQLite file: schemas, concurrent processes, locks and invalid files."""
 
 import multiprocessing
 import sqlite3
@@ -22,8 +22,8 @@ from tests.unit.certs.ledger.entries import START, YEAR, new_entry, proxy
 DAY = timedelta(days=1)
 
 
-def test_a_ledger_of_before_admissions_admits_whoever_was_there(state: Path) -> None:
-    """Its schema is brought up to date; who had connected goes on, who had not must show itself."""
+def test_ledger_of_schema_1_gets_admissions_for_proxies_that_had_connected(state: Path) -> None:
+    """The schema is updated. A proxy that had not connected must connect before it counts as admitted."""
     state.mkdir(exist_ok=True)
     path = state / "ledger.db"
     connection = sqlite3.connect(path)
@@ -41,8 +41,8 @@ def test_a_ledger_of_before_admissions_admits_whoever_was_there(state: Path) -> 
             ]
 
 
-def test_a_ledger_of_schema_2_opens_with_all_that_is_in_it(state: Path) -> None:
-    """Written by a program that knew no deadlines, addresses and reasons; from then on they are kept."""
+def test_ledger_of_schema_2_opens_with_all_its_entries(state: Path) -> None:
+    """Schema 2 has no deadlines, addresses and reasons; they are kept from then on."""
     state.mkdir(exist_ok=True)
     path = state / "ledger.db"
     connection = sqlite3.connect(path)
@@ -70,8 +70,11 @@ def test_a_ledger_of_schema_2_opens_with_all_that_is_in_it(state: Path) -> None:
         assert ledger.entry("1a") == revoked
 
 
-def test_a_ledger_of_schema_3_knows_what_shorter_lives_were_asked_for(state: Path) -> None:
-    """It was not noted: whole days, fewer than usual; not a longer life, nor one that its CA has cut."""
+def test_ledger_of_schema_3_gets_terms_for_shorter_validities(state: Path) -> None:
+    """Schema 3 has no terms.
+
+    Whole days below the usual validity were requested; longer ones and those cut by the CA's end are not.
+    """
     state.mkdir(exist_ok=True)
     path = state / "ledger.db"
     connection = sqlite3.connect(path)
@@ -94,8 +97,8 @@ def test_a_ledger_of_schema_3_knows_what_shorter_lives_were_asked_for(state: Pat
     assert (found["5a"].revoked_at, found["5a"].revoked_why) == (START + 6 * hour, "stolen")
 
 
-def test_it_is_private_and_outlives_its_process(state: Path) -> None:
-    """All files are 0600, whatever the umask, and entries and schema come back."""
+def test_ledger_files_are_private_and_entries_persist(state: Path) -> None:
+    """All files have mode 0600, and a second opening returns the same entries."""
     path = state / "ledger.db"
     with SqliteLedger.open(path) as ledger:
         ledger.record(new_entry("1f"))
@@ -107,7 +110,7 @@ def test_it_is_private_and_outlives_its_process(state: Path) -> None:
 
 
 def write_many(path: Path, prefix: str, count: int) -> None:
-    """Open the ledger in a process of its own; record entries, and claim one that all processes claim."""
+    """Open the ledger in another process; record entries, and claim one that all processes claim."""
     file._PATIENCE_SECONDS = BUSY_SECONDS  # type: ignore[misc]  # here waits no event loop
     with SqliteLedger.open(path) as ledger:
         for number in range(count):
@@ -115,9 +118,9 @@ def write_many(path: Path, prefix: str, count: int) -> None:
             ledger.claim("f", START + timedelta(seconds=number))
 
 
-def test_two_processes_write_at_once(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is lost and nobody is told that the file is locked, while a third reads."""
-    monkeypatch.setattr(file, "_PATIENCE_SECONDS", BUSY_SECONDS)  # a busy machine is not what is tested
+def test_two_processes_can_write_at_the_same_time(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No entry is lost and no process gets an error about a locked file, while a third one reads."""
+    monkeypatch.setattr(file, "_PATIENCE_SECONDS", BUSY_SECONDS)  # a slow machine must not fail the test
     path = state / "ledger.db"
     spawn = multiprocessing.get_context("spawn")
     with SqliteLedger.open(path) as ledger:
@@ -138,8 +141,8 @@ def test_two_processes_write_at_once(state: Path, monkeypatch: pytest.MonkeyPatc
         assert ledger.claim("f", START + YEAR).claimed_at == START
 
 
-def test_files_that_are_no_ledger_are_refused_untouched(tmp_path: Path) -> None:
-    """Garbage, another database, and a newer schema each get one sentence, and stay as they were."""
+def test_files_that_are_no_ledger_are_refused_unchanged(tmp_path: Path) -> None:
+    """Garbage, another database, a newer schema and a directory have an error message each."""
     garbage, other, newer, folder = (tmp_path / name for name in ("garbage", "other", "newer", "folder"))
     garbage.write_bytes(b"this is no database, and long enough to be looked at as one" * 100)
     folder.mkdir()
@@ -166,8 +169,11 @@ def test_files_that_are_no_ledger_are_refused_untouched(tmp_path: Path) -> None:
     assert (garbage.read_bytes(), other.read_bytes()) == before
 
 
-def test_closing_waits_for_a_thread_that_is_at_work(ledger: SqliteLedger) -> None:
-    """A connection closed under another thread's statement ends the process; then nothing can be asked."""
+def test_closing_waits_for_a_running_statement(ledger: SqliteLedger) -> None:
+    """Closing a connection during a statement of another thread would crash the process.
+
+    A closed ledger raises StateError.
+    """
     with ThreadPoolExecutor(1) as executor:
         with ledger._statements() as connection:
             closing = executor.submit(ledger.close)
@@ -180,7 +186,7 @@ def test_closing_waits_for_a_thread_that_is_at_work(ledger: SqliteLedger) -> Non
 
 @contextmanager
 def locked(path: Path, how: str) -> Iterator[None]:
-    """Keep others from writing to a ledger, or from reading too."""
+    """Lock the file against writers, or also against readers."""
     other = sqlite3.connect(path, isolation_level=None)
     other.execute(f"BEGIN {how}")
     try:
@@ -192,13 +198,15 @@ def locked(path: Path, how: str) -> Iterator[None]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nobody wait for another process as long as who revokes or issues does: it is in vain here."""
+    """Shorten the wait for other processes, because the lock is never released in these tests."""
     monkeypatch.setattr("certs.ledger.sqlite.BUSY_SECONDS", 0.01)
 
 
 @pytest.mark.usefixtures("impatient")
-def test_what_cannot_be_written_counts_and_is_written_later(ledger: SqliteLedger, state: Path) -> None:
-    """Claims and admissions, with the moments at which they were; whoever else reads sees them then."""
+def test_claims_and_admissions_during_a_lock_count_and_are_written_later(
+    ledger: SqliteLedger, state: Path
+) -> None:
+    """They keep their times. Another process sees them after they are written."""
     later = START + timedelta(minutes=1)
     for serial, uuid in (("1a", "u1"), ("2a", "u2")):
         ledger.record(new_entry(serial, uuid))
@@ -226,8 +234,10 @@ def test_what_cannot_be_written_counts_and_is_written_later(ledger: SqliteLedger
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_revocation_that_cannot_be_written_is_in_force_and_said(ledger: SqliteLedger, state: Path) -> None:
-    """A claim that comes late does not undo it, nor does a claim that was to be written with it."""
+def test_revocation_during_a_lock_is_in_force_and_reported_as_unwritten(
+    ledger: SqliteLedger, state: Path
+) -> None:
+    """A later claim, or a claim that is written with the revocation, does not undo it."""
     ledger.record(new_entry("1a"))
     expected = replace(new_entry("1a"), claimed_at=START, revoked_at=START)
     with locked(state / "ledger.db", "IMMEDIATE"):
@@ -244,8 +254,8 @@ def test_a_revocation_that_cannot_be_written_is_in_force_and_said(ledger: Sqlite
         assert again.entries() == (expected,)
 
 
-def test_a_revocation_holds_though_the_file_was_taken_away(ledger: SqliteLedger, state: Path) -> None:
-    """Nobody can read it then; it is said not to be kept, and is written once the file is there again."""
+def test_revocation_holds_while_the_ledger_file_is_missing(ledger: SqliteLedger, state: Path) -> None:
+    """It is reported as not stored, and is written when the file is restored."""
     path, aside = state / "ledger.db", state / "aside"
     ledger.record(new_entry("1f"))
     assert ledger.entry("1f") is not None
@@ -261,8 +271,8 @@ def test_a_revocation_holds_though_the_file_was_taken_away(ledger: SqliteLedger,
         assert again.entries() == (found,)
 
 
-def test_an_entry_that_was_looked_up_is_known_while_others_lock_it(ledger: SqliteLedger, state: Path) -> None:
-    """As it is by now: claimed, or revoked; one that was not is an error, and never an entry."""
+def test_entry_read_before_a_lock_is_known_during_the_lock(ledger: SqliteLedger, state: Path) -> None:
+    """The entry has its later claim or revocation. An entry that was not read before raises StateError."""
     for serial in ("1a", "2a", "3a"):
         ledger.record(new_entry(serial))
     assert ledger.entry("1a") == new_entry("1a")

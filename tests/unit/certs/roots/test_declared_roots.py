@@ -1,4 +1,4 @@
-"""What is done for roots that are declared, from every stage, and what holds the next one back."""
+"""Tests of declared roots: the next action at each stage, and the conditions that delay it."""
 
 from datetime import UTC, datetime
 
@@ -28,7 +28,7 @@ RETIRING = Rotation(Stage.RETIRING, B, A, NOW, NOW)
         (None, A, (FIRST, UNMADE_PASSIVE), UNMADE_PASSIVE),
         (None, A, (FIRST_PASSIVE, UNMADE), UNMADE),
         (None, A, (SECOND,), SECOND),
-        # Who signs may not, and of the others one may.
+        # The signing root is passive, and one of the others is active.
         (None, A, (SECOND_PASSIVE, UNMADE), UNMADE),
         (TRUSTING, A, (FIRST, SECOND), None),
         (TRUSTING, A, (FIRST, SECOND_PASSIVE), None),
@@ -36,7 +36,7 @@ RETIRING = Rotation(Stage.RETIRING, B, A, NOW, NOW)
         (TRUSTING, A, (FIRST,), ChangeAction.ABORT),
         (TRUSTING, A, (), ChangeAction.ABORT),
         (TRUSTING, A, (FIRST, UNMADE), ChangeAction.ABORT),
-        # Nobody would sign: that is left as it is.
+        # No root would sign, so the rotation is left alone.
         (TRUSTING, A, (FIRST_PASSIVE,), None),
         (REPLACING, B, (FIRST_PASSIVE, SECOND), None),
         (REPLACING, B, (FIRST, SECOND), None),
@@ -48,10 +48,10 @@ RETIRING = Rotation(Stage.RETIRING, B, A, NOW, NOW)
         (RETIRING, B, (SECOND,), None),
     ],
 )
-def test_what_is_done_next(
+def test_next_action_depends_on_the_stage_and_the_declared_roots(
     rotation: Rotation | None, signer: Fingerprint, declared: tuple[DeclaredRoot, ...], expected: object
 ) -> None:
-    """Begin, go back, or nothing: what is already on its way is left to the stages."""
+    """A rotation is begun, aborted, reversed or left alone. Changes in progress are left to the stages."""
     assert next_act(rotation, signer, declared) == expected
 
 
@@ -73,15 +73,15 @@ def test_what_is_done_next(
         (RETIRING, (SECOND,), False),
     ],
 )
-def test_what_holds_the_next_stage_back(
+def test_next_stage_is_delayed_by_an_inactive_new_or_a_declared_old_root(
     rotation: Rotation, declared: tuple[DeclaredRoot, ...], is_held: bool
 ) -> None:
-    """No root signs that is not active, and none is retired that is declared."""
+    """Only an active root may sign, and a root that is still declared is not retired."""
     assert bool(held(rotation, declared)) is is_held
 
 
-def test_states_are_those_of_open_service_mesh() -> None:
-    """Of the root that signs and of the other one, at each stage; of one that is neither."""
+def test_states_of_roots_are_those_of_open_service_mesh() -> None:
+    """The states are those of the first root, the second one and an unknown one, at each stage."""
     found = [
         [state_of(each, rotation, A if rotation in (None, TRUSTING) else B) for each in (A, B, None)]
         for rotation in (None, TRUSTING, REPLACING, RETIRING)
@@ -94,8 +94,8 @@ def test_states_are_those_of_open_service_mesh() -> None:
     ]
 
 
-def test_the_roots_change_places_as_often_as_is_wanted() -> None:
-    """Back, and forth again: it is the same change as before, of which it is known where it began."""
+def test_rotation_can_be_reversed_repeatedly() -> None:
+    """Two reversals give the original rotation, and its origin remains known."""
     back = turned(REPLACING, NOW)
     assert (back.signer, back.other, back.aborted, back.origin) == (A, B, True, A)
     assert turned(back, NOW) == REPLACING

@@ -1,4 +1,4 @@
-"""What is known of a proxy while the root changes, as its ledger's entries and its own words have it."""
+"""Test of the evidence about a proxy during a rotation, from its ledger entries and acknowledgements."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,17 +21,17 @@ NOTHING: Final = RootAcknowledgements((), frozenset(), {}, ServerEvidence(frozen
 
 @pytest.fixture
 def authority(tmp_path: Path) -> ChangingAuthority:
-    """Return one whose new root signs."""
+    """Return an authority whose new root signs."""
     made = ChangingAuthority.open(tmp_path, TrustDomain("cluster.local"), NOW)
     made.step(advanced(made.begin(NOW), NOW), NOW)
     return made
 
 
-# When each was issued, in minutes, whether it came with it, and whether the root that signs now signed it.
+# For each certificate: minute of issue, whether the proxy presented it, whether the new root signed it.
 ENTRIES = [
     ([(0, True, False)], {False}),
     ([(0, True, False), (1, True, True)], {True}),
-    # It has the newer one on its disk, and comes with it at any moment.
+    # The proxy has the newer certificate on its disk, and may present it at any moment.
     ([(0, True, True), (1, False, False)], {True, False}),
     ([(0, True, False), (1, False, True)], {True, False}),
     ([(0, True, True), (1, True, False)], {False}),
@@ -40,17 +40,17 @@ ENTRIES = [
     ([(0, True, True), (1, False, True)], {True}),
     # Within one second.
     ([(0, True, False), (0, True, True)], {True}),
-    # It never came: what somebody is at was issued last.
+    # It never connected, so only the last issued certificate can be in use.
     ([(0, False, False), (1, False, True)], {True}),
     ([(0, False, True), (1, False, False)], {False}),
 ]
 
 
 @pytest.mark.parametrize(("entries", "shown"), ENTRIES)
-def test_what_it_may_show_from_now_on(
+def test_evidence_has_the_signers_of_certificates_that_a_proxy_may_present(
     authority: ChangingAuthority, entries: list[tuple[int, bool, bool]], shown: set[bool]
 ) -> None:
-    """What it came with last, and what it was issued since: also on the way back, whoever has renewed."""
+    """These are the certificate that it presented last, and all that were issued to it later."""
     rotation = authority.rotation
     assert rotation is not None
     known = _known(authority, rotation, entries)

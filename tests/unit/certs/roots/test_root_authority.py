@@ -1,4 +1,4 @@
-"""An authority whose root changes: at each step who trusts as told verifies whatever is in force."""
+"""Tests of an authority during a rotation: at each step, the trusted roots verify all certificates in use."""
 
 import subprocess
 from datetime import UTC, datetime, timedelta
@@ -27,15 +27,15 @@ def _issued(authority: ChangingAuthority) -> Pair:
 
 
 def _verified(chain: bytes, bundle: bytes, folder: Path) -> bool:
-    """Say what OpenSSL says."""
+    """Return whether OpenSSL verifies the chain."""
     (folder / "chain.pem").write_bytes(chain)
     (folder / "roots.pem").write_bytes(bundle)
     command = ["openssl", "verify", "-CAfile", "roots.pem", "chain.pem"]
     return subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode == 0
 
 
-def test_whoever_keeps_up_verifies_everything(tmp_path: Path) -> None:
-    """Certificates of this step and the one before stand below the roots of this step and the one before."""
+def test_bundles_of_adjacent_steps_verify_each_others_certificates(tmp_path: Path) -> None:
+    """A peer may be one step behind. Our verifier and OpenSSL agree, and a restart finds the same state."""
     state = tmp_path / "state"
     authority = ChangingAuthority.open(state, DOMAIN, NOW)
     old = authority.fingerprint
@@ -60,8 +60,8 @@ def test_whoever_keeps_up_verifies_everything(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2])
-def test_an_abort_leaves_the_old_root(tmp_path: Path, steps: int) -> None:
-    """Its certificates are good all the time, and nothing of the new one is trusted in the end."""
+def test_abort_restores_the_old_root_and_its_bundle(tmp_path: Path, steps: int) -> None:
+    """Old certificates are valid during the whole abort, and finally the new root is not trusted."""
     authority = ChangingAuthority.open(tmp_path, DOMAIN, NOW)
     before, bundle = _issued(authority), authority.trust_bundle()
     rotation = authority.begin(NOW)
@@ -78,8 +78,8 @@ def test_an_abort_leaves_the_old_root(tmp_path: Path, steps: int) -> None:
     assert authority.trust_bundle() == bundle != new
 
 
-def test_an_intermediate_gives_way_to_a_root_and_back(tmp_path: Path) -> None:
-    """What is trusted of it is the root above it: without that nobody verifies what it has signed."""
+def test_intermediate_ca_can_be_rotated_to_a_root_and_back(tmp_path: Path) -> None:
+    """The root above the intermediate is trusted, because no peer could verify a chain without it."""
     state, above = tmp_path / "state", ca("above", NOW)
     below = ca("below", NOW, above, path_length=0)
     (state / "ca").mkdir(parents=True)
@@ -102,8 +102,11 @@ def test_an_intermediate_gives_way_to_a_root_and_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_a_root_that_cannot_sign_any_more_is_not_gone_back_to(tmp_path: Path, number: int) -> None:
-    """It is refused before it is kept, also where it would sign only later: the change would stand still."""
+def test_abort_to_an_expired_root_is_refused(tmp_path: Path, number: int) -> None:
+    """The abort is refused before it is stored, also if the root would sign only later.
+
+    Otherwise the rotation could not continue.
+    """
     authority = ChangingAuthority.open(tmp_path, DOMAIN, NOW)
     rotation: Rotation | None = authority.begin(NOW + VALIDITY - timedelta(days=1))
     later = NOW + VALIDITY + timedelta(days=1)

@@ -1,4 +1,4 @@
-"""A change of the root, as a value: any way through it, and what is trusted meanwhile."""
+"""Tests of a rotation as a value: its stages, its trusted roots, and the proxies and parts that delay it."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -26,8 +26,8 @@ OLD, NEW = Fingerprint("old"), Fingerprint("new")
 CART = ProxyName.parse("cart.shop.prod")
 
 
-def test_a_change_goes_through_three_stages() -> None:
-    """The new root is trusted before it signs, and the old one after it has signed."""
+def test_rotation_has_three_stages() -> None:
+    """The new root is trusted before it signs, and the old root until all certificates are replaced."""
     first = begun(OLD, NEW, NOW.replace(microsecond=5))
     assert first == Rotation(Stage.TRUSTING, OLD, NEW, NOW, NOW)
     assert (first.trusted, first.new) == ((OLD, NEW), NEW)
@@ -41,8 +41,8 @@ def test_a_change_goes_through_three_stages() -> None:
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2])
-def test_an_abort_ends_with_the_old_root_alone(steps: int) -> None:
-    """At every stage; once only."""
+def test_abort_from_any_stage_ends_with_only_the_old_root(steps: int) -> None:
+    """A second abort of the same rotation is refused."""
     rotation = begun(OLD, NEW, NOW)
     for _ in range(steps):
         rotation = advanced(rotation, NOW) or rotation
@@ -56,8 +56,8 @@ def test_an_abort_ends_with_the_old_root_alone(steps: int) -> None:
 
 
 @given(st.lists(st.sampled_from(["advance", "abort"]), max_size=12))
-def test_whoever_keeps_up_is_never_left_without_a_root(steps: list[str]) -> None:
-    """Who has done what a step waits for is accepted by all, and accepts all, in the next."""
+def test_each_step_shares_a_trusted_root_with_the_next_one(steps: list[str]) -> None:
+    """A proxy one step behind still trusts a common root, and the next signer is already trusted."""
     rotation: Rotation | None = begun(OLD, NEW, NOW)
     while rotation is not None and steps:
         match steps.pop(0):
@@ -75,7 +75,7 @@ def test_whoever_keeps_up_is_never_left_without_a_root(steps: list[str]) -> None
 
 
 def known(**other: object) -> Evidence:
-    """Return a proxy that has everything, but for something."""
+    """Return the evidence of a proxy that delays no stage, with other values for some fields."""
     both = frozenset({OLD, NEW})
     fields = {
         "mesh": both,
@@ -99,7 +99,7 @@ HELD = [
     (TRUSTING, known(mesh=None), (BlockReason.MESH_TRUST,)),
     (TRUSTING, known(channel=None), (BlockReason.CHANNEL_TRUST,)),
     (TRUSTING, known(channel=ONLY_OLD, mesh=ONLY_OLD), (BlockReason.MESH_TRUST, BlockReason.CHANNEL_TRUST)),
-    # Its files were written before: what its Envoy verifies peers by comes when it comes.
+    # It has its channel's roots as files; its Envoy gets the roots of the mesh when it connects.
     (
         TRUSTING,
         known(seen=None, mesh=None, channel=None),
@@ -107,10 +107,10 @@ HELD = [
     ),
     (TRUSTING, known(seen=None, mesh=None), ()),
     (REPLACING, known(), ()),
-    # Since a restart it has not come: its Envoy may still show what the former root has signed.
+    # It has not connected since a restart: its Envoy may still present a certificate of the old root.
     (REPLACING, known(service=None, mesh=None, channel=None), (BlockReason.SERVICE_CERTIFICATE,)),
     (REPLACING, known(service=None, seen=None), ()),
-    # It has come with one, and was issued the other since.
+    # It has connected with one certificate, and was issued the other one later.
     (REPLACING, known(shown=frozenset({OLD, NEW})), (BlockReason.PROXY_CERTIFICATE,)),
     (REPLACING, known(shown=ONLY_OLD), (BlockReason.PROXY_CERTIFICATE,)),
     (REPLACING, known(service=OLD), (BlockReason.SERVICE_CERTIFICATE,)),
@@ -121,7 +121,7 @@ HELD = [
     ),
     (RETIRING, known(mesh=ONLY_NEW, channel=ONLY_NEW), ()),
     (RETIRING, known(mesh=None, channel=None, seen=None), ()),
-    # Since a restart it has not come: until then its Envoy and its agent believe whom they believed.
+    # It has not connected since a restart: its Envoy and its agent may still trust the old root.
     (RETIRING, known(mesh=None, channel=None), (BlockReason.MESH_TRUST, BlockReason.CHANNEL_TRUST)),
     (RETIRING, known(), (BlockReason.MESH_TRUST, BlockReason.CHANNEL_TRUST)),
     (RETIRING, known(mesh=ONLY_NEW), (BlockReason.CHANNEL_TRUST,)),
@@ -134,8 +134,10 @@ HELD = [
 
 
 @pytest.mark.parametrize(("rotation", "evidence", "why"), HELD)
-def test_who_holds_a_step_back(rotation: Rotation, evidence: Evidence, why: tuple[BlockReason, ...]) -> None:
-    """By stage, and what is known."""
+def test_proxy_delays_a_stage_by_its_evidence(
+    rotation: Rotation, evidence: Evidence, why: tuple[BlockReason, ...]
+) -> None:
+    """The reasons depend on the stage and on the known trust and certificates of the proxy."""
     expected = (Holdout(CART, why, evidence.seen, NOW),) if why else ()
     assert holdouts(rotation, [evidence]) == expected
 
@@ -170,22 +172,22 @@ PODS = BlockingPart(Part.PODS, BlockReason.JOINING_TRUST, "it is full")
             (SELF,),
         ),
         (REPLACING, ServerEvidence(ONLY_NEW, BOTH, BOTH), ()),
-        # One of its two certificates could not be made anew.
+        # One of the two certificates could not be renewed.
         (REPLACING, ServerEvidence(BOTH, BOTH, BOTH), (SELF,)),
         (RETIRING, ServerEvidence(ONLY_NEW, BOTH, ONLY_NEW), (SELF,)),
-        # API servers believe for a while yet that the other root is somebody's (see admission.roots).
+        # API servers still trust the other root for a while (see admission.roots).
         (RETIRING, ServerEvidence(ONLY_NEW, ONLY_NEW, BOTH), ()),
     ],
 )
-def test_what_of_the_server_holds_a_step_back(
+def test_server_and_webhook_delay_a_stage_by_their_certificates_and_trust(
     rotation: Rotation, ours: ServerEvidence, held: tuple[BlockingPart, ...]
 ) -> None:
-    """The server shows and trusts what it is to in every stage; its webhook is believed before it changes."""
+    """The server must present and trust the right roots. API servers must trust the webhook's new root."""
     assert behind(rotation, ours) == held
 
 
-def test_who_was_given_up_holds_nothing_back() -> None:
-    """By name, through the stages that follow; who was given up first stays so since then."""
+def test_proxy_that_was_given_up_delays_no_stage() -> None:
+    """It is identified by name through all later stages, and keeps the time of its first removal."""
     rotation = without(without(TRUSTING, [str(CART)], NOW), [str(CART), "a.b.c"], LATER)
     assert dict(rotation.given_up) == {"a.b.c": LATER, str(CART): NOW}
     assert holdouts(rotation, [known(mesh=None, channel=None)]) == ()
@@ -195,8 +197,8 @@ def test_who_was_given_up_holds_nothing_back() -> None:
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2])
-def test_who_signed_before_all_of_it_began_is_known_throughout(steps: int) -> None:
-    """On the way there, and on the way back from wherever."""
+def test_origin_of_a_rotation_is_known_at_every_stage(steps: int) -> None:
+    """This includes the stages of an abort from any stage."""
     rotation: Rotation | None = begun(OLD, NEW, NOW)
     way = []
     while rotation is not None:

@@ -1,4 +1,4 @@
-"""A change of the root in a state directory: wherever a process dies, the next opening finds it whole."""
+"""Tests of a rotation in a state directory, which is consistent after a crash at any point."""
 
 import contextlib
 import errno
@@ -24,14 +24,17 @@ DOMAIN = TrustDomain("mesh.example")
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    """Return a state directory with a CA, whose first proxy certificate is noted."""
+    """Return a state directory with a CA and the note of its first proxy certificate."""
     open_root(tmp_path, DOMAIN, NOW)
     (tmp_path / "ca" / "first-proxy").write_text("0a\n")
     return tmp_path
 
 
-def test_a_change_is_kept_from_its_beginning_to_its_end(state: Path) -> None:
-    """`ca/` is always who signs, with the note of the first proxy; at the end nothing is left."""
+def test_rotation_is_stored_from_its_beginning_to_its_end(state: Path) -> None:
+    """The folder `ca/` is always the one that signs, and has the note of the first proxy.
+
+    At the end only this folder is left.
+    """
     old = fingerprint_in(state / "ca")
     first = kept.begin(state, DOMAIN, NOW)
     assert (first.stage, first.signer) == (Stage.TRUSTING, old)
@@ -49,14 +52,14 @@ def test_a_change_is_kept_from_its_beginning_to_its_end(state: Path) -> None:
 
 
 class Died(Exception):
-    """The process ends here."""
+    """Signal that the simulated process has died."""
 
 
 @pytest.mark.parametrize("number", range(12))
-def test_a_process_that_dies_at_any_point_of_a_step(
+def test_crash_at_any_point_of_a_step_leaves_the_state_before_or_after_it(
     state: Path, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The directory is as before the step or as after it, and then the step can be taken."""
+    """The step can be repeated after the crash."""
     first = kept.begin(state, DOMAIN, NOW)
     second = advanced(first, NOW)
     assert second is not None
@@ -80,10 +83,10 @@ def test_a_process_that_dies_at_any_point_of_a_step(
 
 
 @pytest.mark.parametrize("number", range(8))
-def test_a_process_that_dies_in_the_beginning_or_at_the_end(
+def test_crash_at_the_beginning_or_end_leaves_a_rotation_or_no_trace_of_it(
     state: Path, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is a change, or none and nothing left of it."""
+    """The CA itself is never lost."""
     steps: list[Callable[[], object]] = [lambda: kept.begin(state, DOMAIN, NOW), lambda: kept.end(state)]
     left_before = 0
     for step in steps:
@@ -93,7 +96,7 @@ def test_a_process_that_dies_in_the_beginning_or_at_the_end(
                 step()
         found = kept.recovered(state)
         assert (found is not None) == (state / "ca.other").exists()
-        if step is steps[1]:  # what a change has left behind is no CA any more
+        if step is steps[1]:  # the remains of a finished rotation do not count as a CA
             assert len(list(state.glob("ca.other.lost-*"))) == left_before
         left_before = len(list(state.glob("ca.other.lost-*")))
         assert fingerprint_in(state / "ca")
@@ -101,10 +104,10 @@ def test_a_process_that_dies_in_the_beginning_or_at_the_end(
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_a_step_whose_folders_cannot_follow_is_not_taken(
+def test_step_whose_folders_cannot_be_swapped_is_undone(
     state: Path, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As of a folder that is a mount: then all is as before, and a server starts with it."""
+    """A folder may be a mount, for example. The state is as before, and a server can start with it."""
     first = kept.begin(state, DOMAIN, NOW)
     second = advanced(first, NOW)
     assert second is not None
@@ -128,10 +131,10 @@ def test_a_step_whose_folders_cannot_follow_is_not_taken(
     assert (state / "ca" / "first-proxy").exists()
 
 
-def test_a_step_of_which_the_disk_does_not_say_that_it_has_it_is_not_taken(
+def test_step_that_the_disk_does_not_confirm_is_not_taken(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who asked for it is told that it failed: then no later start may go on with it."""
+    """The operator gets an error, so a later start must not continue with the step."""
     first = kept.begin(state, DOMAIN, NOW)
     failures, real = [OSError(errno.EIO, os.strerror(errno.EIO))], files.sync_directory
 
@@ -147,8 +150,10 @@ def test_a_step_of_which_the_disk_does_not_say_that_it_has_it_is_not_taken(
     assert kept.recovered(state) == first
 
 
-def test_a_ca_that_is_a_mount_is_not_changed(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is said before anything is made: the kernel would refuse the renames later."""
+def test_rotation_of_a_ca_in_a_mount_point_is_refused_at_the_beginning(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel would refuse to rename the folder in a later step."""
     before = sorted(state.iterdir())
     monkeypatch.setattr(Path, "is_mount", lambda path: path == state / "ca")
     with pytest.raises(
@@ -158,8 +163,10 @@ def test_a_ca_that_is_a_mount_is_not_changed(state: Path, monkeypatch: pytest.Mo
     assert sorted(state.iterdir()) == before
 
 
-def test_a_ca_that_is_elsewhere_by_a_link(state: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Links change places as folders do; at the end its key is gone, and a server starts."""
+def test_ca_folder_behind_a_link_can_be_rotated(
+    state: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Links are swapped as folders are. At the end the old key is deleted, and a server can start."""
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "ca"
     (state / "ca").rename(elsewhere)
     (state / "ca").symlink_to(elsewhere)
@@ -175,7 +182,7 @@ def test_a_ca_that_is_elsewhere_by_a_link(state: Path, tmp_path_factory: pytest.
 
 
 def _dies_at(number: int, patch: pytest.MonkeyPatch) -> None:
-    """Have the process die before its so-manieth call that changes the file system."""
+    """Let the process die after `number` calls that change the file system."""
     left = number
 
     def dying(real: Callable[..., object]) -> Callable[..., object]:
@@ -194,8 +201,8 @@ def _dies_at(number: int, patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"stage": "x"}', "null", '"a"'])
-def test_a_file_that_nobody_wrote(state: Path, text: str) -> None:
-    """It is said, and nothing is removed."""
+def test_damaged_rotation_file_is_an_error_and_removes_no_key(state: Path, text: str) -> None:
+    """The key of the other root may be needed after the file is restored."""
     kept.begin(state, DOMAIN, NOW)
     (state / kept.FILE).write_text(text)
     with pytest.raises(StateError, match=r"rotation\.json is damaged"):
@@ -203,8 +210,8 @@ def test_a_file_that_nobody_wrote(state: Path, text: str) -> None:
     assert (state / "ca.other" / "ca.key").exists()
 
 
-def test_roots_that_are_others(state: Path) -> None:
-    """Somebody has put back `ca/` alone from a backup."""
+def test_rotation_with_other_roots_than_recorded_is_an_error(state: Path) -> None:
+    """This happens if `ca/` alone is restored from a backup."""
     rotation: Rotation = kept.begin(state, DOMAIN, NOW)
     shutil.rmtree(state / "ca")
     open_root(state, DOMAIN, NOW)
@@ -212,8 +219,8 @@ def test_roots_that_are_others(state: Path) -> None:
         kept.recovered(state)
 
 
-def test_a_ca_whose_change_is_lost_is_not_removed(state: Path) -> None:
-    """Somebody has removed `rotation.json`: each CA that would be gone stands aside, and it is said where."""
+def test_other_ca_is_moved_aside_when_the_rotation_file_is_missing(state: Path) -> None:
+    """The key of each other CA is kept, and a warning has the path."""
     keys = []
     for number in (1, 2):
         kept.begin(state, DOMAIN, NOW)
@@ -228,8 +235,8 @@ def test_a_ca_whose_change_is_lost_is_not_removed(state: Path) -> None:
     assert [(state / f"ca.other.lost-{each}" / "ca.key").read_bytes() for each in (1, 2)] == keys
 
 
-def test_a_ca_that_somebody_has_put_there_is_not_removed_either(state: Path) -> None:
-    """A change begins beside it."""
+def test_unknown_ca_in_place_of_the_other_root_is_moved_aside(state: Path) -> None:
+    """A rotation can begin, and the key of the unknown CA is kept."""
     shutil.copytree(state / "ca", state / "ca.other")
     key = (state / "ca" / "ca.key").read_bytes()
     kept.begin(state, DOMAIN, NOW)

@@ -1,4 +1,4 @@
-"""A state directory whose root is being changed, as the next start finds it."""
+"""Tests of opening a state directory during a rotation."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,8 +20,11 @@ CART = ProxyName.parse("cart.shop.prod")
 
 
 @pytest.mark.parametrize("halfway", [False, True])
-def test_another_root_signs_and_the_ledger_does_not_know_yet(tmp_path: Path, *, halfway: bool) -> None:
-    """The process died before it could note that, or even with the folders on their way: nothing is lost."""
+def test_ledger_learns_the_new_signer_after_a_crash_during_a_step(tmp_path: Path, *, halfway: bool) -> None:
+    """The process died before it recorded the signer, or while it swapped the folders.
+
+    No certificate is lost.
+    """
     with opened(tmp_path, DOMAIN, NOW) as found:
         issued = issue_proxy(found.authority, found.ledger, CART, timedelta(days=1), NOW)
         found.first.note(found.ledger)
@@ -46,8 +49,11 @@ def test_another_root_signs_and_the_ledger_does_not_know_yet(tmp_path: Path, *, 
 
 
 @pytest.mark.parametrize("steps", [0, 1])
-def test_what_is_confirmed_while_a_root_is_changed(tmp_path: Path, steps: int) -> None:
-    """It is known of it which of the two signed it, so that it is replaced before that one is gone."""
+def test_certificate_confirmed_during_a_rotation_keeps_its_signer(tmp_path: Path, steps: int) -> None:
+    """The rebuilt ledger knows which of the two roots signed.
+
+    The certificate is replaced before that root is removed.
+    """
     with opened(tmp_path, DOMAIN, NOW) as found:
         issued = issue_proxy(found.authority, found.ledger, CART, timedelta(days=1), NOW)
         found.first.note(found.ledger)

@@ -1,4 +1,4 @@
-"""Proxies and parts of the server that hold a root change back, and which of them can be given up."""
+"""Tests of giving up proxies and parts of the server that delay a rotation."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -38,23 +38,23 @@ STATUS: Final = ChangeStatus(
         ((), timedelta(days=7, seconds=1), ()),
     ],
 )
-def test_named_and_long_unheard_proxies_are_given_up(
+def test_named_proxies_and_those_without_recent_contact_are_given_up(
     names: tuple[str, ...], older_than: timedelta | None, expected: tuple[str, ...]
 ) -> None:
-    """A proxy that was last heard of exactly so long ago is among them."""
+    """The bound of time is included: a proxy whose last contact was exactly this long ago is given up."""
     assert given_up(STATUS, names, older_than, NOW) == expected
 
 
 @pytest.mark.parametrize("name", ["server", "objects", "pods", "c.cart.shop"])
-def test_a_name_that_cannot_be_given_up_is_refused_with_those_that_can(name: str) -> None:
-    """The server itself and declared roots must follow; anything else may be mistyped."""
+def test_name_that_cannot_be_given_up_is_refused_with_a_list_of_valid_names(name: str) -> None:
+    """The server and declared roots cannot be given up, and any other name may be mistyped."""
     words = f"^{name} does not delay the rotation; the rotation waits for: a.cart.shop, b.cart.shop, webhook$"
     with pytest.raises(RequestError, match=words):
         given_up(STATUS, ("webhook", name), None, NOW)
 
 
-def test_nobody_is_named_where_nothing_holds_the_change_back() -> None:
-    """The refusal says so."""
+def test_refusal_says_no_proxy_when_no_proxy_delays_the_rotation() -> None:
+    """An empty list in the message would be hard to understand."""
     with pytest.raises(
         RequestError, match=r"^webhook does not delay the rotation; the rotation waits for: no proxy$"
     ):

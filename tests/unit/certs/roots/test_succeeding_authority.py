@@ -1,4 +1,4 @@
-"""The control plane's own channel, signed by a CA in somebody else's files: opened, exchanged, given up."""
+"""Tests of an external CA in files for the control plane's own channel: opening, replacement, return."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,13 +29,13 @@ NAME = ProxyName.parse("one.store.shop")
 
 
 class Scene:
-    """A state directory, and a folder in which somebody else puts CAs."""
+    """A state directory, and a folder for CAs of another owner."""
 
     def __init__(self, folder: Path, now: datetime) -> None:
         self.state, self.files, self.now = folder / "state", folder / "files", now
 
     def put(self, name: str, *, days: int = 365) -> Ca:
-        """Have somebody put a root there."""
+        """Write a new root into the folder."""
         made = ca(name, self.now, days=days)
         made.put(self.files, made)
         return made
@@ -48,23 +48,23 @@ class Scene:
             yield found
 
     def issued(self, found: AuthorityWithLedger, days: int = 30) -> bytes:
-        """Have a certificate issued to a proxy; return its chain."""
+        """Issue a certificate to a proxy; return its chain."""
         return issue_proxy(found.authority, found.ledger, NAME, days * DAY, self.now).chain_pem
 
 
 @pytest.fixture
 def scene(tmp_path: Path, now: datetime) -> Scene:
-    """Return a state directory without anything."""
+    """Return an empty state directory."""
     return Scene(tmp_path, now)
 
 
 def trusted(found: AuthorityWithLedger, *roots: Ca) -> bool:
-    """Say whether exactly these are trusted."""
+    """Return whether exactly these roots are trusted."""
     return TrustBundle.of([found.authority.trust_bundle()]) == TrustBundle.of(each.pem for each in roots)
 
 
-def test_it_signs_and_the_directory_has_no_ca(scene: Scene) -> None:
-    """Proxies and the server below its root, ending when it does; nothing of it is copied."""
+def test_external_ca_signs_and_no_key_is_stored_in_the_state_directory(scene: Scene) -> None:
+    """Certificates of proxies end at the latest with the CA's own."""
     root = scene.put("root", days=20)
     with scene.open() as found:
         chain = scene.issued(found)
@@ -82,8 +82,11 @@ def test_it_signs_and_the_directory_has_no_ca(scene: Scene) -> None:
     assert not [each for each in files if b"PRIVATE KEY" in each.read_bytes()]
 
 
-def test_another_ca_takes_its_place_while_the_server_runs(scene: Scene) -> None:
-    """The former is trusted until what it signed has ended; what it has signed is replaced when it is due."""
+def test_external_ca_can_be_replaced_while_the_server_runs(scene: Scene) -> None:
+    """The former CA is trusted until its last certificate has ended.
+
+    Certificates are replaced when they are due.
+    """
     first = scene.put("first")
     with scene.open() as found:
         pairs, old = PairFiles(scene.state), scene.issued(found, days=30)
@@ -97,14 +100,14 @@ def test_another_ca_takes_its_place_while_the_server_runs(scene: Scene) -> None:
         assert found.authority.trusts(found.ledger.entries()[0].signer)
         assert ads_server_certificate(found.authority, pairs, scene.now) == shown
         assert stands_below(old, found.authority.trust_bundle())
-        # The server's own certificate lives for 90 days, longer than any of a proxy.
+        # The server's own certificate is valid for 90 days, longer than any proxy's.
         for days, roots in ((31, (first, second)), (91, (second,))):
             found.whose.tend(scene.now + days * DAY)
             assert trusted(found, *roots), days
 
 
-def test_a_certificate_that_is_due_waits_until_all_have_heard(scene: Scene) -> None:
-    """One of a root of which agents have not heard would keep them from ever hearing of it."""
+def test_patient_renewal_waits_until_agents_had_time_to_learn_the_new_root(scene: Scene) -> None:
+    """Agents that do not trust the new root yet could not connect to learn about it."""
     scene.put("first")
     with scene.open() as found:
         pairs = PairFiles(scene.state)
@@ -120,8 +123,8 @@ def test_a_certificate_that_is_due_waits_until_all_have_heard(scene: Scene) -> N
         assert stands_below(ads_server_certificate(found.authority, pairs, scene.now).chain_pem, second.pem)
 
 
-def test_a_restart_knows_the_former(scene: Scene) -> None:
-    """Whether it was exchanged before or meanwhile; and the ledger is not taken for another mesh's."""
+def test_restart_knows_the_former_ca(scene: Scene) -> None:
+    """This is true for a replacement before the stop and during it. The ledger still belongs to the mesh."""
     first = scene.put("first")
     with scene.open() as found:
         scene.issued(found)
@@ -136,8 +139,8 @@ def test_a_restart_knows_the_former(scene: Scene) -> None:
         assert trusted(found, second)
 
 
-def test_an_intermediate_is_renewed_below_its_root(scene: Scene) -> None:
-    """Nobody has anything to learn, and nothing of the former is refused."""
+def test_renewed_intermediate_of_the_same_root_has_no_former(scene: Scene) -> None:
+    """The trusted root is the same, so clients need no new bundle, and old certificates remain valid."""
     root = ca("root", scene.now)
     for days in (30, 60):
         ca(f"lower {days}", scene.now, root, days=days).put(scene.files, root)
@@ -155,8 +158,8 @@ def _entries(scene: Scene) -> list[LedgerEntry]:
         return list(found.ledger.entries())
 
 
-def test_from_the_built_in_one_and_back(scene: Scene) -> None:
-    """Each is trusted until what it has signed has ended; meanwhile the root is not changed."""
+def test_change_from_the_built_in_ca_to_files_and_back_keeps_both_trusted(scene: Scene) -> None:
+    """Each CA is trusted until its last certificate has ended. No rotation is possible until then."""
     with scene.open(own=True) as found:
         own = found.authority.fingerprint
         scene.issued(found, days=30)
@@ -181,8 +184,8 @@ def test_from_the_built_in_one_and_back(scene: Scene) -> None:
         assert isinstance(found.whose.changing, ChangingAuthority)
 
 
-def test_a_forgotten_setting_makes_no_new_ca(scene: Scene) -> None:
-    """The ledger knows that another has signed: it is an error that names the setting."""
+def test_missing_setting_for_the_external_ca_creates_no_new_ca(scene: Scene) -> None:
+    """The ledger knows that another CA has signed, and the error names the setting."""
     scene.put("root")
     with scene.open() as found:
         scene.issued(found)
@@ -196,20 +199,20 @@ def test_a_forgotten_setting_makes_no_new_ca(scene: Scene) -> None:
     assert not (scene.state / "ca").exists()
 
 
-def test_a_lost_ledger_is_noticed(scene: Scene) -> None:
-    """As with the built-in CA."""
+def test_lost_ledger_of_an_external_ca_stops_the_start(scene: Scene) -> None:
+    """This is the same as with the built-in CA."""
     scene.put("root")
     with scene.open() as found:
         scene.issued(found)
-    with scene.open() as found:  # which notes the first certificate, if that was not noted when it was issued
+    with scene.open() as found:  # records the first certificate if that was not done at its issue
         pass
     (scene.state / LEDGER_FILE).unlink()
     with pytest.raises(StateError, match=r"ledger .* is missing or empty"), scene.open():
         pass
 
 
-def test_a_root_that_is_being_changed_comes_first(scene: Scene) -> None:
-    """Its two roots would have to be trusted, and nobody would take its steps."""
+def test_external_ca_is_refused_during_a_rotation_of_the_built_in_root(scene: Scene) -> None:
+    """Both roots of the rotation would have to be trusted, and its steps could not be taken."""
     with scene.open(own=True) as found:
         assert found.whose.changing is not None
         found.whose.changing.begin(scene.now)
@@ -225,8 +228,11 @@ def test_a_root_that_is_being_changed_comes_first(scene: Scene) -> None:
         pass
 
 
-def test_what_is_bad_is_no_start_and_no_exchange(scene: Scene) -> None:
-    """Expired, no CA, a path length of 0 above, a key that does not fit: the one before goes on."""
+def test_invalid_external_ca_is_refused_and_the_previous_one_continues(scene: Scene) -> None:
+    """It may be expired, no CA, below a path length of 0, without its root, or with another key.
+
+    A start with it fails.
+    """
     good = scene.put("good")
     upper = ca("upper", scene.now, good, path_length=0)
     lower = ca("lower", scene.now, upper)
@@ -249,15 +255,18 @@ def test_what_is_bad_is_no_start_and_no_exchange(scene: Scene) -> None:
                 pass
             assert found.authority.trust_bundle() == bundle
             assert stands_below(scene.issued(found), good.pem)
-        (scene.files / "tls.crt").write_bytes(good.pem)  # half-way: the key is another's still
+        (scene.files / "tls.crt").write_bytes(good.pem)  # half-way: the key still belongs to another CA
         with pytest.raises(StateError, match="does not match"):
             found.whose.tend(scene.now)
         good.put(scene.files, good)
         found.whose.tend(scene.now)
 
 
-def test_a_volume_of_kubernetes_is_exchanged_by_one_link(scene: Scene) -> None:
-    """As cert-manager's Secret is mounted; while the link leads nowhere what was good goes on."""
+def test_external_ca_in_a_kubernetes_volume_is_replaced_atomically(scene: Scene) -> None:
+    """A mounted Secret changes with one symbolic link.
+
+    While the link is broken, the last valid CA continues.
+    """
     first, second = ca("first", scene.now), ca("second", scene.now)
     for name, each in (("..1", first), ("..2", second)):
         each.put(scene.files / name, each)
@@ -279,8 +288,8 @@ def test_a_volume_of_kubernetes_is_exchanged_by_one_link(scene: Scene) -> None:
         assert stands_below(scene.issued(found), second.pem)
 
 
-def test_a_server_of_a_name_of_its_own(scene: Scene) -> None:
-    """Who is no proxy is issued below it as well."""
+def test_external_ca_also_signs_server_certificates(scene: Scene) -> None:
+    """Not only proxies get certificates of this CA."""
     root = scene.put("root")
     with scene.open() as found:
         pair = issue_pair(

@@ -1,4 +1,4 @@
-"""Files of the state directory are replaced whole or not at all."""
+"""Tests of files in the state directory, which are private and replaced atomically."""
 
 import errno
 import os
@@ -10,10 +10,8 @@ from certs.errors import StateError
 from certs.state import files
 
 
-def test_a_write_that_fails_leaves_the_old_file_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On a full disk the old content stays, nothing half-written stays beside it, and it is said."""
+def test_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a full disk the old content remains, no temporary file is left, and StateError has the cause."""
     path = tmp_path / "file"
     files.write_private(path, b"old")
 
@@ -26,8 +24,8 @@ def test_a_write_that_fails_leaves_the_old_file_alone(
     assert (path.read_bytes(), list(tmp_path.iterdir())) == (b"old", [path])
 
 
-def test_a_file_is_private_from_its_first_moment(tmp_path: Path) -> None:
-    """A replaced file is 0600, whatever the umask and the mode of the file before it."""
+def test_file_is_private_from_its_creation(tmp_path: Path) -> None:
+    """A replaced file has mode 0600 and a new directory 0700, whatever the umask and the old mode."""
     path = tmp_path / "file"
     path.write_bytes(b"old")
     path.chmod(0o644)
@@ -41,8 +39,11 @@ def test_a_file_is_private_from_its_first_moment(tmp_path: Path) -> None:
     assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("a", "a/b")] == [0o700, 0o700]
 
 
-def test_an_empty_directory_of_ours_becomes_private_and_one_in_use_stays_as_it_is(tmp_path: Path) -> None:
-    """Who writes `mkdir state` before the first start meant no harm; what others could read is not hidden."""
+def test_only_an_empty_directory_is_made_private(tmp_path: Path) -> None:
+    """An administrator may create the directory before the first start.
+
+    A mode of 0755 with files in it is not hidden, because others could already read them.
+    """
     for name in ("empty", "used"):
         (tmp_path / name).mkdir(mode=0o755)
         (tmp_path / name).chmod(0o755)

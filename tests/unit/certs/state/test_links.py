@@ -1,4 +1,4 @@
-"""A process of root writes through no link that another user made, and empties no file of another."""
+"""Tests of links: a process of root writes through no link of another user, and truncates no foreign file."""
 
 import os
 import stat
@@ -46,7 +46,7 @@ WAYS: dict[str, tuple[str, Callable[[Path], None]]] = {
 
 @pytest.fixture
 def victim(tmp_path: Path) -> Path:
-    """A file of root's that must stay as it is."""
+    """Return a file of root that must not change."""
     path = tmp_path / "victim"
     path.write_text("whole")
     path.chmod(0o640)
@@ -55,7 +55,7 @@ def victim(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder of another user."""
+    """Return a directory of another user."""
     path = tmp_path / "mallory"
     path.mkdir(mode=0o755)
     if os.geteuid() == 0:
@@ -74,10 +74,10 @@ def _given_away(link: Path, to: Path | str) -> Path:
 @pytest.mark.parametrize(
     "kind", ["symbolic link", "symbolic link to a file that is missing", "hard link", "FIFO"]
 )
-def test_what_another_user_put_in_place_of_a_file_is_refused(
+def test_link_or_fifo_of_another_user_in_place_of_a_file_is_refused(
     victim: Path, folder: Path, how: str, kind: str
 ) -> None:
-    """The file that it leads to keeps its content and its mode, and nothing is made where nothing was."""
+    """The target keeps its content and mode, and a missing target is not created."""
     name, write = WAYS[how]
     missing, planted = victim.with_name("missing"), folder / name
     match kind:
@@ -97,8 +97,8 @@ def test_what_another_user_put_in_place_of_a_file_is_refused(
 
 
 @as_root
-def test_a_file_of_an_answer_replaces_a_link(victim: Path, folder: Path) -> None:
-    """As of `--out` of commands: the link goes, and what it led to stays."""
+def test_output_file_replaces_a_link(victim: Path, folder: Path) -> None:
+    """An example is `--out` of a command: the link is replaced, and its target does not change."""
     out = _given_away(folder / "values.yaml", victim)
     _written(out)
     assert (out.read_bytes(), out.is_symlink(), victim.read_text()) == (b"new", False, "whole")
@@ -107,10 +107,10 @@ def test_a_file_of_an_answer_replaces_a_link(victim: Path, folder: Path) -> None
 
 @as_root
 @pytest.mark.parametrize("write", [_written, files.touch_private, _put_names])
-def test_a_folder_behind_another_users_link_is_not_written_to(
+def test_directory_behind_a_link_of_another_user_is_not_written_to(
     tmp_path: Path, folder: Path, write: Callable[[Path], None]
 ) -> None:
-    """Though the name of the file is free there."""
+    """The write is refused although the file does not exist there."""
     there = tmp_path / "there"
     there.mkdir()
     way = _given_away(folder / "out", there)
@@ -123,8 +123,8 @@ def test_a_folder_behind_another_users_link_is_not_written_to(
 
 
 @as_root
-def test_an_empty_directory_behind_another_users_link_keeps_its_mode(tmp_path: Path, folder: Path) -> None:
-    """A directory of ours that is there and empty becomes private, but not through a link."""
+def test_empty_directory_behind_a_link_of_another_user_keeps_its_mode(tmp_path: Path, folder: Path) -> None:
+    """An empty directory of ours is made private, but not through such a link."""
     there = tmp_path / "there"
     there.mkdir(mode=0o755)
     way = _given_away(folder / "run", there)
@@ -137,8 +137,8 @@ def test_an_empty_directory_behind_another_users_link_keeps_its_mode(tmp_path: P
     assert stat.S_IMODE(there.stat().st_mode) == 0o755
 
 
-def test_links_of_ones_own_are_followed(tmp_path: Path) -> None:
-    """An administrator's link: absolute, relative, to a folder, to a file, and one after the other."""
+def test_own_links_are_followed(tmp_path: Path) -> None:
+    """Links of an administrator may be absolute or relative, to a directory or a file, and in a chain."""
     there = tmp_path / "there"
     there.mkdir()
     (tmp_path / "absolute").symlink_to(there)
@@ -150,23 +150,23 @@ def test_links_of_ones_own_are_followed(tmp_path: Path) -> None:
     assert (there / "a" / "b").is_dir()
 
 
-def test_a_loop_of_links_is_an_error(tmp_path: Path) -> None:
-    """As for the kernel."""
+def test_loop_of_links_is_an_error(tmp_path: Path) -> None:
+    """The error is the same as that of the kernel."""
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     with pytest.raises(OSError, match="Too many levels of symbolic links"), links.place(tmp_path / "a" / "x"):
         pass
 
 
-def test_a_link_that_leads_nowhere_makes_no_directory_above_it(tmp_path: Path) -> None:
-    """It is an error as before, and asked for once."""
+def test_broken_link_is_an_error_and_creates_no_parent_directory(tmp_path: Path) -> None:
+    """FileNotFoundError is raised for the missing target."""
     (tmp_path / "a").symlink_to(tmp_path / "none" / "here")
     with pytest.raises(FileNotFoundError):
         files.make_private(tmp_path / "a" / "x")
 
 
-def test_a_second_name_that_its_owner_made_is_no_harm(tmp_path: Path) -> None:
-    """Such as of a backup by hard links, in a directory where nobody else can make files."""
+def test_hard_link_is_accepted_only_in_a_private_directory(tmp_path: Path) -> None:
+    """A backup may use hard links. In a directory that others can write to, a second link is refused."""
     tmp_path.chmod(0o700)
     files.touch_private(tmp_path / "ledger.sqlite")
     (tmp_path / "backup").hardlink_to(tmp_path / "ledger.sqlite")

@@ -1,4 +1,4 @@
-"""Who else can get at a file: by its mode and owner, and what mends it."""
+"""Tests of the exposure of files to other users, by mode and owner, and of the suggested command."""
 
 import stat
 from pathlib import Path
@@ -23,8 +23,10 @@ PATH = Path("/s/x")
         (FOLDER | 0o2700, 7, 7, False),
     ],
 )
-def test_what_its_owner_alone_can_get_at(mode: int, owner: int, user: int, public: bool) -> None:
-    """Root is nobody from whom anything can be kept; a set group id gives no rights."""
+def test_file_with_a_permitted_mode_and_owner_has_no_exposure(
+    mode: int, owner: int, user: int, public: bool
+) -> None:
+    """Root can read every file, so a file of root is acceptable. A set-group-ID bit gives no rights."""
     assert exposure(PATH, mode, owner, user, public=public) == ""
 
 
@@ -62,16 +64,18 @@ def test_what_its_owner_alone_can_get_at(mode: int, owner: int, user: int, publi
         (FILE | 0o644, 8, 7, True, "belongs to user 8, but the program runs as user 7: chown 7 /s/x"),
     ],
 )
-def test_what_others_can_get_at(mode: int, owner: int, user: int, public: bool, sentence: str) -> None:
-    """How, and the command that mends it."""
+def test_exposure_names_the_access_and_the_command_to_correct_it(
+    mode: int, owner: int, user: int, public: bool, sentence: str
+) -> None:
+    """The message has the mode or owner, and a chmod or chown command."""
     assert exposure(PATH, mode, owner, user, public=public) == f"/s/x {sentence}"
 
 
 @pytest.mark.parametrize(
     "folder", ["ca", "ca.other", "ca.moving", ".ca.new", "ca.other.lost-1", "services/a/b"]
 )
-def test_whoever_holds_a_key_is_looked_at(folder: str, tmp_path: Path) -> None:
-    """Also the folders of roots that come and go."""
+def test_exposed_key_is_reported_in_every_folder_with_keys(folder: str, tmp_path: Path) -> None:
+    """This includes the temporary folders of a rotation."""
     tmp_path.chmod(0o700)
     (tmp_path / folder).mkdir(mode=0o700, parents=True)
     key = tmp_path / folder / "ca.key"
@@ -85,8 +89,8 @@ def test_whoever_holds_a_key_is_looked_at(folder: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [LEDGER_FILE, f"{LEDGER_FILE}.lost-1", REBUILDING_FILE, "tokens.sqlite"])
-def test_what_says_who_is_let_in_is_looked_at(name: str, tmp_path: Path) -> None:
-    """Also what is to become the ledger: who can write to it lets in whom he likes."""
+def test_exposed_ledger_or_token_file_is_reported(name: str, tmp_path: Path) -> None:
+    """A user who can write to the ledger, or to a file that becomes it, can admit any proxy."""
     tmp_path.chmod(0o700)
     file = tmp_path / name
     file.touch()

@@ -1,4 +1,4 @@
-"""Private keys encrypted at rest: nowhere in a directory is one to be read; with the passphrase all are."""
+"""Tests of private keys encrypted at rest: unreadable in the directory, complete with the passphrase."""
 
 import json
 import os
@@ -37,19 +37,19 @@ HOLDERS = (ADS_SERVER, WEBHOOK, Holder("services/default/shop"))
 
 @pytest.fixture
 def passphrase(tmp_path: Path) -> Path:
-    """Return the file of a passphrase."""
+    """Return a file with a passphrase."""
     return written(tmp_path / "passphrase", "correct horse")
 
 
 def written(path: Path, words: str) -> Path:
-    """Write a passphrase as people do, with the end of a line."""
+    """Write a passphrase to a file, with a newline as people do."""
     path.write_text(f"{words}\n")
     path.chmod(0o600)
     return path
 
 
 def begun(state: Path, now: datetime, passphrase: Path | None = None) -> None:
-    """Have everything in a directory that has a key, a root that is being changed as well."""
+    """Create everything in a directory that has a key, including a root in rotation."""
     with opened(state, DOMAIN, now, custody=Custody(passphrase)) as found:
         pairs = PairFiles(state, found.seal)
         for holder in HOLDERS:
@@ -60,24 +60,24 @@ def begun(state: Path, now: datetime, passphrase: Path | None = None) -> None:
 
 
 def keys(state: Path, now: datetime, passphrase: Path | None) -> list[object]:
-    """Return all that a directory has keys for, as whoever opens it finds it."""
+    """Open a directory; return everything that it has keys for."""
     with opened(state, DOMAIN, now, custody=Custody(passphrase)) as found:
         pairs = PairFiles(state, found.seal)
         return [found.authority.fingerprint, found.authority.other, *map(pairs.load, HOLDERS)]
 
 
 def contents(state: Path) -> dict[str, bytes]:
-    """Return what all files of a directory hold."""
+    """Return the content of all files in a directory."""
     return {str(each.relative_to(state)): each.read_bytes() for each in state.rglob("*") if each.is_file()}
 
 
 def plain(state: Path) -> list[str]:
-    """Return the files of a directory in which a private key can be read."""
+    """Return the files of a directory with a readable private key."""
     return sorted(name for name, content in contents(state).items() if b"PRIVATE KEY" in content)
 
 
-def test_no_key_is_to_be_read(state: Path, now: datetime, passphrase: Path) -> None:
-    """Of none of the kinds there are, in none of the forms in which its number may stand somewhere."""
+def test_no_private_key_is_readable_after_encryption(state: Path, now: datetime, passphrase: Path) -> None:
+    """This covers every kind of key, in every encoding of its number."""
     begun(state, now)
     secrets = planted.of_keys(state)
     assert len(secrets) == len(plain(state)) == 2 + len(HOLDERS)
@@ -93,8 +93,10 @@ def test_no_key_is_to_be_read(state: Path, now: datetime, passphrase: Path) -> N
     assert "correct horse" not in str(contents(state))
 
 
-def test_from_the_first_start_on(state: Path, now: datetime, passphrase: Path) -> None:
-    """No key is ever written as it is: not one of a new CA, a new root, a new pair."""
+def test_no_key_is_ever_written_in_plain_text_with_a_passphrase(
+    state: Path, now: datetime, passphrase: Path
+) -> None:
+    """Keys of a new CA, a new root and a new pair are encrypted before they are written."""
     written_plain: list[Path] = []
     write = files.write_private
 
@@ -109,8 +111,8 @@ def test_from_the_first_start_on(state: Path, now: datetime, passphrase: Path) -
     assert (written_plain, plain(state)) == ([], [])
 
 
-def test_a_root_is_changed_with_encrypted_keys(state: Path, now: datetime, passphrase: Path) -> None:
-    """Through all of its stages, with a restart at each."""
+def test_root_can_be_rotated_with_encrypted_keys(state: Path, now: datetime, passphrase: Path) -> None:
+    """The rotation passes all stages, with a restart at each."""
     begun(state, now, passphrase)
     first = keys(state, now, passphrase)[0]
     while True:
@@ -123,10 +125,10 @@ def test_a_root_is_changed_with_encrypted_keys(state: Path, now: datetime, passp
     assert keys(state, now, passphrase)[0] != first
 
 
-def test_a_ledger_is_rebuilt_and_cas_follow_each_other(
+def test_ledger_can_be_rebuilt_and_ca_replaced_with_encrypted_keys(
     tmp_path: Path, state: Path, now: datetime, passphrase: Path
 ) -> None:
-    """As without encryption; the end of what the former has signed is known from certificates alone."""
+    """The end of the former CA's certificates is found without decrypting their keys."""
     with opened(state, DOMAIN, now, custody=Custody(passphrase)) as found:
         ads_server_certificate(found.authority, PairFiles(state, found.seal), now)
         ends = PairFiles(state, found.seal).last_end()
@@ -151,8 +153,10 @@ def test_a_ledger_is_rebuilt_and_cas_follow_each_other(
     assert plain(state) == []
 
 
-def test_a_ca_of_somebody_elses_making(state: Path, now: datetime, passphrase: Path) -> None:
-    """Other forms of a key than ours are encrypted as well, what stands around it stays."""
+def test_key_of_another_tool_is_encrypted_and_surrounding_text_kept(
+    state: Path, now: datetime, passphrase: Path
+) -> None:
+    """The file of the CA key may have other PEM blocks, such as EC parameters."""
     with opened(state, DOMAIN, now):
         pass
     path = state / "ca" / "ca.key"
@@ -165,8 +169,8 @@ def test_a_ca_of_somebody_elses_making(state: Path, now: datetime, passphrase: P
 
 
 @pytest.mark.parametrize("kind", KeyKind)
-def test_each_kind_of_key(kind: KeyKind, state: Path, now: datetime, passphrase: Path) -> None:
-    """RSA as ECDSA."""
+def test_each_kind_of_key_is_encrypted(kind: KeyKind, state: Path, now: datetime, passphrase: Path) -> None:
+    """A pair with an RSA or ECDSA key can be stored and loaded."""
     with opened(state, DOMAIN, now, custody=Custody(passphrase)) as found:
         pair = issue_pair(
             found.authority, Usage.SERVICE, Names("a"), timedelta(days=1), now, KeyPairOptions(key=kind)
@@ -177,7 +181,7 @@ def test_each_kind_of_key(kind: KeyKind, state: Path, now: datetime, passphrase:
 
 
 def refused(state: Path, now: datetime, passphrase: Path | None) -> str:
-    """Return why a directory cannot be opened; nothing in it is other then."""
+    """Return why a directory cannot be opened; check that this changes no file."""
     before = contents(state)
     with pytest.raises(StateError) as error, opened(state, DOMAIN, now, custody=Custody(passphrase)):
         pass
@@ -186,10 +190,13 @@ def refused(state: Path, now: datetime, passphrase: Path | None) -> str:
     return str(error.value)
 
 
-def test_what_is_wrong_is_said_and_nothing_is_lost(
+def test_wrong_passphrase_or_seal_is_an_error_and_changes_no_file(
     tmp_path: Path, state: Path, now: datetime, passphrase: Path
 ) -> None:
-    """No passphrase, another one, no seal, a damaged one: none of it begins anything anew."""
+    """This includes a missing passphrase, another one, a missing seal and a damaged one.
+
+    No new CA is created.
+    """
     begun(state, now, passphrase)
     assert (
         "set key_passphrase_file (MESHWRIGHT_KEY_PASSPHRASE_FILE) to the file with the passphrase"
@@ -225,8 +232,11 @@ def _with(content: bytes, **other: object) -> bytes:
     return json.dumps({**json.loads(content), **other}).encode()
 
 
-def test_a_damaged_key(state: Path, now: datetime, passphrase: Path) -> None:
-    """That of the CA is an error; a pair can be made anew, as one that is damaged otherwise."""
+def test_damaged_encrypted_key_is_an_error(state: Path, now: datetime, passphrase: Path) -> None:
+    """The CA's damaged key stops the start.
+
+    A pair that is encrypted without a known passphrase is not replaced.
+    """
     begun(state, now, passphrase)
     seal = sealed_state.opened(state, passphrase)
     pair, ca = state / "ads" / "certificate.pem", state / "ca" / "ca.key"
@@ -247,12 +257,12 @@ def test_a_damaged_key(state: Path, now: datetime, passphrase: Path) -> None:
 
 
 class Died(Exception):
-    """The process ended here."""
+    """Signal that the simulated process has died."""
 
 
 @pytest.fixture
 def dying(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
-    """Return what lets so many files be written or removed, and has the process die at the next one."""
+    """Return a function that lets the process die after a number of file operations."""
     left = [10**6]
 
     def counted(do: Callable[..., object]) -> Callable[..., object]:
@@ -276,10 +286,10 @@ def dying(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
 
 
 @pytest.mark.parametrize("way", ["seal", "unseal", "change"])
-def test_who_dies_on_the_way_goes_on_where_he_was(
+def test_crash_at_any_point_of_a_passphrase_change_loses_no_key(
     way: str, tmp_path: Path, state: Path, now: datetime, passphrase: Path, dying: Callable[[int], None]
 ) -> None:
-    """At each step of it: whichever passphrase is in force, all keys are there with it."""
+    """This covers encryption, decryption and a new passphrase. A repeated command finishes the work."""
     new = written(tmp_path / "new", "battery staple")
     begun(state, now, None if way == "seal" else passphrase)
     expected = keys(state, now, None if way == "seal" else passphrase)
@@ -314,8 +324,10 @@ def test_who_dies_on_the_way_goes_on_where_he_was(
             assert "does not decrypt the private keys in" in refused(state, now, passphrase)
 
 
-def test_a_key_that_is_elsewhere(tmp_path: Path, state: Path, now: datetime, passphrase: Path) -> None:
-    """What a link leads to is somebody else's: it stays as it is, can be used, and that is said."""
+def test_key_behind_a_symbolic_link_stays_in_plain_text(
+    tmp_path: Path, state: Path, now: datetime, passphrase: Path
+) -> None:
+    """The target belongs to another program. The key is used unchanged, and a message says so."""
     with opened(state, DOMAIN, now):
         pass
     (state / "ca" / "ca.key").rename(tmp_path / "ca.key")
@@ -326,23 +338,25 @@ def test_a_key_that_is_elsewhere(tmp_path: Path, state: Path, now: datetime, pas
     assert b"PRIVATE KEY" in (tmp_path / "ca.key").read_bytes()
 
 
-def test_who_can_read_the_passphrase(state: Path, now: datetime, passphrase: Path) -> None:
-    """A file that others can read is used, as a Secret that is mounted may be; it is said."""
+def test_passphrase_file_readable_by_others_is_used_and_reported(
+    state: Path, now: datetime, passphrase: Path
+) -> None:
+    """A mounted Secret may have such a mode."""
     passphrase.chmod(0o644)
     with capture_logs() as logs:
         assert keys(state, now, passphrase)
     assert "can be read by other users" in str(logs)
 
 
-def test_what_shows_nothing() -> None:
-    """Neither the data key nor what has it is in a repr."""
+def test_repr_of_a_seal_contains_no_key_or_passphrase() -> None:
+    """A repr may end up in logs."""
     key = new_data_key()
     for shown in (repr(Seal(key)), str(Seal(key)), repr(wrapped(key, b"correct horse"))):
         assert planted.seen(shown.encode(), {"data key": key, "passphrase": b"correct horse"}) == []
 
 
-def test_found(state: Path, now: datetime) -> None:
-    """Without the setting there is no seal, and what is opened encrypts nothing."""
+def test_directory_without_a_passphrase_has_no_seal(state: Path, now: datetime) -> None:
+    """Without the setting, the opened directory encrypts no key."""
     with opened(state, DOMAIN, now) as found:
         assert isinstance(found, AuthorityWithLedger)
         assert not found.seal.encrypts

@@ -1,4 +1,4 @@
-"""The contract of kept pairs: what everyone who keeps them must do."""
+"""Tests of the contract of pair stores: latest pair, complete pair, renewal."""
 
 import os
 import threading
@@ -23,26 +23,26 @@ DAY = timedelta(days=1)
 
 @dataclass
 class MemoryPairs:
-    """Pairs without a disk."""
+    """Store of pairs without a disk."""
 
     held: dict[Holder, Pair] = field(default_factory=dict)
 
     def load(self, holder: Holder) -> Pair | None:
-        """Return a holder's."""
+        """Return a holder's pair."""
         return self.held.get(holder)
 
     def keep(self, holder: Holder, pair: Pair) -> None:
-        """Keep it."""
+        """Store a pair."""
         self.held[holder] = pair
 
     def place(self, holder: Holder) -> str:
-        """Return a name for it."""
+        """Return a name for the place of a pair."""
         return f"memory {holder}"
 
 
 @pytest.fixture(params=["files", "memory"])
 def pairs(request: pytest.FixtureRequest, state: Path) -> Pairs:
-    """Return who keeps pairs, each kind in turn."""
+    """Return a store of pairs, of each kind in turn."""
     return PairFiles(state) if request.param == "files" else MemoryPairs()
 
 
@@ -50,10 +50,10 @@ def _pair(authority: CertificateAuthority, now: datetime) -> Pair:
     return issue_pair(authority, Usage.SERVER, NAMES, DAY, now)
 
 
-def test_each_holder_has_the_last_that_was_kept(
+def test_each_holder_has_its_last_stored_pair(
     pairs: Pairs, authority: CertificateAuthority, now: datetime
 ) -> None:
-    """And nobody has another's; at first there is none."""
+    """A holder has no pair at first, and never another holder's."""
     first, second, other = (_pair(authority, now) for _ in range(3))
     assert (pairs.load(SHOP), pairs.load(ADS_SERVER)) == (None, None)
     pairs.keep(SHOP, first)
@@ -63,8 +63,10 @@ def test_each_holder_has_the_last_that_was_kept(
     assert len({pairs.place(SHOP), pairs.place(ADS_SERVER)}) == 2
 
 
-def test_whoever_looks_sees_a_whole_one(pairs: Pairs, authority: CertificateAuthority, now: datetime) -> None:
-    """While another thread replaces it again and again."""
+def test_load_during_a_replacement_returns_a_complete_pair(
+    pairs: Pairs, authority: CertificateAuthority, now: datetime
+) -> None:
+    """Another thread replaces the pair repeatedly."""
     either = _pair(authority, now), _pair(authority, now)
     pairs.keep(SHOP, either[0])
 
@@ -81,10 +83,10 @@ def test_whoever_looks_sees_a_whole_one(pairs: Pairs, authority: CertificateAuth
     assert [each for each in seen if each not in either] == []
 
 
-def test_a_kept_one_is_used_as_long_as_it_fits(
+def test_stored_pair_is_used_while_it_is_valid(
     pairs: Pairs, authority: CertificateAuthority, now: datetime
 ) -> None:
-    """Then one is issued, and kept in its place."""
+    """After its end, a new pair is issued and stored in its place."""
 
     def asked(at: datetime) -> tuple[Pair, str | None]:
         return kept_pair(pairs, ADS_SERVER, authority, Usage.SERVER, NAMES, lambda: DAY, at)
@@ -95,10 +97,10 @@ def test_a_kept_one_is_used_as_long_as_it_fits(
     assert (issued, second != first, pairs.load(ADS_SERVER)) == ("", True, second)
 
 
-def test_a_pair_is_kept_without_a_wait_for_the_disk(
+def test_pair_is_stored_without_waiting_for_the_disk(
     state: Path, authority: CertificateAuthority, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It can be made anew: hundreds are kept while their sidecars wait to be served."""
+    """A lost pair can be issued again, and hundreds are stored while their sidecars wait."""
     waits: list[int] = []
     monkeypatch.setattr(os, "fsync", waits.append)
     PairFiles(state).keep(SHOP, _pair(authority, now))

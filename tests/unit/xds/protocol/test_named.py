@@ -159,7 +159,7 @@ def test_d7_d18_client_holds_the_listeners_and_clusters_that_it_subscribes_to(
         for each in snapshot.ordered(type_url)
         if each.ttl_seconds and each.name in client.held[type_url]
     }
-    # One that has come to be so is told with the first heartbeat.
+    # A resource that now has a time to live gets it with the first heartbeat.
     assert {key: ttl for key, (_, ttl) in client.lives.items() if ttl}.items() <= mortal.items()
     client.hear()
     assert client.held == client.expected(snapshot)

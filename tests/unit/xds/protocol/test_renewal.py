@@ -113,7 +113,7 @@ def test_o11_wider_or_removed_route_renews_no_listener(client: Client) -> None:
     assert client.push(snapshot(a="3", b="2")) == [("RouteConfiguration", ["a 3"])]
     assert client.answer(ROUTE) == []
     assert client.push(snapshot("l2", a="3")) == [("Listener", ["here l2"])]
-    assert client.answer(LISTENER) in ([], [("RouteConfiguration", [])])  # which goes, where that can be said
+    assert client.answer(LISTENER) in ([], [("RouteConfiguration", [])])  # the removal, in incremental only
     assert client.holds["here"] == "l2"
 
 

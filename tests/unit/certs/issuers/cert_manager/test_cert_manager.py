@@ -1,4 +1,4 @@
-"""What is asked of cert-manager, and what its answers say: whatever the objects hold."""
+"""Tests of requests to cert-manager, and of its answers with any content."""
 
 import asyncio
 import base64
@@ -54,14 +54,14 @@ def _text(*cas: Ca) -> str:
 
 @pytest.fixture(scope="module")
 def cas() -> dict[str, Ca]:
-    """Return a root, an intermediate below it, and one that is signed by that."""
+    """Return a root, an intermediate below it, and a leaf certificate of the intermediate."""
     root = ca("root", NOW)
     between = ca("between", NOW, root, days=30)
     return {"root": root, "between": between, "leaf": ca("leaf", NOW, between, is_ca=False, days=1)}
 
 
-def test_what_an_approver_and_an_issuer_say_is_told_apart() -> None:
-    """It never will be signed, or it may be yet; a denial counts whatever else is said."""
+def test_conditions_distinguish_pending_from_refused_requests() -> None:
+    """A denial counts whatever other conditions exist. A pending request may still be signed."""
     ready = _condition("Ready", "False", "Pending")
     for conditions, expected in {
         (): PendingRequest,
@@ -85,8 +85,8 @@ def test_what_an_approver_and_an_issuer_say_is_told_apart() -> None:
     assert judged(_raw(_condition("Ready", "False", "Denied"))) == RefusedRequest("it was denied: why")
 
 
-def test_a_chain_comes_without_its_root_and_each_once(cas: dict[str, Ca]) -> None:
-    """Also where an issuer shows the highest CA that it knows in place of a root: it goes with the chain."""
+def test_chain_excludes_the_root_and_has_each_certificate_once(cas: dict[str, Ca]) -> None:
+    """An issuer may report its highest known CA in place of a root; this CA becomes part of the chain."""
     leaf, between, root = cas["leaf"], cas["between"], cas["root"]
     ready = _condition("Ready")
     for certificate, shown in (
@@ -104,8 +104,8 @@ def test_a_chain_comes_without_its_root_and_each_once(cas: dict[str, Ca]) -> Non
     assert (found.chain_pem, found.roots.fingerprints) == (leaf.pem + between.pem, ())
 
 
-def test_a_way_that_verifiers_would_not_go_is_none(cas: dict[str, Ca]) -> None:
-    """A CA that has ended, or is no CA, or nobody's; of two roots with one key the later counts."""
+def test_chain_with_an_expired_or_unknown_root_is_refused(cas: dict[str, Ca]) -> None:
+    """Of two roots with the same key, the end of the later one counts."""
     root = cas["root"]
     leaf = ca("leaf", NOW, root, is_ca=False, days=1)
     signed = SignedCertificate((leaf.certificate,), TrustBundle.of([root.pem]))
@@ -135,8 +135,8 @@ _JSON = st.recursive(
 
 
 @given(_JSON, _JSON, _JSON)
-def test_objects_may_say_anything(conditions: Any, certificate: Any, whole: Any) -> None:
-    """What is no answer is none; nothing else comes of it."""
+def test_object_with_any_content_is_pending_or_refused(conditions: Any, certificate: Any, whole: Any) -> None:
+    """Arbitrary JSON in the object never raises another error."""
     for raw in (
         {"status": {"conditions": conditions, "certificate": certificate}},
         _raw(_condition("Ready"), certificate=certificate, ca=conditions),
@@ -147,8 +147,8 @@ def test_objects_may_say_anything(conditions: Any, certificate: Any, whole: Any)
         assert is_left_behind(raw, NOW) is False
 
 
-def test_what_is_left_behind_says_so_itself() -> None:
-    """Five minutes are for clocks that differ."""
+def test_request_is_left_behind_only_after_the_time_in_its_annotation() -> None:
+    """Five minutes are added, because clocks may differ."""
 
     def at(until: str) -> bool:
         return is_left_behind({"metadata": {"annotations": {UNTIL: until}}}, NOW)
@@ -167,8 +167,8 @@ def test_what_is_left_behind_says_so_itself() -> None:
         (Usage.SERVER, ["digital signature", "server auth"]),
     ],
 )
-def test_each_usage_has_its_words(usage: Usage, words: list[str]) -> None:
-    """And a request without a URI has no identity to tell."""
+def test_request_has_the_key_usages_of_its_certificate(usage: Usage, words: list[str]) -> None:
+    """A request without a URI has only the annotation of its end."""
     wanted = CertificateRequest(usage, Names("x"), NOW, NOW + HOUR, SignedRequest(b"csr"))
     made = request(wanted, IssuerReference("Issuer", "mesh"), timedelta(milliseconds=5), NOW)
     assert made["spec"]["usages"] == words
@@ -177,19 +177,19 @@ def test_each_usage_has_its_words(usage: Usage, words: list[str]) -> None:
 
 
 class _Api(Api):
-    """An API that has only this to say to whoever makes or lists an object."""
+    """An API that gives the same answer to each creation and list."""
 
     def __init__(self, said: KubeError | dict[str, Any]) -> None:
         self._said = said
 
     async def create(self, *_: Any, **__: Any) -> Raw:
-        """Say it."""
+        """Return or raise the answer."""
         if isinstance(self._said, KubeError):
             raise self._said
         return self._said
 
     async def list(self, *_: Any, **__: Any) -> Raw:
-        """Say it."""
+        """Return the answer as a list."""
         return {"items": [await self.create()]}
 
 
@@ -226,8 +226,8 @@ _DENIED = 'certificaterequests.cert-manager.io is forbidden: User "u" cannot cre
         ({"metadata": {"annotations": {UNTIL: "2020-01-01T00:00:00+00:00"}}}, "has no name"),
     ],
 )
-async def test_what_an_api_server_says_is_said_with_what_mends_it(said: Any, sentence: str) -> None:
-    """An object without a name is none: to remove that would be to remove all there are."""
+async def test_refusal_of_the_api_server_is_reported_with_its_remedy(said: Any, sentence: str) -> None:
+    """An object without a name is an error, because a deletion without a name would delete all objects."""
     asking = CertificateRequestClient(_Api(said), IssuerReference("Widget", "x", "example.com"), "here", 1)
     with pytest.raises(IssuerError, match=sentence):
         await asking.signed({})
@@ -244,19 +244,19 @@ class _Denying(Api):
         self._count = 0
 
     async def create(self, *_: Any, **__: Any) -> Raw:
-        """Make one."""
+        """Create a request."""
         self._count += 1
         self.there.append(f"request-{self._count}")
         return {"metadata": {"name": self.there[-1]}, **_raw(_condition("Denied"))}
 
     async def delete(self, *told: Any, **__: Any) -> Raw:
-        """Remove it."""
+        """Delete a request."""
         self.there.remove(told[-1])
         return {}
 
 
-async def test_the_same_refusal_has_the_same_words_each_time() -> None:
-    """Each other sentence would be another problem: a line in the log and an Event for each try."""
+async def test_same_refusal_has_the_same_message_each_time() -> None:
+    """A different message would be another problem, with a log line and an Event for each attempt."""
     api = _Denying()
     asking = CertificateRequestClient(api, IssuerReference("Issuer", "mesh"), "here", SECONDS)
     said = set[str]()
@@ -279,13 +279,13 @@ async def _noted(noted: list[str]) -> AsyncIterator[None]:
 
 @pytest.fixture
 def noted() -> list[str]:
-    """Return what becomes of the context in which work is done."""
+    """Return a list for the events of the context in which work is done."""
     return []
 
 
 @pytest.fixture
 def beside(noted: list[str]) -> Iterator[EventLoopThread]:
-    """Return a loop in a thread of its own."""
+    """Return an event loop in another thread."""
     made = EventLoopThread("test", _noted(noted))
     yield made
     made.close()
@@ -296,8 +296,8 @@ async def _failing() -> None:
     raise IssuerError("no")
 
 
-def test_work_is_done_beside_and_fails_as_it_would(beside: EventLoopThread) -> None:
-    """For who has no loop."""
+def test_work_runs_in_the_loop_thread_and_its_error_is_raised_to_the_caller(beside: EventLoopThread) -> None:
+    """The caller needs no event loop of its own."""
 
     async def named() -> str:
         return threading.current_thread().name
@@ -307,8 +307,10 @@ def test_work_is_done_beside_and_fails_as_it_would(beside: EventLoopThread) -> N
         beside.do(_failing)
 
 
-def test_who_waits_is_told_that_it_is_over(beside: EventLoopThread, noted: list[str]) -> None:
-    """What was begun tidies up before it is; what comes later is not begun."""
+def test_waiting_caller_gets_an_error_when_the_loop_thread_is_closed(
+    beside: EventLoopThread, noted: list[str]
+) -> None:
+    """Work in progress is cleaned up first, and later work is not begun."""
     begun = threading.Event()
 
     async def waits() -> None:

@@ -1,4 +1,4 @@
-"""A loop beside that cannot be had is said to whoever wants it: nobody waits for it."""
+"""Tests of the event loop in another thread: a failed start is reported to the caller at once."""
 
 import asyncio
 import contextlib
@@ -16,17 +16,17 @@ async def _open() -> AsyncIterator[None]:
 
 
 class _Lacking(contextlib.AbstractAsyncContextManager[None]):
-    """What cannot be opened."""
+    """A context that cannot be opened."""
 
     async def __aenter__(self) -> None:
         raise OSError("too many open files")
 
     async def __aexit__(self, *how: object) -> None:
-        """Never come to."""
+        """Do nothing, because it is never reached."""
 
 
-def test_without_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where no file descriptor is left."""
+def test_loop_thread_without_an_event_loop_raises_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process may have no file descriptors left."""
 
     def none() -> asyncio.Runner:
         raise OSError("too many open files")
@@ -36,14 +36,14 @@ def test_without_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
         EventLoopThread("beside", _open())
 
 
-def test_without_its_context() -> None:
-    """A client that cannot be opened is a reason as well, and no stop of the server."""
+def test_loop_thread_whose_context_cannot_be_opened_raises_the_cause() -> None:
+    """A client that cannot be opened is an IssuerError, and does not stop the server."""
     with pytest.raises(IssuerError, match="too many open files"):
         EventLoopThread("beside", _Lacking())
 
 
-def test_with_both_it_does_what_it_is_given() -> None:
-    """And nothing more once it is closed."""
+def test_loop_thread_runs_work_until_it_is_closed() -> None:
+    """Work after the close is refused."""
 
     async def asked() -> int:
         return 7

@@ -1,4 +1,4 @@
-"""What a Vault's answers say, and that nonsense is said to be so."""
+"""Tests of Vault's answers about tokens, valid and invalid ones."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -20,8 +20,8 @@ def _of_token(seconds: object) -> Answer:
     return {"data": {"ttl": seconds, "renewable": False}}
 
 
-def test_how_long_a_token_is_good() -> None:
-    """Zero is for ever."""
+def test_lease_of_a_token_ends_after_its_seconds() -> None:
+    """Zero seconds mean that the token never expires."""
     assert lease(_of_login(60), NOW) == Lease("t", NOW, NOW + timedelta(minutes=1), renewable=True)
     assert known_lease("k", _of_token(0), NOW) == Lease("k", NOW, None, renewable=False)
 
@@ -34,7 +34,7 @@ def test_how_long_a_token_is_good() -> None:
         lambda seconds: known_lease("k", _of_token(seconds), NOW),
     ],
 )
-def test_lives_that_no_clock_has(read: Callable[[object], Lease], seconds: object) -> None:
-    """They are an answer that is not understood, and no error of arithmetic."""
+def test_invalid_token_lifetime_is_an_issuer_error(read: Callable[[object], Lease], seconds: object) -> None:
+    """A number that is too large must not raise an arithmetic error."""
     with pytest.raises(IssuerError, match=r"^unexpected answer of Vault .*: it has no t"):
         read(seconds)

@@ -174,7 +174,7 @@ def test_cost_of_a_change_does_not_grow_with_the_number_of_resources() -> None:
         assert all(step == {CLUSTER: {"service-0007"}} for step in steps)
         assert all(step[CLUSTER] is steps[0][CLUSTER] for step in steps)
         assert after[0].resources(ENDPOINT) is before[0].resources(ENDPOINT)
-        # No copy of what did not change: neither of the resources nor of their versions.
+        # Unchanged resources and their versions are not copied.
         assert changed.resources(CLUSTER).base is everyone.resources(CLUSTER).base
         assert changed.resources(CLUSTER).versions.base is held.base
 
@@ -214,7 +214,7 @@ def test_missing_references_after_a_change_equal_those_of_a_complete_search(
 ) -> None:
     """The search in the differences agrees with a new snapshot, whatever the parts were before."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(snapshot, "FLAT", -1)  # as if they were many
+        patch.setattr(snapshot, "FLAT", -1)  # so that few resources count as many
         shared = _everyone(count)
         mine = ResourceSet.of([_resource(SECRET, "own-a", 0), *map(_endpoints, own - set(range(count)))])
         before = Snapshot.joined((shared, mine))

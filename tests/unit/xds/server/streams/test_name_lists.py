@@ -16,7 +16,7 @@ from xds.server.streams.name_lists import READ, AnyRequest, NameLists
 from xds.stream_status import Variant
 
 BESIDE = {
-    # Of each variant: node, type_url, nonce, what is not read, and what looks like names within a node.
+    # For each variant: node, type_url, nonce, an unread field, and a node that contains name-like bytes.
     Variant.SOTW: [(2, b"\x0a\x01n"), (4, b"type"), (5, b"7"), (15, b"?"), (2, b"\x0a\x04\x1a\x02ab")],
     Variant.DELTA: [(1, b"\x0a\x01n"), (2, b"type"), (6, b"7"), (15, b"?"), (1, b"\x0a\x04\x1a\x02ab")],
 }
@@ -63,7 +63,7 @@ def test_request_is_read_correctly_whatever_was_read_before(
 ) -> None:
     """Fields may be in any order, and lists in several pieces. One list may be the beginning of another."""
     lists = NameLists()
-    for parts in sent * 3:  # met, learnt, known
+    for parts in sent * 3:  # seen first, stored, known
         data = message(variant, parts)
         assert lists.read(variant, data) == READ[variant](data)
 
@@ -93,7 +93,7 @@ def test_longest_known_list_is_used(variant: Variant) -> None:
     """Of two known lists that begin alike, the longer one is used for a request that contains it."""
     lists, names = NameLists(), [f"service-{n}" for n in range(100)]
     learnt(lists, variant, listed(names[:60]))
-    # It begins as the first one: that is what it is read by, and not learnt.
+    # It begins with the first list, is read with that, and is not stored.
     assert names_in(learnt(lists, variant, listed(names))) == tuple(names)
 
     other = NameLists()
