@@ -1,4 +1,4 @@
-"""A date that is set back again and again delays nothing: sources wait by a clock that only goes forward."""
+"""Tests of sources under a system date that is set back again and again: they use a monotonic clock."""
 
 import asyncio
 import itertools
@@ -29,18 +29,18 @@ SERVICE = Service(
 
 
 def set_back() -> Callable[[], datetime]:
-    """Return a clock that is a day earlier each time it is looked at."""
+    """Return a clock that is a day earlier at each call."""
     days = itertools.count()
     return lambda: START - timedelta(days=next(days))
 
 
 def as_moments(clock: Callable[[], datetime]) -> Callable[[], Moment]:
-    """Return a date as if it were a clock that only goes forward."""
+    """Return a date as if it were a monotonic clock."""
     return lambda: clock() - START
 
 
 class Asked(Resolver):
-    """Finds nothing, at once, and counts how often it is asked; `often` is set in the end."""
+    """A resolver without answers that counts questions; `often` is set after the third one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class Asked(Resolver):
         self.often = asyncio.Event()
 
     async def ask(self, question: Question) -> DnsAnswer:
-        """Say that there is no such name."""
+        """Return an empty answer."""
         self.count += question.record == "A"
         if self.count == 3:
             self.often.set()
@@ -64,8 +64,8 @@ async def _asked_often(monotonic: Callable[[], Moment], seconds: float) -> None:
         await resolver.often.wait()
 
 
-async def test_names_are_asked_for_in_their_time() -> None:
-    """By a clock that goes back they would not be: the negative control."""
+async def test_dns_names_are_asked_for_on_time_although_the_date_is_set_back() -> None:
+    """Negative control: with the date as its clock, the source stops asking."""
     await _asked_often(monotonic, 60)
     with pytest.raises(TimeoutError):
         await _asked_often(as_moments(set_back()), 0.2)
@@ -81,8 +81,8 @@ async def _believed(path: Path, monotonic: Callable[[], Moment], seconds: float)
         await watched.until(lambda: len(source.objects()) == 1)
 
 
-async def test_a_removed_file_is_believed_in_its_time(tmp_path: Path) -> None:
-    """So is what waits for its doubt to settle; the same control."""
+async def test_removed_file_takes_effect_on_time_although_the_date_is_set_back(tmp_path: Path) -> None:
+    """Negative control: with the date as its clock, the settle time never ends."""
     await _believed(tmp_path, monotonic, 60)
     with pytest.raises(TimeoutError):
         await _believed(tmp_path, as_moments(set_back()), 0.3)

@@ -1,4 +1,4 @@
-"""When an empty answer is believed."""
+"""Tests of the guard that holds back empty answers."""
 
 from datetime import timedelta
 
@@ -27,13 +27,13 @@ HELD = GuardedValue("ab", NOW)
         (HELD, "a", SOON, GuardedValue("a")),
     ],
 )
-def test_only_emptiness_waits(
+def test_only_an_empty_answer_is_held(
     before: GuardedValue[str], answer: str | None, now: Moment, after: GuardedValue[str]
 ) -> None:
-    """Anything else is believed at once, an error never, and what comes back ends the waiting."""
+    """Other answers are used at once, an error never changes the value, and a new value ends the hold."""
     assert guard(before, answer, now, WAIT) == after
 
 
-def test_without_a_wait_emptiness_is_believed_at_once() -> None:
-    """Zero turns the guard off: what the cases above would look like without it."""
+def test_empty_answer_is_used_at_once_with_a_hold_of_zero() -> None:
+    """A hold of 0 turns the guard off, which is the negative control of the cases above."""
     assert guard(GuardedValue("ab"), "", NOW, timedelta(0)) == GuardedValue("")

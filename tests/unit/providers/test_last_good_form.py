@@ -1,4 +1,4 @@
-"""What is there and cannot be read keeps its object in force, whatever is wrong; what is gone is gone."""
+"""Tests of last good forms: an unreadable object stays in force, and a deleted one is removed."""
 
 from collections.abc import Iterator
 
@@ -28,9 +28,9 @@ def _text(kind: Kind, head: tuple[str, str] | None = None, *, name: str = "db") 
 
 
 def _slips(word: str) -> Iterator[str]:
-    """Yield a word with each letter left out, doubled, exchanged with the next, and in the wrong case.
+    """Yield a word with each letter left out, doubled or swapped with the next, and in the wrong case.
 
-    In every run one of the three happens to each letter, in turn; all three do in `make fuzz`.
+    Each run applies one of the three to each letter, in turn; `make fuzz` applies all three.
     """
     for at in range(len(word)):
         ways = (
@@ -51,8 +51,8 @@ def _heads(kind: Kind) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("kind", BODIES, ids=str)
-def test_a_slip_in_the_head_takes_nothing_out_of_force(kind: Kind) -> None:
-    """In any letter of kind and apiVersion; it is an error, the object is named, and where it stands."""
+def test_typing_error_in_kind_or_api_version_keeps_the_object(kind: Kind) -> None:
+    """The error is reported, and a warning names the object and the place of the document."""
     good = Manifests().apply("x.yaml", account("a") + "---\n" + _text(kind))
     (key,) = good.objects().keys() - {account_key("a")}
     for head in _heads(kind):
@@ -86,8 +86,11 @@ BROKEN = {
 
 @pytest.mark.parametrize("broken", BROKEN.values(), ids=list(BROKEN))
 @pytest.mark.parametrize("first", ["", account("new") + "---\n"], ids=["at its place", "one further"])
-def test_what_cannot_be_read_stands_for_what_is_missing(broken: str | None, first: str) -> None:
-    """Wherever in its file, whatever was put before it; mended it is fresh; without it the object goes."""
+def test_unreadable_document_keeps_the_missing_object(broken: str | None, first: str) -> None:
+    """This holds at any place in the file.
+
+    A correction makes the object fresh, and it is removed without the document.
+    """
     good = Manifests().apply("x.yaml", account("a") + "---\n" + workload("w", "10.0.0.1"))
     newest = account("a") + ("---\n" + broken if broken is not None else workload("w", "10.0.0.1"))
     state = good.apply("x.yaml", first + newest)
@@ -103,8 +106,8 @@ def test_what_cannot_be_read_stands_for_what_is_missing(broken: str | None, firs
 
 
 @pytest.mark.parametrize("beside", ["just text\n", "apiVersion: v1\nkind: Wrkload\nmetadata: {name: v}\n"])
-def test_what_stood_there_already_holds_nothing_that_is_removed(beside: str) -> None:
-    """A document that nobody can read for long, and then a real deletion: wherever it has been moved to."""
+def test_older_unreadable_document_does_not_keep_a_deleted_object(beside: str) -> None:
+    """The document was unreadable before the deletion, so it is not the deleted object, even if it moved."""
     both = account("a") + "---\n" + workload("w", "10.0.0.1") + "---\n" + beside
     good = Manifests().apply("x.yaml", both)
     state = good.apply("x.yaml", account("n") + "---\n" + beside + "---\n" + account("a"))
@@ -113,16 +116,16 @@ def test_what_stood_there_already_holds_nothing_that_is_removed(beside: str) -> 
     assert broken.objects()[workload_key("w")].stale
 
 
-def test_another_object_that_is_bad_is_not_the_one_that_is_removed() -> None:
-    """It says which it is, by kind and by name, and neither is the other's."""
+def test_invalid_object_with_another_key_does_not_keep_a_deleted_object() -> None:
+    """The kind and name of the invalid object are readable and differ from the deleted one's."""
     good = Manifests().apply("x.yaml", account("a") + "---\n" + workload("w", "10.0.0.1"))
     service = "apiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: shop}\nspec: []\n"
     state = good.apply("x.yaml", account("a") + "---\n" + service)
     assert set(state.objects()) == {account_key("a")}
 
 
-def test_an_object_that_is_renamed_is_another() -> None:
-    """Its document can be read: that the old name goes is a wish."""
+def test_renamed_object_replaces_the_old_one() -> None:
+    """Its document is valid, so the removal of the old name is intended."""
     good = Manifests().apply("x.yaml", account("a"))
     assert set(good.apply("x.yaml", account("b")).objects()) == {account_key("b")}
 
@@ -135,8 +138,8 @@ def _item(name: str, kind: str = "ServiceAccount") -> str:
     return f'{{"apiVersion": "v1", "kind": "{kind}", "metadata": {{"name": "{name}", "namespace": "shop"}}}}'
 
 
-def test_items_of_a_list_are_as_documents_are() -> None:
-    """One that is misspelt, a list that is, and one that is really gone."""
+def test_items_of_a_list_are_treated_like_documents() -> None:
+    """A misspelt item or list keeps its objects, and a removed item is removed."""
     good = Manifests().apply("x.json", _listed(_item("a"), _item("b")))
     for text in (
         _listed(_item("a"), _item("b", "ServiceAcount")),
@@ -152,8 +155,8 @@ def test_items_of_a_list_are_as_documents_are() -> None:
     assert set(good.apply("x.json", _listed(_item("a"))).objects()) == {account_key("a")}
 
 
-def test_a_list_of_a_group_with_a_slip_is_no_deletion() -> None:
-    """Nor one whose kind has the slip."""
+def test_list_with_a_misspelt_group_or_kind_deletes_nothing() -> None:
+    """The objects of an EndpointSliceList stay in force as stale."""
     text = (
         "apiVersion: discovery.k8s.io/v1\nkind: EndpointSliceList\nitems:\n"
         "- metadata: {name: db, namespace: shop, labels: {kubernetes.io/service-name: db}}\n"
@@ -167,13 +170,13 @@ def test_a_list_of_a_group_with_a_slip_is_no_deletion() -> None:
 
 
 class _Counted(ObjectKey):
-    """A key that counts how often it is thought of."""
+    """A key that counts the reads of its claim."""
 
     thoughts = 0
 
     @property
     def claim(self) -> ObjectKey:
-        """The key under which a source knows it."""
+        """The key under which a source stores the object."""
         _Counted.thoughts += 1
         return ObjectKey(self.kind, self.namespace, self.name)
 
@@ -187,6 +190,9 @@ def _thoughts(number: int) -> int:
     return _Counted.thoughts
 
 
-def test_a_bad_document_is_not_compared_with_each_object_that_has_gone() -> None:
-    """Of thousands at once, as a generator may write them."""
+def test_cost_of_unreadable_documents_grows_linearly() -> None:
+    """A generator may write thousands of bad documents at once.
+
+    Each of them must not be compared with every missing object.
+    """
     assert _thoughts(40) <= 4 * _thoughts(10)

@@ -1,4 +1,4 @@
-"""Files with a problem in each of their parts: people are told of some hundreds, and how many more."""
+"""Tests of files with very many problems: some hundreds are shown, and the rest is counted."""
 
 from collections import Counter
 
@@ -57,14 +57,14 @@ TEXTS = {
 
 
 def _count(found: Problem) -> int:
-    """Return how many problems one stands for."""
+    """Return the number of problems that one problem represents."""
     _, marked, rest = found.expected.partition("and ")
     number, more, _ = rest.partition(" more problems of this kind ")
     return int(number.replace(",", "")) if marked and more else 1
 
 
 def _counts(found: tuple[Problem, ...]) -> dict[str, int]:
-    """Return how many problems of each code there are by what is said."""
+    """Return the number of problems for each code, including the counted rest."""
     counts = Counter[str]()
     for each in found:
         counts[each.code] += _count(each)
@@ -72,16 +72,16 @@ def _counts(found: tuple[Problem, ...]) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_file_with_very_many_problems_shows_some_and_counts_the_rest(name: str) -> None:
-    """Of each kind 200 are named, and none is lost in the count."""
+def test_file_with_very_many_problems_shows_some_and_counts_the_rest(name: str) -> None:
+    """At most MOST problems of each code are shown, and the shown and counted ones add up."""
     text, expected = TEXTS[name]
     found = Manifests().apply("x.yaml", text).problems()
     assert len(found) <= (MOST + 1) * len(expected)
     assert _counts(found) == expected
 
 
-def test_the_rest_is_said_in_a_sentence_at_the_file() -> None:
-    """With its number as people write it."""
+def test_number_of_further_problems_is_reported_at_the_file() -> None:
+    """The number has a thousands separator."""
     found = Manifests().apply("x.yaml", LIST + "- {}\n" * COUNT).problems()
     assert len(found) == MOST + 1
     (rest,) = (each for each in found if _count(each) > 1)
@@ -93,22 +93,22 @@ def test_the_rest_is_said_in_a_sentence_at_the_file() -> None:
     )
 
 
-def test_what_is_good_in_such_a_file_is_in_force() -> None:
-    """Objects behind the last problem that is named are read like those before."""
+def test_valid_objects_in_a_file_with_many_problems_are_in_force() -> None:
+    """Objects after the last shown problem are read like those before it."""
     text = joined(account("first"), LIST + "- {}\n" * COUNT, account("last"))
     assert [key.name for key in Manifests().apply("x.yaml", text).objects()] == ["first", "last"]
 
 
-def test_one_document_says_how_many_more_there_are_in_it() -> None:
-    """As for an object of a cluster, which stands in no file."""
+def test_number_of_further_problems_is_reported_for_a_single_document() -> None:
+    """An object of a cluster is in no file, so the message names the document."""
     (document,) = documents(LIST + "- 1\n" * COUNT)
     *named, rest = read(document.value, FromSource("here")).problems
     assert [each.field for each in named] == [f"items[{each}]" for each in range(MOST)]
     assert rest.expected == f"and {REST:,} more problems of this kind in this document"
 
 
-def test_objects_that_are_defined_again_are_counted_too() -> None:
-    """In the same file, and in another one."""
+def test_duplicate_definitions_are_counted() -> None:
+    """The duplicates may be in the same file or in another one."""
     names = [f"a{each}" for each in range(COUNT)]
     workloads = joined(*(_workload(each, "10.0.0.1") for each in names))
     others = joined(*(_workload(each, "10.0.0.2") for each in names))
@@ -121,8 +121,8 @@ def test_objects_that_are_defined_again_are_counted_too() -> None:
         assert _counts(state.problems()) == {"MW1106": COUNT}
 
 
-def test_objects_that_keep_their_last_good_form_are_counted_too() -> None:
-    """A slip in a file of many objects is one problem, and a warning for each object that it may concern."""
+def test_objects_with_their_last_good_form_are_counted() -> None:
+    """A syntax error in a file of many objects is one problem, plus one warning for each object."""
     good = joined(*(account(f"a{each}") for each in range(COUNT)))
     state = Manifests().apply("x.yaml", good).apply("x.yaml", "{\n")
     assert len(state.objects()) == COUNT
@@ -130,8 +130,8 @@ def test_objects_that_keep_their_last_good_form_are_counted_too() -> None:
     assert len(state.problems()) == MOST + 2
 
 
-def test_what_is_wrong_between_objects_is_counted_too() -> None:
-    """A TrafficSplit whose backends are not there."""
+def test_problems_between_objects_are_counted() -> None:
+    """Here the problems are the missing backends of a TrafficSplit."""
     backends = ",".join(f"{{service: b{each}, weight: 1}}" for each in range(COUNT))
     split = manifest("TrafficSplit", "s", f"service: a, backends: [{backends}]")
     found = problems(View.build(Manifests().apply("x.yaml", split).objects(), MeshSettings()))

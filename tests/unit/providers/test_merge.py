@@ -1,4 +1,4 @@
-"""The objects of several sources as one."""
+"""Tests of merging the objects of several sources."""
 
 from dataclasses import replace
 
@@ -25,8 +25,8 @@ def _said(*things: object, at: str = "test") -> Picture[ObjectKey, SourcedObject
     return Picture({key: replace(each, origin=InFile(at)) for key, each in found.items()})
 
 
-def test_the_earlier_source_wins() -> None:
-    """An object known differently is a problem that names both places; known alike it is none."""
+def test_object_of_the_earlier_source_is_used() -> None:
+    """A different object in a later source is a problem that names both places; an equal one is none."""
     moved, later = replace(W, address=IpAddress("10.0.0.2")), a.workload("v", "10.0.0.3")
     wider = replace(TARGET, sources=(a.identity("a"), a.identity("c")))
     one, two = _said(W, TARGET, at="one.yaml"), _said(moved, later, SLICE, wider, at="two.yaml")
@@ -45,8 +45,8 @@ def test_the_earlier_source_wins() -> None:
     )
 
 
-def test_objects_that_differ_by_their_age_are_known_alike() -> None:
-    """The text of a file has no age, and what the cluster has made of it has one."""
+def test_objects_that_differ_only_in_creation_time_are_equal() -> None:
+    """A file has no creation time, and its copy in the cluster has one."""
     things = (W, a.service("s"), a.split("s", "s", ("s", 1)))
     aged = tuple(replace(each, created="2026-01-01T00:00:00Z") for each in things)
     for one, two in ((things, aged), (aged, things)):
@@ -54,8 +54,8 @@ def test_objects_that_differ_by_their_age_are_known_alike() -> None:
         assert (merged.problems, merged.objects()) == ((), dict(_said(*one)))
 
 
-def test_what_is_one_object_under_two_kinds_is_one() -> None:
-    """A Pod of one source and a Workload of another: the first is in force, and takes the other's place."""
+def test_pod_replaces_a_workload_of_the_same_name_from_a_later_source() -> None:
+    """Both are the same workload, so only the first source's object is in force."""
     pod, workloads = a.pod("w", "10.0.0.9"), _said(W)
     before = merge([("cluster", Picture()), ("directory", workloads)])
     after = merge([("cluster", Picture({pod.key: pod})), ("directory", workloads)], before)
@@ -65,15 +65,15 @@ def test_what_is_one_object_under_two_kinds_is_one() -> None:
     assert merge([("cluster", Picture()), ("directory", workloads)], after).since(before) == {}
 
 
-def test_nothing_merges_to_nothing_and_no_news_is_the_same() -> None:
-    """No source, no answer, no problem."""
+def test_no_sources_merge_to_nothing_and_unchanged_sources_to_the_same_result() -> None:
+    """An unchanged merge returns the same instance."""
     assert merge([]) == MergedObjects()
     merged = merge([("one", _said(W))])
     assert merge(merged.of, merged) is merged
 
 
-def test_a_source_that_is_no_more_takes_its_objects_with_it() -> None:
-    """What it alone had is gone."""
+def test_removed_source_takes_its_objects_with_it() -> None:
+    """An object that only the removed source had is deleted."""
     both = merge([("one", _said(W)), ("two", _said(SLICE))])
     assert merge(both.of[:1], both).since(both) == {a.object_key(SLICE): None}
 
@@ -90,8 +90,8 @@ HELD = st.lists(st.sampled_from(THINGS), unique_by=lambda each: each.key.claim).
 
 
 @given(st.lists(st.tuples(HELD, HELD), min_size=1, max_size=5))
-def test_what_is_other_is_found_whoever_holds_it(history: list[tuple[Objects, Objects]]) -> None:
-    """One source or two, before or after: the difference leads from all there was to all there is now."""
+def test_differences_lead_from_any_merge_to_the_next(history: list[tuple[Objects, Objects]]) -> None:
+    """Applied to the earlier objects, the differences give the present ones, whichever sources hold them."""
     pictures: list[Picture[ObjectKey, SourcedObject]] = [Picture(), Picture()]
     merged, known = merge([("one", pictures[0]), ("two", pictures[1])]), dict[ObjectKey, SourcedObject]()
     for both in history:

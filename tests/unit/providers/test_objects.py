@@ -1,4 +1,4 @@
-"""Objects that hold themselves, as a cluster has them: the same rule of the last good form as for files."""
+"""Tests of the last good form for objects of a cluster, which each have their own key."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ status: {podIP: %s}
 
 
 class Cluster(Objects[ObjectKey]):
-    """What a cluster has, as it would be watched: each object under its key, with its version."""
+    """The watched objects of a cluster: each under its key, with its version."""
 
     __slots__ = ()
 
@@ -50,8 +50,8 @@ def _in_force(state: Cluster) -> dict[str, tuple[str, bool]]:
     return {str(key): (str(each.origin), each.stale) for key, each in state.objects().items()}
 
 
-def test_an_object_that_becomes_bad_keeps_its_last_good_form() -> None:
-    """Marked stale, where it was last good; mended it is fresh, deleted it is gone."""
+def test_invalid_object_keeps_its_last_good_form() -> None:
+    """It is stale with its last good origin; a correction makes it fresh, and a deletion removes it."""
     key = workload_key("w")
     good = Cluster().apply(key, "1", workload("w", "10.0.0.1"))
     bad = good.apply(key, "2", workload("w", "10.0.0"))
@@ -66,8 +66,8 @@ def test_an_object_that_becomes_bad_keeps_its_last_good_form() -> None:
     assert Cluster().apply(key, "1", workload("w", "10.0.0")).objects() == {}
 
 
-def test_what_two_objects_claim_is_the_first_ones() -> None:
-    """A Pod and a Workload of one name; when the first goes, the other is in force."""
+def test_first_of_two_objects_with_one_claim_is_in_force() -> None:
+    """A Pod and a Workload have the same name; once the Pod is deleted, the Workload is in force."""
     pod, key = _pod_key(), workload_key("w")
     both = Cluster().apply(key, "1", workload("w", "10.0.0.1")).apply(pod, "2", POD % "10.0.0.9")
     assert _in_force(both) == {"Pod shop/w": ("east (resourceVersion 2)", False)}
@@ -84,8 +84,8 @@ STEPS = st.one_of([st.tuples(st.just(key), st.sampled_from(texts)) for key, text
 
 
 @given(st.lists(STEPS, max_size=10))
-def test_a_cluster_comes_to_what_its_objects_hold(steps: list[tuple[ObjectKey, str | None]]) -> None:
-    """Whatever came before, and in whatever order."""
+def test_state_depends_only_on_the_present_objects(steps: list[tuple[ObjectKey, str | None]]) -> None:
+    """The history and the order of changes make no difference."""
     state = Cluster()
     for version, (key, text) in enumerate(steps):
         state = state.apply(key, str(version), text)

@@ -1,4 +1,4 @@
-"""The states of manifests and of several sources come out the same, step by step and from nothing."""
+"""Tests that manifests and merged sources have the same state step by step and built at once."""
 
 from collections.abc import Mapping
 
@@ -36,8 +36,8 @@ STEPS = st.dictionaries(st.sampled_from(("x.yaml", "y.yaml", "z.yaml")), st.samp
 
 
 @given(st.lists(STEPS, max_size=8))
-def test_manifests_come_to_what_their_files_hold(steps: list[dict[str, str | None]]) -> None:
-    """Whatever file came first: objects, workloads, problems, and what more than one file holds."""
+def test_manifests_after_steps_equal_manifests_built_at_once(steps: list[dict[str, str | None]]) -> None:
+    """The order of files makes no difference for objects, problems and duplicates."""
     state = Manifests()
     for step in steps:
         state = state.apply_all(step)
@@ -57,10 +57,13 @@ NAMES = ("one", "two", "three")
 
 
 @given(st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(TEXTS)), max_size=12))
-def test_sources_merge_to_what_they_say(steps: list[tuple[str, str | None]]) -> None:
-    """Whatever they said before: with objects alike and not, one gone bad or stale, one not yet there.
+def test_sources_merged_step_by_step_equal_sources_merged_at_once(
+    steps: list[tuple[str, str | None]],
+) -> None:
+    """The sources may have equal, different, bad or stale objects, or none.
 
-    A view that has followed every step knows what one from nothing knows, and so does who follows rarely.
+    A follower that applies the differences of every step has the same objects, and so has one that follows
+    only now and then.
     """
     states = {name: Manifests() for name in NAMES}
     merged = seldom = merge([(name, state.objects()) for name, state in states.items()])

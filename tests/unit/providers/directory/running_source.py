@@ -1,4 +1,4 @@
-"""A source that runs, and waiting for what it says."""
+"""A running source for tests, and waiting for its changes."""
 
 import asyncio
 import contextlib
@@ -12,14 +12,14 @@ DEADLINE = 60.0
 
 
 class WatchedSource(Generic[SourceT]):
-    """A source, and whether it has said that something changed."""
+    """A source, and whether it has reported a change."""
 
     def __init__(self, source: SourceT) -> None:
         self.source = source
         self._changed = asyncio.Event()
 
     def changed(self) -> None:
-        """Take note of a change."""
+        """Record a change."""
         self._changed.set()
 
     async def until(self, condition: Callable[[], bool]) -> None:
@@ -35,7 +35,7 @@ WatchedT = TypeVar("WatchedT", bound=WatchedSource)  # type: ignore[type-arg]  #
 
 @contextlib.asynccontextmanager
 async def running(watched: WatchedT) -> AsyncIterator[WatchedT]:
-    """Run the source as long as the block lasts."""
+    """Run the source until the block ends."""
     task = asyncio.create_task(watched.source.run(watched.changed))
     try:
         yield watched

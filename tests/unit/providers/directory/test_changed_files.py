@@ -1,4 +1,4 @@
-"""What events name is enough, or everything is listed."""
+"""Tests of reading only the files that events name, and of the cases that need a full listing."""
 
 import os
 from collections.abc import Callable
@@ -30,8 +30,10 @@ def _goes(path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "name"), [(_changes, "a.yaml"), (_comes, "sub/d.yaml"), (_goes, "b.yaml"), (_goes, "e.yaml")]
 )
-def test_a_plain_file_is_looked_at_alone(tmp_path: Path, change: Callable[[Path], None], name: str) -> None:
-    """What comes of it is what listing everything would have come to, but for what was not named."""
+def test_event_for_a_plain_file_updates_only_its_entry(
+    tmp_path: Path, change: Callable[[Path], None], name: str
+) -> None:
+    """The result equals a full listing, without changes to files that no event named."""
     _made(tmp_path)
     before = list_directory(tmp_path)
     change(tmp_path)
@@ -41,14 +43,14 @@ def test_a_plain_file_is_looked_at_alone(tmp_path: Path, change: Callable[[Path]
 
 
 @pytest.mark.parametrize("name", ["", "sub", ".hidden/x.yaml", "a.txt", "/elsewhere/x.yaml", "gone/x.yaml"])
-def test_what_is_no_plain_file_is_not(tmp_path: Path, name: str) -> None:
-    """The directory itself, folders, hidden ones, other files, other places, folders that are not there."""
+def test_event_for_other_paths_requires_a_full_listing(tmp_path: Path, name: str) -> None:
+    """The directory itself, folders, hidden folders, other files and missing folders need a full listing."""
     _made(tmp_path)
     assert relisted(tmp_path, list_directory(tmp_path), {"a.yaml", name}) is None
 
 
-def test_a_folder_with_the_name_of_a_manifest_is_none(tmp_path: Path) -> None:
-    """Whatever is in it may have changed."""
+def test_folder_named_like_a_manifest_requires_a_full_listing(tmp_path: Path) -> None:
+    """Anything in the folder may have changed, so the whole directory is listed."""
     _made(tmp_path)
     before = list_directory(tmp_path)
     (tmp_path / "x.yaml").mkdir()
@@ -56,10 +58,10 @@ def test_a_folder_with_the_name_of_a_manifest_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link])
-def test_where_files_have_several_names_everything_is_listed(
+def test_directory_with_links_requires_a_full_listing(
     tmp_path: Path, link: Callable[[Path, Path], None]
 ) -> None:
-    """An event names one of them; the other has changed as well."""
+    """An event names only one path of a linked file, although its other paths have changed too."""
     _made(tmp_path)
     link(tmp_path / "sub" / "c.yaml", tmp_path / "z.yaml")
     before = list_directory(tmp_path)
@@ -67,7 +69,7 @@ def test_where_files_have_several_names_everything_is_listed(
     assert relisted(tmp_path, before, {"sub/c.yaml"}) is None
 
 
-def test_after_very_many_events_everything_is_listed(tmp_path: Path) -> None:
-    """Some may have been lost."""
+def test_very_many_named_files_require_a_full_listing(tmp_path: Path) -> None:
+    """More than SINGLY named files are listed together, because events may have been lost."""
     _made(tmp_path)
     assert relisted(tmp_path, list_directory(tmp_path), {f"{n}.yaml" for n in range(SINGLY + 1)}) is None

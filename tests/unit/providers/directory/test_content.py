@@ -1,4 +1,4 @@
-"""What a file holds, whatever its size was said to be."""
+"""Tests of reading a file's content, whatever size the system reports."""
 
 from pathlib import Path
 
@@ -10,16 +10,16 @@ from meshwright.providers.text.documents import MAX_BYTES
 from meshwright.specs.codes import Code
 
 
-def test_a_file_that_is_longer_than_was_said_is_read_to_its_end() -> None:
-    """The kernel's own files say a size of nothing, as one does that is written just now."""
+def test_file_longer_than_its_reported_size_is_read_to_the_end() -> None:
+    """Files of /proc report size 0, as does a file that is just being written; all their content is read."""
     there = Path("/proc/filesystems")
     assert there.stat().st_size == 0
     assert read_named(there) == there.read_text()
 
 
 @pytest.mark.parametrize("over", [0, 1])
-def test_a_file_is_read_up_to_the_bound(tmp_path: Path, over: int) -> None:
-    """One more byte is too many."""
+def test_file_is_refused_from_one_byte_above_the_size_limit(tmp_path: Path, over: int) -> None:
+    """A file of exactly MAX_BYTES is read, and one more byte makes it too large."""
     (tmp_path / "large.yaml").write_text("#" * (MAX_BYTES + over))
     found = read_content(tmp_path, "large.yaml")
     if over:

@@ -1,4 +1,4 @@
-"""A watched directory with real files."""
+"""Tests of the directory source with real files."""
 
 import asyncio
 import os
@@ -23,19 +23,19 @@ def _clock() -> datetime:
 
 
 class Watched(WatchedSource[DirectorySource]):
-    """A running source, and every set of names it published."""
+    """A running source, and the names in force after each change."""
 
     def __init__(self, source: DirectorySource) -> None:
         super().__init__(source)
         self.published: list[list[str]] = []
 
     def changed(self) -> None:
-        """Take note of a change."""
+        """Record a change, and the names in force."""
         self.published.append([key.name for key in self.source.objects()])
         super().changed()
 
     async def until_read_after(self, moment: datetime) -> None:
-        """Wait until everything was read again, which is no change that is told."""
+        """Wait until all files were read again, which reports no change."""
         async with asyncio.timeout(DEADLINE):
             while (self.source.freshness().last_full_read or moment) <= moment:
                 await asyncio.sleep(0.005)
@@ -55,13 +55,13 @@ def _running(source: DirectorySource) -> AbstractAsyncContextManager[Watched]:
 
 
 def _source(path: Path, settle: int = 300, *, polling: bool = False) -> DirectorySource:
-    settled, hold = timedelta(milliseconds=settle), timedelta(0)  # holding back has tests of its own
+    settled, hold = timedelta(milliseconds=settle), timedelta(0)  # test_directory_guard.py tests the hold
     retry = timedelta(milliseconds=50)
     return DirectorySource(path, _clock, settle=settled, hold=hold, retry=retry, polling=polling)
 
 
-def test_load_reads_what_is_a_manifest(tmp_path: Path) -> None:
-    """Folders and symlinks to files here are followed; hidden files, copies of editors and others are not."""
+def test_load_reads_manifests_and_ignores_other_files(tmp_path: Path) -> None:
+    """Folders and symlinks to files inside are followed; hidden files and editors' copies are ignored."""
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "a.yml").write_text(account("a"))
     (tmp_path / "beside.txt").write_text(account("b"))
@@ -82,8 +82,8 @@ def test_load_reads_what_is_a_manifest(tmp_path: Path) -> None:
     assert provider.freshness().last_full_read is not None
 
 
-def test_a_missing_directory_is_one_clear_sentence(tmp_path: Path) -> None:
-    """So is a file in its place."""
+def test_missing_directory_or_file_in_its_place_is_a_clear_error(tmp_path: Path) -> None:
+    """The error names the directory and the cause."""
     with pytest.raises(DirectoryError, match=r"directory .*/none cannot be read: no such file or directory"):
         _source(tmp_path / "none").load()
     (tmp_path / "file").touch()
@@ -91,8 +91,8 @@ def test_a_missing_directory_is_one_clear_sentence(tmp_path: Path) -> None:
         _source(tmp_path / "file").load()
 
 
-def test_files_that_cannot_be_read_are_problems(tmp_path: Path) -> None:
-    """Too large, not text, no regular file, a symlink to nothing: each is named, the rest is read."""
+def test_each_unreadable_file_is_a_problem_and_the_rest_is_read(tmp_path: Path) -> None:
+    """A file that is too large, binary, a FIFO or a dangling symlink is a problem with the file's path."""
     (tmp_path / "good.yaml").write_text(account("a"))
     (tmp_path / "large.yaml").write_bytes(b"#" * (4 * 1024 * 1024 + 1))
     (tmp_path / "binary.yaml").write_bytes(b"a: \xff")
@@ -112,8 +112,8 @@ def test_files_that_cannot_be_read_are_problems(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("polling", [False, True])
-async def test_changes_take_effect(tmp_path: Path, polling: bool) -> None:
-    """Added, changed, added in a new folder, deleted: each is published."""
+async def test_added_changed_and_deleted_files_take_effect(tmp_path: Path, polling: bool) -> None:
+    """Files in new folders take effect too, with events and with polling."""
     file = tmp_path / "x.yaml"
     file.write_text(account("a"))
     async with _running(_source(tmp_path, 50, polling=polling)) as watched:
@@ -135,8 +135,8 @@ def _file(origin: Origin) -> str:
     return origin.path
 
 
-async def test_a_bad_edit_keeps_the_last_good_form_and_is_logged_once(tmp_path: Path) -> None:
-    """Stale while bad, fresh when mended; a re-read does not log again."""
+async def test_bad_edit_keeps_the_last_good_form_and_is_logged_once(tmp_path: Path) -> None:
+    """The object is stale until the file is corrected, and reading the same file again logs nothing."""
     file = tmp_path / "x.yaml"
     file.write_text(workload("w", "10.0.0.1"))
     source = DirectorySource(
@@ -161,7 +161,7 @@ async def test_a_bad_edit_keeps_the_last_good_form_and_is_logged_once(tmp_path: 
 
 
 def _rewrite_like_an_editor(file: Path, text: str) -> None:
-    """Delete, re-create empty, write half, write the rest, each seen by whoever looks."""
+    """Delete the file, create it empty, write half of it, then the rest; each state can be seen."""
     file.unlink()
     file.touch()
     with file.open("w") as handle:
@@ -170,8 +170,8 @@ def _rewrite_like_an_editor(file: Path, text: str) -> None:
         handle.write(text[30:])
 
 
-async def test_an_editor_does_not_make_objects_flap(tmp_path: Path) -> None:
-    """Deleted and re-created many times, the object is in everything that is published."""
+async def test_object_stays_in_force_while_an_editor_replaces_its_file(tmp_path: Path) -> None:
+    """The settle time bridges the gap, so the object is in every published state."""
     file = tmp_path / "x.yaml"
     file.write_text(account("a"))
     async with _running(_source(tmp_path, 60_000)) as watched:
@@ -179,15 +179,15 @@ async def test_an_editor_does_not_make_objects_flap(tmp_path: Path) -> None:
             _rewrite_like_an_editor(file, account("a"))
             backup = file.rename(tmp_path / "x.yaml~")
             (tmp_path / f"seen{count}.yaml").write_text(account(f"seen{count}"))
-            # The source has looked while the file was away.
+            # The source has now listed the directory without the file.
             await watched.until_present(f"seen{count}")
             backup.rename(file)
         assert len(watched.published) >= 20
         assert all("a" in names for names in watched.published)
 
 
-async def test_without_settle_time_objects_flap(tmp_path: Path) -> None:
-    """The negative control: the same rename to and fro without waiting takes the object out of force."""
+async def test_object_is_removed_and_restored_by_a_rename_without_settle_time(tmp_path: Path) -> None:
+    """Negative control: without waiting, renaming a file away and back takes its object out of force."""
     file = tmp_path / "x.yaml"
     file.write_text(account("a"))
     async with _running(_source(tmp_path, 0)) as watched:
@@ -198,8 +198,8 @@ async def test_without_settle_time_objects_flap(tmp_path: Path) -> None:
         assert [] in watched.published
 
 
-async def test_a_vanished_directory_keeps_its_last_good_answer(tmp_path: Path) -> None:
-    """The error and its time are shown; when the directory is back, watching goes on."""
+async def test_missing_directory_keeps_its_objects_until_it_is_back(tmp_path: Path) -> None:
+    """The error and its start are reported; once the directory is back, changes take effect again."""
     mesh = tmp_path / "mesh"
     mesh.mkdir()
     (mesh / "x.yaml").write_text(account("a"))
@@ -228,8 +228,14 @@ async def test_a_vanished_directory_keeps_its_last_good_answer(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("gap", [False, True], ids=["at once", "with nothing there for a moment"])
-async def test_a_link_to_another_release_keeps_what_that_cannot_say(tmp_path: Path, gap: bool) -> None:
-    """The mesh directory is a link that is exchanged: what is misspelt there is kept, what is gone goes."""
+async def test_switched_release_link_keeps_the_last_good_form_of_a_misspelt_object(
+    tmp_path: Path, gap: bool
+) -> None:
+    """The mesh directory is a symlink to a release.
+
+    An object that is misspelt in the new release stays in force as stale, and objects that the new release
+    does not have are removed.
+    """
     first, second, mesh = (tmp_path / name for name in ("first", "second", "mesh"))
     for release in (first, second):
         release.mkdir()
@@ -251,8 +257,8 @@ async def test_a_link_to_another_release_keeps_what_that_cannot_say(tmp_path: Pa
 
 
 @pytest.mark.parametrize("polling", [False, True])
-async def test_a_folder_that_becomes_a_link_keeps_its_objects(tmp_path: Path, polling: bool) -> None:
-    """It is not followed, nor taken for empty, and said; what stands beside it changes as ever."""
+async def test_folder_replaced_by_a_symlink_keeps_its_objects(tmp_path: Path, polling: bool) -> None:
+    """A symlink to a folder is not followed and is a problem; files beside it still take effect."""
     mesh, release = tmp_path / "mesh", tmp_path / "release"
     folder, beside = mesh / "sub", mesh / "b.yaml"
     for each in (folder, release):
@@ -283,8 +289,8 @@ async def test_a_folder_that_becomes_a_link_keeps_its_objects(tmp_path: Path, po
         assert source.problems() == ()
 
 
-async def test_a_file_that_becomes_unreadable_keeps_its_objects(tmp_path: Path) -> None:
-    """A link whose end is gone, and a text of another encoding; removed, the file takes them along."""
+async def test_file_that_becomes_unreadable_keeps_its_objects(tmp_path: Path) -> None:
+    """This holds for a dangling symlink and for another encoding; removing the file removes its objects."""
     (tmp_path / "mesh").mkdir()
     there, file = tmp_path / "mesh" / "there.txt", tmp_path / "mesh" / "x.yaml"
     there.write_text(account("a"))

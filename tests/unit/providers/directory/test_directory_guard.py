@@ -1,4 +1,4 @@
-"""A directory that suddenly holds nothing: held back, said, and believed in the end."""
+"""Tests of a directory that is suddenly empty: its objects are held, reported, and removed after the hold."""
 
 import shutil
 from collections.abc import Callable
@@ -17,14 +17,14 @@ NEVER, AT_ONCE = timedelta(hours=1), timedelta(0)
 
 
 class Watched(WatchedSource[DirectorySource]):
-    """A running source, in few words."""
+    """A running source with shortcuts for its names and problem codes."""
 
     def names(self) -> list[str]:
         """Return the names of the objects in force."""
         return [key.name for key in self.source.objects()]
 
     def codes(self) -> list[str]:
-        """Return the codes of what is wrong."""
+        """Return the codes of the source's problems."""
         return [each.code for each in self.source.problems()]
 
 
@@ -37,7 +37,7 @@ def _running(path: Path, hold: timedelta, reread: timedelta) -> AbstractAsyncCon
 
 @pytest.fixture
 def mesh(tmp_path: Path) -> Path:
-    """Make a directory of two manifests."""
+    """Create a directory with two manifests."""
     found = tmp_path / "mesh"
     found.mkdir()
     for name in ("a", "b"):
@@ -51,19 +51,19 @@ def _emptied(mesh: Path) -> None:
 
 
 def _replaced(mesh: Path) -> None:
-    """Put an empty directory in its place, as an unmounted file system does."""
+    """Replace the directory with an empty one, as an unmounted file system does."""
     shutil.move(mesh, mesh.with_name("elsewhere"))
     mesh.mkdir()
 
 
 def _truncated(mesh: Path) -> None:
-    """Leave what a command leaves that failed: `kubectl get ... > a.yaml`."""
+    """Leave empty files, as a failed `kubectl get ... > a.yaml` does."""
     for file in mesh.iterdir():
         file.write_text("")
 
 
 def _told_nothing(mesh: Path) -> None:
-    """Write what `kubectl get -o yaml` prints where there is nothing, and a comment."""
+    """Write the output of `kubectl get -o yaml` without objects, and a file with only a comment."""
     (mesh / "a.yaml").write_text("apiVersion: v1\nkind: List\nitems: []\n")
     (mesh / "b.yaml").write_text("# nothing\n---\n")
 
@@ -73,10 +73,10 @@ EMPTY = (_emptied, _replaced, _truncated, _told_nothing)
 
 @pytest.mark.parametrize("empty", EMPTY)
 @pytest.mark.parametrize("reread", [timedelta(hours=1), timedelta(milliseconds=50)])
-async def test_it_is_held_back_and_said_until_something_is_there_again(
+async def test_empty_directory_keeps_all_objects_until_a_manifest_appears(
     mesh: Path, empty: Callable[[Path], None], reread: timedelta
 ) -> None:
-    """Everything stays in force; what is there afterwards is believed."""
+    """All objects stay in force with problem MW1110; a new manifest then replaces them."""
     async with _running(mesh, NEVER, reread) as watched:
         empty(mesh)
         await watched.until(lambda: watched.codes() == ["MW1110"])
@@ -90,16 +90,18 @@ async def test_it_is_held_back_and_said_until_something_is_there_again(
 
 @pytest.mark.parametrize("empty", EMPTY)
 @pytest.mark.parametrize("hold", [AT_ONCE, timedelta(milliseconds=100)])
-async def test_it_is_believed_in_the_end(mesh: Path, empty: Callable[[Path], None], hold: timedelta) -> None:
-    """At once where nothing is held back: the negative control; else after the time that is set."""
+async def test_empty_directory_removes_all_objects_after_the_hold(
+    mesh: Path, empty: Callable[[Path], None], hold: timedelta
+) -> None:
+    """A hold of 0 removes them at once, which is the negative control."""
     async with _running(mesh, hold, timedelta(hours=1)) as watched:
         empty(mesh)
         await watched.until(lambda: watched.names() == [])
         assert (watched.codes(), watched.source.freshness().held) == ([], ())
 
 
-async def test_an_only_file_that_is_written_anew_is_believed_when_it_is_whole(mesh: Path) -> None:
-    """It was empty, then cut off within a line, and is what it was, with something more."""
+async def test_rewritten_only_file_is_used_once_it_is_complete(mesh: Path) -> None:
+    """The file is empty, then cut off within a line, then complete with one more object."""
     (mesh / "b.yaml").unlink()
     async with _running(mesh, NEVER, timedelta(hours=1)) as watched:
         text = account("a") + "---\n" + account("c")
@@ -111,8 +113,8 @@ async def test_an_only_file_that_is_written_anew_is_believed_when_it_is_whole(me
         assert (watched.codes(), watched.source.freshness().held) == ([], ())
 
 
-async def test_a_file_that_is_removed_while_others_stay_is_no_emptiness(mesh: Path) -> None:
-    """Somebody has removed it, and means it."""
+async def test_removed_file_takes_effect_while_other_files_remain(mesh: Path) -> None:
+    """Only an empty directory is held back; the removal of one file is intended."""
     async with _running(mesh, NEVER, timedelta(hours=1)) as watched:
         (mesh / "a.yaml").unlink()
         await watched.until(lambda: watched.names() == ["b"])

@@ -1,4 +1,4 @@
-"""Documents of other projects beside ours: they hold nothing of ours in force, and are told of once."""
+"""Tests of documents of other projects: they keep no mesh object in force, and each kind is reported once."""
 
 import pytest
 
@@ -77,7 +77,7 @@ BODIES = {
 
 
 def _ours(kind: Kind, version: str = "") -> str:
-    # Of a version that is refused the newest object is bad, and the last good one stays.
+    # An unknown version makes the newest form invalid, so that the last good form stays.
     head = READ[kind].api_versions[-1]
     group, slash, _ = head.rpartition("/")
     labels = "{kubernetes.io/service-name: db}" if kind == kinds.ENDPOINT_SLICE else "{}"
@@ -95,14 +95,17 @@ def _in_force(state: Manifests) -> list[tuple[Kind, bool]]:
     return [(key.kind, held.stale) for key, held in state.objects().items()]
 
 
-def test_every_kind_that_is_read_has_a_body() -> None:
-    """But the one that is never in force."""
+def test_every_kind_read_except_udp_route_has_a_body() -> None:
+    """UDPRoute is left out, because it is never in force."""
     assert READ.keys() - BODIES.keys() == {kinds.UDP_ROUTE}
 
 
 @pytest.mark.parametrize("kind", BODIES, ids=str)
-def test_no_document_of_another_group_takes_the_key_of_ours(kind: Kind) -> None:
-    """Before, behind or in another file: ours is in force as without it, and gone once it is deleted."""
+def test_document_of_another_group_never_takes_the_key_of_a_mesh_object(kind: Kind) -> None:
+    """A mesh object is in force beside a foreign document, and is gone once its own document is deleted.
+
+    The foreign document may be before it, after it or in another file.
+    """
     alone = Manifests().apply("a.yaml", _ours(kind))
     assert _in_force(alone) == [(kind, False)]
     for files in (
@@ -121,8 +124,8 @@ def test_no_document_of_another_group_takes_the_key_of_ours(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", BODIES, ids=str)
-def test_the_last_good_form_is_kept_beside_a_document_of_another_group(kind: Kind) -> None:
-    """Ours is refused, theirs is nothing: what is held is ours, under its own key."""
+def test_last_good_form_is_kept_beside_a_document_of_another_group(kind: Kind) -> None:
+    """The mesh object with an unknown version stays in force as stale, under its own key."""
     before = Manifests().apply("a.yaml", _ours(kind))
     (key,) = before.objects()
     after = before.apply("a.yaml", _theirs(kind) + "---\n" + _ours(kind, "v99"))
@@ -141,8 +144,8 @@ def _said(state: Manifests) -> list[str]:
         (SERVICE, _other("serving.knative.dev/v1", "Service")),
     ],
 )
-def test_a_kind_of_the_same_name_keeps_nothing_in_force(ours: str, other: str) -> None:
-    """Ours is in force beside it, and gone once its own document is."""
+def test_foreign_kind_of_the_same_name_keeps_no_deleted_object(ours: str, other: str) -> None:
+    """The mesh object is in force beside the foreign document, and gone once its own document is."""
     before = Manifests().apply("a.yaml", ours + "---\n" + other)
     assert [(key.name, held.stale) for key, held in before.objects().items()] == [("db", False)]
     after = before.apply("a.yaml", other)
@@ -150,8 +153,8 @@ def test_a_kind_of_the_same_name_keeps_nothing_in_force(ours: str, other: str) -
     assert [each.severity.value for each in after.problems()] == ["info"]
 
 
-def test_what_says_no_group_still_keeps_the_last_good_form() -> None:
-    """A slip in apiVersion, or none at all, is no wish that the route be gone: the control of the above."""
+def test_missing_or_misspelt_api_version_keeps_the_last_good_form() -> None:
+    """A missing or wrong apiVersion is an error and no wish to delete: the control of the test above."""
     before = Manifests().apply("a.yaml", OURS)
     for broken in (
         OURS.replace("apiVersion: specs.smi-spec.io/v1alpha4\n", ""),
@@ -163,16 +166,16 @@ def test_what_says_no_group_still_keeps_the_last_good_form() -> None:
         assert [each.severity.value for each in after.problems()] == ["error", "warning"]
 
 
-def test_a_broken_document_of_another_project_does_not_stand_for_ours() -> None:
-    """Ours is held back for a while, since a broken document may stand for anything, and that is said."""
+def test_broken_foreign_document_keeps_the_missing_object_in_force() -> None:
+    """A document that cannot be parsed may be any object, so the missing one stays, with problem MW1107."""
     broken = _other("gateway.networking.k8s.io/v1alpha2", "TCPRoute", rest="spec: [")
     after = Manifests().apply("a.yaml", OURS).apply("a.yaml", broken)
     assert [(key, held.stale) for key, held in after.objects().items()] == [(KEY, True)]
     assert {(each.code, each.key) for each in after.problems()} == {("MW1101", None), ("MW1107", KEY)}
 
 
-def test_each_foreign_kind_is_told_of_once() -> None:
-    """At its first place, in whatever order the files came, with how many there are; lists count by item."""
+def test_each_foreign_kind_is_reported_once_with_its_count() -> None:
+    """The first place is named, independent of the order of files; items of a list count one by one."""
     certificates = "---\n".join(_other("cert-manager.io/v1", "Certificate", name) for name in "abc")
     listed = (
         "apiVersion: v1\nkind: List\nitems:\n"
@@ -203,8 +206,8 @@ def test_each_foreign_kind_is_told_of_once() -> None:
     )
 
 
-def test_a_pod_template_that_is_repeated_is_a_warning() -> None:
-    """An overlay says a Deployment again: nothing of it is in force, so nothing is refused."""
+def test_repeated_deployment_is_a_warning() -> None:
+    """An overlay may repeat a Deployment, and only its Pod template is read, so this is no error."""
     deployment = _other("apps/v1", "Deployment", rest="spec: {template: {spec: {serviceAccountName: db}}}")
     patch = _other("apps/v1", "Deployment", rest="spec: {replicas: 3}")
     state = Manifests().apply_all({"base.yaml": deployment, "overlay.yaml": deployment, "patch.yaml": patch})

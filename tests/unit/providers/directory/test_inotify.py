@@ -1,4 +1,4 @@
-"""What the system tells of folders: what happens in any of them, in those that come later as well."""
+"""Tests of inotify events for a directory and all of its folders, including later ones."""
 
 import errno
 import inspect
@@ -16,7 +16,7 @@ from meshwright.providers.directory.inotify import ChangedPaths, FolderEvents, h
 
 @pytest.fixture
 def system() -> Iterator[FolderEvents]:
-    """Return a descriptor that is closed in the end."""
+    """Yield a descriptor, and close it afterwards."""
     opened = FolderEvents()
     yield opened
     opened.close()
@@ -26,8 +26,8 @@ def _event(watch: int, mask: flags, name: str = "") -> Event:
     return Event(watch, mask, 0, name)
 
 
-def test_nothing_happened(system: FolderEvents, tmp_path: Path) -> None:
-    """A descriptor without news says nothing, and waits for none; reading files is no news."""
+def test_no_change_gives_no_event_and_does_not_block(system: FolderEvents, tmp_path: Path) -> None:
+    """Reading a file is no change."""
     (tmp_path / "x.yaml").write_text("x")
     system.place(tmp_path)
     (tmp_path / "x.yaml").read_text()
@@ -46,18 +46,18 @@ def _renamed(file: Path, draft: Path) -> None:
 
 @pytest.mark.parametrize("change", [_written, _renamed])
 @pytest.mark.parametrize("folder", ["mesh", "mesh/a", "mesh/a/b", "mesh/.hidden", "mesh/ä ö"])
-def test_what_is_written_to_the_end_is_complete(
+def test_file_closed_after_writing_is_reported_as_complete(
     system: FolderEvents, tmp_path: Path, folder: str, change: Callable[[Path, Path], None]
 ) -> None:
-    """However deep its folder lies."""
+    """The same holds for a file renamed into place, at any depth."""
     (tmp_path / folder).mkdir(parents=True)
     system.place(tmp_path / "mesh")
     change(tmp_path / folder / "x.yaml", tmp_path / "draft")
     assert system.read() == ChangedPaths(complete=frozenset({f"{tmp_path}/{folder}/x.yaml"}))
 
 
-def test_of_what_is_being_written_more_may_come(system: FolderEvents, tmp_path: Path) -> None:
-    """So of what is deleted: it may be there again a moment later."""
+def test_open_deleted_or_linked_file_is_reported_as_incomplete(system: FolderEvents, tmp_path: Path) -> None:
+    """More may follow for such a file; for example, a deleted file may be created again a moment later."""
     file = tmp_path / "x.yaml"
     system.place(tmp_path)
     with file.open("w") as writing:
@@ -71,8 +71,10 @@ def test_of_what_is_being_written_more_may_come(system: FolderEvents, tmp_path: 
     assert system.read() == ChangedPaths(others=frozenset({f"{tmp_path}/y.yaml"}))
 
 
-def test_folders_that_come_are_watched_when_they_are_placed(system: FolderEvents, tmp_path: Path) -> None:
-    """And those that go are not; a folder that was renamed is known by its new name alone."""
+def test_added_and_renamed_folders_are_watched_under_their_current_path(
+    system: FolderEvents, tmp_path: Path
+) -> None:
+    """A folder that was moved away is no longer watched."""
     system.place(tmp_path)
     (tmp_path / "a").mkdir()
     assert system.read().folders
@@ -91,8 +93,8 @@ def test_folders_that_come_are_watched_when_they_are_placed(system: FolderEvents
     assert system.read() == ChangedPaths()
 
 
-def test_a_symlink_to_a_folder_gives_it_a_second_path(system: FolderEvents, tmp_path: Path) -> None:
-    """One that leads to a folder above is no endless walk."""
+def test_symlink_to_a_folder_adds_a_second_path_for_its_files(system: FolderEvents, tmp_path: Path) -> None:
+    """A symlink to a parent folder causes no endless walk."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "up").symlink_to(tmp_path)
     (tmp_path / "b").symlink_to("a")
@@ -101,8 +103,10 @@ def test_a_symlink_to_a_folder_gives_it_a_second_path(system: FolderEvents, tmp_
     assert {f"{tmp_path}/a/x.yaml", f"{tmp_path}/b/x.yaml"} <= system.read().complete
 
 
-def test_the_directory_itself_goes(system: FolderEvents, tmp_path: Path) -> None:
-    """It is heard; watching it anew says that it is not there."""
+def test_removed_directory_is_reported_and_cannot_be_watched_again(
+    system: FolderEvents, tmp_path: Path
+) -> None:
+    """Placing watches on the missing directory raises FileNotFoundError."""
     (tmp_path / "mesh").mkdir()
     system.place(tmp_path / "mesh")
     (tmp_path / "mesh").rmdir()
@@ -112,8 +116,8 @@ def test_the_directory_itself_goes(system: FolderEvents, tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may look everywhere")
-def test_a_folder_that_nobody_may_look_into_is_passed_over(system: FolderEvents, tmp_path: Path) -> None:
-    """The others are watched."""
+def test_folder_without_permission_is_skipped(system: FolderEvents, tmp_path: Path) -> None:
+    """The other folders are watched."""
     (tmp_path / "a").mkdir(mode=0)
     (tmp_path / "b").mkdir()
     system.place(tmp_path)
@@ -121,8 +125,8 @@ def test_a_folder_that_nobody_may_look_into_is_passed_over(system: FolderEvents,
     assert system.read().complete == {f"{tmp_path}/b/x.yaml"}
 
 
-def test_after_it_is_closed_no_watch_is_placed(tmp_path: Path) -> None:
-    """A thread may be at it: its descriptor's number may be another's by then."""
+def test_closed_descriptor_places_no_watch(tmp_path: Path) -> None:
+    """Another file may have the descriptor's number by then, so a late thread gets EBADF."""
     system = FolderEvents()
     system.close()
     with pytest.raises(OSError, match="mesh") as error:
@@ -131,20 +135,20 @@ def test_after_it_is_closed_no_watch_is_placed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("flag", [flags.Q_OVERFLOW, flags.UNMOUNT])
-def test_events_that_were_lost_are_said(flag: flags) -> None:
-    """What was not lost is heard all the same."""
+def test_lost_events_are_reported_with_the_remaining_ones(flag: flags) -> None:
+    """An overflow or unmount sets `lost`, and the other events are still used."""
     said = [_event(-1, flag), _event(1, flags.CLOSE_WRITE, "x.yaml")]
     assert heard(said, {1: ("/mesh",)}) == ChangedPaths(frozenset({"/mesh/x.yaml"}), lost=True)
 
 
-def test_a_folder_that_is_not_known_any_more_is_passed_over() -> None:
-    """Its watch was taken away while the event was on its way."""
+def test_event_of_an_unknown_watch_is_ignored() -> None:
+    """The watch may have been removed while the event was in the queue."""
     said = [_event(2, flags.CLOSE_WRITE, "x.yaml"), _event(2, flags.IGNORED)]
     assert heard(said, {1: ("/mesh",)}) == ChangedPaths()
 
 
-def test_how_deep_folders_lie_is_no_matter(system: FolderEvents, tmp_path: Path) -> None:
-    """They are gone through and watched without recursion, which ends somewhere."""
+def test_folders_deeper_than_the_recursion_limit_are_watched(system: FolderEvents, tmp_path: Path) -> None:
+    """Listing and watching use no recursion, so depth is not limited by Python."""
     deepest = tmp_path.joinpath(*["a"] * 200)
     deepest.mkdir(parents=True)
     (deepest / "x.yaml").write_text("x")
@@ -160,8 +164,8 @@ def test_how_deep_folders_lie_is_no_matter(system: FolderEvents, tmp_path: Path)
     assert system.read().complete == {f"{deepest}/x.yaml"}
 
 
-def test_a_folder_whose_path_is_too_long_is_passed_over(system: FolderEvents, tmp_path: Path) -> None:
-    """The others are watched."""
+def test_folder_with_a_path_too_long_is_skipped(system: FolderEvents, tmp_path: Path) -> None:
+    """The other folders are watched."""
     longest, at = tmp_path / "mesh", os.open(tmp_path, os.O_RDONLY)
     for name in ("mesh", *["a" * 250] * 17):
         os.mkdir(name, dir_fd=at)

@@ -1,4 +1,4 @@
-"""Symlinks and FIFOs in a directory of manifests, as a repository can carry them."""
+"""Tests of symlinks and FIFOs in a directory of manifests, as a repository may contain them."""
 
 import os
 import sys
@@ -28,7 +28,7 @@ NOT_REGULAR = UnreadableFile(Code.UNREADABLE, "must be a regular file")
 
 @pytest.fixture
 def mesh(tmp_path: Path) -> Path:
-    """Return a directory of manifests beside a file with a secret."""
+    """Create a directory of manifests beside a file with a secret."""
     (tmp_path / "secret").write_text(SECRET)
     found = tmp_path / "mesh"
     (found / "sub").mkdir(parents=True)
@@ -48,15 +48,15 @@ def mesh(tmp_path: Path) -> Path:
         ({"x.yaml": "ABSOLUTE/sub/../real.txt"}, "x.yaml"),
     ],
 )
-def test_a_symlink_within_the_directory_is_followed(mesh: Path, links: dict[str, str], name: str) -> None:
-    """It may go by folders, by other symlinks, and by the absolute path of the directory."""
+def test_symlink_within_the_directory_is_followed(mesh: Path, links: dict[str, str], name: str) -> None:
+    """Its target may contain folders, other symlinks and the directory's absolute path."""
     for link, target in links.items():
         (mesh / link).symlink_to(target.replace("ABSOLUTE", str(mesh)))
     assert read_content(mesh, name) == "inside"
 
 
-def test_a_mounted_config_map_is_read_and_exchanged(mesh: Path) -> None:
-    """The kubelet links `x.yaml` to `..data/x.yaml`, and `..data` to a folder that it exchanges whole."""
+def test_mounted_config_map_is_read_before_and_after_its_update(mesh: Path) -> None:
+    """The kubelet links `x.yaml` to `..data/x.yaml`, and replaces `..data` as a whole."""
     for version in ("..1", "..2"):
         (mesh / version).mkdir()
         (mesh / version / "x.yaml").write_text(version)
@@ -68,8 +68,8 @@ def test_a_mounted_config_map_is_read_and_exchanged(mesh: Path) -> None:
     assert read_content(mesh, "x.yaml") == "..2"
 
 
-def test_the_directory_itself_may_be_a_symlink(mesh: Path, tmp_path: Path) -> None:
-    """Absolute symlinks in it may name it either way."""
+def test_directory_itself_may_be_a_symlink(mesh: Path, tmp_path: Path) -> None:
+    """Absolute symlinks inside may use the symlink's path or the real path."""
     (tmp_path / "current").symlink_to("mesh")
     (mesh / "x.yaml").symlink_to(tmp_path / "current" / "real.txt")
     (mesh / "y.yaml").symlink_to(mesh / "real.txt")
@@ -93,15 +93,15 @@ def test_the_directory_itself_may_be_a_symlink(mesh: Path, tmp_path: Path) -> No
     ],
     ids=str,
 )
-def test_a_symlink_out_of_the_directory_is_refused(mesh: Path, tmp_path: Path, links: dict[str, str]) -> None:
-    """Whichever way it leaves, even if it comes back: nothing outside is opened."""
+def test_symlink_out_of_the_directory_is_refused(mesh: Path, tmp_path: Path, links: dict[str, str]) -> None:
+    """It is refused even if a later part of the path leads back, because files outside must not be opened."""
     for link, target in links.items():
         (mesh / link).symlink_to(target.replace("ABSOLUTE", str(mesh)).replace("ROOT", str(tmp_path)))
     assert read_content(mesh, "x.yaml") == LEADS_OUT
 
 
-def test_a_symlink_in_the_place_of_a_folder_is_refused(mesh: Path, tmp_path: Path) -> None:
-    """Somebody may exchange a folder after it was listed."""
+def test_symlink_that_replaces_a_listed_folder_is_refused(mesh: Path, tmp_path: Path) -> None:
+    """An attacker may replace a folder with a symlink after the folder was listed."""
     (tmp_path / "away").mkdir()
     (tmp_path / "away" / "x.yaml").write_text(SECRET)
     (mesh / "sub").rmdir()
@@ -109,8 +109,8 @@ def test_a_symlink_in_the_place_of_a_folder_is_refused(mesh: Path, tmp_path: Pat
     assert read_content(mesh, "sub/x.yaml") == LEADS_OUT
 
 
-def test_symlinks_that_lead_to_each_other_end(mesh: Path) -> None:
-    """After as many as Linux follows."""
+def test_symlink_loop_is_an_error(mesh: Path) -> None:
+    """The error is that of Linux for too many levels of symbolic links."""
     (mesh / "x.yaml").symlink_to("y.yaml")
     (mesh / "y.yaml").symlink_to("x.yaml")
     found = UnreadableFile(Code.UNREADABLE, "must be a readable file: too many levels of symbolic links")
@@ -120,8 +120,8 @@ def test_symlinks_that_lead_to_each_other_end(mesh: Path) -> None:
 @pytest.mark.parametrize(
     "read", [lambda mesh: read_content(mesh, "x.yaml"), lambda mesh: read_named(mesh / "x.yaml")]
 )
-def test_no_descriptor_stays_open(mesh: Path, read: Callable[[Path], object]) -> None:
-    """Of whatever comes of it: read, refused, and not there."""
+def test_reading_a_file_leaves_no_descriptor_open(mesh: Path, read: Callable[[Path], object]) -> None:
+    """This holds for files that are read, refused or missing."""
     before = len([*Path("/proc/self/fd").iterdir()])
     for target in ("sub/../real.txt", "../secret", "sub/../sub/../../secret", "none", "sub", "x.yaml"):
         (mesh / "x.yaml").symlink_to(target)
@@ -130,8 +130,8 @@ def test_no_descriptor_stays_open(mesh: Path, read: Callable[[Path], object]) ->
     assert len([*Path("/proc/self/fd").iterdir()]) == before
 
 
-def test_a_secret_behind_a_symlink_reaches_nobody(mesh: Path) -> None:
-    """Neither problems nor the log have it, and what the file held stays in force."""
+def test_secret_behind_a_symlink_appears_in_no_problem_or_log(mesh: Path) -> None:
+    """The other file of the directory is read, and the symlink is a problem."""
     (mesh / "x.yaml").write_text(account("a"))
     (mesh / "y.yaml").symlink_to("../secret")
     source = DirectorySource(mesh, lambda: datetime.now(UTC), settle=timedelta(0))
@@ -144,8 +144,8 @@ def test_a_secret_behind_a_symlink_reaches_nobody(mesh: Path) -> None:
     assert SECRET not in f"{source.problems()} {logs}"
 
 
-def test_a_file_that_somebody_names_may_lead_anywhere(mesh: Path) -> None:
-    """Whoever types a file's name means what it leads to; a pipe is refused at once."""
+def test_file_named_by_the_user_may_be_a_symlink_out_of_its_directory(mesh: Path) -> None:
+    """A user who types a path means its target; a FIFO or folder is refused, and a missing file is None."""
     (mesh / "x.yaml").symlink_to("../secret")
     assert read_named(mesh / "x.yaml") == SECRET
     os.mkfifo(mesh / "pipe.yaml")
@@ -154,8 +154,8 @@ def test_a_file_that_somebody_names_may_lead_anywhere(mesh: Path) -> None:
     assert read_named(mesh / "none.yaml") is None
 
 
-def test_a_fifo_that_takes_a_files_place_as_it_is_opened_holds_nobody_up(mesh: Path) -> None:
-    """It is opened without waiting for a writer, and what it is is looked at only once it is open."""
+def test_fifo_that_replaces_a_file_during_opening_does_not_block(mesh: Path) -> None:
+    """Files are opened without waiting for a writer, and their type is checked after opening."""
     os.mkfifo(mesh / "pipe")
     (mesh / "x.yaml").write_text("inside")
     with _as_it_is_opened("x.yaml", lambda: (mesh / "pipe").replace(mesh / "x.yaml")):
@@ -170,7 +170,7 @@ _waiting = dict[str, Callable[[], object]]()
 
 
 def _audited(event: str, arguments: tuple[object, ...]) -> None:
-    """Do what waits for a file to be opened: the interpreter says so just before it asks the system."""
+    """Run the change that waits for a file; the interpreter raises the audit event just before opening."""
     if event == "open" and _waiting:
         name = str(arguments[0]).rpartition("/")[2]
         if name in _waiting:
@@ -179,9 +179,9 @@ def _audited(event: str, arguments: tuple[object, ...]) -> None:
 
 @contextmanager
 def _as_it_is_opened(name: str, change: Callable[[], object]) -> Iterator[None]:
-    """Change something at the moment at which a file is opened, once."""
+    """Run a change once, at the moment at which a file is opened."""
     _waiting[name] = change
-    sys.addaudithook(_audited)  # it stays as long as the process lives, and does nothing outside this block
+    sys.addaudithook(_audited)  # the hook cannot be removed, and does nothing outside this block
     try:
         yield
         assert name not in _waiting

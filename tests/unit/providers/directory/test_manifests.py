@@ -1,4 +1,4 @@
-"""The state of a source's manifests: in force, stale, gone, and the order that does not matter."""
+"""Tests of the state of a source's manifests: objects in force, stale or removed, in any order of files."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,8 +23,8 @@ def _stale(state: Manifests) -> dict[str, bool]:
     return {str(key): sourced.stale for key, sourced in state.objects().items()}
 
 
-def test_a_good_file_is_in_force() -> None:
-    """Objects carry file, document and line, sorted by key; workloads among them."""
+def test_valid_file_is_in_force_with_its_origins() -> None:
+    """Objects have file, document and line as their origin, and are sorted by key."""
     state = Manifests().apply("x.yaml", TWO)
     objects = state.objects()
     assert list(objects) == [account_key("a"), workload_key("w")]
@@ -37,8 +37,8 @@ def test_a_good_file_is_in_force() -> None:
     assert state.problems() == ()
 
 
-def test_a_bad_newest_form_keeps_the_last_good_one() -> None:
-    """The object is stale, its neighbour fresh; when it is mended both are fresh."""
+def test_invalid_object_keeps_its_last_good_form() -> None:
+    """The object is stale and its neighbour is fresh; after the correction both are fresh."""
     good = Manifests().apply("x.yaml", TWO)
     bad = good.apply("x.yaml", TWO.replace("10.0.0.1", "10.0.0"))
     assert _stale(bad) == {"ServiceAccount shop/a": False, "Workload shop/w": True}
@@ -52,8 +52,8 @@ def test_a_bad_newest_form_keeps_the_last_good_one() -> None:
     assert bad.apply("x.yaml", TWO) == good
 
 
-def test_an_object_that_is_really_gone_is_gone() -> None:
-    """From its file, with its file, or because another object took its document's place."""
+def test_deleted_object_is_removed() -> None:
+    """Its document, its file or its name may be gone."""
     state = Manifests().apply("x.yaml", TWO)
     assert list(state.apply("x.yaml", account("a")).objects()) == [account_key("a")]
     assert list(state.apply("x.yaml", account("b")).objects()) == [account_key("b")]
@@ -61,22 +61,22 @@ def test_an_object_that_is_really_gone_is_gone() -> None:
     assert state.apply("x.yaml", "# empty\n").objects() == {}
 
 
-def test_a_file_that_is_no_yaml_keeps_everything() -> None:
-    """All its objects are stale, and it is said of the file and of each of them."""
+def test_file_with_invalid_yaml_keeps_all_objects() -> None:
+    """All objects of the file are stale, with a problem for the file and for each object."""
     state = Manifests().apply("x.yaml", TWO).apply("x.yaml", "a: b: c\n")
     assert _stale(state) == {"ServiceAccount shop/a": True, "Workload shop/w": True}
     assert sorted(_codes(state)) == ["MW1101", "MW1107", "MW1107"]
 
 
-def test_documents_that_ran_into_one_keep_both_objects() -> None:
-    """Without the line between them neither is what it says, so both stay as they were."""
+def test_missing_document_separator_keeps_both_objects() -> None:
+    """Without the `---` line neither object can be read, so both stay as stale."""
     state = Manifests().apply("x.yaml", TWO).apply("x.yaml", TWO.replace("---\n", ""))
     assert _stale(state) == {"ServiceAccount shop/a": True, "Workload shop/w": True}
     assert "MW1102" in _codes(state)
 
 
-def test_a_document_nobody_can_name_holds_what_is_missing() -> None:
-    """Its object may be the missing one, and so may one of a kind that there is not."""
+def test_document_without_a_readable_key_keeps_the_missing_object() -> None:
+    """The document may be the missing object, and so may one of an unknown kind."""
     state = Manifests().apply("x.yaml", TWO)
     assert _stale(state.apply("x.yaml", account("a") + "---\njust text\n")) == {
         "ServiceAccount shop/a": False,
@@ -89,8 +89,8 @@ def test_a_document_nobody_can_name_holds_what_is_missing() -> None:
     }
 
 
-def test_an_unreadable_file_keeps_everything() -> None:
-    """The reason is said, and reading it again makes it fresh."""
+def test_unreadable_file_keeps_all_objects() -> None:
+    """The reason is a problem, and the objects are fresh again once the file can be read."""
     good = Manifests().apply("x.yaml", TWO)
     state = good.apply(
         "x.yaml", UnreadableFile(Code.UNREADABLE, "must be a readable file: permission denied")
@@ -100,8 +100,8 @@ def test_an_unreadable_file_keeps_everything() -> None:
     assert state.apply("x.yaml", TWO) == good
 
 
-def test_of_two_definitions_the_first_is_in_force() -> None:
-    """Across files by name and within a file by document; the problem names both places."""
+def test_first_of_several_definitions_is_in_force() -> None:
+    """The order is file name, then document; the problem names both places."""
     text = workload("w", "10.0.0.1") + "---\n" + workload("w", "10.0.0.2")
     state = Manifests().apply("b.yaml", workload("w", "10.0.0.3")).apply("a.yaml", text)
     assert state.objects()[workload_key("w")].origin == InFile("a.yaml", 1, 1)
@@ -116,16 +116,16 @@ def test_of_two_definitions_the_first_is_in_force() -> None:
     assert state.apply("a.yaml", None).objects()[workload_key("w")].origin == InFile("b.yaml", 1, 1)
 
 
-def test_a_pod_and_a_workload_of_one_name_are_one() -> None:
-    """Both would be the workload shop/w, so the second is a duplicate."""
+def test_workload_with_the_name_of_a_pod_is_a_duplicate() -> None:
+    """Both would be the workload shop/w, so only the first is in force."""
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: w, namespace: shop}\nstatus: {podIP: 10.0.0.9}\n"
     state = Manifests().apply("a.yaml", pod).apply("b.yaml", workload("w", "10.0.0.1"))
     assert [str(key) for key in state.objects()] == ["Pod shop/w"]
     assert _codes(state) == ["MW1106"]
 
 
-def test_json_is_read_by_extension() -> None:
-    """Tabs, which YAML forbids, are fine in JSON."""
+def test_json_file_may_contain_tabs() -> None:
+    """A file with the extension .json is parsed as JSON; YAML forbids tabs."""
     text = '{\n\t"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}'
     assert [str(key) for key in Manifests().apply("x.json", text).objects()] == ["Namespace a"]
 
@@ -145,8 +145,8 @@ _TEXTS = st.sampled_from(
 
 
 @given(st.dictionaries(st.sampled_from(["a.yaml", "b.yaml", "c/d.yaml"]), _TEXTS), st.randoms())
-def test_the_order_of_files_does_not_matter(files: dict[str, str], random: st.DataObject) -> None:
-    """Any order, at once or one by one, and twice, gives the same state."""
+def test_order_of_files_does_not_change_the_state(files: dict[str, str], random: st.DataObject) -> None:
+    """Files in any order, together or one by one and twice, give the same state."""
     shuffled = list(files)
     random.shuffle(shuffled)  # type: ignore[attr-defined]  # hypothesis gives a random.Random
     one_by_one = Manifests()
@@ -157,8 +157,8 @@ def test_the_order_of_files_does_not_matter(files: dict[str, str], random: st.Da
 
 
 @given(st.text(alphabet="ab:-[]{}&*!|>'\"#%\n \t0,", max_size=60))
-def test_no_text_raises_or_takes_objects_by_error(text: str) -> None:
-    """Whatever a file becomes, either it was understood, or its objects are still there."""
+def test_arbitrary_text_raises_nothing_and_removes_no_object_by_error(text: str) -> None:
+    """Objects remain exactly if the new text of the file has an error."""
     state = Manifests().apply("x.yaml", TWO).apply("x.yaml", text)
     broken = any(problem.code.startswith("MW11") or problem.code == "MW1001" for problem in state.problems())
     assert bool(state.objects()) == broken

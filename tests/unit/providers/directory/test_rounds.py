@@ -1,4 +1,4 @@
-"""Files are looked at in rounds: what has changed is found without events, and nothing else is read."""
+"""Tests of the rounds that find changed files without events, and read no other files."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ def _made(path: Path, count: int) -> DirectoryListing:
 
 
 def _round(rounds: Rounds, listing: DirectoryListing, now: timedelta) -> SliceResult:
-    """Return what a whole round found."""
+    """Return the result of a whole round."""
     names: set[str] = set()
     while True:
         found = rounds.slice(listing, now)
@@ -48,17 +48,17 @@ def _round(rounds: Rounds, listing: DirectoryListing, now: timedelta) -> SliceRe
     ("files", "slices"),
     [(0, 1), (LEAST, 1), (LEAST + 1, 2), (SLICES * LEAST, SLICES), (SLICES * MOST * 3, SLICES * 3)],
 )
-def test_a_round_takes_its_time_however_many_files_there_are(
+def test_round_is_spread_evenly_over_its_slices(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, files: int, slices: int
 ) -> None:
-    """Few at a time, and one slice after the other."""
+    """The wait between slices depends on the number of files, so that each slice checks few files."""
     rounds, listing = Rounds(tmp_path, EVERY), list_directory(tmp_path)
     monkeypatch.setattr(type(listing.files), "__len__", lambda _: files)
     assert rounds.wait(listing) == EVERY / slices
 
 
-def test_a_slice_looks_at_few_files(tmp_path: Path) -> None:
-    """A round looks at each once."""
+def test_each_slice_checks_a_part_of_the_files(tmp_path: Path) -> None:
+    """A whole round checks each file once."""
     listing, rounds = _made(tmp_path, 2 * LEAST + 1), Rounds(tmp_path, EVERY)
     first, *_, last = listing.files
     for name in (first, last):
@@ -68,8 +68,8 @@ def test_a_slice_looks_at_few_files(tmp_path: Path) -> None:
     assert [each.is_last for each in found] == [False, False, True]
 
 
-def test_what_was_read_is_read_once_more_and_never_again(tmp_path: Path) -> None:
-    """It may have been written again within the tick; when that is over, its stamp is proof."""
+def test_read_file_is_read_once_more_after_the_tick(tmp_path: Path) -> None:
+    """A second write within one tick leaves the same time stamp; after the tick the stamp is reliable."""
     listing, rounds = _made(tmp_path, 3), Rounds(tmp_path, EVERY)
     rounds.was_read(listing.files, listing, START)
     assert _round(rounds, listing, START + TICK / 2).names == frozenset()
@@ -94,7 +94,7 @@ def _goes(path: Path) -> None:
 
 
 def _is_replaced(path: Path) -> None:
-    """Same size, same time of writing."""
+    """Replace a file by one of the same size and modification time."""
     old = path / "team-0" / "0.yaml"
     draft = path / "draft"
     draft.write_text("2")
@@ -103,7 +103,7 @@ def _is_replaced(path: Path) -> None:
 
 
 def _is_written_in_place(path: Path) -> None:
-    """Same size, and its time set back."""
+    """Write a file in place with the same size, and reset its modification time."""
     file = path / "team-0" / "0.yaml"
     times = (file.stat().st_atime_ns, file.stat().st_mtime_ns)
     with file.open("r+") as opened:
@@ -120,17 +120,17 @@ def _is_written_in_place(path: Path) -> None:
         (_is_written_in_place, {"team-0/0.yaml"}),
     ],
 )
-def test_a_round_finds_what_has_changed(
+def test_round_finds_only_changed_files(
     tmp_path: Path, change: Callable[[Path], None], names: set[str]
 ) -> None:
-    """And nothing else."""
+    """Changes with the same size and modification time are found too."""
     listing, rounds = _made(tmp_path, 3), Rounds(tmp_path, EVERY)
     change(tmp_path)
     assert _round(rounds, listing, START) == SliceResult(frozenset(names), is_last=True)
 
 
-def test_another_directory_in_its_place_is_listed(tmp_path: Path) -> None:
-    """Nothing that is known of the one before is true of it; and if there is none, it says so."""
+def test_replaced_directory_requires_a_full_listing(tmp_path: Path) -> None:
+    """The old listing does not apply to the new directory; a missing directory raises DirectoryError."""
     path = tmp_path / "mesh"
     path.mkdir()
     listing, rounds = _made(path, 3), Rounds(path, EVERY)
@@ -142,14 +142,14 @@ def test_another_directory_in_its_place_is_listed(tmp_path: Path) -> None:
 
 
 class _Disk:
-    """A directory of accounts, and changes of it at random."""
+    """A directory of ServiceAccounts with random changes."""
 
     def __init__(self, path: Path, seed: int) -> None:
         self._path = path
         self._random = random.Random(seed)  # noqa: S311 - no secret
 
     def change(self) -> None:
-        """Write, rename, remove or link something."""
+        """Write, rename, remove or link a file."""
         file = self._path / self._random.choice(["", "a", "b"]) / f"{self._random.randrange(6)}.yaml"
         file.parent.mkdir(exist_ok=True)
         match self._random.randrange(6):
@@ -169,7 +169,7 @@ class _Disk:
                 file.write_text(self._text())
 
     def _link(self, file: Path) -> None:
-        """Have it lead into a hidden folder, as a mounted ConfigMap's files do, which is swapped whole."""
+        """Link the file into a hidden folder that is replaced as a whole, like a mounted ConfigMap."""
         version = self._path / f"..{self._random.randrange(3)}"
         version.mkdir(exist_ok=True)
         for number in range(6):
@@ -188,10 +188,10 @@ def _source(path: Path, reread: timedelta) -> DirectorySource:
 
 
 @pytest.mark.parametrize("seed", range(20))
-async def test_without_any_event_nothing_is_missed(
+async def test_random_changes_are_found_without_events(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, seed: int
 ) -> None:
-    """Whatever happens to files: in the end it is what reading everything comes to."""
+    """The state finally equals that of a source that reads everything."""
 
     async def hears_nothing(_: DirectoryWatch) -> None:
         await asyncio.Event().wait()
@@ -216,8 +216,8 @@ async def test_without_any_event_nothing_is_missed(
             )
 
 
-async def test_a_round_reads_what_has_changed_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Counted at the disk: two rounds after the start no file is opened but the one that is another."""
+async def test_rounds_open_only_changed_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two rounds after the start, unchanged files are no longer opened."""
     opened: list[str] = []
     read = files.read_content
 
@@ -234,7 +234,7 @@ async def test_a_round_reads_what_has_changed_alone(monkeypatch: pytest.MonkeyPa
     watched = WatchedSource(source)
     async with running(watched):
         while sorted(opened) != sorted(2 * [f"{number}.yaml" for number in range(5)]):
-            await _next_round(source)  # the first are looks of the watch, which has begun to listen
+            await _next_round(source)  # the first rounds are full listings at the start of the watch
         opened.clear()
         for _ in range(3):
             await _next_round(source)
@@ -245,7 +245,7 @@ async def test_a_round_reads_what_has_changed_alone(monkeypatch: pytest.MonkeyPa
 
 
 async def _next_round(source: DirectorySource) -> None:
-    """Wait until every file was looked at once more."""
+    """Wait until every file was checked once more."""
     before = source.freshness().last_full_read
     async with asyncio.timeout(60):
         while source.freshness().last_full_read == before:

@@ -1,4 +1,4 @@
-"""When a changed file is believed."""
+"""Tests of the settle time: when a changed file takes effect."""
 
 from datetime import timedelta
 
@@ -25,8 +25,8 @@ def _walk(wait: timedelta, steps: list[tuple[int, dict[str, Content]]]) -> list[
     return names
 
 
-def test_a_good_change_is_believed_at_once() -> None:
-    """Nothing is in doubt."""
+def test_valid_change_takes_effect_at_once() -> None:
+    """A change that loses no object and adds no error is not in doubt."""
     belief = settle(_belief(a=account("a")), {"a": account("a") + "---\n" + account("c")}, START, WAIT)
     assert [key.name for key in belief.state.objects()] == ["a", "c"]
     assert (belief.doubts, belief.due) == ({}, None)
@@ -41,33 +41,33 @@ _RECREATED: list[tuple[int, dict[str, Content]]] = [
 ]
 
 
-def test_delete_and_recreate_does_not_flap() -> None:
-    """Deleted, empty, half-written, back: the object is in force at every step."""
+def test_object_stays_in_force_while_its_file_is_recreated() -> None:
+    """The file is deleted, empty, half-written and restored; the object is in force at every step."""
     assert _walk(WAIT, _RECREATED) == [["a", "b"]] * 5
 
 
-def test_without_settle_time_it_flaps() -> None:
-    """The negative control: the same steps without waiting take the object out of force."""
+def test_object_is_removed_by_the_same_steps_without_settle_time() -> None:
+    """Negative control: without waiting, the same steps take the object out of force."""
     assert ["b"] in _walk(timedelta(0), _RECREATED)
 
 
-def test_a_lasting_deletion_is_believed_after_the_settle_time() -> None:
-    """Not before; the due time says when to look again."""
+def test_deletion_takes_effect_after_the_settle_time() -> None:
+    """The object stays in force until then, and `due` is the time of the next check."""
     belief = settle(_belief(a=account("a")), {"a": None}, START, WAIT)
     assert belief.due == START + WAIT
     assert list(belief.state.objects()) == [account_key("a")]
     assert settle(belief, {}, START + WAIT, WAIT) == Belief(Manifests(), {}, None)
 
 
-def test_an_object_that_moves_is_no_deletion() -> None:
-    """Both files at once: nothing is lost, so nothing is in doubt."""
+def test_object_moved_between_files_is_not_in_doubt() -> None:
+    """Both files change together and no object is lost."""
     both = {"a": "# moved\n", "b": account("b") + "---\n" + account("a")}
     belief = settle(_belief(a=account("a"), b=account("b")), both, START, WAIT)
     assert (belief.doubts, list(belief.state.objects())) == ({}, [account_key("a"), account_key("b")])
 
 
-def test_a_new_error_waits_and_holds_nobody_else() -> None:
-    """The bad file is in doubt, the other change is in force at once."""
+def test_new_error_waits_and_delays_no_other_change() -> None:
+    """The bad file is in doubt, while the change of the other file takes effect at once."""
     observed: dict[str, Content] = {"a": "a: b: c\n", "b": account("c")}
     belief = settle(_belief(a=account("a"), b=account("a")), observed, START, WAIT)
     assert [key.name for key in belief.state.objects()] == ["a", "c"]
@@ -76,8 +76,8 @@ def test_a_new_error_waits_and_holds_nobody_else() -> None:
     assert [problem.code for problem in after.state.problems()] == ["MW1101", "MW1107"]
 
 
-def test_a_file_that_never_rests_is_believed_in_the_end() -> None:
-    """Patience has a bound."""
+def test_file_that_keeps_changing_takes_effect_after_a_bounded_wait() -> None:
+    """The total wait is limited by PATIENCE."""
     belief = _belief(a=account("a"))
     step = WAIT / 2
     now = START

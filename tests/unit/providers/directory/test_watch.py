@@ -1,4 +1,4 @@
-"""What a watch makes of the system's events: which paths they name, and when somebody is woken for them."""
+"""Tests of the directory watch: the paths that it reports, and when it wakes its source."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ DEADLINE = 20.0
 
 @contextlib.asynccontextmanager
 async def _watching(path: Path) -> AsyncIterator[DirectoryWatch]:
-    """Watch a directory; what was there before is looked at already."""
+    """Watch a directory whose earlier content was already checked."""
     watch = DirectoryWatch(path, retry=timedelta(seconds=60), polling=False)
     task = asyncio.create_task(watch.run())
     try:
@@ -36,8 +36,8 @@ async def _woken(watch: DirectoryWatch) -> None:
     watch.woken.clear()
 
 
-async def test_what_events_name_is_named_and_nothing_else_is_in_doubt(tmp_path: Path) -> None:
-    """Two files one after the other: nobody need list the directory."""
+async def test_written_file_is_named_without_a_full_listing(tmp_path: Path) -> None:
+    """Two files are written one after the other, and only the written file is reported each time."""
     async with _watching(tmp_path) as watch:
         for name in ("a.yaml", "b.yaml"):
             (tmp_path / name).write_text("x")
@@ -45,8 +45,8 @@ async def test_what_events_name_is_named_and_nothing_else_is_in_doubt(tmp_path: 
             assert watch.take() == ({f"{tmp_path}/{name}"}, False)
 
 
-async def test_a_burst_is_gathered(tmp_path: Path) -> None:
-    """The first file is told of at once, those that come soon after it together."""
+async def test_burst_of_changes_is_reported_in_few_batches(tmp_path: Path) -> None:
+    """The first file is reported at once, and those that follow soon are collected."""
     async with _watching(tmp_path) as watch:
         for number in range(50):
             (tmp_path / f"{number}.yaml").write_text("x")
@@ -61,12 +61,12 @@ async def test_a_burst_is_gathered(tmp_path: Path) -> None:
         assert wakes <= 10
 
 
-async def test_in_a_folder_that_comes_nothing_is_missed(tmp_path: Path) -> None:
-    """All is in doubt until the folder is watched; then its files are named."""
+async def test_file_in_a_new_folder_is_reported(tmp_path: Path) -> None:
+    """Everything is in doubt until the folder is watched; then its files are named."""
     async with _watching(tmp_path) as watch:
         (tmp_path / "a" / "b").mkdir(parents=True)
         async with asyncio.timeout(DEADLINE):
-            while True:  # in doubt as long as a folder within may not be watched
+            while True:  # in doubt until all inner folders are watched
                 (tmp_path / "a" / "b" / "x.yaml").write_text("x")
                 await _woken(watch)
                 named, unsure = watch.take()
@@ -75,10 +75,10 @@ async def test_in_a_folder_that_comes_nothing_is_missed(tmp_path: Path) -> None:
         assert named == {f"{tmp_path}/a/b/x.yaml"}
 
 
-async def test_a_folder_is_watched_whose_coming_was_lost(
+async def test_new_folder_is_watched_after_its_event_was_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When there were more events than the system keeps, nobody says which folders came."""
+    """After an overflow of the queue no event names the new folder, so watches are placed again."""
     hears = FolderEvents.read
 
     def overflown(system: FolderEvents) -> ChangedPaths:
@@ -97,8 +97,8 @@ async def test_a_folder_is_watched_whose_coming_was_lost(
         assert named == {f"{tmp_path}/a/x.yaml"}
 
 
-async def test_where_a_symlink_leads_by_now_nothing_is_missed(tmp_path: Path) -> None:
-    """Files may be links through it, and no event says that it leads to a folder."""
+async def test_changes_behind_a_replaced_symlink_are_reported(tmp_path: Path) -> None:
+    """Files may be reached through the symlink, and no event reports that its new target is a folder."""
     mesh = tmp_path / "mesh"
     for each in ("mesh", "one", "two"):
         (tmp_path / each).mkdir()
@@ -114,8 +114,8 @@ async def test_where_a_symlink_leads_by_now_nothing_is_missed(tmp_path: Path) ->
                 named |= watch.take()[0]
 
 
-async def test_where_there_are_no_events_to_be_had_it_is_looked_again_and_again(tmp_path: Path) -> None:
-    """A directory that is not there says so once, and is in doubt whenever it is asked."""
+async def test_missing_directory_wakes_the_source_again_and_again(tmp_path: Path) -> None:
+    """Without events everything is in doubt, so the source checks the directory after each retry interval."""
     watch = DirectoryWatch(tmp_path / "none", retry=timedelta(milliseconds=1), polling=False)
     task = asyncio.create_task(watch.run())
     for _ in range(3):

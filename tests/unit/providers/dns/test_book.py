@@ -1,4 +1,4 @@
-"""The book of names: what is due, and that an answer touches all that it concerns."""
+"""Tests of the book of DNS names: due questions, and the services that an answer affects."""
 
 import random
 from collections.abc import Iterator
@@ -33,13 +33,13 @@ HOSTS = ("a.test", "b.test", "c.test")
 
 
 def service(name: str, *names: DnsName) -> Service:
-    """Make a service."""
+    """Create a service."""
     port = ServicePort(Port(80), Port(8080), Protocol.HTTP, "http")
     return Service(ServiceKey(Namespace("shop"), ServiceName(name)), (port,), dns_names=names)
 
 
 def after(seconds: float) -> Moment:
-    """Return a moment so many seconds later."""
+    """Return the moment so many seconds after NOW."""
     return NOW + timedelta(seconds=seconds)
 
 
@@ -50,8 +50,8 @@ def _book(*services: Service) -> DnsBook:
     return book
 
 
-def test_new_questions_are_due_at_once_and_answered_ones_in_their_time() -> None:
-    """No more than there is room for; each is taken once."""
+def test_new_question_is_due_at_once_and_an_answered_one_when_it_expires() -> None:
+    """At most as many questions as there is room for are taken, and each only once."""
     book = _book(service("db", DnsName("db.test")))
     assert (book.due(NOW, 1), book.due(NOW, 9), book.due(NOW, 9)) == ([A], [AAAA], [])
     assert (book.complete(), book.next_due(NOW, room=True)) == (False, None)
@@ -62,8 +62,8 @@ def test_new_questions_are_due_at_once_and_answered_ones_in_their_time() -> None
     assert (book.due(after(4), 9), book.due(after(60), 9)) == ([], [AAAA, A])
 
 
-def test_many_services_are_taken_over_bit_by_bit() -> None:
-    """Not everything has been asked before all have been looked at."""
+def test_many_services_are_settled_in_batches() -> None:
+    """The book is complete only after all services were settled and their questions answered."""
     book = DnsBook(PACING, HOLD)
     book.follow(instead(service(f"s{number}", DnsName(f"s{number}.test")) for number in range(3)))
     seen = []
@@ -78,8 +78,8 @@ def test_many_services_are_taken_over_bit_by_bit() -> None:
     assert (book.due(NOW, 9), book.behind, book.complete()) == ([], False, True)
 
 
-def test_a_question_that_was_given_back_is_due_as_before() -> None:
-    """Whether it was ever answered or not."""
+def test_returned_question_is_due_as_before() -> None:
+    """This holds for questions with and without an earlier answer."""
     book = _book(service("db", DnsName("db.test")))
     assert book.due(NOW, 9) == [A, AAAA]
     book.heard(AAAA, FOUND, NOW, DATE)
@@ -89,8 +89,8 @@ def test_a_question_that_was_given_back_is_due_as_before() -> None:
     assert book.due(after(60), 9) == [AAAA]
 
 
-def test_what_nobody_needs_any_more_is_forgotten() -> None:
-    """Questions, answers, slices and problems; an answer that comes late is nothing."""
+def test_removed_service_loses_its_questions_slices_and_problems() -> None:
+    """An answer that arrives after the removal is ignored."""
     book = _book(service("db", DnsName("db.test")))
     taken = book.due(NOW, 9)
     book.heard(A, FOUND, NOW, DATE)
@@ -106,8 +106,8 @@ def test_what_nobody_needs_any_more_is_forgotten() -> None:
     assert (book.known, book.due(after(999), 9), book.next_due(NOW, room=True)) == ({}, [], None)
 
 
-def test_an_emptiness_that_is_held_back_is_due() -> None:
-    """Also where there is no room for a question."""
+def test_held_empty_answer_is_due_after_the_hold() -> None:
+    """It is due even if there is no room for another question."""
     book = _book(service("db", DnsName("db.test")))
     for answer in (FOUND, DnsAnswer(60)):
         book.heard(A, answer, NOW, DATE)
@@ -121,10 +121,10 @@ def test_an_emptiness_that_is_held_back_is_due() -> None:
 
 
 class _Deaf(DnsBook):
-    """A book that does not look at the services that asked."""
+    """A book that updates only one of the services that asked a question."""
 
     def heard(self, question: Question, answer: DnsAnswer | DnsFailure, now: Moment, date: datetime) -> None:
-        """Take over an answer, and touch one of its askers only."""
+        """Store an answer, and mark only one of its services as changed."""
         before = dict(self._touched)
         super().heard(question, answer, now, date)
         self._touched = before | dict.fromkeys(sorted(self._touched.keys() - before)[:1])
@@ -146,7 +146,7 @@ def _answer(random_: random.Random, question: Question) -> DnsAnswer | DnsFailur
 
 
 def _history(seed: int, book: DnsBook) -> Iterator[tuple[Moment, dict[ServiceKey, Service]]]:
-    """Lead a book through a random history; yield the time, and what is wanted, after each step."""
+    """Run a book through a random history; yield the time and the wanted services after each step."""
     random_ = random.Random(seed)  # noqa: S311 - a history, no secret
     wanted: dict[ServiceKey, Service] = {}
     now = NOW
@@ -167,7 +167,7 @@ def _history(seed: int, book: DnsBook) -> Iterator[tuple[Moment, dict[ServiceKey
 
 
 def _differs(seed: int, book: DnsBook) -> bool:
-    """Say whether a random history leads to anything else than looking at everything after each step."""
+    """Return whether a random history leads to another state than settling all services after each step."""
     forced: dict[ServiceKey, GuardedValue[Slices]] = {}
     for now, wanted in _history(seed, book):
         forced = {
@@ -187,15 +187,15 @@ def _differs(seed: int, book: DnsBook) -> bool:
 
 @given(st.integers(0, 2**32))
 @settings(max_examples=examples(25, fresh=240), deadline=None)
-def test_what_is_touched_is_all_that_matters(seed: int) -> None:
-    """Services come, change and go, answers come and fail, time passes."""
+def test_settling_changed_services_equals_settling_all_services(seed: int) -> None:
+    """Services are added, changed and removed, answers arrive or fail, and time passes."""
     assert not _differs(seed, DnsBook(PACING, HOLD))
 
 
 @given(st.integers(0, 2**32))
 @settings(max_examples=examples(10), deadline=None)
-def test_a_restart_takes_nothing_away(seed: int) -> None:
-    """At any moment: what is in force stays, and goes on to do so where nobody answers afterwards."""
+def test_restart_keeps_all_slices_in_force(seed: int) -> None:
+    """This holds at any moment of a history, even if all questions fail after the restart."""
     for now, wanted in _history(seed, before := DnsBook(PACING, HOLD)):
         after = DnsBook(PACING, HOLD, read(written(before.kept())))
         after.follow(instead(wanted.values()))
@@ -207,14 +207,14 @@ def test_a_restart_takes_nothing_away(seed: int) -> None:
         assert after.objects == before.objects
 
 
-def test_leaving_out_one_asker_is_noticed() -> None:
-    """The negative control."""
+def test_book_that_updates_only_one_service_is_detected() -> None:
+    """Negative control of the comparison above."""
     assert any(_differs(seed, _Deaf(PACING, HOLD)) for seed in range(50))
 
 
 @pytest.mark.parametrize("count", [10, 100])
-def test_an_answer_costs_the_services_that_asked(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many others there are."""
+def test_answer_settles_only_the_services_that_asked(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cost of an answer is independent of the number of other services."""
     looked: list[ServiceKey] = []
 
     def counted(each: Service, *rest: object) -> object:

@@ -1,4 +1,4 @@
-"""What outlives a restart: the form of it, and a book that begins with it."""
+"""Tests of saved DNS answers: their file format, and a book that starts with them."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -58,7 +58,7 @@ def _book(kept: SavedAnswers | None, *services: Service) -> DnsBook:
 
 
 def _answered(book: DnsBook, **addresses: str) -> None:
-    """Ask whatever is due; the names given have an address, the others none."""
+    """Answer all due questions; the names given have an A record, the others have no addresses."""
     for question in book.due(NOW, 9):
         label = question.name.partition(".")[0]
         found = (
@@ -68,8 +68,8 @@ def _answered(book: DnsBook, **addresses: str) -> None:
     book.settle(NOW)
 
 
-def test_what_is_written_is_read_and_in_order() -> None:
-    """Good answers with their dates, and what is in force; errors are left out."""
+def test_saved_answers_round_trip_in_a_fixed_order() -> None:
+    """Good answers with their dates and the slices in force are saved; errors are not."""
     reverse = SavedAnswers(dict(reversed(list(KEPT.states.items()))), KEPT.in_force)
     more = {
         **KEPT.states,
@@ -96,16 +96,16 @@ def test_what_is_written_is_read_and_in_order() -> None:
         (b"{", b"[", "Invalid JSON: expected `,` or `]` at line 1 column 11"),
     ],
 )
-def test_what_is_damaged_is_refused_with_its_place(old: bytes, new: bytes, why: str) -> None:
-    """Cut short, of another version, or edited."""
+def test_damaged_answers_are_refused_with_the_place_of_the_error(old: bytes, new: bytes, why: str) -> None:
+    """The file may be truncated, of another version, or edited."""
     content = written(KEPT)
     with pytest.raises(SavedAnswersError) as caught:
         read(content.replace(old, new) if old else content[:120])
     assert str(caught.value).endswith(why)
 
 
-def test_a_book_begins_with_what_the_one_before_knew() -> None:
-    """Slices, ages and counts are there at once, all is asked for, and a failure takes nothing away."""
+def test_book_starts_with_the_saved_slices_and_answers() -> None:
+    """All questions are due at once, and a failure keeps the saved slices in force."""
     before = _book(None, _service("db.test"))
     _answered(before, db="10.0.0.1")
     book = _book(read(written(before.kept())), _service("db.test"))
@@ -121,8 +121,8 @@ def test_a_book_begins_with_what_the_one_before_knew() -> None:
     assert (book.known[A].answered, book.known[A].error_since) == (DATE, LATER)
 
 
-def test_without_it_a_book_knows_nothing() -> None:
-    """The negative control of the test above."""
+def test_book_without_saved_answers_starts_empty() -> None:
+    """Negative control of the test above."""
     book = _book(SavedAnswers(), _service("db.test"))
     assert (book.objects, book.complete()) == (Picture(), False)
     for question in book.due(NOW, 9):
@@ -131,8 +131,8 @@ def test_without_it_a_book_knows_nothing() -> None:
     assert (book.objects, book.counts()) == (Picture(), Counts(refused=1))
 
 
-def test_the_hosts_of_srv_records_are_kept_as_well() -> None:
-    """The records lead to the hosts, whose addresses are there."""
+def test_addresses_of_srv_hosts_are_saved() -> None:
+    """The SRV records lead to hosts, whose addresses are known after a restart too."""
     before = _book(None, _service("_db.test", srv=True))
     assert before.due(NOW, 9) == [SRV]
     before.heard(SRV, DnsAnswer(60, targets=(Target(0, 0, Port(5), "one.test"),)), NOW, DATE)
@@ -143,8 +143,8 @@ def test_the_hosts_of_srv_records_are_kept_as_well() -> None:
     assert (book.objects, book.complete()) == (before.objects, True)
 
 
-def test_emptiness_that_was_held_back_is_held_back_again() -> None:
-    """For the whole time, since nobody knows for how long the restart took."""
+def test_held_empty_answer_is_held_again_after_a_restart() -> None:
+    """The whole hold starts again, because the length of the restart is unknown."""
     before = _book(None, _service("db.test"))
     _answered(before, db="10.0.0.1")
     for question in (A, AAAA):
@@ -157,8 +157,11 @@ def test_emptiness_that_was_held_back_is_held_back_again() -> None:
     assert read(written(book.kept())).in_force == {}
 
 
-def test_what_nobody_wants_any_more_is_dropped() -> None:
-    """A service that is gone, and a name; what comes back later is asked for like any other."""
+def test_saved_answers_of_removed_names_and_services_are_dropped() -> None:
+    """A service that returns later starts empty.
+
+    Slices of a service whose names have changed stay until there is an answer to the new names.
+    """
     other = _service("other.test")
     book = _book(KEPT, other)
     assert book.known == {}

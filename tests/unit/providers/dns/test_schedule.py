@@ -1,4 +1,4 @@
-"""What is asked of the DNS, and when."""
+"""Tests of the DNS schedule: the questions of a name, and the time of the next one."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -27,18 +27,18 @@ ADDRESSES = (IpAddress("10.0.0.1"),)
 
 
 def after(seconds: float) -> Moment:
-    """Return a moment so many seconds later."""
+    """Return the moment so many seconds after NOW."""
     return NOW + timedelta(seconds=seconds)
 
 
-def test_a_name_is_asked_for_both_kinds_of_address() -> None:
-    """With or without a port."""
+def test_name_has_questions_for_ipv4_and_ipv6() -> None:
+    """The same holds for a name with a port."""
     assert questions_of(DnsName("db.test"), {}) == {A, AAAA}
     assert questions_of(DnsName("db.test", Port(1)), {}) == {A, AAAA}
 
 
-def test_the_hosts_of_srv_records_are_asked_for_once_they_are_known() -> None:
-    """First the SRV records alone."""
+def test_srv_name_adds_questions_for_its_known_hosts() -> None:
+    """Before the SRV records are known, they are the only question."""
     name = DnsName("_db._tcp.test", srv=True)
     assert questions_of(name, {}) == {SRV}
     known = {SRV: QuestionState(NOW, DATE, targets=(Target(0, 0, Port(5), "db.test"),))}
@@ -46,15 +46,15 @@ def test_the_hosts_of_srv_records_are_asked_for_once_they_are_known() -> None:
 
 
 @pytest.mark.parametrize(("ttl", "wait"), [(0, 5), (4, 5), (60, 60), (301, 300), (2**31 - 1, 300)])
-def test_an_answer_counts_for_its_ttl(ttl: float, wait: float) -> None:
-    """Between floor and ceiling."""
+def test_answer_is_valid_for_its_ttl_within_the_limits(ttl: float, wait: float) -> None:
+    """A TTL below the floor or above the ceiling is replaced by that limit."""
     assert heard(None, DnsAnswer(ttl, ADDRESSES), NOW, DATE, PACING) == QuestionState(
         after(wait), DATE, ADDRESSES
     )
 
 
-def test_nothing_found_is_asked_again_before_long() -> None:
-    """Whatever the negative TTL."""
+def test_empty_answer_is_asked_again_after_at_most_30_seconds() -> None:
+    """A longer negative TTL is ignored, and a shorter one is used."""
     assert heard(None, DnsAnswer(3600), NOW, DATE, PACING) == QuestionState(after(30), DATE)
     assert heard(QuestionState(NOW, DATE), DnsAnswer(3600), NOW, DATE, PACING) == QuestionState(
         after(30), DATE
@@ -62,8 +62,8 @@ def test_nothing_found_is_asked_again_before_long() -> None:
     assert heard(None, DnsAnswer(7), NOW, DATE, PACING) == QuestionState(after(7), DATE)
 
 
-def test_what_has_gone_is_asked_for_again_soon() -> None:
-    """From the floor on, ever less often; what is back counts for its TTL."""
+def test_vanished_addresses_are_asked_for_with_growing_pauses() -> None:
+    """The pauses grow from the floor to 30 s; addresses that return are valid for their TTL."""
     state = QuestionState(NOW, DATE, ADDRESSES)
     waits = []
     for _ in range(5):
@@ -76,8 +76,8 @@ def test_what_has_gone_is_asked_for_again_soon() -> None:
     )
 
 
-def test_a_failure_keeps_the_last_good_answer() -> None:
-    """It says why and since when, and the pauses grow to a limit."""
+def test_failure_keeps_the_last_good_answer_and_is_retried_with_growing_pauses() -> None:
+    """The state has the error and its start, and the pauses are limited to 30 s."""
     state = QuestionState(NOW, DATE, ADDRESSES)
     waits = []
     for _ in range(6):
@@ -91,7 +91,7 @@ def test_a_failure_keeps_the_last_good_answer() -> None:
     )
 
 
-def test_many_failures_are_no_overflow() -> None:
-    """A nameserver that is away for years."""
+def test_a_million_failures_cause_no_overflow() -> None:
+    """A nameserver may be unreachable for years."""
     state = replace(QuestionState(NOW), failures=10**6)
     assert heard(state, DnsFailure("x"), NOW, DATE, PACING).due == after(30)

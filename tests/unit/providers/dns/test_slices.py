@@ -1,4 +1,4 @@
-"""From answers to slices, and what is said of names that do not resolve."""
+"""Tests of endpoint slices from DNS answers, and of the problems of names without an answer."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,33 +26,33 @@ A, SRV = RecordType.A, RecordType.SRV
 
 
 def service(*names: DnsName, ports: tuple[ServicePort, ...] = (HTTP,)) -> Service:
-    """Make the service."""
+    """Create the service."""
     return Service(KEY, ports, dns_names=names)
 
 
 def answered(*addresses: str) -> QuestionState:
-    """Make an answer of addresses."""
+    """Create the state of an answered question."""
     return QuestionState(NOW, DATE, tuple(map(IpAddress, addresses)))
 
 
 def failing(*addresses: str) -> QuestionState:
-    """Make a question that fails, with its last good answer if addresses are given."""
+    """Create a failing question, with a last good answer if addresses are given."""
     good = DATE if addresses else None
     return QuestionState(NOW, good, tuple(map(IpAddress, addresses)), (), 0, 1, "SERVFAIL", DATE)
 
 
 def both(name: str, *addresses: str) -> dict[Question, QuestionState]:
-    """Make the answers to both questions for a name: IPv4 addresses, and nothing."""
+    """Create the answers to both questions for a name: the A record, and an empty AAAA answer."""
     return {Question(name, A): answered(*addresses), Question(name, RecordType.AAAA): answered()}
 
 
 def cut(suffix: str, ports: tuple[tuple[str, int], ...], *addresses: str, said: str = "a.test") -> FoundSlice:
-    """Make a slice of the service, as it was found under names."""
+    """Create a slice of the service, with the names it was found under."""
     return FoundSlice(EndpointSlice("db", Namespace("shop"), f"db{suffix}", addresses, ports), said)
 
 
-def test_names_without_port_share_a_slice_with_the_services_target_ports() -> None:
-    """A named target port has no number here, and is left out."""
+def test_names_without_a_port_share_a_slice_with_the_target_ports() -> None:
+    """A named target port is left out, because DNS does not give its number."""
     found = slices(
         service(DnsName("a.test"), DnsName("b.test"), ports=(HTTP, NAMED)),
         {
@@ -65,8 +65,8 @@ def test_names_without_port_share_a_slice_with_the_services_target_ports() -> No
     assert found == (cut("-dns", (("http", 8080),), *addresses, said="a.test, b.test"),)
 
 
-def test_a_name_with_a_port_has_a_slice_of_its_own() -> None:
-    """It is matched with the service's one port by that port's name."""
+def test_name_with_a_port_has_its_own_slice() -> None:
+    """The slice uses the name of the service's only port."""
     names = (DnsName("a.test"), DnsName("b.test", Port(5)))
     known = both("a.test", "10.0.0.1") | both("b.test", "10.0.0.2")
     assert slices(service(*names), known) == (
@@ -76,7 +76,7 @@ def test_a_name_with_a_port_has_a_slice_of_its_own() -> None:
 
 
 def _served(**addresses: str) -> Slices:
-    """Resolve SRV records to main (priority 1, twice) and spare (priority 2), where they have addresses."""
+    """Resolve SRV records to main and more (priority 1) and spare (priority 2), with the given addresses."""
     targets = (
         Target(1, 10, Port(5), "main.test"),
         Target(1, 90, Port(6), "more.test"),
@@ -90,8 +90,8 @@ def _served(**addresses: str) -> Slices:
     return slices(service(DnsName("_db._tcp.test", srv=True)), known)
 
 
-def test_srv_records_say_hosts_and_ports() -> None:
-    """Those of the best priority that has an address; weights are not carried."""
+def test_srv_records_give_hosts_and_ports_of_the_best_priority() -> None:
+    """The best priority with an address is used; weights are ignored."""
     name = "_db._tcp.test"
     main = cut("-dns-5", (("http", 5),), "10.0.0.1", said=name)
     more = cut("-dns-6", (("http", 6),), "10.0.0.2", said=name)
@@ -102,8 +102,8 @@ def test_srv_records_say_hosts_and_ports() -> None:
     assert _served() == ()
 
 
-def test_a_slice_says_under_which_names_and_by_whom_it_was_found() -> None:
-    """Those that have addresses; a nameserver is said once, and not at all where nobody remembers it."""
+def test_slice_names_its_dns_names_and_nameservers() -> None:
+    """Only names with addresses are listed; an unknown nameserver is left out."""
     known = {
         Question("a.test", A): replace(answered("10.0.0.1"), nameserver="10.9.0.1"),
         Question("a.test", RecordType.AAAA): replace(answered("fd00::1"), nameserver="10.9.0.2:5353"),
@@ -114,8 +114,8 @@ def test_a_slice_says_under_which_names_and_by_whom_it_was_found() -> None:
     assert found.said == "a.test at 10.9.0.1 and 10.9.0.2:5353, b.test"
 
 
-def test_the_order_of_what_is_known_does_not_matter() -> None:
-    """The same slices, in the same order."""
+def test_order_of_names_and_answers_does_not_change_the_slices() -> None:
+    """The slices are the same, in the same order."""
     names = (DnsName("a.test"), DnsName("b.test", Port(5)))
     known = both("a.test", "10.0.0.1") | both("b.test", "10.0.0.2")
     backwards = dict(reversed(known.items()))
@@ -128,8 +128,8 @@ def _forced(
     return settled(service(DnsName("a.test")), known, before, now, WAIT)
 
 
-def test_an_error_never_empties_a_service() -> None:
-    """Nor does a question that was not answered yet; nor an empty answer to the other one."""
+def test_failure_never_empties_a_service() -> None:
+    """Neither does an unanswered question, nor a failure beside an empty answer to the other question."""
     held: Slices = (cut("-dns", (("http", 8080),), "10.0.0.1"),)
     before = GuardedValue(held)
     assert _forced({}, before) == before
@@ -138,16 +138,16 @@ def test_an_error_never_empties_a_service() -> None:
     assert _forced({Question("a.test", A): failing("10.0.0.1")}, GuardedValue(())) == before
 
 
-def test_an_empty_answer_is_held_back_and_then_believed() -> None:
-    """The negative control: with certain answers the service is emptied, after the wait."""
+def test_empty_answer_empties_a_service_after_the_hold() -> None:
+    """Negative control: with empty answers to both questions the service loses its addresses."""
     held: Slices = (cut("-dns", (("http", 8080),), "10.0.0.1"),)
     waiting = _forced(both("a.test"), GuardedValue(held))
     assert waiting == GuardedValue(held, NOW)
     assert _forced(both("a.test"), waiting, NOW + WAIT) == GuardedValue(())
 
 
-def test_what_is_wrong_is_said() -> None:
-    """A name without any answer is an error, one with an old answer a warning; and what is held back."""
+def test_failed_names_and_a_held_empty_answer_are_problems() -> None:
+    """A name without any answer is an error; an old answer and a held empty answer are warnings."""
     wanted = service(DnsName("a.test"), DnsName("b.test"), DnsName("c.test"))
     known = (
         both("b.test")

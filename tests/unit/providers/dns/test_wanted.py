@@ -1,4 +1,4 @@
-"""Which names are asked for: what follows from objects alone."""
+"""Tests of the DNS names that are asked for, which follow from the objects alone."""
 
 from datetime import timedelta
 
@@ -17,8 +17,8 @@ def _service(name: str, *names: str) -> Service:
     return Service(ServiceKey(Namespace("shop"), ServiceName(name)), (), dns_names=tuple(map(DnsName, names)))
 
 
-def test_services_with_names_are_asked_for_as_long_as_they_have_some() -> None:
-    """They come, change, lose their names and go; other objects do not count."""
+def test_names_are_asked_for_while_a_service_has_them() -> None:
+    """Services are added, changed, lose their names and are removed; other objects are ignored."""
     book = DnsBook(PACING, timedelta(0))
     named, plain, other = _service("a", "a.test"), _service("b"), _service("b", "b.test")
     nameless = _service("a")

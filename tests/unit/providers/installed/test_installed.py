@@ -1,4 +1,4 @@
-"""Providers of others that are installed: each fault of one is named; and what becomes of what they say."""
+"""Tests of installed third-party providers: errors at loading, and the use of their answers."""
 
 import asyncio
 import threading
@@ -33,7 +33,7 @@ class Well:
 
 
 def _found(tmp_path: Path, name: str, code: str, entry: str = "well") -> tuple[EntryPoint, ...]:
-    """Install a package of that name with one provider, and return its entry point."""
+    """Install a package with one provider, and return its entry point."""
     points = f"[{GROUP}]\n{entry} = {name}:Well\n"
     site = install(tmp_path / name, wheel(tmp_path, name, {f"{name}.py": code}, points))
     (made,) = Distribution.discover(path=[str(site)])
@@ -68,10 +68,10 @@ def _found(tmp_path: Path, name: str, code: str, entry: str = "well") -> tuple[E
         (7, WELL, "refuses its options: it takes no options"),
     ],
 )
-def test_what_is_wrong_with_one_is_said(
+def test_invalid_provider_is_an_error_with_its_entry_point(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: int, code: str, sentence: str
 ) -> None:
-    """With its entry point and its distribution."""
+    """The message names the entry point, its distribution and the cause."""
     name = f"well_of_others_{number}"
     monkeypatch.syspath_prepend(str(tmp_path / name))
     found = _found(tmp_path, name, code)
@@ -81,8 +81,8 @@ def test_what_is_wrong_with_one_is_said(
     assert sentence in str(raised.value)
 
 
-def test_one_that_is_not_there_or_twice_or_has_a_name_of_ours_is_said(tmp_path: Path) -> None:
-    """Without any of them being loaded."""
+def test_missing_duplicate_or_reserved_provider_name_is_an_error(tmp_path: Path) -> None:
+    """The error is found without loading any of the providers."""
     found = (*_found(tmp_path, "one_of_two", "1 / 0"), *_found(tmp_path, "two_of_two", "1 / 0"))
     with pytest.raises(
         ProviderError, match="'wel' is not installed: did you mean well\\? entry points in the group"
@@ -95,8 +95,8 @@ def test_one_that_is_not_there_or_twice_or_has_a_name_of_ours_is_said(tmp_path: 
     assert tuple(providers({}, found)) == ()
 
 
-def test_one_that_is_well_is_made_with_its_options(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """In the order in which they are named."""
+def test_valid_provider_is_created_under_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It has the contract's version and returns its manifests."""
     monkeypatch.syspath_prepend(str(tmp_path / "well_made"))
     ((name, made),) = providers({"well": {}}, _found(tmp_path, "well_made", WELL))
     assert (name, made.contract, list(made.manifests())) == ("well", CONTRACT, [])
@@ -114,14 +114,14 @@ def test_one_that_is_well_is_made_with_its_options(monkeypatch: pytest.MonkeyPat
         ({"mine": {"seconds": 5}, "other": None}, {"mine": {"seconds": "5"}, "other": {}}),
     ],
 )
-def test_they_are_named_in_text_or_yaml(tmp_path: Path, told: object, read: object) -> None:
-    """With options that are text to them."""
+def test_providers_are_configured_as_text_or_yaml(tmp_path: Path, told: object, read: object) -> None:
+    """Options are text in both forms."""
     assert load({"mesh": tmp_path, "state": tmp_path, "providers": told}).providers == read
 
 
 @pytest.mark.parametrize("told", ["mine:token=hush", {"mine": {"token": "hush"}}])
-def test_an_option_may_be_a_secret(tmp_path: Path, told: object) -> None:
-    """No page and no log has one; which options there are they have."""
+def test_provider_options_are_redacted_in_output(tmp_path: Path, told: object) -> None:
+    """An option may be a secret, so its name is shown and its value is not."""
     settings = load({"mesh": tmp_path, "state": tmp_path, "providers": told})
     assert settings.providers["mine"]["token"] == "hush"
     assert settings.model_dump(mode="json")["providers"] == {"mine": {"token": "[redacted]"}}
@@ -131,8 +131,8 @@ def test_an_option_may_be_a_secret(tmp_path: Path, told: object) -> None:
 @pytest.mark.parametrize(
     "told", ["mine:token=hush,other", {"mine": {"token": ["hush"]}}, {"mine": "token=hush"}]
 )
-def test_nor_has_the_error_of_one_that_is_wrong(tmp_path: Path, told: object) -> None:
-    """It says what would be right."""
+def test_error_of_invalid_provider_settings_hides_the_options(tmp_path: Path, told: object) -> None:
+    """The error names the setting and never the value of an option, which may be a secret."""
     with pytest.raises(SettingsError) as raised:
         load({"mesh": tmp_path, "state": tmp_path, "providers": told})
     assert "providers" in str(raised.value)
@@ -140,7 +140,7 @@ def test_nor_has_the_error_of_one_that_is_wrong(tmp_path: Path, told: object) ->
 
 
 class Told:
-    """A provider that is told what to say: an answer, or what to raise."""
+    """A provider with an answer, or an exception, that the test sets."""
 
     contract = CONTRACT
     seconds = 0.001
@@ -149,7 +149,7 @@ class Told:
         self.says: Callable[[], list[Mapping[str, object]]] = list
 
     def manifests(self) -> list[Mapping[str, object]]:
-        """Say it."""
+        """Return the answer that the test has set."""
         return self.says()
 
 
@@ -181,8 +181,8 @@ def _codes(source: ProviderSource) -> list[str]:
     return [each.code for each in source.problems()]
 
 
-async def test_an_answer_that_fails_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    """Whatever is raised, and whatever is no manifest; it is said once, and its end as well."""
+async def test_answer_without_valid_manifests_keeps_the_objects(caplog: pytest.LogCaptureFixture) -> None:
+    """The error is problem MW1112 until the next good answer."""
     told = Told()
     source = _source(told)
     told.says = lambda: [_workload("a")]
@@ -198,8 +198,8 @@ async def test_an_answer_that_fails_changes_nothing(caplog: pytest.LogCaptureFix
     assert (_names(source), _codes(source), source.freshness().error) == (["a", "b"], [], "")
 
 
-async def test_a_time_out_of_its_own_is_told_from_ours() -> None:
-    """What it raises is in its own words."""
+async def test_timeout_raised_by_the_provider_is_reported_in_its_words() -> None:
+    """The source's own timeout has another message."""
     told = Told()
 
     def late() -> list[Mapping[str, object]]:
@@ -212,15 +212,15 @@ async def test_a_time_out_of_its_own_is_told_from_ours() -> None:
 
 
 class _Mute(Exception):
-    """What cannot even be told."""
+    """An exception whose text cannot be read."""
 
     def __str__(self) -> str:
         raise ValueError("mute")
 
 
 @pytest.mark.parametrize("raised", [StopIteration("no more"), SystemExit(3), _Mute(), ValueError("\ud800")])
-async def test_whatever_is_raised_it_is_asked_again(raised: BaseException) -> None:
-    """And what it is is said, in text that can be written."""
+async def test_provider_is_asked_again_after_any_exception(raised: BaseException) -> None:
+    """The error names the exception's type, in text that can be encoded."""
     told = Told()
 
     def failing() -> list[Mapping[str, object]]:
@@ -237,8 +237,8 @@ async def test_whatever_is_raised_it_is_asked_again(raised: BaseException) -> No
     assert _names(source) == ["a"]
 
 
-async def test_an_answer_that_cannot_be_read_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever its reading comes to: it is a failure of that provider, and nobody else's."""
+async def test_exception_while_reading_an_answer_is_a_provider_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next answer is read as usual."""
     told = Told()
     source = _source(told)
 
@@ -254,8 +254,8 @@ async def test_an_answer_that_cannot_be_read_changes_nothing(monkeypatch: pytest
     assert _names(source) == ["a"]
 
 
-async def test_an_answer_is_not_read_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be thousands of manifests."""
+async def test_answer_is_read_in_another_thread_than_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer may have thousands of manifests, which would block the loop."""
     told, threads = Told(), set[int]()
     source = _source(told)
 
@@ -270,8 +270,8 @@ async def test_an_answer_is_not_read_on_the_event_loop(monkeypatch: pytest.Monke
     assert threads.isdisjoint({threading.get_ident()})
 
 
-async def test_what_is_said_late_counts() -> None:
-    """Of one that always takes longer than it may, each answer is that of the next question."""
+async def test_late_answer_is_used_for_the_next_question() -> None:
+    """A provider that always takes longer than its limit is not asked twice at the same time."""
     told, late = Told(), threading.Event()
     asked = 0
 
@@ -296,8 +296,8 @@ async def test_what_is_said_late_counts() -> None:
     assert (_names(source), asked, source.freshness().error) == (["a1"], 1, "")
 
 
-async def test_a_bad_manifest_costs_its_own_object_alone() -> None:
-    """As in a file: its last good form stays, the others change."""
+async def test_bad_manifest_affects_only_its_own_object() -> None:
+    """As in a file, the object keeps its last good form, and the others are updated."""
     told = Told()
     source = _source(told)
     told.says = lambda: [_workload("a"), _workload("b")]
@@ -311,8 +311,8 @@ async def test_a_bad_manifest_costs_its_own_object_alone() -> None:
     assert str(first.origin) == "told (Workload shop/a)"
 
 
-async def test_the_order_of_an_answer_means_nothing() -> None:
-    """The very same objects: nobody has anything to do."""
+async def test_order_of_an_answer_changes_no_objects() -> None:
+    """The same manifests in another order give the same objects, so followers have no work."""
     told = Told()
     source = _source(told)
     told.says = lambda: [_workload("a"), _workload("b")]
@@ -323,8 +323,8 @@ async def test_the_order_of_an_answer_means_nothing() -> None:
     assert source.objects() is before
 
 
-async def test_a_sudden_nothing_is_doubted() -> None:
-    """As of every source."""
+async def test_sudden_empty_answer_is_held() -> None:
+    """As for every source, the objects stay in force; with a hold of 0 they are removed at once."""
     told = Told()
     source = _source(told, hold=1000)
     told.says = lambda: [_workload("a")]
@@ -344,8 +344,8 @@ async def test_a_sudden_nothing_is_doubted() -> None:
     assert _names(sure) == []
 
 
-async def test_one_that_hangs_is_not_asked_again_until_it_answers() -> None:
-    """Its answer counts, however late; meanwhile there is one thread."""
+async def test_hanging_provider_is_asked_only_once_until_it_answers() -> None:
+    """A late answer is used, and meanwhile only one thread waits."""
     told, hanging, asked = Told(), threading.Event(), 0
 
     def slow() -> list[Mapping[str, object]]:

@@ -1,4 +1,4 @@
-"""A cluster in memory behind a real HTTP server: what of the Kubernetes API a source asks for."""
+"""An in-memory cluster behind a real HTTP server, with the parts of the Kubernetes API that a source uses."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ _NOT_STREAMED: Final = "sendInitialEvents is forbidden for watch unless the Watc
 
 
 def crd(group: str, version: str, plural: str, kind: str) -> Resource:
-    """Return a kind that is there where its CRD is."""
+    """Return a resource that a CRD defines."""
     return Resource(group, version, plural, kind)
 
 
@@ -31,11 +31,11 @@ WORKLOADS: Final = crd("meshwright.dev", "v1alpha1", "workloads", "Workload")
 
 
 class Cluster:
-    """Objects by resource, the kinds that are served, and what goes wrong.
+    """Objects by resource, served kinds, and simulated errors.
 
-    `forbidden` are plurals that may not be listed or watched; its `uid` is told to who may get kube-system,
-    and None to nobody; with `says` every answer is that status;
-    `asked` counts requests by path.
+    `forbidden` has plurals that must not be listed or watched. `uid` is the UID of kube-system, or None if
+    reading it is forbidden. With `says`, every answer has that HTTP status. `asked` has the path of each
+    request.
     """
 
     def __init__(self, *crds: Resource) -> None:
@@ -52,7 +52,7 @@ class Cluster:
         self._port = 0
 
     async def start(self) -> None:
-        """Serve, on the same port as before."""
+        """Start the server, on the same port as before."""
         application = web.Application()
         application.router.add_get("/{path:.*}", self._answer)
         self._runner = web.AppRunner(application, shutdown_timeout=0.1)
@@ -62,7 +62,7 @@ class Cluster:
         self._port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
-        """End, and all that is open with it."""
+        """Stop the server, and end all open requests."""
         self.end_watches()
         if self._runner is not None:
             await self._runner.cleanup()
@@ -75,13 +75,13 @@ class Cluster:
 
     @contextlib.asynccontextmanager
     async def api(self, name: str = "east") -> AsyncIterator[Api]:
-        """Have a connection to it."""
+        """Open a connection to the cluster."""
         access = Access(Server(name, f"http://127.0.0.1:{self._port}", ca=b""), User())
         async with Api(Connection(lambda: access)) as found:
             yield found
 
     def put(self, resource: Resource, raw: Raw) -> None:
-        """Make an object, or put it in the place of the one of its name."""
+        """Create an object, or replace the object of the same name."""
         metadata = raw["metadata"]
         key = (metadata.get("namespace", ""), metadata["name"])
         there = self._objects.setdefault(resource.name, {})
@@ -95,7 +95,7 @@ class Cluster:
         self._tell(resource, kind, there[key])
 
     def delete(self, resource: Resource, name: str, namespace: str = "shop", *, told: bool = True) -> None:
-        """Remove an object; watches that are not `told` are too old from then on."""
+        """Remove an object; without `told`, watches get no event and their version becomes too old."""
         gone = self._objects[resource.name].pop((namespace if resource.namespaced else "", name))
         gone["metadata"]["resourceVersion"] = str(next(self._versions))
         if told:
@@ -199,7 +199,7 @@ class Cluster:
 
 
 def _namespaces(path: str, resource: Resource) -> Iterator[str | None]:
-    """Yield the namespace whose objects of a kind are at a path, None for all; nothing if they are not."""
+    """Yield the namespace that a list path of a kind selects, None for all; nothing for other paths."""
     if path == resource.path():
         yield None
     parts = path.split("/")

@@ -1,4 +1,4 @@
-"""Objects as an API server has them, with fields that nobody here reads."""
+"""Objects as an API server returns them, including fields that the control plane does not read."""
 
 from typing import Any
 
@@ -65,7 +65,7 @@ def pod(
 
 
 def endpoint_slice(service: str, *addresses: str, namespace: str = "shop") -> Raw:
-    """Return a slice of ready addresses."""
+    """Return an EndpointSlice with ready addresses."""
     labels = {"kubernetes.io/service-name": service, "endpointslice.kubernetes.io/managed-by": "x"}
     return {
         "metadata": _metadata(f"{service}-abc", namespace, labels=labels),
@@ -96,7 +96,7 @@ def target(name: str, source: str = "client", destination: str = "shop", namespa
 
 
 def workload(name: str, address: str = "10.1.0.1", namespace: str = "shop") -> Raw:
-    """Return a Workload of our own kind, with a status."""
+    """Return a Workload with a status."""
     return {
         "metadata": _metadata(name, namespace, labels={"app": "shop"}, generation=1),
         "spec": {"address": address, "serviceAccount": "shop", "uuid": f"{name}-uuid"},

@@ -1,4 +1,4 @@
-"""What objects of a cluster come to: held one by one, last good forms, and namespaces that come and go."""
+"""Tests of the state of a cluster's objects: last good forms, and namespaces that join and leave the mesh."""
 
 import itertools
 from typing import Any
@@ -46,17 +46,17 @@ def key(kind: Kind, name: str, namespace: str = "shop") -> ObjectKey:
 
 
 def item(kind: Kind, raw: dict[str, Any], version: str = "1") -> Item[str]:
-    """Return an object as a reflector has it."""
+    """Return an object as a reflector stores it."""
     return Item(version, projected(kind, _VERSIONS.get(kind, "v1"), raw))
 
 
 def names(book: Book) -> list[str]:
-    """Return what is in force."""
+    """Return the keys of the objects in force."""
     return [str(each) for each in book.state.objects()]
 
 
 def told(book: Book, **namespaces: dict[str, str] | None) -> Book:
-    """Return the book with these Namespaces, None for those that are gone."""
+    """Return the book with these Namespaces; None removes one."""
     changes = {
         key(NAMESPACE, name): None if labels is None else item(NAMESPACE, objects.namespace(name, **labels))
         for name, labels in namespaces.items()
@@ -64,8 +64,8 @@ def told(book: Book, **namespaces: dict[str, str] | None) -> Book:
     return book.told(changes).taken(changes)
 
 
-def test_objects_are_in_force_under_their_own_keys_with_their_versions() -> None:
-    """Two that differ only by namespace are two."""
+def test_objects_are_in_force_under_their_keys_with_their_versions() -> None:
+    """Two objects that differ only in their namespace are two objects."""
     one, other = key(SERVICE, "shop"), key(SERVICE, "shop", "books")
     book = EVERYTHING.taken(
         {
@@ -78,11 +78,11 @@ def test_objects_are_in_force_under_their_own_keys_with_their_versions() -> None
     assert names(book.taken({one: None})) == ["Service books/shop"]
     vm = key(WORKLOAD, "vm")
     found = book.taken({vm: item(WORKLOAD, objects.workload("vm"), "3")}).state.objects()[vm]
-    assert found.origin == InCluster("east", "3", 1)  # of which generation, for who writes its status
+    assert found.origin == InCluster("east", "3", 1)  # the generation is needed to write the status
 
 
-def test_a_slice_of_no_service_is_not_ours() -> None:
-    """Services of other clusters are brought in by slices with another label: nobody's slip."""
+def test_endpoint_slice_without_a_service_label_is_ignored() -> None:
+    """Multi-cluster services have slices with another label, so this is no problem."""
     slices, raw = key(ENDPOINT_SLICE, "shop-abc"), objects.endpoint_slice("shop", "10.0.0.1")
     ours = EVERYTHING.taken({slices: item(ENDPOINT_SLICE, raw)})
     assert names(ours) == ["EndpointSlice shop/shop-abc"]
@@ -92,8 +92,8 @@ def test_a_slice_of_no_service_is_not_ours() -> None:
         assert (names(book), book.state.problems()) == ([], ())
 
 
-def test_what_reads_the_same_is_no_change() -> None:
-    """Not even of where it stands: a status, a heartbeat, managed fields are nobody's business here."""
+def test_change_of_unread_fields_changes_nothing() -> None:
+    """A new status or managed fields leave the book and even the object's origin unchanged."""
     pod = key(POD, "shop-1")
     first = EVERYTHING.taken({pod: item(POD, objects.pod("shop-1"))})
     busy = objects.pod("shop-1", containerStatuses=[{"restartCount": 9}])
@@ -103,8 +103,11 @@ def test_what_reads_the_same_is_no_change() -> None:
     assert moved.state.objects().since(first.state.objects()).keys() == {pod}
 
 
-def test_one_that_becomes_bad_keeps_its_last_good_form() -> None:
-    """Past every schema. Mended it is fresh; deleted it is gone; bad from the start it never was."""
+def test_invalid_object_keeps_its_last_good_form() -> None:
+    """A corrected object is fresh and a deleted one is gone.
+
+    An object that was never valid is not in force.
+    """
     one = key(TRAFFIC_TARGET, "t")
     good = EVERYTHING.taken({one: item(TRAFFIC_TARGET, objects.target("t"))})
     broken = objects.target("t")
@@ -121,8 +124,8 @@ def test_one_that_becomes_bad_keeps_its_last_good_form() -> None:
     assert (names(never), [each.code for each in never.state.problems()]) == ([], ["MW1010"])
 
 
-def test_a_pod_and_a_workload_of_one_name_are_said() -> None:
-    """They are read as one kind: the Pod comes first."""
+def test_workload_with_the_name_of_a_pod_is_a_problem() -> None:
+    """Both would be the same workload, so the Pod is in force."""
     book = EVERYTHING.taken(
         {
             key(WORKLOAD, "w"): item(WORKLOAD, objects.workload("w")),
@@ -133,8 +136,8 @@ def test_a_pod_and_a_workload_of_one_name_are_said() -> None:
     assert [each.code for each in book.state.problems()] == ["MW1106"]
 
 
-def test_what_is_the_life_of_pods_is_no_problem() -> None:
-    """That one waits for its address or has ended, nobody wrote."""
+def test_pending_and_finished_pods_are_no_problem() -> None:
+    """These states are normal and are no user's mistake."""
     waiting = objects.pod("a", podIP=None, podIPs=[], phase="Pending")
     ended = objects.pod("b", phase="Succeeded")
     book = EVERYTHING.taken({key(POD, "a"): item(POD, waiting), key(POD, "b"): item(POD, ended)})
@@ -143,8 +146,8 @@ def test_what_is_the_life_of_pods_is_no_problem() -> None:
     assert type(book.state.objects()[key(POD, "a")].value).__name__ == "PodTemplate"
 
 
-def test_an_object_with_thousands_of_entries_is_one_object() -> None:
-    """A target with 5000 sources."""
+def test_traffic_target_with_5000_sources_is_read() -> None:
+    """The size of a single object is no problem."""
     raw = objects.target("t")
     raw["spec"]["sources"] = [
         {"kind": "ServiceAccount", "name": f"a{number}", "namespace": "shop"} for number in range(5000)
@@ -154,8 +157,8 @@ def test_an_object_with_thousands_of_entries_is_one_object() -> None:
     assert book.state.problems() == ()
 
 
-def test_a_selector_lets_in_whose_namespace_has_the_labels() -> None:
-    """It does not matter who comes first; a namespace that loses them takes its objects with it."""
+def test_label_selector_admits_objects_of_matching_namespaces() -> None:
+    """An object may arrive before its Namespace, and leaves the mesh once its Namespace loses the labels."""
     book = Book("east", Scope.of(labels="openservicemesh.io/monitored-by=osm"))
     account = {key(SERVICE_ACCOUNT, "a"): item(SERVICE_ACCOUNT, objects.account("a"))}
     early = book.taken(account)
@@ -172,8 +175,8 @@ def test_a_selector_lets_in_whose_namespace_has_the_labels() -> None:
     assert more.moved(inside) == frozenset()
 
 
-def test_who_is_to_have_a_sidecar_is_no_matter_of_who_has_one() -> None:
-    """OSM's annotation is for whoever injects; what runs has a sidecar if it has the label with its UUID."""
+def test_osm_injection_annotation_does_not_change_which_pods_have_a_sidecar() -> None:
+    """The annotation is for the injector; a running Pod has a sidecar if it has the label with its UUID."""
     annotation = "openservicemesh.io/sidecar-injection"
     for said in ("enabled", "disabled", "no such word"):
         space, pod, bare = objects.namespace("shop"), objects.pod("a"), objects.pod("b", "10.0.0.2")
@@ -193,8 +196,8 @@ def test_who_is_to_have_a_sidecar_is_no_matter_of_who_has_one() -> None:
         assert uuids == ["a-uuid", None]
 
 
-def test_a_mesh_config_counts_in_the_control_planes_own_namespace() -> None:
-    """Which need not be in the mesh, as OSM's is not; nothing else there counts."""
+def test_mesh_config_is_read_only_in_the_control_plane_namespace() -> None:
+    """That namespace need not be in the mesh, as in OSM, and its other objects are ignored."""
     book = Book("east", Scope.of(labels="openservicemesh.io/monitored-by=osm", home="osm-system"))
     config = {"metadata": {"name": "osm-mesh-config", "namespace": "osm-system"}, "spec": {}}
     found = book.taken(
@@ -210,8 +213,8 @@ def test_a_mesh_config_counts_in_the_control_planes_own_namespace() -> None:
 
 
 @pytest.mark.parametrize("home", ["", "osm-system"])
-def test_the_roots_of_the_mesh_are_said_at_home_alone(home: str) -> None:
-    """Who may write one elsewhere changes nothing, and is told; the home need not be in the mesh."""
+def test_mesh_root_certificate_is_read_only_in_the_control_plane_namespace(home: str) -> None:
+    """One elsewhere has no effect and is problem MW1114, so that write access there changes no trust."""
     spec = {"provider": {"tresor": {"ca": {"secretRef": {"name": "r"}}}}}
     places = ["osm-system", "shop"]
     changes = {
@@ -222,15 +225,15 @@ def test_the_roots_of_the_mesh_are_said_at_home_alone(home: str) -> None:
     }
     book = Book("east", Scope.of(namespaces=["shop"], home=home)).taken(changes)
     said = [(each.code, str(each.key), each.field, each.value) for each in book.state.problems()]
-    if not home:  # nobody knows where the control plane is
+    if not home:  # the control plane's namespace is unknown
         assert (names(book), said) == (["MeshRootCertificate shop/r"], [])
         return
     assert names(book) == ["MeshRootCertificate osm-system/r"]
     assert said == [("MW1114", "MeshRootCertificate shop/r", "metadata.namespace", "shop")]
 
 
-def test_an_object_means_what_it_was_written_as_in_whatever_version_it_is_shown() -> None:
-    """Nothing converts: a port that v1alpha3 does not have narrows as it did in v1alpha2."""
+def test_field_of_an_older_version_keeps_its_meaning() -> None:
+    """The CRD has no conversion, so a `port` in a v1alpha3 object narrows as in v1alpha2."""
     account = {"kind": "ServiceAccount", "name": "store"}
     spec = {"destination": {**account, "port": 80}, "rules": [], "sources": [account]}
     raw = {"metadata": {"name": "buy", "namespace": "shop"}, "spec": spec}
@@ -271,10 +274,10 @@ def _step(space: str, kind: str, how: str) -> tuple[ObjectKey, dict[str, Any] | 
 
 
 @given(_STEPS, st.booleans())
-def test_it_comes_to_the_same_in_steps_and_at_once(
+def test_state_after_steps_equals_the_state_built_at_once(
     steps: list[tuple[str, str, str]], with_selector: bool
 ) -> None:
-    """But for last good forms, which whoever begins anew never saw."""
+    """Only last good forms differ, because a new book never saw them."""
     labels = "openservicemesh.io/monitored-by=osm" if with_selector else ""
     empty = book = Book("east", Scope.of(labels=labels))
     now: dict[ObjectKey, Item[str]] = {}

@@ -1,4 +1,4 @@
-"""What is kept for the server after, and that nothing is used of what is damaged."""
+"""Tests of the saved state of a cluster: its format, and the refusal of damaged files."""
 
 import hashlib
 from datetime import UTC, datetime
@@ -28,8 +28,8 @@ EAST = Identity("east", "5a1e", "uid-of-east")
 KEPT = SavedState(EAST, (SavedWatch(TARGETS, "shop", HEARD, {}), SavedWatch(CORE[POD], None, HEARD, PODS)))
 
 
-def test_what_is_written_is_read_again() -> None:
-    """The same bytes for the same things, in whatever order they came."""
+def test_saved_state_round_trips_in_a_fixed_order() -> None:
+    """The same state gives the same bytes, whatever the order of its objects."""
     found = read(written(KEPT))
     assert found == SavedState(EAST, (KEPT.watches[1], KEPT.watches[0]))
     again = {key: PODS[key] for key in sorted(PODS)}
@@ -40,8 +40,8 @@ def test_what_is_written_is_read_again() -> None:
     assert read(written(SavedState())) == SavedState()
 
 
-def test_what_a_server_before_wrote_is_read() -> None:
-    """The form is pinned: another is another version, and the next server would begin with nothing."""
+def test_state_in_the_pinned_format_is_read() -> None:
+    """The format is pinned, because another format needs another version and would be discarded."""
     item = r"""["shop","a","7","{\"kind\":\"Pod\"}"]"""
     content = (
         '{"cluster":{"name": "east", "server": "5a1e", "uid": "uid-of-east"},"watches":['
@@ -67,21 +67,21 @@ def test_what_a_server_before_wrote_is_read() -> None:
         lambda content: b"\xff" + content,
     ],
 )
-def test_nothing_is_used_of_what_is_damaged(damage: object) -> None:
-    """Whatever happened to it."""
+def test_damaged_state_is_refused_as_a_whole(damage: object) -> None:
+    """The checksum and the version in the first line must fit."""
     assert callable(damage)
     with pytest.raises(SavedStateError):
         read(damage(written(KEPT)))
 
 
-def test_nothing_secret_is_kept() -> None:
-    """Of a Pod neither its environment nor its commands."""
+def test_saved_state_contains_no_secret() -> None:
+    """The environment of a Pod's containers is left out."""
     assert b"hunter2" not in written(KEPT)
     assert b"PASSWORD" not in written(KEPT)
 
 
-def test_what_is_kept_has_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is larger is not kept at all."""
+def test_state_above_the_size_limit_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A larger state is not saved."""
     assert fits(KEPT)
     monkeypatch.setattr(module, "MOST", 100)
     assert not fits(KEPT)

@@ -1,4 +1,4 @@
-"""What is kept of an object reads as the whole object does, and holds no more."""
+"""Tests of the projection of objects: it reads like the whole object, and keeps only fields that are read."""
 
 import itertools
 import json
@@ -61,21 +61,21 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
         yield from itertools.chain.from_iterable(_places(inner, (*path, at)) for at, inner in items)
 
 
-def test_every_manifest_of_tests_and_reference_reads_the_same() -> None:
-    """With all that can be wrong with it. There are manifests of each kind that is read."""
+def test_projected_manifests_read_like_the_whole_ones() -> None:
+    """This holds for every manifest of the tests and the reference, including their problems."""
     assert {_kind(each) for each in DOCUMENTS} >= {*CORE, TRAFFIC_TARGET}
     for document in DOCUMENTS:
         assert read(_projected(document), ORIGIN) == read(document, ORIGIN), document
 
 
 @given(st.data())
-def test_objects_with_anything_anywhere_read_the_same(data: st.DataObject) -> None:
-    """A schema may let pass what no reader expects; whatever stands in a field that is read is kept."""
+def test_projected_objects_with_random_values_read_like_the_whole_ones(data: st.DataObject) -> None:
+    """A schema may allow values that no reader expects, so the values of all read fields are kept."""
     document = json.loads(json.dumps(data.draw(st.sampled_from(DOCUMENTS))))
     inside = [each for each in _places(document) if each and each[0] not in ("apiVersion", "kind")]
     *way, last = data.draw(st.sampled_from(inside))
     if [*way, last] in (["metadata"], ["metadata", "name"], ["metadata", "namespace"]):
-        return  # the API server sees to these
+        return  # the API server validates these fields
     parent = document
     for step in way:
         parent = parent[step]
@@ -84,10 +84,11 @@ def test_objects_with_anything_anywhere_read_the_same(data: st.DataObject) -> No
 
 
 def _said(reading: Any) -> Any:
-    """Return a reading without what no object in a cluster has: misspelt fields of Kubernetes' own kinds.
+    """Return a reading without problems that objects in a cluster cannot have.
 
-    Of a mapping where none belongs it is not said how many keys it has: those that are not read are gone.
-    Which of a mapping's keys comes first is nobody's to say.
+    These are misspelt fields of Kubernetes' own kinds. The number of keys of a misplaced mapping is left out,
+    because keys that are not read are gone, and problems are sorted, because the order of keys has no
+    meaning.
     """
     slips = ("MW1027", "MW1028")
     problems = [
@@ -98,8 +99,8 @@ def _said(reading: Any) -> Any:
     return reading.objects, reading.key, sorted(problems, key=lambda each: (each.field, each.code))
 
 
-def test_what_is_not_read_is_not_kept() -> None:
-    """Neither what is secret, nor what changes with every heartbeat."""
+def test_fields_that_are_not_read_are_dropped() -> None:
+    """Secrets and fields that change with every heartbeat are among them."""
     raw = objects.pod("shop-1")
     raw["metadata"] |= {"uid": "2b2b"}
     text = projected(POD, "v1", raw)
@@ -130,8 +131,8 @@ def test_what_is_not_read_is_not_kept() -> None:
     assert set(service) == {"apiVersion", "kind", "metadata", "spec"}
 
 
-def test_a_policy_is_kept_but_for_its_status_and_what_the_server_needs() -> None:
-    """Its generation and UID are for whoever writes its status."""
+def test_policy_is_kept_without_its_status_and_server_fields() -> None:
+    """The generation and UID stay, because they are needed to write the status."""
     raw = objects.workload("vm")
     raw["metadata"] |= {"uid": "u", "resourceVersion": "7", "selfLink": "x"}
     raw["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "a": "b"}
@@ -145,8 +146,8 @@ def test_a_policy_is_kept_but_for_its_status_and_what_the_server_needs() -> None
 
 
 @pytest.mark.parametrize("kind", sorted(WATCHED), ids=str)
-def test_it_takes_whatever_json_has(kind: Kind) -> None:
-    """And gives the same text whatever the order of its fields."""
+def test_projection_accepts_any_json_value(kind: Kind) -> None:
+    """The text does not depend on the order of fields."""
     for raw in (
         {},
         {"metadata": None},

@@ -1,4 +1,4 @@
-"""Which kinds are watched in which version, as a server serves them, stops to, or does not say."""
+"""Tests of the plan of watched resources: kinds and versions that a server serves, removes or cannot list."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -21,8 +21,8 @@ def _versions(*versions: str) -> ServedResources:
     return ServedResources(tuple(replace(TARGETS, version=each) for each in versions))
 
 
-def test_what_is_read_is_watched_but_for_what_makes_pods_and_endpoints() -> None:
-    """Whatever is read from files is either watched, or left out knowingly."""
+def test_all_kinds_read_are_watched_except_pod_creators_and_endpoints() -> None:
+    """A kind that is read from files is either watched or listed here as left out."""
     left_out = {kind.name for kind in READ} - {kind.name for kind in (*CORE, *POLICY)}
     assert left_out == {
         "CronJob", "DaemonSet", "Deployment", "Endpoints", "Job", "PodTemplate", "ReplicaSet",
@@ -32,8 +32,8 @@ def test_what_is_read_is_watched_but_for_what_makes_pods_and_endpoints() -> None
     assert {kind.group for kind in POLICY} == {*GROUPS}
 
 
-def test_the_core_is_watched_and_policy_where_its_crd_is() -> None:
-    """Nothing else that a server serves."""
+def test_core_kinds_and_policy_kinds_with_a_crd_are_watched() -> None:
+    """Other served kinds, such as Deployments, are not watched."""
     found = planned(
         Plan(), ServedResources((TARGETS, Resource("apps", "v1", "deployments", "Deployment"))), NOW, HOLD
     )
@@ -50,30 +50,30 @@ def test_the_core_is_watched_and_policy_where_its_crd_is() -> None:
         ((), None),
     ],
 )
-def test_the_newest_version_that_is_read_is_watched(served: tuple[str, ...], chosen: str | None) -> None:
-    """TrafficTarget's v1alpha4 is a draft that is not."""
+def test_newest_readable_version_is_watched(served: tuple[str, ...], chosen: str | None) -> None:
+    """TrafficTarget v1alpha4 is a draft and is not read."""
     found = newest(TRAFFIC_TARGET, _versions(*served))
     assert (None if found is None else found.version) == chosen
 
 
-def test_a_kind_that_is_not_enforced_is_watched_in_its_newest_version() -> None:
-    """Of which nothing is read but that it is there."""
+def test_unenforced_kind_is_watched_in_its_newest_version() -> None:
+    """Only the existence of such objects is read, so any version will do."""
     kind = Kind("AccessCert", "policy.openservicemesh.io")
     old = Resource(kind.group, "v1alpha1", "accesscerts", kind.name)
     new = replace(old, version="v1beta1")
     assert planned(Plan(), ServedResources((old, new)), NOW, HOLD).watched[kind] == new
 
 
-def test_a_crd_that_comes_is_noticed() -> None:
-    """And one of a newer version takes the place of the older."""
+def test_new_crd_is_watched() -> None:
+    """A newer version replaces the older one."""
     found = planned(FIRST, ServedResources((*FIRST.watched.values(), _group("v1alpha3"))), NOW, HOLD)
     assert found.watched[HTTP_ROUTE_GROUP] == _group("v1alpha3")
     both = ServedResources((*FIRST.watched.values(), _group("v1alpha3"), _group("v1alpha4")))
     assert planned(found, both, NOW, HOLD).watched[HTTP_ROUTE_GROUP] == _group("v1alpha4")
 
 
-def test_a_kind_that_is_served_no_more_goes_after_a_while() -> None:
-    """A server that has just begun may not know all of its CRDs yet; if it is back soon nothing was."""
+def test_kind_no_longer_served_is_removed_after_the_hold() -> None:
+    """A server that has just started may not know all of its CRDs yet, so the kind may return."""
     gone = ServedResources((*CORE.values(), WORKLOADS))
     doubted = planned(FIRST, gone, NOW, HOLD)
     assert doubted == Plan(FIRST.watched, {TRAFFIC_TARGET: NOW})
@@ -83,15 +83,15 @@ def test_a_kind_that_is_served_no_more_goes_after_a_while() -> None:
     assert planned(FIRST, gone, NOW, timedelta(0)) == Plan({**CORE, WORKLOAD: WORKLOADS})
 
 
-def test_what_a_server_does_not_say_removes_nothing() -> None:
-    """One behind it may be away for long."""
+def test_unknown_api_group_removes_no_kind() -> None:
+    """An aggregated API server behind the main one may be unavailable for long."""
     unknown = ServedResources((*CORE.values(), WORKLOADS), frozenset({TRAFFIC_TARGET.group}))
     later = planned(FIRST, unknown, NOW, HOLD)
     assert planned(later, unknown, NOW + 9 * HOLD, HOLD) == FIRST
 
 
-def test_a_kind_that_is_served_in_other_versions_alone_stays_and_is_said() -> None:
-    """Its objects are there, and cannot be read."""
+def test_kind_served_only_in_unreadable_versions_stays_and_is_reported() -> None:
+    """Its objects still exist, although they cannot be read."""
     served = ServedResources((*CORE.values(), WORKLOADS, *_versions("v1", "v2alpha1").resources))
     assert planned(FIRST, served, NOW + 9 * HOLD, HOLD) == Plan(
         FIRST.watched, {}, {TRAFFIC_TARGET: ("v1", "v2alpha1")}

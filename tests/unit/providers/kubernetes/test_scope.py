@@ -1,4 +1,4 @@
-"""Which namespaces are part of the mesh, and what people write to say so."""
+"""Tests of the mesh's scope: lists of namespaces and label selectors."""
 
 import pytest
 
@@ -23,10 +23,10 @@ MONITORED = {"openservicemesh.io/monitored-by": "osm"}
         ("a in (b,c),!d , e=f", [{"a": "c", "e": "f"}], [{"a": "c", "e": "f", "d": ""}, {"a": "c"}]),
     ],
 )
-def test_selectors_mean_what_they_mean_to_kubectl(
+def test_selector_has_the_meaning_of_kubectl(
     text: str, fitting: list[dict[str, str]], others: list[dict[str, str]]
 ) -> None:
-    """A label that is not there is not equal, and in no set."""
+    """A missing label is not equal to any value, and is in no set."""
     wanted = selector(text)
     assert all(all(each.fits(labels) for each in wanted) for labels in fitting)
     assert not any(all(each.fits(labels) for each in wanted) for labels in others)
@@ -49,8 +49,8 @@ def test_selectors_mean_what_they_mean_to_kubectl(
         ",",
     ],
 )
-def test_a_selector_that_kubectl_would_refuse_is_refused(text: str) -> None:
-    """With the part of it that is wrong, and what would be right."""
+def test_invalid_selector_is_refused_with_examples(text: str) -> None:
+    """The message describes the form of kubectl, with examples."""
     with pytest.raises(
         ScopeError,
         match="must be a label selector in the form of kubectl, such as "
@@ -60,21 +60,21 @@ def test_a_selector_that_kubectl_would_refuse_is_refused(text: str) -> None:
         Scope.of(labels=text)
 
 
-def test_a_name_that_is_no_namespace_is_refused() -> None:
-    """By name."""
+def test_invalid_namespace_name_is_refused() -> None:
+    """The message names the invalid namespace."""
     with pytest.raises(ScopeError, match="'Shop' is not a namespace: must be 1 to 63 characters a-z"):
         Scope.of(("default", "Shop"))
 
 
-def test_all_namespaces_are_in_the_mesh_if_nothing_is_said() -> None:
-    """But those that OSM's users keep out of it, whatever the label's value."""
+def test_default_scope_includes_all_namespaces_except_ignored_ones() -> None:
+    """OSM's label `ignore` excludes a namespace, whatever its value."""
     everything = Scope.of()
     assert everything.has("shop", {}) and everything.has("shop", None)  # noqa: PT018
     assert not everything.has("kube-system", {"openservicemesh.io/ignore": "true"})
 
 
-def test_a_list_and_a_selector_both_hold() -> None:
-    """What is not known to have the labels is not in the mesh."""
+def test_list_and_selector_must_both_match() -> None:
+    """A namespace with unknown labels does not match a selector."""
     both = Scope.of(["shop", "books", "shop"], "openservicemesh.io/monitored-by=osm")
     assert both.namespaces == ("books", "shop")
     assert both.has("shop", MONITORED)

@@ -1,4 +1,4 @@
-"""The source of a cluster, against a server that serves, forbids, forgets, breaks, ends and comes back."""
+"""Tests of the Kubernetes source against a server that forbids, forgets, fails, stops and restarts."""
 
 import asyncio
 import contextlib
@@ -30,13 +30,13 @@ TARGET = ObjectKey(TRAFFIC_TARGET, Namespace("shop"), "t")
 
 
 def utc_now() -> datetime:
-    """Return the time."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
 @pytest.fixture
 async def cluster() -> AsyncIterator[Cluster]:
-    """Have a cluster with one of everything."""
+    """Run a cluster with one object of each kind."""
     found = Cluster(TARGETS, WORKLOADS)
     for name in ("shop", "books"):
         found.put(CORE[NAMESPACE], objects.namespace(name, team=name))
@@ -66,7 +66,7 @@ EVERYTHING = [
 
 
 class Running:
-    """A source at work, and how often it said that something changed."""
+    """A running source, and the number of its reported changes."""
 
     def __init__(self, source: KubernetesSource) -> None:
         self.source = source
@@ -74,22 +74,22 @@ class Running:
         self._other = asyncio.Event()
 
     def changed(self) -> None:
-        """Hear of a change."""
+        """Record a change."""
         self.told += 1
         self._other.set()
 
     @property
     def names(self) -> list[str]:
-        """What is in force."""
+        """The keys of the objects in force."""
         return [str(each) for each in self.source.objects()]
 
     @property
     def codes(self) -> list[str]:
-        """What is wrong."""
+        """The codes of the problems."""
         return [each.code for each in self.source.problems()]
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until something is so."""
+        """Wait until the condition holds."""
         async with asyncio.timeout(10):
             while not condition():
                 with contextlib.suppress(TimeoutError):
@@ -99,13 +99,13 @@ class Running:
 
 @contextlib.asynccontextmanager
 async def at_work(cluster: Cluster, scope: Scope | None = None, **more: Any) -> AsyncIterator[Running]:
-    """Have a source at work that has begun."""
+    """Run a source that has read the cluster once."""
     async with cluster.api() as api:
         given = {"hold": HOLD, "discover": SOON, "pacing": PACING, **more}
         running = Running(KubernetesSource(api, scope or Scope.of(), utc_now, **given))
         await running.source.first()
         task = asyncio.create_task(running.source.run(running.changed))
-        await asyncio.sleep(0)  # it has begun
+        await asyncio.sleep(0)  # let the task start
         try:
             yield running
         finally:
@@ -114,8 +114,8 @@ async def at_work(cluster: Cluster, scope: Scope | None = None, **more: Any) -> 
                 await task
 
 
-async def test_it_begins_with_all_there_is(cluster: Cluster) -> None:
-    """Before anybody is told anything; every kind is watched, and nothing is wrong."""
+async def test_source_starts_with_all_objects_of_the_cluster(cluster: Cluster) -> None:
+    """Every kind is watched, there are no problems, and kinds that are not read are not requested."""
     async with at_work(cluster) as running:
         assert running.names == EVERYTHING
         assert running.codes == []
@@ -131,8 +131,8 @@ async def test_it_begins_with_all_there_is(cluster: Cluster) -> None:
         assert "/apis/apps/v1/deployments" not in cluster.asked
 
 
-async def test_changes_are_told_and_heartbeats_are_not(cluster: Cluster) -> None:
-    """One change for one that means something; none for a status that nobody reads."""
+async def test_changes_are_reported_and_heartbeats_are_not(cluster: Cluster) -> None:
+    """Each change of a read field is reported once; a change of the Pod's status alone is not."""
     async with at_work(cluster) as running:
         before = running.source.objects()
         cluster.put(CORE[POD], objects.pod("shop-1", containerStatuses=[]))
@@ -142,12 +142,12 @@ async def test_changes_are_told_and_heartbeats_are_not(cluster: Cluster) -> None
         cluster.delete(TARGETS, "t")
         await running.until(lambda: "TrafficTarget shop/t" not in running.names)
         assert running.told == 2
-        assert running.codes == []  # what is deleted before our eyes is gone at once
+        assert running.codes == []  # a deletion by an event needs no hold
         assert running.source.freshness().last_event is not None
 
 
-async def test_what_is_forbidden_is_said_by_name_and_the_rest_works(cluster: Cluster) -> None:
-    """And nobody waits for it; once it is granted it is no problem any more."""
+async def test_forbidden_kind_is_a_problem_and_the_rest_works(cluster: Cluster) -> None:
+    """The start does not wait for the kind, and the problem ends once access is granted."""
     cluster.forbidden = {"traffictargets"}
     async with asyncio.timeout(5), at_work(cluster) as running:
         assert running.names == [each for each in EVERYTHING if "TrafficTarget" not in each]
@@ -164,8 +164,8 @@ async def test_what_is_forbidden_is_said_by_name_and_the_rest_works(cluster: Clu
         await running.until(lambda: running.names == EVERYTHING and not running.codes)
 
 
-async def test_where_nobody_may_know_which_kinds_there_are_the_core_is_read(cluster: Cluster) -> None:
-    """At once, and it is said."""
+async def test_core_kinds_are_read_if_discovery_is_forbidden(cluster: Cluster) -> None:
+    """They are read at once, and problem MW1113 reports the missing grant."""
     cluster.forbidden = {"apis"}
     async with asyncio.timeout(5), at_work(cluster) as running:
         core = {"EndpointSlice", "Namespace", "Pod", "Service", "ServiceAccount"}
@@ -173,8 +173,10 @@ async def test_where_nobody_may_know_which_kinds_there_are_the_core_is_read(clus
         assert running.codes == ["MW1113"]
 
 
-async def test_policy_that_is_not_enforced_is_told_so_where_that_may_be_read(cluster: Cluster) -> None:
-    """Where it may not, that makes nothing old: it is one warning, and the source is as well as it was."""
+async def test_unenforced_kinds_are_warnings_and_forbidden_ones_leave_the_source_fresh(
+    cluster: Cluster,
+) -> None:
+    """Without access to them there is one warning, and the source's freshness does not suffer."""
     logs = crd("policy.openservicemesh.io", "v1alpha1", "accesscerts", "AccessCert")
     plugin = crd("plugin.flomesh.io", "v1alpha1", "plugins", "Plugin")
     cluster.served += [logs, plugin]
@@ -194,8 +196,8 @@ async def test_policy_that_is_not_enforced_is_told_so_where_that_may_be_read(clu
         assert (fresh.error, fresh.last_full_read is None) == ("", False)
 
 
-async def test_a_grant_that_is_lost_takes_nothing_away(cluster: Cluster) -> None:
-    """What was known stays, with its age."""
+async def test_revoked_grant_keeps_all_objects(cluster: Cluster) -> None:
+    """The objects stay in force, with the time since which they may be outdated."""
     async with at_work(cluster) as running:
         cluster.forbidden = {"services"}
         cluster.end_watches()
@@ -204,13 +206,13 @@ async def test_a_grant_that_is_lost_takes_nothing_away(cluster: Cluster) -> None
         assert running.source.freshness().error_since is not None
 
 
-async def test_a_server_that_ends_and_comes_back_changes_nothing(cluster: Cluster) -> None:
-    """While it is away all stays; what happened meanwhile is noticed, a removal too."""
+async def test_objects_stay_while_the_server_is_down(cluster: Cluster) -> None:
+    """After the restart, changes of the meantime are found, including a deletion."""
     async with at_work(cluster) as running:
         before = running.source.objects()
         await cluster.stop()
         await running.until(lambda: "MW1113" in running.codes)
-        # Once, and not for each kind; that nobody says which kinds there are is another one.
+        # One problem for all kinds together, and one for the failing discovery.
         said = "for all 7 kinds, the objects read before stay in force"
         await running.until(lambda: any(said in each.expected for each in running.source.problems()))
         assert len(running.codes) <= 2
@@ -223,8 +225,8 @@ async def test_a_server_that_ends_and_comes_back_changes_nothing(cluster: Cluste
         assert "Service books/shop" not in running.names
 
 
-async def test_a_server_that_answers_nonsense_takes_nothing_away(cluster: Cluster) -> None:
-    """Neither objects nor kinds: discovery is not believed either."""
+async def test_server_errors_remove_no_objects_or_kinds(cluster: Cluster) -> None:
+    """An error in the discovery of kinds removes nothing either."""
     async with at_work(cluster, hold=timedelta(0)) as running:
         cluster.says = 500
         cluster.end_watches()
@@ -235,8 +237,8 @@ async def test_a_server_that_answers_nonsense_takes_nothing_away(cluster: Cluste
         await running.until(lambda: not running.codes)
 
 
-async def test_an_empty_list_is_doubted_and_events_are_not(cluster: Cluster) -> None:
-    """A list that lacks all that was there, as of an etcd that was emptied, is believed after a while."""
+async def test_empty_list_is_held_and_an_event_takes_effect_at_once(cluster: Cluster) -> None:
+    """An emptied etcd gives an empty list; a new object shows that the removal is real."""
     now = timedelta(hours=1)
     async with at_work(cluster, monotonic=lambda: now) as running:
         await _behind_its_back(cluster, running, "vm", "MW1110")
@@ -244,27 +246,27 @@ async def test_an_empty_list_is_doubted_and_events_are_not(cluster: Cluster) -> 
         assert running.source.freshness().held == ("workloads.meshwright.dev",)
         cluster.put(WORKLOADS, objects.workload("other"))
         await running.until(lambda: "Workload shop/other" in running.names)
-        assert "Workload shop/vm" not in running.names  # now it is a wish
+        assert "Workload shop/vm" not in running.names  # the removal is intended
         assert running.codes == []
 
 
 async def _behind_its_back(cluster: Cluster, running: Running, name: str, code: str) -> None:
-    """Remove a Workload so that a list is what says so."""
+    """Remove a Workload without an event, so that only a list shows it."""
     cluster.delete(WORKLOADS, name, told=False)
     cluster.end_watches()
     await running.until(lambda: running.codes == [code])
 
 
-async def test_a_doubt_ends(cluster: Cluster) -> None:
-    """After `hold`."""
+async def test_empty_list_takes_effect_after_the_hold(cluster: Cluster) -> None:
+    """Once `hold` is over, the object is removed and the problem ends."""
     async with at_work(cluster, hold=timedelta(milliseconds=300)) as running:
         await _behind_its_back(cluster, running, "vm", "MW1110")
         await running.until(lambda: "Workload shop/vm" not in running.names)
         await running.until(lambda: not running.codes)
 
 
-async def test_a_crd_that_comes_and_goes_is_noticed(cluster: Cluster) -> None:
-    """Its objects come and go with it, the latter not before a doubt has passed."""
+async def test_added_and_removed_crd_adds_and_removes_its_objects(cluster: Cluster) -> None:
+    """The removal takes effect only after the hold."""
     cluster.served.remove(TARGETS)
     async with at_work(cluster, hold=timedelta(milliseconds=300)) as running:
         assert "TrafficTarget shop/t" not in running.names
@@ -279,8 +281,8 @@ async def test_a_crd_that_comes_and_goes_is_noticed(cluster: Cluster) -> None:
         assert all("traffictargets" not in each.name for each in running.source.freshness().watches)
 
 
-async def test_a_newer_version_is_taken_without_a_change(cluster: Cluster) -> None:
-    """The objects are the same ones; a version that is dropped is left for one that is there."""
+async def test_switch_to_another_version_keeps_the_objects(cluster: Cluster) -> None:
+    """The older version is no longer served, and the objects are the same in the newer one."""
     newer, older = TARGETS, replace(TARGETS, version="v1alpha2")
     cluster.served = [*CORE.values(), older]
     async with at_work(cluster, hold=HOLD) as running:
@@ -292,8 +294,8 @@ async def test_a_newer_version_is_taken_without_a_change(cluster: Cluster) -> No
         assert running.source.objects()[TARGET].value == before
 
 
-async def test_a_version_that_is_not_read_is_said(cluster: Cluster) -> None:
-    """What is known stays."""
+async def test_unreadable_version_is_a_problem_and_keeps_the_objects(cluster: Cluster) -> None:
+    """Problem MW1004 names the served versions and the readable ones."""
     async with at_work(cluster, hold=timedelta(0)) as running:
         cluster.served = [*CORE.values(), WORKLOADS, replace(TARGETS, version="v9")]
         await running.until(lambda: "MW1004" in running.codes)
@@ -305,8 +307,8 @@ async def test_a_version_that_is_not_read_is_said(cluster: Cluster) -> None:
         )
 
 
-async def test_a_list_of_namespaces_is_watched_one_by_one(cluster: Cluster) -> None:
-    """So that whoever may look into no others can be asked; a Namespace is asked for by its name."""
+async def test_listed_namespaces_are_watched_one_by_one(cluster: Cluster) -> None:
+    """This needs no access to other namespaces, and each Namespace is requested by name."""
     async with at_work(cluster, Scope.of(["shop"], home="mesh-system")) as running:
         assert running.names == [each for each in EVERYTHING if "books" not in each]
         assert {each.namespace for each in running.source.freshness().watches} == {"shop"}
@@ -318,10 +320,10 @@ async def test_a_list_of_namespaces_is_watched_one_by_one(cluster: Cluster) -> N
         assert "Service books/other" not in running.names
 
 
-async def test_whoever_may_look_into_a_namespace_alone_need_not_read_the_namespace_itself(
+async def test_unreadable_namespace_object_is_a_warning_for_listed_namespaces(
     cluster: Cluster,
 ) -> None:
-    """No Role in it can grant that: it is a warning, and the source is well."""
+    """No Role inside a namespace can grant access to the Namespace object, so this is no error."""
     cluster.forbidden = {"namespaces"}
     async with at_work(cluster, Scope.of(["shop"])) as running:
         assert running.names == [
@@ -335,8 +337,8 @@ async def test_whoever_may_look_into_a_namespace_alone_need_not_read_the_namespa
         assert [each.severity for each in running.source.problems()] == ["error"]
 
 
-async def test_namespaces_come_and_go_by_their_labels(cluster: Cluster) -> None:
-    """With all their objects, whatever came first."""
+async def test_namespaces_join_and_leave_by_their_labels(cluster: Cluster) -> None:
+    """All objects of the namespace join and leave with it."""
     async with at_work(cluster, Scope.of(labels="team=books")) as running:
         assert running.names == [each for each in EVERYTHING if "books" in each]
         cluster.put(CORE[NAMESPACE], objects.namespace("shop", team="books"))
@@ -345,8 +347,8 @@ async def test_namespaces_come_and_go_by_their_labels(cluster: Cluster) -> None:
         await running.until(lambda: running.names == [each for each in EVERYTHING if "books" not in each])
 
 
-async def test_how_old_the_answer_is_is_made_anew_of_what_is_new_alone(cluster: Cluster) -> None:
-    """Namespaces may be hundreds, each with its watches, and it is asked every few seconds."""
+async def test_freshness_is_recomputed_only_for_changed_watches(cluster: Cluster) -> None:
+    """There may be hundreds of namespaces with several watches each, and it is read every few seconds."""
     names = [f"n{number}" for number in range(12)]
     async with at_work(cluster, Scope.of(["shop", *names])) as running:
         await running.until(lambda: all(each.last_list for each in running.source.freshness().watches))
@@ -360,10 +362,10 @@ async def test_how_old_the_answer_is_is_made_anew_of_what_is_new_alone(cluster: 
         assert [(each.name, each.namespace, each.events) for each in other] == [("services", "shop", 1)]
 
 
-async def test_what_is_heard_of_a_kind_that_is_gone_is_nothing(
+async def test_late_events_of_a_removed_kind_are_ignored(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A batch of its events is being taken over when it is believed to be no longer served."""
+    """A batch of events may be in progress while the kind is removed."""
     over, entered, gate = Turn.over, asyncio.Event(), asyncio.Event()
     held = list[asyncio.Task[Any] | None]()
 
@@ -388,8 +390,8 @@ async def test_what_is_heard_of_a_kind_that_is_gone_is_nothing(
         assert not any("TrafficTarget" in each for each in running.names)
 
 
-async def test_without_a_server_it_begins_with_what_was_kept(cluster: Cluster) -> None:
-    """Degraded, with the age of what it knows, and catches up."""
+async def test_source_starts_with_the_saved_state_if_the_server_is_down(cluster: Cluster) -> None:
+    """The source is degraded, shows the age of its state, and catches up once the server is back."""
     kept: list[SavedState] = []
     async with at_work(cluster, keep=kept.append) as running:
         first = running.source.freshness().last_full_read
@@ -419,8 +421,8 @@ async def _kept_of(cluster: Cluster) -> SavedState:
 
 
 @pytest.mark.parametrize("other", [{"name": "west"}, {"server": "of another URL or CA"}])
-async def test_what_was_kept_of_another_cluster_is_not_used(cluster: Cluster, other: dict[str, str]) -> None:
-    """Nor is there anything to begin with, then."""
+async def test_saved_state_of_another_cluster_is_not_used(cluster: Cluster, other: dict[str, str]) -> None:
+    """Without a server the source then fails to start."""
     kept = await _kept_of(cluster)
     assert kept.cluster.uid == "uid-of-east"
     await cluster.stop()
@@ -431,8 +433,8 @@ async def test_what_was_kept_of_another_cluster_is_not_used(cluster: Cluster, ot
             pass
 
 
-async def test_a_cluster_of_the_same_name_is_told_by_its_uid(cluster: Cluster) -> None:
-    """One made anew, with the address and the CA of the one before: nothing of that is ever in force."""
+async def test_recreated_cluster_is_detected_by_its_uid(cluster: Cluster) -> None:
+    """Its address and CA are unchanged, but no object of the old cluster is in force."""
     kept = await _kept_of(cluster)
     cluster.uid = "made anew"
     cluster.delete(TARGETS, "t")
@@ -445,11 +447,11 @@ async def test_a_cluster_of_the_same_name_is_told_by_its_uid(cluster: Cluster) -
     assert again[-1].cluster == replace(kept.cluster, uid="made anew")
 
 
-async def test_one_that_turns_out_to_be_another_cluster_is_begun_anew(
+async def test_saved_state_is_replaced_as_a_whole_once_the_cluster_proves_to_be_another(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It did not answer, and what was kept was in force: it is replaced at once, and as a whole."""
-    monkeypatch.setattr(source, "AGAIN", SOON)  # else it is asked again after 5 s which cluster it is
+    """The server was down at the start, so the saved state was in force; no mixed state is ever published."""
+    monkeypatch.setattr(source, "AGAIN", SOON)  # the default interval between identity checks is 5 s
     kept = await _kept_of(cluster)
     cluster.uid = "made anew"
     cluster.delete(TARGETS, "t")
@@ -471,8 +473,8 @@ async def test_one_that_turns_out_to_be_another_cluster_is_begun_anew(
         await running.until(lambda: "TrafficTarget shop/u" in running.names)
 
 
-async def test_a_cluster_that_does_not_say_which_it_is_is_told_by_how_it_is_reached(cluster: Cluster) -> None:
-    """What was kept counts, and that it may be another's is said, until it is permitted."""
+async def test_cluster_with_unreadable_uid_is_identified_by_its_address(cluster: Cluster) -> None:
+    """The saved state is used, with a warning until the UID of kube-system can be read."""
     kept = await _kept_of(cluster)
     cluster.uid, cluster.forbidden = None, {"traffictargets"}
     async with at_work(cluster, kept=kept, keep=_nowhere) as running:
@@ -484,26 +486,26 @@ async def test_a_cluster_that_does_not_say_which_it_is_is_told_by_how_it_is_reac
         await running.until(lambda: not any("kube-system" in str(each) for each in running.source.problems()))
 
 
-async def test_who_keeps_nothing_does_not_ask_which_cluster_it_is(cluster: Cluster) -> None:
-    """As `lint --kubernetes`, which whoever may read what it reads may run."""
+async def test_source_that_saves_no_state_does_not_read_the_cluster_uid(cluster: Cluster) -> None:
+    """`lint --kubernetes` thus needs no access to kube-system."""
     async with at_work(cluster):
         assert not any(each.endswith("/kube-system") for each in cluster.asked)
 
 
 def _nowhere(kept: SavedState) -> None:
-    """Keep it for nobody."""
+    """Discard the state."""
 
 
-async def test_without_anything_known_it_does_not_begin(cluster: Cluster) -> None:
-    """It says why."""
+async def test_source_without_server_and_saved_state_fails_to_start(cluster: Cluster) -> None:
+    """The error names the cluster and its address."""
     await cluster.stop()
     with pytest.raises(SourceError, match=r"cannot read the cluster east: .*127\.0\.0\.1"):
         async with at_work(cluster, patience=timedelta(milliseconds=300)):
             pass
 
 
-async def test_without_namespaces_a_selector_leaves_nothing_to_begin_with(cluster: Cluster) -> None:
-    """An empty mesh would be taken for the answer."""
+async def test_selector_without_access_to_namespaces_fails_to_start(cluster: Cluster) -> None:
+    """The mesh would seem empty otherwise; a list of namespaces still works."""
     cluster.forbidden = {"namespaces"}
     with pytest.raises(SourceError, match="RBAC grants no `list` on `namespaces`"):
         async with at_work(cluster, Scope.of(labels="team=shop")):
@@ -512,8 +514,8 @@ async def test_without_namespaces_a_selector_leaves_nothing_to_begin_with(cluste
         assert "Service shop/shop" in running.names
 
 
-async def test_a_server_that_is_late_is_waited_for(cluster: Cluster) -> None:
-    """Where nothing was kept: the mesh would be empty without it."""
+async def test_source_without_saved_state_waits_for_the_server(cluster: Cluster) -> None:
+    """Without its objects the mesh would be empty."""
     await cluster.stop()
     async with cluster.api() as api:
         source = KubernetesSource(api, Scope.of(), utc_now, discover=SOON, pacing=PACING)

@@ -1,4 +1,4 @@
-"""Objects of one key in a directory and in a cluster."""
+"""Tests of objects with the same key in a directory and in a cluster."""
 
 from meshwright.mesh.kinds import SERVICE, WORKLOAD
 from meshwright.providers.directory.manifests import Manifests
@@ -12,8 +12,8 @@ from tests.unit.providers.kubernetes.test_book import item, key
 HERE = texts.joined(texts.workload("vm", "10.2.0.2"), texts.service("shop"))
 
 
-def test_what_two_sources_say_of_one_object_is_the_first_ones_and_said() -> None:
-    """With both places; an object of the same name in another namespace is another one."""
+def test_object_of_two_sources_is_taken_from_the_first_with_a_problem() -> None:
+    """The problem names both places; an object of the same name in another namespace is separate."""
     directory = Manifests().apply("mesh.yaml", HERE)
     book = Book("east", Scope.of()).taken(
         {
@@ -40,8 +40,8 @@ def test_what_two_sources_say_of_one_object_is_the_first_ones_and_said() -> None
     assert alone.problems == ()
 
 
-def test_one_service_has_a_pod_a_workload_of_the_cluster_and_one_of_a_directory() -> None:
-    """They stand behind it by their labels, wherever they are known from."""
+def test_service_and_workloads_of_cluster_and_directory_merge_without_problems() -> None:
+    """Both workloads select the service by their labels, whichever source has them."""
     directory = Manifests().apply(
         "mesh.yaml", texts.workload("premises", "10.2.0.2", app="shop", account="shop")
     )

@@ -1,4 +1,4 @@
-"""From text to documents: neighbours, lines, bounds, and what scalars become."""
+"""Tests of splitting text into documents: neighbours, line numbers, limits and scalars."""
 
 import re
 
@@ -12,14 +12,14 @@ from meshwright.providers.text.yaml_value import MAX_NODES
 from meshwright.specs.codes import Code
 
 
-def test_documents_keep_their_lines() -> None:
-    """Comments, directives and empty documents count no document; lines are the file's."""
+def test_documents_have_the_line_numbers_of_the_file() -> None:
+    """Comments, directives and empty documents are not counted as documents."""
     text = "# head\n%YAML 1.2\n---\na: 1\n---\n# nothing\n---\n\n- b\n...\n--- {c: 2}\n"
     assert documents(text) == (Document(1, 4, {"a": 1}), Document(2, 9, ["b"]), Document(3, 11, {"c": 2}))
 
 
-def test_one_bad_document_does_not_cost_its_neighbours() -> None:
-    """The fault names its line in the file, and what was complete before it is kept to name the object."""
+def test_bad_document_does_not_affect_its_neighbours() -> None:
+    """The fault has its line in the file, and the part before it is kept to identify the object."""
     text = "a: 1\n---\nkind: X\nspec: [1\nb: 2\n---\nc: 3\n"
     first, bad, last = documents(text)
     assert (first.value, last.value, last.number) == ({"a": 1}, {"c": 3}, 3)
@@ -27,8 +27,8 @@ def test_one_bad_document_does_not_cost_its_neighbours() -> None:
     assert [(fault.code, fault.line) for fault in bad.faults] == [(Code.BAD_SYNTAX, 5)]
 
 
-def test_a_key_that_stands_twice_is_a_fault() -> None:
-    """Also deep inside, also in JSON; the first one is kept."""
+def test_duplicate_key_is_a_fault() -> None:
+    """This holds for nested mappings and for JSON; the first value is kept."""
     said = "must have each key only once; 'b' occurs twice"
     assert documents("a:\n  b: 1\n  b: 2\n") == (
         Document(1, 1, {"a": {"b": 1}}, (Fault(Code.DUPLICATE_KEY, said, 3),)),
@@ -38,8 +38,8 @@ def test_a_key_that_stands_twice_is_a_fault() -> None:
     )
 
 
-def test_scalars() -> None:
-    """Numbers, booleans and null as Kubernetes reads them; dates and 12:30 stay text; keys are text."""
+def test_scalars_are_read_like_kubernetes_does() -> None:
+    """Numbers, booleans and null are typed; dates and 12:30 stay text, and keys are text."""
     text = (
         "[~, null, '', true, No, 12, 0x1f, 0o17, 012, 1.5, 1e3, .5, 2026-01-02, 12:30, \"7\", 1_000, !!str 5]"
     )
@@ -50,8 +50,8 @@ def test_scalars() -> None:
     assert documents("80: a\non: b\n~: c\n")[0].value == {"80": "a", "on": "b", "~": "c"}
 
 
-def test_anchors_and_merges() -> None:
-    """A few aliases are fine, and a merge does not override."""
+def test_few_aliases_are_read_and_merges_do_not_override() -> None:
+    """A merged value is used only if the mapping does not set the key itself."""
     text = "base: &b {x: 1, y: 2}\nuse: *b\nmore: {<<: *b, y: 3}\n"
     assert documents(text)[0] == Document(
         1, 1, {"base": {"x": 1, "y": 2}, "use": {"x": 1, "y": 2}, "more": {"y": 3, "x": 1}}
@@ -81,15 +81,15 @@ _BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("<<: 7", Code.BAD_SYNTAX),
     ],
 )
-def test_what_is_unsafe_or_broken_is_a_fault(text: str, code: Code) -> None:
-    """Nothing raises, nothing grows, and the first fault says why."""
+def test_unsafe_or_broken_yaml_is_a_fault(text: str, code: Code) -> None:
+    """Parsing raises no exception and expands no bomb, and the first fault has the cause."""
     (found,) = documents(text)
     assert found.faults[0].code == code
 
 
 @pytest.mark.parametrize("text", ["{", "[1e", '{"a": NaN}', "[" * 100_000, "[" + "1" * 5000 + "]"])
 def test_broken_json_is_a_fault(text: str) -> None:
-    """JSON has its own bounds."""
+    """JSON has its own limits for depth and numbers."""
     (found,) = documents(text, as_json=True)
     assert found.faults[0].code in (Code.BAD_SYNTAX, Code.TOO_LARGE)
 
@@ -97,27 +97,27 @@ def test_broken_json_is_a_fault(text: str) -> None:
 @pytest.mark.parametrize(
     "text", [r'{"a": ["\ud800"]}', r'{"\uDFFF": 1}', r'["\ude00\ud83d"]', r'{"a": {"b": "x\ud83dx"}}']
 )
-def test_half_a_character_is_a_fault(text: str) -> None:
-    """What no encoding can send on is refused where it is read, as YAML's reader does."""
+def test_lone_surrogate_in_json_is_a_fault(text: str) -> None:
+    """No encoding can send it on, so it is refused as in YAML."""
     (found,) = documents(text, as_json=True)
     assert [each.code for each in found.faults] == [Code.BAD_SYNTAX]
     assert found.value is None
 
 
-def test_whole_characters_are_read_however_they_are_written() -> None:
-    """A pair of escapes is one character, and an escaped backslash is no escape."""
+def test_escaped_surrogate_pair_is_one_character() -> None:
+    """An escaped backslash before `ud800` starts no escape."""
     (found,) = documents(r'{"a": "\ud83d\ude00", "b": "\\ud800", "c": "\u0000"}', as_json=True)
     assert (found.value, found.faults) == ({"a": "\U0001f600", "b": r"\ud800", "c": "\0"}, ())
 
 
 def test_faults_never_quote_the_document() -> None:
-    """A broken Secret does not reach a log."""
+    """The document may be a broken Secret, and faults are logged."""
     (found,) = documents("kind: Secret\nstringData:\n  password: hunter2: x\n")
     assert all("hunter2" not in fault.expected for fault in found.faults)
 
 
 def _split(text: str) -> list[tuple[int, str]]:
-    """Return documents as they stand, line by line: the first line of what they hold, and their lines."""
+    """Return the documents line by line: the first line number of their content, and their text."""
     parts: list[list[tuple[int, str]]] = [[]]
     for number, whole in enumerate(re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text), start=1):
         line = whole
@@ -154,13 +154,13 @@ def _split(text: str) -> list[tuple[int, str]]:
         )
     ).map("".join)
 )
-def test_documents_are_split_at_lines(text: str) -> None:
-    """Whatever ends a line, and whatever stands beside a marker."""
+def test_documents_are_split_at_marker_lines(text: str) -> None:
+    """This holds for all line endings and for any text beside a marker."""
     assert list(_chunks(text)) == _split(text)
 
 
-def test_json_is_json_whatever_its_file_is_called() -> None:
-    """With the escapes that YAML has not; what only begins like it is YAML's flow style."""
+def test_json_is_detected_in_any_file() -> None:
+    """JSON has escapes that YAML does not have; text that only begins like JSON is YAML's flow style."""
     text = r'{"a": "\ud83d\ude00", "b": {"c": 1, "c": 2}}'
     assert documents(f"\n{text}\n") == documents(f"\n{text}\n", as_json=True)
     (found,) = documents(r'{"a": "\ud83d\ude00"}')

@@ -1,4 +1,4 @@
-"""Reading by lines is reading by events, quicker: what it does not read the same it does not read."""
+"""Tests of the fast line-based YAML reader: it equals the event-based parser, or leaves the text to it."""
 
 import itertools
 import random
@@ -88,8 +88,8 @@ LINES = st.builds(
 @example("a:\n- b: c\n  d:\n  - e\nf: 1")
 @example("a: x\n  b: y")
 @example("- a: x\n- b: y\n  a: z")
-def test_what_is_read_by_lines_is_read_the_same_by_events(text: str) -> None:
-    """To the type of each scalar and the order of keys; and nothing is wrong with it."""
+def test_lines_and_events_give_the_same_value(text: str) -> None:
+    """The types of scalars and the order of keys are equal too, and the parser finds no fault."""
     found = plain_value(text)
     if found is not OTHER:
         value, faults = yaml_value(text, 1)
@@ -107,8 +107,8 @@ def test_what_is_read_by_lines_is_read_the_same_by_events(text: str) -> None:
         ('on: "on"\n80: on', {"on": "on", "80": True}),
     ],
 )
-def test_what_manifests_are_written_in_is_read_by_lines(text: str, value: object) -> None:
-    """Blocks of scalars, with comments; keys are text."""
+def test_usual_manifest_style_is_read_by_lines(text: str, value: object) -> None:
+    """This is blocks of scalars with comments; keys are text."""
     assert repr(plain_value(text)) == repr(value).replace("'-1'", "-1")
 
 
@@ -144,13 +144,13 @@ def test_what_manifests_are_written_in_is_read_by_lines(text: str, value: object
         "a: b\n" + "# c\n" * (MAX_NODES // 4),
     ],
 )
-def test_all_else_is_left_to_the_events(text: str) -> None:
-    """What is wrong, too much, or only written otherwise."""
+def test_other_yaml_is_left_to_the_event_parser(text: str) -> None:
+    """The text may be wrong, too large, or in another style."""
     assert plain_value(text) is OTHER
 
 
-def test_a_list_is_nobody_elses() -> None:
-    """Lines are known by heart; what they say may be changed by whoever has it."""
+def test_each_result_has_its_own_lists_and_mappings() -> None:
+    """Lines are cached, but a caller may change its result."""
     first, second = plain_value("a: []\nb: {}"), plain_value("a: []\nb: {}")
     assert first == second == {"a": [], "b": {}}
     assert isinstance(first, dict)
@@ -159,8 +159,8 @@ def test_a_list_is_nobody_elses() -> None:
     assert first["b"] is not second["b"]
 
 
-def test_a_mesh_is_read_by_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its manifests as a tool writes them: no document needs the parser of events."""
+def test_generated_mesh_is_read_by_lines_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Manifests as a tool writes them never need the event parser."""
 
     def by_events(text: str, _: int) -> object:
         raise AssertionError(f"read by events: {text}")
@@ -208,7 +208,7 @@ EDITS = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 2), st.text(ALPHA
 
 
 def _edited(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
-    """Put something in the place of a few characters."""
+    """Replace a few characters."""
     for at, length, put in edits:
         place = at % (len(text) + 1)
         text = text[:place] + put + text[place + length :]
@@ -216,7 +216,7 @@ def _edited(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
 
 
 class Unlike(Exception):
-    """What PyYAML reads, and we refuse or mean otherwise: a key twice, a key that is no text, a merge."""
+    """YAML that PyYAML reads and our parser refuses: duplicate keys, keys that are no text, merges."""
 
 
 def _meant(node: yaml.Node) -> object:
@@ -235,7 +235,7 @@ def _meant(node: yaml.Node) -> object:
 
 
 def _differs(text: str, read: Callable[[str], object] = plain_value) -> str | None:
-    """Say how what is read by lines differs from what PyYAML makes of a text, in C and in Python."""
+    """Return how a text read by lines differs from PyYAML's result, in C or in Python, or None."""
     found = read(text)
     if found is OTHER:
         return None
@@ -252,16 +252,18 @@ def _differs(text: str, read: Callable[[str], object] = plain_value) -> str | No
 
 @settings(max_examples=examples(100), deadline=None)
 @given(DUMPED, EDITS)
-def test_it_is_what_pyyaml_says_or_is_left_to_it(text: str, edits: list[tuple[int, int, str]]) -> None:
-    """Documents as a library writes them, whatever they hold, and the same with a few characters changed."""
+def test_dumped_and_edited_documents_are_read_like_pyyaml_or_not_at_all(
+    text: str, edits: list[tuple[int, int, str]]
+) -> None:
+    """The documents are written by PyYAML; a few characters of each are changed."""
     assert _differs(text) is None
     assert _differs(_edited(text, edits)) is None
 
 
 @settings(max_examples=examples(300), deadline=None)
 @given(st.text(ALPHABET, max_size=40))
-def test_hostile_text_is_what_pyyaml_says_or_is_left_to_it(text: str) -> None:
-    """Anything of what YAML gives a meaning to."""
+def test_hostile_text_is_read_like_pyyaml_or_not_at_all(text: str) -> None:
+    """The text consists of characters that have a meaning in YAML."""
     assert _differs(text) is None
     assert _differs(f"a:\n  {text}") is None
     assert _differs(f"a: {text}\nb: c") is None
@@ -275,7 +277,7 @@ LINE_OF_THREE = [
 
 
 def _every(read: Callable[[str], object] = plain_value) -> str | None:
-    """Look at all texts of five characters, and at all of three lines of some; say what differs first."""
+    """Read all texts of up to five characters, and of three lines of a set; return the first difference."""
     texts = itertools.chain(
         ("".join(each) for length in range(1, 6) for each in itertools.product(SHORT, repeat=length)),
         ("\n".join(each) for each in itertools.product(LINE_OF_THREE, repeat=3)),
@@ -283,13 +285,13 @@ def _every(read: Callable[[str], object] = plain_value) -> str | None:
     return next((found for text in texts if (found := _differs(text, read)) is not None), None)
 
 
-def test_all_short_texts_are_what_pyyaml_says_or_are_left_to_it() -> None:
-    """Not some of them: every one."""
+def test_all_short_texts_are_read_like_pyyaml_or_not_at_all() -> None:
+    """The texts are enumerated completely and not sampled."""
     assert _every() is None
 
 
 def _careless(where: str, instead: object) -> Callable[[str], object]:
-    """Return a reader that lacks one of its precautions."""
+    """Return a reader without one of its precautions."""
 
     def read(text: str) -> object:
         with pytest.MonkeyPatch.context() as patch:
@@ -318,14 +320,14 @@ def _without(part: str) -> re.Pattern[str]:
         ("plain_scalar", str, "a: 1"),
     ],
 )
-def test_a_careless_reader_is_found(where: str, instead: object, seen: str) -> None:
-    """What is compared above is not equal whatever is read: each precaution is missed where it matters."""
+def test_reader_without_a_precaution_differs_from_pyyaml(where: str, instead: object, seen: str) -> None:
+    """Negative control: the comparison above finds each missing precaution."""
     assert _differs(seen) is None
     assert _differs(seen, _careless(where, instead)) is not None
 
 
-def test_most_of_what_is_dumped_plainly_is_read_by_lines() -> None:
-    """It is not by reading nothing that it never differs."""
+def test_plainly_dumped_documents_are_read_by_lines() -> None:
+    """Control of the tests above: a reader that reads nothing would never differ."""
     dice = random.Random(1)  # noqa: S311 - dice
     found = []
     for _ in range(200):
