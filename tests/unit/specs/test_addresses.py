@@ -1,4 +1,4 @@
-"""However an address is written it is the same one, and an address is not always of IPv4."""
+"""Tests of IP addresses in manifests: all notations of an address, in IPv4 and IPv6, are equal."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _IPV6 = st.integers(0x2000 << 112, (0xFE00 << 112) - 1).map(IPv6Address)
 
 
 def _spellings(address: IPv4Address | IPv6Address) -> st.SearchStrategy[str]:
-    """Return the ways in which an address may be written (RFC 4291 2.2): in capitals, with all zeros."""
+    """Return notations of an address (RFC 4291 2.2), such as capitals, all zeros and mapped IPv4."""
     if isinstance(address, IPv4Address):
         mapped = [f"::ffff:{address}", f"::FFFF:{address}", f"0:0:0:0:0:ffff:{address}"]
         return st.sampled_from([str(address), *mapped, IPv6Address(f"::ffff:{address}").exploded])
@@ -32,7 +32,7 @@ _WRITTEN = st.one_of(_IPV4, _IPV6).flatmap(lambda each: st.tuples(st.just(str(ea
 
 
 def _object(api: str, kind: str, body: Mapping[str, object], **metadata: object) -> str:
-    """Write an object of the namespace shop; JSON is YAML."""
+    """Return an object of namespace shop as JSON, which is valid YAML."""
     meta = {"name": "cart", "namespace": "shop", **metadata}
     return json.dumps({"apiVersion": api, "kind": kind, "metadata": meta, **body})
 
@@ -42,10 +42,10 @@ def _service(**spec: object) -> str:
 
 
 @given(_WRITTEN, _WRITTEN)
-def test_each_address_of_a_service_is_one_however_it_is_written(
+def test_service_addresses_in_any_notation_are_deduplicated(
     first: tuple[str, str], second: tuple[str, str]
 ) -> None:
-    """`clusterIP` and `clusterIPs` may write the same one differently; a proxy is told of it once."""
+    """`clusterIP` and `clusterIPs` may have the same address in different notations."""
     (one, written), (other, also_written) = first, second
     found = value(_service(clusterIP=written, clusterIPs=[one, also_written, other]))
     assert isinstance(found, Service)
@@ -53,10 +53,10 @@ def test_each_address_of_a_service_is_one_however_it_is_written(
 
 
 @given(_WRITTEN, _WRITTEN)
-def test_each_address_of_a_pod_a_workload_and_a_slice_is_one(
+def test_pod_workload_and_slice_addresses_in_any_notation_are_deduplicated(
     first: tuple[str, str], second: tuple[str, str]
 ) -> None:
-    """So they are compared with one another."""
+    """Their canonical forms can be compared with each other."""
     (one, written), (other, also_written) = first, second
     both = tuple(dict.fromkeys((one, other)))
     status = {"podIP": written, "podIPs": [{"ip": one}, {"ip": also_written}]}
@@ -77,8 +77,8 @@ def test_each_address_of_a_pod_a_workload_and_a_slice_is_one(
 @pytest.mark.parametrize(
     "wrong", ["fe80::1%eth0", "[fd00::1]", "fd00::1/64", "::", "ff02::1", "1.2.3", "fd00::g"]
 )
-def test_what_is_no_address_of_one_machine_is_refused(wrong: str) -> None:
-    """A zone says which card of the machine that wrote it, a range is many, `::` everybody."""
+def test_value_that_is_no_address_of_one_machine_is_refused(wrong: str) -> None:
+    """A zone is local to one machine, a range has many addresses, and `::` means every address."""
     texts = [
         (_service(clusterIP=wrong), "spec.clusterIP"),
         (_service(clusterIP="fd00::1", clusterIPs=["fd00::1", wrong]), "spec.clusterIPs"),
@@ -95,8 +95,8 @@ def test_what_is_no_address_of_one_machine_is_refused(wrong: str) -> None:
         assert [(severity, path) for severity, _, path, _ in complaints(text)] == [("error", field)], text
 
 
-def test_a_service_may_have_its_addresses_by_their_list_alone() -> None:
-    """As a cluster has it, the first is `clusterIP`, which a manifest written by hand may leave out."""
+def test_service_addresses_may_be_in_the_list_alone() -> None:
+    """A manifest written by hand may omit `clusterIP`, which is the first address of the list."""
     found = value(_service(clusterIPs=["fd00:96::1", "10.96.0.1"], ipFamilies=["IPv6", "IPv4"]))
     assert isinstance(found, Service)
     assert (found.cluster_ip, found.other_addresses) == ("fd00:96::1", ("10.96.0.1",))
@@ -105,8 +105,8 @@ def test_a_service_may_have_its_addresses_by_their_list_alone() -> None:
     assert (headless.cluster_ip, headless.headless, headless.other_addresses) == (None, True, ())
 
 
-def test_a_sidecar_that_binds_its_address_has_no_others() -> None:
-    """In explicit interception nobody would listen there."""
+def test_explicit_interception_with_other_addresses_is_refused() -> None:
+    """The sidecar would not listen on the other addresses."""
     spec = {"address": "10.0.0.1", "otherAddresses": ["fd00::1"], "applicationAddress": "127.0.0.1"}
     text = _object("meshwright.dev/v1alpha1", "Workload", {"spec": spec})
     assert [(severity, path) for severity, _, path, _ in complaints(text)] == [

@@ -1,4 +1,4 @@
-"""Our own annotations: read from Namespaces, Pods and Workloads, and refused by name where they are wrong."""
+"""Tests of Meshwright's annotations on Namespaces, Pods, Workloads and Services, and their problems."""
 
 import pytest
 
@@ -21,39 +21,39 @@ REVISION = "meshwright.dev/revision"
 
 
 def namespace(annotations: str) -> str:
-    """Write a Namespace."""
+    """Return a Namespace."""
     return f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: shop, annotations: {annotations}}}"
 
 
 def workload(annotations: str) -> str:
-    """Write a Workload."""
+    """Return a Workload."""
     metadata = f"{{name: a, namespace: shop, annotations: {annotations}}}"
     kind = "apiVersion: meshwright.dev/v1alpha1\nkind: Workload\n"
     return f"{kind}metadata: {metadata}\nspec: {{address: 10.0.0.1}}"
 
 
 def pod(annotations: str) -> str:
-    """Write a Pod."""
+    """Return a Pod."""
     metadata = f"{{name: a, namespace: shop, annotations: {annotations}}}"
     return f"apiVersion: v1\nkind: Pod\nmetadata: {metadata}\nstatus: {{podIP: 10.0.0.1}}"
 
 
 def service(annotations: str) -> str:
-    """Write a Service."""
+    """Return a Service."""
     metadata = f"{{name: a, namespace: shop, annotations: {annotations}}}"
     return f"apiVersion: v1\nkind: Service\nmetadata: {metadata}\nspec: {{ports: [{{port: 80}}]}}"
 
 
 @pytest.mark.parametrize(("text", "expected"), [("{}", None), ("true", True), ("false", False)])
-def test_a_namespace_says_whether_it_is_permissive(text: str, expected: bool | None) -> None:
-    """Or leaves it to the MeshConfig."""
+def test_permissive_annotation_of_a_namespace_is_read(text: str, expected: bool | None) -> None:
+    """Without the annotation the MeshConfig decides."""
     found = value(namespace("{}" if text == "{}" else f'{{{PERMISSIVE}: "{text}"}}'))
     assert isinstance(found, NamespaceObject)
     assert found.permissive is expected
 
 
 def pattern(space: str, name: str) -> ServicePattern:
-    """Make a pattern; empty is any."""
+    """Return a pattern; an empty part matches any name."""
     return ServicePattern(Namespace(space) if space else None, ServiceName(name) if name else None)
 
 
@@ -69,8 +69,8 @@ def pattern(space: str, name: str) -> ServicePattern:
         ("none", ()),
     ],
 )
-def test_services_are_named_by_namespace_and_name(text: str, expected: Scope) -> None:
-    """Alike on a Namespace, a Pod and a Workload: sorted, each once; none is an empty list."""
+def test_egress_services_annotation_is_read_on_three_kinds(text: str, expected: Scope) -> None:
+    """Patterns have a namespace and a name, sorted without duplicates; `none` is an empty list."""
     for write in (namespace, pod, workload):
         found = value(write(f'{{{EGRESS}: "{text}"}}'))
         assert isinstance(found, NamespaceObject | Workload)
@@ -81,8 +81,8 @@ def test_services_are_named_by_namespace_and_name(text: str, expected: Scope) ->
 
 
 @pytest.mark.parametrize("text", ["", "shop", "a/b/c", "a/b,", "A/b", "a/*b", "none, a/b", "/", "a/ b"])
-def test_what_is_no_service_is_refused(text: str) -> None:
-    """The whole object: what it narrowed before holds until it is mended."""
+def test_invalid_egress_services_annotation_is_an_error(text: str) -> None:
+    """An error keeps the last good form in force, with its earlier restriction."""
     for write in (namespace, pod, workload):
         found = complaints(write(f'{{{EGRESS}: "{text}"}}'))
         assert [each[:3] for each in found] == [("error", "MW1013", f"metadata.annotations.{EGRESS}")]
@@ -98,8 +98,8 @@ def test_what_is_no_service_is_refused(text: str) -> None:
         (f"{{{CAPTURE}: tproxy, {IPV6}: 'true'}}", Transparent(Capture.TPROXY, ipv6=True)),
     ],
 )
-def test_a_pod_says_how_it_is_intercepted(text: str, expected: Transparent) -> None:
-    """As a Workload does by `spec.interception`; without a word it is REDIRECT, of IPv4."""
+def test_interception_annotations_of_a_pod_are_read(text: str, expected: Transparent) -> None:
+    """They correspond to `spec.interception` of a Workload; the default is redirect for IPv4."""
     found = value(pod(text))
     assert isinstance(found, Workload)
     assert found.interception == expected
@@ -107,10 +107,10 @@ def test_a_pod_says_how_it_is_intercepted(text: str, expected: Transparent) -> N
 
 @pytest.mark.parametrize("addresses", [("10.0.0.1", "FD00::1"), ("fd00::1",), ("fd00::1", "10.0.0.1")])
 @pytest.mark.parametrize(("said", "captured"), [("{}", True), (f"{{{IPV6}: 'false'}}", False)])
-def test_a_pod_with_addresses_of_ipv6_has_it_captured(
+def test_pod_with_an_ipv6_address_has_ipv6_captured_by_default(
     addresses: tuple[str, ...], said: str, captured: bool
 ) -> None:
-    """Else whoever calls it there came past its sidecar."""
+    """Otherwise a caller of that address would bypass the sidecar."""
     ips = ", ".join(f"{{ip: '{each}'}}" for each in addresses)
     found = value(
         f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p, namespace: shop, annotations: {said}}}\n"
@@ -129,15 +129,17 @@ def test_a_pod_with_addresses_of_ipv6_has_it_captured(
         (IPV6, "true", "true"),
     ],
 )
-def test_what_is_no_interception_is_refused(name: str, text: str, quoted: str) -> None:
-    """The whole Pod, by the annotation; a value that is no text is none either."""
+def test_invalid_interception_annotation_is_an_error_with_its_value(
+    name: str, text: str, quoted: str
+) -> None:
+    """A value that is no text is an error too."""
     found = complaints(pod(f"{{{name}: {text}}}"))
     assert [(each[0], *each[2:]) for each in found] == [("error", f"metadata.annotations.{name}", quoted)]
 
 
 @pytest.mark.parametrize("expected", EscapedSlashes)
-def test_a_service_says_what_becomes_of_escaped_slashes(expected: EscapedSlashes) -> None:
-    """They are refused where it says nothing."""
+def test_escaped_slashes_annotation_of_a_service_is_read(expected: EscapedSlashes) -> None:
+    """By default requests with escaped slashes are rejected."""
     found = value(service(f"{{{SLASHES}: {expected}}}"))
     plain = value(service("{}"))
     assert isinstance(found, Service)
@@ -148,8 +150,8 @@ def test_a_service_says_what_becomes_of_escaped_slashes(expected: EscapedSlashes
 @pytest.mark.parametrize(
     ("text", "quoted"), [("KEEP", '"KEEP"'), ("unescape", '"unescape"'), ("true", "true")]
 )
-def test_what_is_no_way_with_escaped_slashes_is_refused(text: str, quoted: str) -> None:
-    """The whole Service, by the annotation."""
+def test_invalid_escaped_slashes_annotation_is_an_error_with_its_value(text: str, quoted: str) -> None:
+    """The problem names the annotation."""
     found = complaints(service(f"{{{SLASHES}: {text}}}"))
     assert [(each[0], *each[2:]) for each in found] == [("error", f"metadata.annotations.{SLASHES}", quoted)]
 
@@ -205,8 +207,8 @@ def test_what_is_no_way_with_escaped_slashes_is_refused(text: str, quoted: str) 
         ),
     ],
 )
-def test_a_name_of_ours_that_nobody_reads_is_said(written: str, named: str, expected: str) -> None:
-    """With what may have been meant; the object is in force."""
+def test_unread_name_with_our_prefix_is_a_warning(written: str, named: str, expected: str) -> None:
+    """The message has the probable name or place, and the object is in force."""
     found = reading(written)
     (said,) = found.problems
     assert (said.severity, said.code, said.field) == ("warning", "MW1025", f"metadata.{named}")
@@ -214,8 +216,8 @@ def test_a_name_of_ours_that_nobody_reads_is_said(written: str, named: str, expe
     assert len(found.objects) == 1
 
 
-def test_names_that_are_read_or_another_s_are_not_said() -> None:
-    """Those of a patched pod among them; a name without a domain is whoever's manifest it is."""
+def test_names_of_the_injector_and_of_other_projects_are_accepted() -> None:
+    """The annotations of an injected Pod are among them, and so are names without a domain."""
     ours = {names.MESH_ANNOTATION, names.DRIVER_ANNOTATION, names.PROBES_ANNOTATION}
     ours |= {names.REASON_ANNOTATION, names.ADDED_ANNOTATION, names.OWN_ANNOTATION, names.ROOTS_ANNOTATION}
     ours |= {names.ORIGINALS_ANNOTATION, names.INTERCEPTION_ANNOTATION, names.SCRAPED_ANNOTATION}
@@ -230,21 +232,21 @@ def test_names_that_are_read_or_another_s_are_not_said() -> None:
 
 
 @pytest.mark.parametrize("text", ['"yes"', '"True"', '""', '"1"'])
-def test_permissive_is_true_or_false(text: str) -> None:
-    """As Kubernetes writes booleans in annotations; nothing else opens or closes a namespace."""
+def test_permissive_annotation_must_be_true_or_false(text: str) -> None:
+    """Kubernetes writes booleans in annotations as true and false; other values must not open a namespace."""
     found = complaints(namespace(f"{{{PERMISSIVE}: {text}}}"))
     assert [each[:3] for each in found] == [("error", "MW1013", f"metadata.annotations.{PERMISSIVE}")]
 
 
-def test_a_null_is_as_good_as_none() -> None:
-    """Of annotations and of labels, ours and others': an API server takes it in as well."""
+def test_null_annotation_or_label_is_ignored() -> None:
+    """An API server accepts null as well."""
     found = value(namespace(f"{{{PERMISSIVE}: null, a: null, b: c}}, labels: {{app: shop, version: null}}"))
     assert isinstance(found, NamespaceObject)
     assert found == NamespaceObject(found.name, (("app", "shop"),), (("b", "c"),))
     assert complaints(pod("{a: null}, labels: {app: shop, version: null}")) == []
 
 
-def test_what_is_no_text_is_said_once() -> None:
-    """YAML's true is no text; Kubernetes would refuse it as well."""
+def test_annotation_that_is_no_text_is_one_problem() -> None:
+    """YAML's true is a boolean, which Kubernetes refuses as well."""
     found = complaints(namespace(f"{{{PERMISSIVE}: true}}"))
     assert [each[:3] for each in found] == [("error", "MW1010", f"metadata.annotations[{PERMISSIVE}]")]

@@ -1,4 +1,4 @@
-"""Manifests in the shape that OSM publishes for its bookstore are read as they are."""
+"""Test of manifests in the form of OSM's published bookstore."""
 
 from pathlib import Path
 
@@ -82,8 +82,8 @@ def _expected() -> list[MeshObject]:
     ]
 
 
-def test_everything_in_the_bookstore_is_read() -> None:
-    """Every object has exactly the expected value, and there is no problem."""
+def test_every_object_of_the_bookstore_is_read_without_problems() -> None:
+    """Each object has exactly the expected value."""
     text = Path(__file__).with_name(FILE).read_text()
     readings = [
         read(document.value, InFile(FILE, document.number, document.line)) for document in documents(text)

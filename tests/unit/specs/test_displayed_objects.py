@@ -1,4 +1,4 @@
-"""Objects that an API server shows in another version than the one they were written in."""
+"""Tests of objects that an API server returns in another version than the one they were written in."""
 
 import copy
 from typing import Any
@@ -26,18 +26,18 @@ CASES = [
 
 
 @pytest.mark.parametrize(("example", "api_version"), CASES)
-def test_an_object_means_the_same_in_whatever_version_it_is_shown(
+def test_object_has_the_same_value_in_every_returned_version(
     example: dict[str, Any], api_version: str
 ) -> None:
-    """Nothing converts: the fields are those that it was written with, whatever stands in apiVersion."""
+    """The CRDs have no conversion, so the fields are those of the original version."""
     shown = {**copy.deepcopy(example), "apiVersion": api_version}
     found = read_shown(shown, ORIGIN)
     assert found.objects == read(example, ORIGIN).objects
     assert not [each for each in found.problems if each.severity is Severity.ERROR]
 
 
-def test_a_port_that_only_an_older_version_has_still_narrows() -> None:
-    """Read as v1alpha3 alone it would be refused, and without the field it would open every port."""
+def test_port_of_an_older_version_still_restricts_the_target() -> None:
+    """As v1alpha3 the object would be refused, and without the port it would allow every port."""
     found = read_shown(
         libyaml.load(
             """
@@ -72,7 +72,7 @@ spec:
         "[]",
     ],
 )
-def test_what_fits_no_version_is_refused_as_in_a_file(text: str) -> None:
-    """For what is wrong with it in the version that it is shown in."""
+def test_document_that_fits_no_version_is_refused_like_in_a_file(text: str) -> None:
+    """The problems are those of the returned version."""
     document = libyaml.load(text)
     assert read_shown(document, ORIGIN) == read(document, ORIGIN)

@@ -1,4 +1,4 @@
-"""A field of metadata that no object has."""
+"""Tests of unknown fields in metadata."""
 
 import pytest
 
@@ -24,8 +24,10 @@ DEPLOYMENT = (
         (DEPLOYMENT.format("label: {app: a}"), "spec.template.metadata.label", "; did you mean labels?"),
     ],
 )
-def test_it_is_said_with_what_may_be_meant(text: str, field: str, expected: str) -> None:
-    """A workload without its labels stands behind no Service; the object is in force."""
+def test_unknown_metadata_field_is_a_warning_with_the_probable_name(
+    text: str, field: str, expected: str
+) -> None:
+    """The object is in force, but a workload without its labels belongs to no Service."""
     found = reading(text)
     (said,) = found.problems
     assert (said.severity, said.code, said.field) == ("warning", "MW1027", field)
@@ -33,16 +35,16 @@ def test_it_is_said_with_what_may_be_meant(text: str, field: str, expected: str)
     assert len(found.objects) == 1
 
 
-def test_every_kind_has_it_said() -> None:
-    """Whoever reads it; a kind without more fields among them."""
+def test_unknown_metadata_field_is_reported_for_every_kind() -> None:
+    """All readers check metadata."""
     for reader in READ.values():
         head = f"apiVersion: {reader.api_versions[-1]}\nkind: {reader.kind.name}"
         text = f"{head}\nmetadata: {{name: a, lables: {{}}}}"
         assert "metadata.lables" in [each.field for each in reading(text).problems]
 
 
-def test_what_an_api_server_writes_there_is_none() -> None:
-    """As `kubectl get -o yaml` prints it."""
+def test_metadata_written_by_the_api_server_is_accepted() -> None:
+    """These are the fields that `kubectl get -o yaml` prints."""
     written = (
         "uid: 0c1f, resourceVersion: '7', generation: 2, creationTimestamp: null, selfLink: /x, "
         "generateName: a-, finalizers: [], ownerReferences: [], managedFields: [{manager: kubectl}], "

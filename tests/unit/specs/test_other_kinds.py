@@ -1,4 +1,4 @@
-"""Kinds that are not read: policy of OSM's says what is not enforced, what is somebody else's is no error."""
+"""Tests of kinds that are not read: unenforced policy of OSM is a warning, other kinds are information."""
 
 import pytest
 
@@ -37,8 +37,8 @@ def _named(api_version: str, kind: str, rest: str = "") -> str:
         ),
     ],
 )
-def test_policy_of_osm_that_is_not_enforced_says_what_holds_instead(group: str, kind: str, said: str) -> None:
-    """A warning with the object's name, whatever stands in it, and nothing that could be in force."""
+def test_unenforced_osm_policy_is_a_warning_with_the_alternative(group: str, kind: str, said: str) -> None:
+    """The problem has the object's key, and no object is in force."""
     found = reading(_named(f"{group}.openservicemesh.io/v1alpha1", kind, "spec: {anything: [1]}"))
     (problem,) = found.problems
     assert (problem.severity.value, problem.code, problem.field, problem.value) == (
@@ -54,8 +54,11 @@ def test_policy_of_osm_that_is_not_enforced_says_what_holds_instead(group: str, 
     assert (found.objects, found.key, found.unread) == ((), None, ())
 
 
-def test_presets_of_osm_are_no_mesh_config() -> None:
-    """The ConfigMap that OSM's chart has would open the mesh if it were one; others are nobody's."""
+def test_presets_config_map_of_osm_is_a_warning() -> None:
+    """The chart's ConfigMap is no MeshConfig, although its content would open the mesh.
+
+    Others are ignored.
+    """
     presets = (
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: preset-mesh-config, namespace: osm-system}\n"
         'data: {preset-mesh-config.json: \'{"traffic": {"enablePermissiveTrafficPolicyMode": true}}\'}'
@@ -88,8 +91,8 @@ def test_presets_of_osm_are_no_mesh_config() -> None:
         ("apps/v1", "ControllerRevision", "ControllerRevision.apps"),
     ],
 )
-def test_kinds_of_others_are_no_errors(api_version: str, kind: str, called: str) -> None:
-    """One word, whatever they are called and hold; without metadata, as kustomize has it, too."""
+def test_kind_of_another_project_is_reported_as_information(api_version: str, kind: str, called: str) -> None:
+    """Its content is not read, and metadata may be missing, as in kustomize."""
     for text in (
         _named(api_version, kind, "spec: {password: hunter2}"),
         f"apiVersion: {api_version}\nkind: {kind}",
@@ -145,8 +148,8 @@ def _template(kind: Kind, ports: tuple[WorkloadPort, ...] = (), account: str = "
         ("v1", "Pod"),
     ],
 )
-def test_what_makes_pods_says_who_they_will_be(api_version: str, kind: str) -> None:
-    """Labels, identity and TCP ports of the pods, wherever a kind has its template, and nothing else."""
+def test_pod_template_of_every_controller_is_read(api_version: str, kind: str) -> None:
+    """Labels, identity and TCP ports of the future Pods are read, and nothing else."""
     inner = "  template:" + POD
     texts = {
         "Pod": POD.replace("\n    ", "\n").replace(
@@ -165,14 +168,14 @@ def test_what_makes_pods_says_who_they_will_be(api_version: str, kind: str) -> N
     assert [each.code for each in found.problems] == (["MW1022"] if kind == "Pod" else [])
 
 
-def test_a_controller_may_leave_out_what_kubernetes_knows_by_itself() -> None:
-    """Without account it is `default`, without labels there are none."""
+def test_deployment_without_account_and_labels_has_the_defaults() -> None:
+    """The ServiceAccount is `default`, and there are no labels."""
     template = "spec: {template: {spec: {containers: [{name: a, image: b}]}}}"
     assert value(_named("apps/v1", "Deployment", template)) == _template(DEPLOYMENT)
 
 
-def test_replica_sets_that_their_deployment_has_left_are_not_used() -> None:
-    """They keep the identity of a former template, which nobody has any more."""
+def test_old_replica_sets_of_a_deployment_are_not_used() -> None:
+    """They have the identity of an earlier template, which no Pod has any more."""
     owned = "  ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: a, uid: u}]\n"
     head = "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata:\n  name: a\n  namespace: shop\n"
     left = reading(head + owned + "spec:\n  replicas: 0\n  template:" + POD)
@@ -181,8 +184,8 @@ def test_replica_sets_that_their_deployment_has_left_are_not_used() -> None:
         assert len(reading(head + text + POD).objects) == 1
 
 
-def test_annotations_of_ours_are_read_where_pods_have_them() -> None:
-    """One that stands on the controller instead of the template says nothing, and a value is checked."""
+def test_annotations_are_read_in_the_pod_template() -> None:
+    """An annotation on the controller itself has no effect, and values are checked."""
     on_controller = (
         "apiVersion: apps/v1\nkind: Deployment\n"
         "metadata: {name: a, annotations: {meshwright.dev/egress-services: none}}\n"
@@ -205,8 +208,8 @@ def test_annotations_of_ours_are_read_where_pods_have_them() -> None:
     ) in (complaints(on_controller % "meshwright.dev/egress-services: all"))
 
 
-def test_lists_of_one_kind_are_read_as_the_api_server_answers_them() -> None:
-    """Their items do not repeat kind and version; a list of somebody else's kind is not read."""
+def test_list_of_one_kind_is_read_as_the_api_server_returns_it() -> None:
+    """Items omit kind and version; a list of another project's kind is not read."""
     found = reading("""
 apiVersion: specs.smi-spec.io/v1alpha4
 kind: TCPRouteList

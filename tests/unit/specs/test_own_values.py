@@ -1,4 +1,4 @@
-"""Wrong values of labels and annotations are told, as wrong names are."""
+"""Tests of wrong values of labels and annotations, which are reported like wrong names."""
 
 import itertools
 
@@ -57,16 +57,20 @@ def said(kind: str, section: str, name: str, value: str) -> list[tuple[str, str]
         ("Pod", "annotations", "meshwright.dev/settings", "0123abcd", ""),
     ],
 )
-def test_a_wrong_value_is_told(kind: str, section: str, name: str, value: str, code: str) -> None:
-    """At its place, as a warning; who reads lint, Events or what kubectl prints sees it."""
+def test_wrong_value_of_a_label_or_annotation_is_reported(
+    kind: str, section: str, name: str, value: str, code: str
+) -> None:
+    """The problem names its place; lint, Events and kubectl show it."""
     expected = [(code, f"metadata.{section}[{name}]")] if code else []
     assert said(kind, section, name, value) == expected
 
 
 @pytest.mark.parametrize(("name", "value"), [*itertools.product((INJECT, f"{OSM}/sidecar-injection"), WORDS)])
 @pytest.mark.parametrize("kind", [NAMESPACE, POD])
-def test_the_words_are_those_of_the_injector(kind: object, name: str, value: str) -> None:
-    """A word that the injector refuses is a wrong value, and no other is."""
+def test_values_are_accepted_exactly_if_the_injector_accepts_them(
+    kind: object, name: str, value: str
+) -> None:
+    """A value is reported if and only if the injector would refuse it."""
     of_namespace, of_pod = ({name: value}, {}) if kind is NAMESPACE else ({}, {name: value})
     namespace = NamespaceObject(Namespace("shop"), (), tuple(of_namespace.items()))
     try:
@@ -79,14 +83,14 @@ def test_the_words_are_those_of_the_injector(kind: object, name: str, value: str
     assert bool(said(str(kind), "annotations", name, value)) is refused
 
 
-def test_the_places_are_those_of_the_injector() -> None:
-    """There is no second list of them."""
+def test_placements_of_the_injector_are_accepted() -> None:
+    """The rule must know every value of Placement."""
     rule = RULES[POD]["annotations"]["meshwright.dev/sidecar-placement"]
     assert all(rule(each.value) == "" for each in Placement)
 
 
-def test_who_makes_a_pod_is_warned_of_a_slip_in_its_annotations() -> None:
-    """By the webhook that gives it a sidecar: lint looks later, and elsewhere."""
+def test_webhook_warns_of_misspelt_annotations_of_a_pod() -> None:
+    """The webhook warns at creation, before lint reads the Pod."""
     metadata = {"annotations": {"meshwright.dev/overlay": "large", f"{OSM}/metricz": "enabled"}}
     known = InjectionInputs(InjectionConfig(image="proxy:1"), DriverRegistry.discover().drivers)
     pod = {"metadata": {"name": "one", **metadata}, "spec": CONTAINERS}

@@ -1,4 +1,4 @@
-"""Any document at all: which reader it finds, and that nothing raises."""
+"""Tests of the reader for arbitrary documents: the choice of the kind's reader, and no exceptions."""
 
 import re
 
@@ -77,14 +77,14 @@ from tests.meshes.reading import ORIGIN, complaints, reading
         ),
     ],
 )
-def test_what_cannot_be_read_is_named(text: str, expected: tuple[str, str, str, str]) -> None:
-    """Each gives exactly one problem, and no object."""
+def test_unreadable_document_is_exactly_one_problem(text: str, expected: tuple[str, str, str, str]) -> None:
+    """The problem names the field and the value, and no object is in force."""
     assert complaints(text) == [expected]
     assert reading(text).objects == ()
 
 
-def test_lists_are_read_item_by_item() -> None:
-    """A bad item costs only itself; both kinds of failure are told apart."""
+def test_list_is_read_item_by_item() -> None:
+    """A bad item affects only itself, and items with and without a known key are kept apart."""
     found = reading("""
 apiVersion: v1
 kind: List
@@ -106,8 +106,8 @@ items:
     ]
 
 
-def test_an_item_without_a_name_is_told_by_its_index_whatever_its_kind_is() -> None:
-    """One with a name is told by that."""
+def test_unnamed_item_of_any_kind_is_identified_by_its_index() -> None:
+    """A named item is identified by its key."""
     found = reading("""
 apiVersion: v1
 kind: List
@@ -149,8 +149,8 @@ _LIKELY = st.recursive(
 
 
 @given(_ANYTHING)
-def test_nothing_raises(document: object) -> None:
-    """Whatever a document is, the reader answers."""
+def test_arbitrary_document_gives_problems_and_no_exception(document: object) -> None:
+    """No arbitrary document is an object."""
     found = read(document, ORIGIN)
     assert found.problems
     assert found.objects == ()
@@ -163,8 +163,10 @@ def test_nothing_raises(document: object) -> None:
     st.dictionaries(_WORDS, _LIKELY, max_size=6),
     st.booleans(),
 )
-def test_no_known_kind_raises(kind: tuple[str, str], document: dict[str, object], named: bool) -> None:
-    """Whatever a known kind holds, it comes to an object or to a problem, and problems are short."""
+def test_known_kind_with_arbitrary_fields_gives_an_object_or_a_problem(
+    kind: tuple[str, str], document: dict[str, object], named: bool
+) -> None:
+    """The values in problems are short."""
     document |= {"kind": kind[0], "apiVersion": kind[1]}
     if named:
         document["metadata"] = {"name": "a"}
@@ -174,15 +176,15 @@ def test_no_known_kind_raises(kind: tuple[str, str], document: dict[str, object]
     assert not (found.objects and found.unread)
 
 
-def test_codes_are_unique_and_explained() -> None:
-    """Every code has its form, its own number and one line."""
+def test_problem_codes_are_unique_and_explained() -> None:
+    """Each code has the form MW10xx or MW11xx and a one-line explanation."""
     assert all(re.fullmatch(r"MW1[01]\d\d", code) for code in Code)
     assert len({str(code) for code in Code}) == len(Code.__members__)
     assert all(code.doc.endswith(".") and "\n" not in code.doc for code in Code)
 
 
-def test_values_are_shown_short_and_never_secret() -> None:
-    """Long values are cut, containers described, and secret-sounding fields hidden."""
+def test_values_in_problems_are_short_and_never_secret() -> None:
+    """Long values are cut, containers are described, and values of secret-like fields are hidden."""
     assert show("x" * 500) == '"' + "x" * 76 + "..."
     assert show("a\nb") == r'"a\nb"'
     assert show({"a": 1}) == "a mapping of 1 key"
@@ -190,8 +192,8 @@ def test_values_are_shown_short_and_never_secret() -> None:
     assert show("hunter2", "spec.clientSecret") == "(hidden)"
 
 
-def test_an_item_of_a_list_without_a_name_is_told_by_its_index() -> None:
-    """Nothing else says which one it is; one that has a name is told by that."""
+def test_unnamed_item_of_a_list_is_identified_by_its_index() -> None:
+    """An item without a name has no other identification; a named item is identified by its name."""
     text = """
 apiVersion: v1
 kind: List
@@ -295,15 +297,17 @@ items:
         ),
     ],
 )
-def test_a_number_for_a_text_with_a_form_is_told_the_form(kind: str, spec: str, expected: str) -> None:
-    """Who only put it in quotes would be refused again."""
+def test_number_instead_of_text_is_reported_with_the_required_form(
+    kind: str, spec: str, expected: str
+) -> None:
+    """The advice to quote the value is given only if the quoted value is valid."""
     text = f"{{apiVersion: {kind}, metadata: {{name: osm-mesh-config, namespace: a}}, spec: {spec}}}"
     said = [each.expected for each in reading(text).problems if each.code == "MW1010"]
     assert said == [expected]
 
 
-def test_an_empty_text_in_a_list_is_not_told_to_stand_in_quotes() -> None:
-    """It does."""
+def test_empty_text_in_a_list_is_reported_without_the_advice_to_quote() -> None:
+    """The value is quoted already."""
     text = (
         "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIPs: [''], ports: [{port: 80}]}}"
     )

@@ -1,6 +1,6 @@
-"""Regular expressions are refused where an Envoy would refuse them, and only there.
+"""Tests that regular expressions are refused exactly if a supported Envoy refuses them.
 
-What is right and wrong here was asked of Envoys 1.36 to 1.40 (`--mode validate`), not of the library.
+The expected results were determined with Envoy 1.36 to 1.40 (`--mode validate`) and not with the library.
 """
 
 import pytest
@@ -49,8 +49,8 @@ from meshwright.specs.regexes import MAX_PROGRAM_SIZE, MAX_TOTAL_SIZE, regex_fau
         "|",
     ],
 )
-def test_what_every_envoy_has_is_accepted(pattern: str) -> None:
-    """No fault is found, also where other engines would read it in another way, or not at all."""
+def test_pattern_valid_in_every_envoy_is_accepted(pattern: str) -> None:
+    """Other engines may read these patterns differently or refuse them."""
     assert regex_fault(pattern) == ""
 
 
@@ -95,21 +95,21 @@ def test_what_every_envoy_has_is_accepted(pattern: str) -> None:
         ("(?P<été>x)", "newer Envoys do): invalid named capture group"),
     ],
 )
-def test_what_some_envoy_refuses_is_refused(pattern: str, why: str) -> None:
-    """A fault is found, and said in words of what would be right, RE2's own beside them."""
+def test_pattern_refused_by_some_envoy_is_refused(pattern: str, why: str) -> None:
+    """The message states the rule, with RE2's own message."""
     fault = regex_fault(pattern)
     assert fault.startswith("must ")
     assert why in fault
 
 
-def test_proxies_take_programs_of_the_size_that_is_accepted() -> None:
-    """The bootstrap's bound is above the readers'."""
+def test_program_size_limit_of_proxies_is_above_that_of_the_reader() -> None:
+    """The bootstrap of the proxies sets their limit."""
     assert MAX_PROGRAM_SIZE < REGEX_PROGRAM_SIZE
 
 
 @given(st.text(st.sampled_from("ab.*+?()[]{}|^$-:=!<>#&~,19ikPQEU "), max_size=12))
-def test_what_is_plain_is_read_the_same_by_characters_and_by_bytes(pattern: str) -> None:
-    """So it is enough to have it read once; and byte by byte it comes to no longer a program."""
+def test_ascii_pattern_is_equally_valid_as_utf8_and_as_latin1(pattern: str) -> None:
+    """One compilation is thus enough; the program for bytes is never longer."""
     sizes = []
     for encoding in (re2.Options.Encoding.UTF8, re2.Options.Encoding.LATIN1):
         options = re2.Options()
@@ -123,8 +123,8 @@ def test_what_is_plain_is_read_the_same_by_characters_and_by_bytes(pattern: str)
     assert by_bytes <= by_characters
 
 
-def test_all_expressions_of_an_object_are_bounded_together() -> None:
-    """Short ones may take thousands of instructions each, and whoever reads them has others to read."""
+def test_total_size_of_the_patterns_of_an_object_is_limited() -> None:
+    """Short patterns may need thousands of instructions each, and the reader serves other objects too."""
     matches = [{"name": f"m{number}", "pathRegex": f".{{1000}}{number}"} for number in range(300)]
     document = {
         "apiVersion": "specs.smi-spec.io/v1alpha4",

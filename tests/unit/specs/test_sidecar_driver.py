@@ -1,4 +1,4 @@
-"""The annotation that names a sidecar driver, on each kind that may have it."""
+"""Tests of the annotation for the sidecar driver on each kind that may have it."""
 
 import pytest
 
@@ -25,8 +25,8 @@ def _manifest(kind: str, driver: str) -> str:
 
 
 @pytest.mark.parametrize("kind", ["Workload", "Pod"])
-def test_a_workload_names_its_driver(kind: str) -> None:
-    """Whether there is such a driver is not the reader's question; without the annotation it names none."""
+def test_driver_annotation_of_a_workload_or_pod_is_read(kind: str) -> None:
+    """The reader does not check whether the driver exists; an empty annotation names none."""
     found = value(_manifest(kind, "document"))
     assert isinstance(found, Workload)
     assert found.driver == "document"
@@ -35,16 +35,16 @@ def test_a_workload_names_its_driver(kind: str) -> None:
     assert plain.driver == ""
 
 
-def test_a_namespace_keeps_the_annotation() -> None:
-    """The catalog looks it up there."""
+def test_namespace_keeps_its_driver_annotation() -> None:
+    """The catalog uses the annotation of the Namespace."""
     found = value(_manifest("Namespace", "document"))
     assert isinstance(found, NamespaceObject)
     assert dict(found.annotations)[DRIVER_ANNOTATION] == "document"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_cannot_be_a_driver_s_name_is_refused(kind: str) -> None:
-    """With the field and the value."""
+def test_invalid_driver_name_is_refused_with_its_field(kind: str) -> None:
+    """The problem names the annotation and its value."""
     assert complaints(_manifest(kind, "'No Name'")) == [
         ("error", "MW1013", f"metadata.annotations.{DRIVER_ANNOTATION}", '"No Name"')
     ]

@@ -1,4 +1,4 @@
-"""Core kinds: Namespace, ServiceAccount, Service, Pod, EndpointSlice and Endpoints."""
+"""Tests of the core kinds: Namespace, ServiceAccount, Service, Pod, EndpointSlice and Endpoints."""
 
 from dataclasses import replace
 
@@ -15,8 +15,8 @@ from tests.meshes.reading import complaints, reading, value
 NS = Namespace("shop")
 
 
-def test_namespace_and_service_account() -> None:
-    """A Namespace keeps labels and annotations, a ServiceAccount is an identity."""
+def test_namespace_and_service_account_are_read() -> None:
+    """A Namespace keeps its labels and annotations, and a ServiceAccount is an identity."""
     meta = "{name: shop, labels: {b: x, a: y}, annotations: {c: z}}"
     text = f"apiVersion: v1\nkind: Namespace\nmetadata: {meta}\n"
     assert value(text) == NamespaceObject(NS, (("a", "y"), ("b", "x")), (("c", "z"),))
@@ -28,8 +28,8 @@ def _service(spec: str) -> str:
     return f"apiVersion: v1\nkind: Service\nmetadata: {{name: cart, namespace: shop}}\nspec: {spec}"
 
 
-def test_service_with_everything() -> None:
-    """Ports are sorted, targetPort may be a number or name, unknown fields are let be."""
+def test_service_with_all_fields_is_read() -> None:
+    """Ports are sorted, targetPort may be a number or a name, and unused fields are ignored."""
     spec = """
   selector: {app: cart, a: b}
   clusterIP: 10.0.0.9
@@ -68,15 +68,15 @@ def test_service_with_everything() -> None:
         (None, "", 8080, (Protocol.HTTP, "default")),
     ],
 )
-def test_protocol_of_a_port(
+def test_protocol_of_a_port_follows_from_app_protocol_name_or_number(
     app_protocol: str | None, name: str, port: int, expected: tuple[Protocol, str]
 ) -> None:
-    """AppProtocol goes before the name, the name before the number, and HTTP is the default."""
+    """The order of precedence is appProtocol, name, number; HTTP is the default."""
     assert decide(app_protocol, name, Port(port)) == expected
 
 
-def test_udp_port_is_left_out_and_said() -> None:
-    """The other ports of the Service stay in force, the same number by TCP included."""
+def test_udp_port_is_left_out_with_a_warning() -> None:
+    """The other ports of the Service are in force, even a TCP port with the same number."""
     text = _service("{ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]}")
     found = reading(text)
     assert complaints(text) == [("warning", "MW1023", "spec.ports[0].protocol", '"UDP"')]
@@ -86,14 +86,14 @@ def test_udp_port_is_left_out_and_said() -> None:
 
 
 @pytest.mark.parametrize("said", ["0", "''", "null"])
-def test_a_target_port_that_says_nothing_is_the_port(said: str) -> None:
-    """As SetDefaults_Service of Kubernetes has it, of a number and of a name."""
+def test_empty_target_port_is_the_port(said: str) -> None:
+    """Kubernetes' SetDefaults_Service does the same for 0, an empty name and null."""
     service = value(_service(f"{{ports: [{{port: 81, targetPort: {said}}}]}}"))
     assert isinstance(service, Service)
     assert [(port.port, port.target_port) for port in service.ports] == [(81, 81)]
 
 
-def test_a_null_in_a_selector_is_none() -> None:
+def test_null_label_in_a_selector_is_ignored() -> None:
     """The other labels still select."""
     service = value(_service("{ports: [{port: 80}], selector: {app: web, v: null}}"))
     assert isinstance(service, Service)
@@ -118,8 +118,8 @@ def test_a_null_in_a_selector_is_none() -> None:
         ("[]", ("error", "MW1010", "spec", "a list of 0 items")),
     ],
 )
-def test_bad_services_name_their_place(spec: str, expected: tuple[str, str, str, str]) -> None:
-    """A wrong field that is used refuses the Service."""
+def test_invalid_service_is_refused_with_its_field(spec: str, expected: tuple[str, str, str, str]) -> None:
+    """An invalid value in a field that is read refuses the Service."""
     assert complaints(_service(spec)) == [expected]
     assert reading(_service(spec)).objects == ()
 
@@ -137,10 +137,13 @@ def test_bad_services_name_their_place(spec: str, expected: tuple[str, str, str,
         ("{type: ExternalName, externalName: a.b}", ("info", "MW1020", "spec.type", ""), 0),
     ],
 )
-def test_odd_services_are_in_force_or_not_used(
+def test_unusual_service_is_reported_and_in_force_or_unused(
     spec: str, expected: tuple[str, str, str, str], objects: int
 ) -> None:
-    """What does not hinder is said and does not refuse."""
+    """Duplicate or missing ports and an unknown appProtocol leave the Service in force.
+
+    An ExternalName is not used.
+    """
     assert complaints(_service(spec)) == [expected]
     assert len(reading(_service(spec)).objects) == objects
 
@@ -173,8 +176,8 @@ def _pod_value(uuid: str | None, service: str, labels: tuple[tuple[str, str], ..
     )
 
 
-def test_pods_become_workloads() -> None:
-    """UUID from our label or OSM's, service from the ServiceAccount or our annotation."""
+def test_pod_is_read_as_a_workload() -> None:
+    """The UUID comes from our label or OSM's, the service from the ServiceAccount or our annotation."""
     rest = _SPEC + "status: {podIP: 10.1.0.7, phase: Running, conditions: [{type: Ready, status: 'True'}]}\n"
     assert value(_pod("{osm-proxy-uuid: u1}", rest)) == _pod_value("u1", "cart", (("osm-proxy-uuid", "u1"),))
     both = "{osm-proxy-uuid: u1, meshwright.dev/proxy-uuid: u2}"
@@ -183,8 +186,8 @@ def test_pods_become_workloads() -> None:
     assert value(_pod("{}", rest)) == _pod_value(None, "cart", ())
 
 
-def test_a_pod_s_own_uid_may_be_its_sidecar_s_uuid() -> None:
-    """Who made the Pod did not know it: a template is the same for all its Pods."""
+def test_pod_uid_may_be_the_proxy_uuid() -> None:
+    """The label value `metadata.uid` is replaced by each Pod's UID, because Pods share their template."""
     rest = _SPEC + "status: {podIP: 10.1.0.7, phase: Running, conditions: [{type: Ready, status: 'True'}]}\n"
     uid, label = "1f0f2b1c-5c33-4d0a-9b43-0d3c4c1d2e3f", ("meshwright.dev/proxy-uuid", "metadata.uid")
     written = _pod("{meshwright.dev/proxy-uuid: metadata.uid}", rest)
@@ -196,8 +199,8 @@ def test_a_pod_s_own_uid_may_be_its_sidecar_s_uuid() -> None:
     ]
 
 
-def test_a_pod_has_an_identity_of_its_own() -> None:
-    """Which one of the same name after it has not."""
+def test_pod_keeps_its_uid() -> None:
+    """The UID distinguishes the Pod from a later one of the same name."""
     rest = _SPEC + "status: {podIP: 10.1.0.7}\n"
     unready = replace(_pod_value(None, "cart", ()), health=Health.UNREADY)
     assert value(_pod("{}", rest).replace("{name: cart-0", "{uid: 2b2b, name: cart-0")) == replace(
@@ -206,8 +209,8 @@ def test_a_pod_has_an_identity_of_its_own() -> None:
     assert complaints(_pod("{}", rest).replace("{name: cart-0", "{uid: 2b2b, name: cart-0")) == []
 
 
-def test_a_pod_says_on_which_node_it_runs() -> None:
-    """People are shown it; of what is served nothing is decided by it."""
+def test_pod_keeps_the_name_of_its_node() -> None:
+    """The node is only displayed, and an invalid name is an error."""
     rest = _SPEC.replace("containers:", "nodeName: worker-2\n  containers:") + "status: {podIP: 10.1.0.7}\n"
     unready = replace(_pod_value(None, "cart", ()), health=Health.UNREADY)
     assert value(_pod("{}", rest)) == replace(unready, node="worker-2")
@@ -218,8 +221,8 @@ def test_a_pod_says_on_which_node_it_runs() -> None:
     ) == [("error", "MW1010", "spec.nodeName", "a list of 1 item")]
 
 
-def test_pods_without_address_wait() -> None:
-    """A Pod without IP, or without status, is not used yet, and that is information."""
+def test_pod_without_an_address_or_after_its_end_is_not_used() -> None:
+    """The reason is reported as information, because both states are normal."""
     expected = [("info", "MW1022", "status.podIP", "")]
     assert complaints(_pod("{}", _SPEC)) == expected
     assert complaints(_pod("{}", "status: {podIP: ''}")) == expected
@@ -228,8 +231,8 @@ def test_pods_without_address_wait() -> None:
     ]
 
 
-def test_bad_pods_name_their_place() -> None:
-    """A wrong address or UUID refuses the Pod."""
+def test_invalid_address_or_uuid_refuses_the_pod() -> None:
+    """The problem names the field and the value."""
     assert complaints(_pod("{}", "status: {podIP: 10.0.0}")) == [
         ("error", "MW1013", "status.podIP", '"10.0.0"')
     ]
@@ -240,14 +243,14 @@ def test_bad_pods_name_their_place() -> None:
 
 @pytest.mark.parametrize("name", ["serviceAccountName", "serviceAccount"])
 @pytest.mark.parametrize("account", ["a/b", "Cart", "café", "a_b", "-a", "a" * 254])
-def test_a_pod_s_account_is_a_name(name: str, account: str) -> None:
-    """It becomes part of the SPIFFE ID: a slash there would be another identity."""
+def test_service_account_of_a_pod_must_be_a_kubernetes_name(name: str, account: str) -> None:
+    """The name becomes part of the SPIFFE ID, where a slash would give another identity."""
     found = complaints(_pod("{}", f"spec: {{{name}: {account}}}\nstatus: {{podIP: 10.0.0.1}}"))
     assert [each[:3] for each in found] == [("error", "MW1013", f"spec.{name}")]
 
 
-def test_endpoint_slices_and_endpoints() -> None:
-    """Addresses sorted, those apart that are not ready; ports by name and number."""
+def test_endpoint_slice_and_endpoints_are_read_alike() -> None:
+    """Addresses are sorted and separated by readiness; ports have names and numbers."""
     text = """
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
@@ -306,15 +309,15 @@ def _living(metadata: str = "", spec: str = "", ready: str = "True") -> Workload
         (", deletionTimestamp: '2026-01-01T00:00:00Z'", "False", Health.UNREADY),
     ],
 )
-def test_a_pods_condition_ready_and_its_deletion_say_whether_it_is_called(
+def test_health_of_a_pod_follows_from_its_ready_condition_and_deletion(
     metadata: str, ready: str, expected: Health
 ) -> None:
-    """One that has no such condition is not called yet, as the EndpointSlice controller has it; see above."""
+    """A deleted Pod that is still ready is draining; other Pods are ready or unready."""
     assert _living(metadata, ready=ready).health is expected
 
 
-def test_a_pod_has_all_its_addresses_and_shares_its_nodes() -> None:
-    """The second is its own. In its node's network it shares that one's, but for a sidecar of its own."""
+def test_pod_has_all_its_addresses_and_may_share_its_nodes() -> None:
+    """A Pod in the host's network shares the node's address, unless it has a sidecar."""
     found = _living()
     assert (found.address, found.other_addresses) == ("10.1.0.7", ("fd00::7",))
     assert not found.shares_address
@@ -322,8 +325,8 @@ def test_a_pod_has_all_its_addresses_and_shares_its_nodes() -> None:
     assert not _living(", labels: {osm-proxy-uuid: u-1}", ", hostNetwork: true").shares_address
 
 
-def test_ports_of_sidecars_that_run_first_and_stay_are_the_pods() -> None:
-    """Of containers that run first and end they are not."""
+def test_ports_of_sidecar_containers_belong_to_the_pod() -> None:
+    """Init containers that end have no ports that can be called."""
     spec = (
         ", initContainers: [{name: a, restartPolicy: Always, ports: [{containerPort: 9000, name: side}]}, "
         "{name: b, ports: [{containerPort: 9001}]}], containers: [{ports: [{containerPort: 80}]}]"
@@ -331,8 +334,8 @@ def test_ports_of_sidecars_that_run_first_and_stay_are_the_pods() -> None:
     assert _living(spec=spec).ports == (WorkloadPort(Port(80)), WorkloadPort(Port(9000), "side"))
 
 
-def test_endpoint_slice_says_how_each_address_is() -> None:
-    """An address twice is as good as at its best, and in that zone; unknown conditions are ready ones."""
+def test_endpoint_slice_gives_each_address_its_health_and_zone() -> None:
+    """A repeated address has its best state and that state's zone; an unknown readiness means ready."""
     text = """
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
@@ -361,8 +364,8 @@ ports: [{name: '', port: 8080, protocol: TCP, appProtocol: null}, {name: none, p
     )
 
 
-def test_endpoints_that_are_not_ready_are_known() -> None:
-    """They stand beside those that are, and one in both is ready."""
+def test_unready_addresses_of_endpoints_are_kept() -> None:
+    """An address that is ready in one subset and unready in another is ready."""
     text = """
 apiVersion: v1
 kind: Endpoints
@@ -385,17 +388,15 @@ subsets:
         ("clusterIP: 10.0.0.9", "10.0.0.9", ()),
     ],
 )
-def test_a_dual_stack_service_has_both_its_addresses(
-    spec: str, first: str | None, others: tuple[str, ...]
-) -> None:
-    """The first is what `clusterIP` says; a headless one has none."""
+def test_dual_stack_service_has_both_addresses(spec: str, first: str | None, others: tuple[str, ...]) -> None:
+    """The first one is `clusterIP`; a headless Service has none."""
     found = value(_service(f"{{{spec}, ports: [{{port: 80}}]}}"))
     assert isinstance(found, Service)
     assert (found.cluster_ip, found.other_addresses) == (first, others)
 
 
-def test_a_service_publishes_who_is_not_ready_if_it_says_so() -> None:
-    """Else it does not."""
+def test_service_publishes_unready_addresses_only_if_it_is_set() -> None:
+    """The field is `publishNotReadyAddresses`, which is false by default."""
     text = "{ports: [{port: 80}], selector: {a: b}%s}"
     said = [value(_service(text % more)) for more in ("", ", publishNotReadyAddresses: true")]
     assert [each.publish_not_ready for each in said if isinstance(each, Service)] == [False, True]
@@ -413,8 +414,8 @@ def test_a_service_publishes_who_is_not_ready_if_it_says_so() -> None:
         (_service("{ports: [{port: 80}], publishNotReadyAddresses: maybe}"), "spec.publishNotReadyAddresses"),
     ],
 )
-def test_wrong_values_of_fields_that_a_cluster_writes_are_named(text: str, field: str) -> None:
-    """The object is refused for them."""
+def test_invalid_cluster_field_is_an_error_with_its_field(text: str, field: str) -> None:
+    """The cluster usually writes these fields, such as status.podIPs."""
     assert [(severity, path) for severity, _, path, _ in complaints(text)] == [("error", field)]
 
 
@@ -430,10 +431,8 @@ def test_wrong_values_of_fields_that_a_cluster_writes_are_named(text: str, field
         ("externalTrafficPolicy: Local, loadBalancerIP: 192.0.2.1", ()),
     ],
 )
-def test_fields_of_kube_proxy_are_kept_where_they_are_not_its_defaults(
-    said: str, kept: tuple[tuple[str, str], ...]
-) -> None:
-    """The API server writes the defaults into every Service, and refuses what is no text."""
+def test_non_default_kube_proxy_fields_are_kept(said: str, kept: tuple[tuple[str, str], ...]) -> None:
+    """The API server writes the defaults into every Service, so these are no user's intention."""
     text = _service(f"{{ports: [{{port: 80}}], {said}}}")
     found = value(text)
     assert isinstance(found, Service)
@@ -450,8 +449,8 @@ def test_fields_of_kube_proxy_are_kept_where_they_are_not_its_defaults(
         ("topology-aware-hints", "disabled", False),
     ],
 )
-def test_annotations_of_kube_proxy_are_kept_where_they_are_on(name: str, said: str, kept: bool) -> None:
-    """By them it prefers near endpoints, without a field of the Service that says so."""
+def test_enabled_kube_proxy_annotations_are_kept(name: str, said: str, kept: bool) -> None:
+    """With them kube-proxy prefers near endpoints, although no field of the Service requests it."""
     full = f"service.kubernetes.io/{name}"
     text = _service("{ports: [{port: 80}]}").replace("shop}", f'shop, annotations: {{{full}: "{said}"}}}}')
     found = value(text)

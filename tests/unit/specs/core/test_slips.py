@@ -1,4 +1,4 @@
-"""A field in a kind of Kubernetes that looks like one that is read, and is none."""
+"""Tests of misspelt fields in kinds of Kubernetes: warnings for names similar to fields that are read."""
 
 import pytest
 
@@ -35,8 +35,8 @@ DEPLOYMENT = (
         (ENDPOINTS.format("subsets: [{adresses: []}]"), "subsets[0].adresses", "addresses"),
     ],
 )
-def test_it_is_said_with_what_may_be_meant(text: str, field: str, near: str) -> None:
-    """The object is in force without it."""
+def test_misspelt_field_is_a_warning_with_the_similar_name(text: str, field: str, near: str) -> None:
+    """The object is in force without the field."""
     found = reading(text)
     (said,) = (each for each in found.problems if each.code == "MW1028")
     assert (said.severity, said.field) == ("warning", field)
@@ -97,6 +97,6 @@ def _all(names: str) -> str:
         ),
     ],
 )
-def test_no_field_of_kubernetes_is_taken_for_a_slip(text: str) -> None:
-    """As an API server writes them, with all that there are."""
+def test_kubernetes_field_is_never_taken_for_a_misspelt_one(text: str) -> None:
+    """The objects have all fields that an API server may write."""
     assert [str(each) for each in reading(text).problems if each.code == "MW1028"] == []

@@ -1,4 +1,4 @@
-"""OSM's Egress, as its users write it, and what is wrong with one."""
+"""Tests of OSM's Egress: values that are read, and problems of invalid ones."""
 
 import pytest
 
@@ -26,8 +26,8 @@ def _egress(**fields: str) -> str:
     )
 
 
-def test_all_that_an_egress_says() -> None:
-    """Sources of any namespace; hosts in any case, addresses with host bits; each once, in one order."""
+def test_egress_with_all_fields_is_read() -> None:
+    """Hosts are lower-case, networks lose their host bits, and all lists are sorted without duplicates."""
     found = value(
         _egress(
             sources="[{kind: ServiceAccount, name: z, namespace: curl}, {kind: ServiceAccount, name: a}]",
@@ -84,13 +84,13 @@ def test_all_that_an_egress_says() -> None:
         ({"host": "[httpbin.org]"}, "MW1012", "spec.host"),
     ],
 )
-def test_what_is_wrong_is_refused_with_its_field(fields: dict[str, str], code: str, field: str) -> None:
-    """Nothing of it is passed over: the object would let pass less, or more, than it says."""
+def test_invalid_egress_is_refused_with_its_field(fields: dict[str, str], code: str, field: str) -> None:
+    """The object would allow more or less than it states if an invalid part were ignored."""
     assert ("error", code, field) in [each[:3] for each in complaints(_egress(**fields))]
 
 
-def test_hosts_at_ports_are_bounded_together() -> None:
-    """Each proxy that it is for is told of each host at each port: 400 hosts at 251 ports are too many."""
+def test_egress_is_refused_above_100000_destinations() -> None:
+    """Each of its proxies gets every host at every port, so 400 hosts with 251 ports are too many."""
     hosts = f"[{', '.join(f'h{number}.example.org' for number in range(400))}]"
     at = [
         f"[{', '.join(f'{{number: {1 + number}, protocol: http}}' for number in range(n))}]"
@@ -105,8 +105,8 @@ def test_hosts_at_ports_are_bounded_together() -> None:
     )
 
 
-def test_two_upstream_traffic_settings_are_one_too_many() -> None:
-    """As OSM's webhook has it; one limits what goes out, beside groups that requests must fit."""
+def test_egress_with_two_upstream_traffic_settings_is_refused() -> None:
+    """OSM's webhook refuses them too; one setting beside route groups is allowed."""
     one = value(_egress(matches=f"[{LIMITS}, {GROUP}]"))
     assert isinstance(one, Egress)
     assert (one.limits, one.route_groups) == ("limits", ("books",))
@@ -125,8 +125,8 @@ def test_two_upstream_traffic_settings_are_one_too_many() -> None:
         ({"ports": "[{number: 443, protocol: https}]", "matches": f"[{GROUP}]"}, "spec.matches"),
     ],
 )
-def test_what_lets_nothing_pass_is_a_warning(fields: dict[str, str], field: str) -> None:
-    """It is read, and its owner hears of it; with ranges HTTP needs no host, and a wildcard has a place."""
+def test_egress_without_effect_is_a_warning(fields: dict[str, str], field: str) -> None:
+    """With IP ranges, an Egress for HTTP needs no hosts, and a wildcard host is accepted."""
     assert [(each[0], each[2]) for each in complaints(_egress(**fields))] == [("warning", field)]
     if field.startswith("spec.hosts"):
         assert complaints(_egress(**fields, ipAddresses="[192.0.2.0/24]")) == []
@@ -146,6 +146,6 @@ def test_what_lets_nothing_pass_is_a_warning(fields: dict[str, str], field: str)
         ("*", "example.com", True),
     ],
 )
-def test_which_names_a_pattern_covers(pattern: str, name: str, expected: bool) -> None:
-    """As Envoy's suffix matches of hosts and of names in TLS do."""
+def test_wildcard_covers_names_like_envoy(pattern: str, name: str, expected: bool) -> None:
+    """Envoy's suffix matches of hosts and of TLS server names behave in the same way."""
     assert covers(pattern, name) is expected

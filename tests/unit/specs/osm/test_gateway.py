@@ -1,4 +1,4 @@
-"""MeshConfig's certificate.ingressGateway: what it comes to, and what is wrong with it."""
+"""Tests of certificate.ingressGateway of a MeshConfig: its value, and problems of invalid ones."""
 
 from datetime import timedelta
 
@@ -31,8 +31,10 @@ def _said(gateway: str) -> tuple[MeshConfig | None, list[tuple[str, str, str]]]:
         ("{subjectAltNames: [a], secret: {name: tls}}", (("a",), timedelta(hours=24), "osm-system")),
     ],
 )
-def test_what_it_comes_to(gateway: str, expected: tuple[tuple[str, ...], timedelta, str] | None) -> None:
-    """Names once and in order, and what is not said."""
+def test_ingress_gateway_certificate_is_read_with_its_defaults(
+    gateway: str, expected: tuple[tuple[str, ...], timedelta, str] | None
+) -> None:
+    """Names are sorted without duplicates; the validity and the namespace have defaults."""
     wanted = None
     if expected is not None:
         names, validity, namespace = expected
@@ -47,7 +49,7 @@ def test_what_it_comes_to(gateway: str, expected: tuple[tuple[str, ...], timedel
         (f"{{subjectAltNames: [], {SECRET}}}", "MW1017", "subjectAltNames"),
         (f"{{subjectAltNames: gateway, {SECRET}}}", "MW1010", "subjectAltNames"),
         (f"{{subjectAltNames: [a, 7], {SECRET}}}", "MW1010", "subjectAltNames[1]"),
-        # A workload's identity, a wildcard, an address, and what no DNS name is: none is certified.
+        # A workload's identity, a wildcard and an invalid DNS name must not get a certificate.
         *(
             (f"{{subjectAltNames: ['{each}'], {SECRET}}}", "MW1013", "subjectAltNames[0]")
             for each in ("spiffe://cluster.local/ns/a/sa/b", "*.example.org", "a b", "Gateway", "-a", "a..b")
@@ -60,13 +62,15 @@ def test_what_it_comes_to(gateway: str, expected: tuple[tuple[str, ...], timedel
         ("{subjectAltNames: [a], secret: {name: a, namespace: a.b}}", "MW1013", "secret.namespace"),
     ],
 )
-def test_what_is_wrong(gateway: str, code: str, field: str) -> None:
-    """It is refused, and the last good one stays."""
+def test_invalid_ingress_gateway_certificate_refuses_the_mesh_config(
+    gateway: str, code: str, field: str
+) -> None:
+    """The problem names the field, so that the last good MeshConfig stays in force."""
     assert _said(gateway) == (None, [("error", code, f"{FIELD}.{field}")])
 
 
-def test_what_no_gateway_has_is_said() -> None:
-    """As everywhere in a MeshConfig the rest is in force."""
+def test_unknown_field_of_the_gateway_certificate_is_a_warning() -> None:
+    """The rest of the MeshConfig is in force, as with unknown fields elsewhere in it."""
     config, problems = _said(f"{{subjectAltNames: [a], issuer: b, {SECRET}}}")
     assert config is not None
     assert config.ingress_gateway is not None
@@ -74,8 +78,8 @@ def test_what_no_gateway_has_is_said() -> None:
 
 
 @pytest.mark.parametrize("gateway", ["{}", "[]", "gateway"])
-def test_what_says_nothing_is_none(gateway: str) -> None:
-    """As by Open Service Mesh's own definition, in which all of it is required."""
+def test_empty_or_mistyped_gateway_certificate_is_refused(gateway: str) -> None:
+    """OSM's own definition requires all of its fields."""
     config, problems = _said(gateway)
     assert config is None
     assert problems

@@ -1,4 +1,4 @@
-"""Global rate limits of UpstreamTrafficSettings: what of them is read, and what is refused by its field."""
+"""Tests of global rate limits in UpstreamTrafficSettings: values that are read, and refused fields."""
 
 from datetime import timedelta
 
@@ -36,29 +36,29 @@ CRITERION = f"{ENTRY}.headerValueMatch.headers[0]"
 
 
 def http(fields: str, more: str = "") -> str:
-    """Write a setting whose requests a service counts."""
+    """Return a setting with a global rate limit of requests."""
     return setting(f"{HOST}\n  rateLimit: {{global: {{http: {{{fields}}}}}}}\n{more}")
 
 
 def tcp(fields: str) -> str:
-    """Write a setting whose connections a service counts."""
+    """Return a setting with a global rate limit of connections."""
     return setting(f"{HOST}\n  rateLimit: {{global: {{tcp: {{{fields}}}}}}}")
 
 
 def entry(fields: str) -> str:
-    """Write a setting with one entry."""
+    """Return a setting with one entry of a descriptor."""
     return http(f"{SERVICE}, descriptors: [{{entries: [{{{fields}}}]}}]")
 
 
 def rates(text: str) -> RateLimits:
-    """Return what a manifest without a problem limits."""
+    """Return the rate limits of a manifest without problems."""
     found = value(text)
     assert isinstance(found, UpstreamTrafficSetting)
     return found.rates
 
 
-def test_connections() -> None:
-    """All that OSM has of them."""
+def test_global_limit_of_connections_is_read() -> None:
+    """The manifest has all of OSM's fields."""
     fields = (
         f"{SERVICE}, timeout: 1s, failOpen: false, "
         "descriptors: [{entries: [{key: a, value: b}, {key: c, value: d}]}, {entries: [{key: e, value: f}]}]"
@@ -68,8 +68,8 @@ def test_connections() -> None:
     assert rates(tcp(fields)) == RateLimits(counted_connections=CountedConnections(asked, told))
 
 
-def test_requests() -> None:
-    """Every entry, every criterion of a header; defaults are Open Service Mesh's."""
+def test_global_limit_of_requests_is_read() -> None:
+    """The manifest has every kind of entry and header criterion; the defaults are OSM's."""
     fields = f"""{SERVICE}, enableXRateLimitHeaders: true, responseStatusCode: 503, descriptors: [
       {{entries: [
         {{genericKey: {{key: service, value: web}}}}, {{genericKey: {{value: any}}}}, {{remoteAddress: {{}}}},
@@ -98,8 +98,8 @@ def test_requests() -> None:
     assert ASKED.fails_open
 
 
-def test_routes() -> None:
-    """A route has limits of its own, descriptors of its own, or both."""
+def test_global_limit_of_a_route_is_read() -> None:
+    """A route may have descriptors, a local limit, or both."""
     routes = """  httpRoutes:
   - {path: /a, rateLimit: {global: {descriptors: [{entries: [{remoteAddress: {}}]}]}}}
   - path: /b
@@ -115,8 +115,8 @@ def test_routes() -> None:
     assert found.of_requests
 
 
-def test_a_route_without_a_service_is_said_to_ask_nobody() -> None:
-    """Open Service Mesh took it without a word; all else of the object is in force."""
+def test_route_descriptors_without_a_rate_limit_service_are_a_warning() -> None:
+    """OSM accepts this silently; the rest of the object is in force."""
     text = setting(
         f"{HOST}\n  httpRoutes: [{{path: /a, rateLimit: {{local: {{requests: 1, unit: hour}}, global: "
         "{descriptors: [{entries: [{remoteAddress: {}}]}]}}}]"
@@ -173,7 +173,7 @@ def test_a_route_without_a_service_is_said_to_ask_nobody() -> None:
         (tcp(f"{SERVICE}, {TCP_WEB}, responseStatusCode: 429"), "MW1012", f"{TCP}.responseStatusCode"),
     ],
 )
-def test_what_is_refused_is_named(text: str, code: str, field: str) -> None:
-    """By its field, and nothing of the object is in force."""
+def test_invalid_global_rate_limit_is_refused_with_its_field(text: str, code: str, field: str) -> None:
+    """No part of the object is in force."""
     assert ("error", code, field) in [each[:3] for each in complaints(text)]
     assert reading(text).objects == ()

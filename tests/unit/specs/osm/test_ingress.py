@@ -1,4 +1,4 @@
-"""OSM's IngressBackend: what its users have written, and what is wrong with it."""
+"""Tests of OSM's IngressBackend: values that are read, and problems of invalid ones."""
 
 from ipaddress import ip_network
 
@@ -29,8 +29,8 @@ def _ingress(backends: str, sources: str, more: str = "") -> str:
     )
 
 
-def test_the_manifest_of_osm_s_demo() -> None:
-    """As its guide has it for a gateway with a certificate."""
+def test_ingress_backend_of_the_osm_guide_is_read() -> None:
+    """The manifest is the guide's example of a gateway with a certificate."""
     text = """
 apiVersion: policy.openservicemesh.io/v1alpha1
 kind: IngressBackend
@@ -60,8 +60,8 @@ status: {currentStatus: committed, reason: "successfully committed by the system
     )
 
 
-def test_every_field_arrives() -> None:
-    """Several backends and ports, sources of one kind; each sorted, each once."""
+def test_ingress_backend_with_all_fields_is_read() -> None:
+    """Backends and sources are grouped and sorted, without duplicates."""
     backends = (
         f"{BACKEND}, {{name: httpbin.httpbin, port: {{number: 80, protocol: HTTPS}}, "
         "tls: {skipClientCertValidation: true, sniHosts: ['*.Example.org', a.example.org, A.example.org]}}"
@@ -103,8 +103,8 @@ def test_every_field_arrives() -> None:
         ("shop/8", None),
     ],
 )
-def test_what_is_a_range(text: str, found: str | None) -> None:
-    """As Kubernetes' own programs read them."""
+def test_ip_range_is_read_like_in_kubernetes(text: str, found: str | None) -> None:
+    """Host bits are cut off, as in Go; addresses without a length and netmasks are refused."""
     assert parse_network(text) == (None if found is None else ip_network(found))
 
 
@@ -156,7 +156,9 @@ def test_what_is_a_range(text: str, found: str | None) -> None:
         (_ingress(SKIPPED.replace("https", "http"), RANGE), ("warning", "MW1021", "spec.backends[0].tls")),
     ],
 )
-def test_what_is_wrong_is_said_with_its_field(manifest: str, complaint: tuple[str, ...]) -> None:
-    """Once, and of what OSM's own check had the wrong way round, as it was meant."""
+def test_invalid_ingress_backend_is_reported_with_its_field(
+    manifest: str, complaint: tuple[str, ...]
+) -> None:
+    """Where OSM's own check is inverted by mistake, the intended rule applies."""
     (found,) = complaints(manifest)
     assert found[: len(complaint)] == complaint

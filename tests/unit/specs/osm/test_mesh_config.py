@@ -1,4 +1,4 @@
-"""OSM's MeshConfig."""
+"""Tests of OSM's MeshConfig."""
 
 from datetime import timedelta
 
@@ -30,14 +30,14 @@ def _config(spec: str, version: str = "v1alpha2") -> str:
     )
 
 
-def test_empty_config_is_closed() -> None:
-    """What is not said keeps the defaults, which are closed."""
+def test_empty_mesh_config_has_closed_defaults() -> None:
+    """By default neither the permissive mode nor egress is allowed."""
     assert value(_config("{}")) == MeshConfig()
     assert (MeshConfig().permissive, MeshConfig().egress) == (False, False)
 
 
-def test_config_with_everything_that_is_honoured() -> None:
-    """Every honoured field arrives, under OSM's names and its successor's."""
+def test_mesh_config_with_all_honoured_fields_is_read() -> None:
+    """The fields of OSM and of its successor are read, in both versions."""
     spec = """
   sidecar:
     sidecarClass: envoy
@@ -94,8 +94,8 @@ def test_config_with_everything_that_is_honoured() -> None:
 @pytest.mark.parametrize(
     ("section", "name"), [(section, name) for section, names in NOT_USED.items() for name in names]
 )
-def test_each_field_without_effect_is_named(section: str, name: str) -> None:
-    """Whatever it holds it is read, changes nothing, and is said: as a remark, or why it is not enforced."""
+def test_each_field_without_effect_is_reported(section: str, name: str) -> None:
+    """Any value is accepted and changes nothing; the problem is no error."""
     said = "{x: 1}"
     for each in reversed((*section.split(".")[1:], name)):
         said = f"{{{each}: {said}}}"
@@ -109,8 +109,8 @@ def test_each_field_without_effect_is_named(section: str, name: str) -> None:
     assert problem.severity is not Severity.ERROR
 
 
-def test_known_fields_without_effect_are_one_line() -> None:
-    """They are accepted whatever they hold, and named together."""
+def test_known_fields_without_effect_are_reported_together() -> None:
+    """They are accepted with any value."""
     spec = """
   sidecar: {localProxyMode: Localhost, resources: {limits: {cpu: 1}}}
   traffic: {interceptionMode: Iptables, outboundIPRangeInclusionList: []}
@@ -128,8 +128,8 @@ def test_known_fields_without_effect_are_one_line() -> None:
     assert [pair[1] for pair in found.objects] == [MeshConfig()]
 
 
-def test_fields_that_kubernetes_prunes_are_named_and_the_rest_is_in_force() -> None:
-    """Misplaced, misspelt, of another project: one warning names them all, and nothing is opened by them."""
+def test_unknown_fields_are_one_warning_and_the_rest_is_in_force() -> None:
+    """Kubernetes prunes these fields. A misspelt or misplaced one must not open the mesh."""
     text = """
 apiVersion: config.openservicemesh.io/v1alpha1
 kind: MeshConfig
@@ -165,8 +165,8 @@ spec:
     assert [pair[1] for pair in found.objects] == [expected]
 
 
-def test_of_very_many_pruned_fields_some_are_named() -> None:
-    """The warning stays one of a bearable length, whatever stands there."""
+def test_warning_of_very_many_unknown_fields_is_shortened() -> None:
+    """It names the first fields and the number of the others."""
     (problem,) = reading(_config("{" + ", ".join(f"x{n:03}: 1" for n in range(500)) + "}")).problems
     assert problem.expected.endswith("spec.x019 and 480 more")
 
@@ -199,8 +199,10 @@ def _telling(fields: str) -> str:
         ("enable: null", None),
     ],
 )
-def test_who_is_asked(fields: str, expected: Authorizer | None) -> None:
-    """As OSM's fields have it, with its defaults; what is switched off is not read."""
+def test_external_authorization_is_read_with_the_defaults_of_osm(
+    fields: str, expected: Authorizer | None
+) -> None:
+    """Fields of an authorization that is switched off are not checked."""
     assert value(_asking(fields)) == MeshConfig(authorization=expected)
 
 
@@ -225,8 +227,8 @@ def test_who_is_asked(fields: str, expected: Authorizer | None) -> None:
         ("enable: false, protocol: Jaeger", None),
     ],
 )
-def test_who_is_told(fields: str, expected: Tracing | None) -> None:
-    """In the same way; Jaeger beside the MeshConfig, where no collector is named."""
+def test_tracing_is_read_with_the_defaults_of_osm(fields: str, expected: Tracing | None) -> None:
+    """The default collector is Jaeger in the MeshConfig's namespace, and the default port of OTLP is 4317."""
     assert value(_telling(fields)) == MeshConfig(tracing=expected)
 
 
@@ -251,15 +253,15 @@ def test_who_is_told(fields: str, expected: Tracing | None) -> None:
         (_telling("enable: 'yes'"), "enable"),
     ],
 )
-def test_a_server_that_cannot_be_called_is_refused(text: str, field: str) -> None:
-    """What a user may type, by its field; a MeshConfig that stood before stays in force."""
+def test_invalid_server_refuses_the_mesh_config_with_its_field(text: str, field: str) -> None:
+    """The last good MeshConfig stays in force."""
     found = reading(text)
     assert [each.field.rpartition(".")[2] for each in found.problems] == [field]
     assert not found.objects
 
 
-def test_a_bound_of_connections_is_not_enforced_and_says_what_is() -> None:
-    """None, or 0, is no bound."""
+def test_max_data_plane_connections_is_a_warning_with_the_alternative() -> None:
+    """The value 0 is no limit, so it is only reported as a field without effect."""
     (problem,) = reading(_config("{sidecar: {maxDataPlaneConnections: 7}}")).problems
     assert (problem.severity.value, problem.code, problem.field, problem.expected) == (
         "warning",
@@ -277,18 +279,16 @@ def test_a_bound_of_connections_is_not_enforced_and_says_what_is() -> None:
 @pytest.mark.parametrize(
     ("mode", "codes"), [("PodIP", ["MW1030"]), ("Localhost", ["MW1021"]), ("", ["MW1021"])]
 )
-def test_an_application_at_its_pods_address_alone_is_said_not_to_be_reached(
-    mode: str, codes: list[str]
-) -> None:
-    """Open Service Mesh's default is what holds here."""
+def test_local_proxy_mode_pod_ip_is_a_warning(mode: str, codes: list[str]) -> None:
+    """Applications must listen on 127.0.0.1 or on all addresses, which is OSM's default too."""
     found = reading(_config(f"{{sidecar: {{localProxyMode: '{mode}'}}}}"))
     assert [each.code for each in found.problems] == codes
     said = "listen on 127.0.0.1 or on all addresses, not only on the address of its Pod"
     assert [each.expected.endswith(said) for each in found.problems] == [mode == "PodIP"]
 
 
-def test_presets_of_osms_chart_are_a_good_spec() -> None:
-    """The JSON from which OSM makes its MeshConfig, with every field that it ever had, is read as a whole."""
+def test_presets_of_the_osm_chart_are_read_without_warnings() -> None:
+    """OSM makes its MeshConfig from this JSON, which here has every field of all its versions."""
     presets = """
 {"sidecar": {"enablePrivilegedInitContainer": false, "logLevel": "error", "envoyImage": "",
   "maxDataPlaneConnections": 0, "configResyncInterval": "0s", "resources": {},
@@ -370,8 +370,10 @@ def test_presets_of_osms_chart_are_a_good_spec() -> None:
         ),
     ],
 )
-def test_bad_config_names_its_place(spec: str, expected: tuple[str, str, str, str]) -> None:
-    """Each wrong field gives one problem with field and value, and no object."""
+def test_invalid_mesh_config_is_refused_with_its_field(
+    spec: str, expected: tuple[str, str, str, str]
+) -> None:
+    """Each invalid field is one problem with its value."""
     assert complaints(_config(spec)) == [expected]
     assert reading(_config(spec)).objects == ()
 
@@ -392,6 +394,6 @@ def test_bad_config_names_its_place(spec: str, expected: tuple[str, str, str, st
         ("999999999h", None),
     ],
 )
-def test_durations(text: str, expected: timedelta | None) -> None:
-    """Durations are read as Go reads them, within 100 years."""
+def test_durations_are_read_like_in_go(text: str, expected: timedelta | None) -> None:
+    """A duration is limited to 100 years."""
     assert parse_duration(text) == expected

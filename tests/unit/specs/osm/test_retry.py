@@ -1,4 +1,4 @@
-"""Retry as OSM published it: what its users wrote is read, in Envoy's words and no others."""
+"""Tests of OSM's Retry: published manifests are read, with the retry conditions of Envoy."""
 
 from datetime import timedelta
 
@@ -26,7 +26,7 @@ def manifest(*fields: str) -> str:
 
 
 def policy(text: str) -> str:
-    """Return a Retry with a retryPolicy."""
+    """Return a Retry with the fields of its retryPolicy."""
     return manifest(SOURCE, DESTINATIONS, f"retryPolicy: {{{text}}}")
 
 
@@ -37,16 +37,16 @@ def retries(text: str) -> Retries:
     return found.retries
 
 
-def test_every_field() -> None:
-    """The example of OSM's guide."""
+def test_retry_of_the_osm_guide_is_read() -> None:
+    """The example of the guide has every field."""
     text = policy("retryOn: 5xx, perTryTimeout: 1s, numRetries: 5, retryBackoffBaseInterval: 1s")
     second = timedelta(seconds=1)
     expected = Retries((RetryCondition.SERVER_ERROR,), 5, second, second)
     assert value(text) == Retry(PolicyKey(Namespace("curl"), "retry"), CURL, (HTTPBIN,), expected)
 
 
-def test_what_is_not_said() -> None:
-    """Once, after 25 ms at most; namespaces are the object's."""
+def test_retry_defaults_are_one_attempt_and_25_milliseconds() -> None:
+    """Namespaces that are left out are the object's own."""
     here = manifest(
         "source: {kind: ServiceAccount, name: curl}", "destinations: [{kind: Service, name: web}]", POLICY
     )
@@ -56,28 +56,28 @@ def test_what_is_not_said() -> None:
 
 
 @pytest.mark.parametrize("on", ["'reset,5xx'", "' 5xx , reset'", "'5xx,reset,5xx'"])
-def test_words_in_any_order(on: str) -> None:
-    """Each once, with space or without."""
+def test_retry_conditions_are_sorted_without_duplicates(on: str) -> None:
+    """Spaces around the commas are allowed."""
     assert retries(f"retryOn: {on}").on == (RetryCondition.SERVER_ERROR, RetryCondition.RESET)
 
 
 @pytest.mark.parametrize("word", RetryCondition)
-def test_every_word(word: RetryCondition) -> None:
-    """By itself."""
+def test_every_retry_condition_is_read(word: RetryCondition) -> None:
+    """Each condition is valid on its own."""
     assert retries(f"retryOn: {word}").on == (word,)
     assert complaints(policy(f"retryOn: {word}")) == []
 
 
-def test_never_is_a_number_of_times() -> None:
-    """Nothing is tried again then, also not by what holds for the mesh."""
+def test_zero_retries_are_read() -> None:
+    """The value 0 turns retries off and is not replaced by a default."""
     assert retries("retryOn: 5xx, numRetries: 0").attempts == 0
 
 
 @pytest.mark.parametrize(
     "word", ["retriable-headers", "retriable-status-codes", "http3-post-connect-failure"]
 )
-def test_words_without_effect_are_said_to_have_none(word: str) -> None:
-    """And the others are in force."""
+def test_retry_conditions_without_effect_are_a_warning(word: str) -> None:
+    """The other conditions are in force."""
     text = f"retryOn: '{word},reset'"
     assert retries(text).on == (RetryCondition.RESET,)
     assert complaints(policy(text)) == [("warning", "MW1030", "spec.retryPolicy.retryOn", "")]
@@ -126,7 +126,7 @@ def test_words_without_effect_are_said_to_have_none(word: str) -> None:
         (policy("retryOn: 5xx, retries: 3"), "MW1012", "spec.retryPolicy.retries"),
     ],
 )
-def test_what_is_refused_is_named(text: str, code: str, field: str) -> None:
-    """By its field; there is no object then."""
+def test_invalid_retry_is_refused_with_its_field(text: str, code: str, field: str) -> None:
+    """No object is in force."""
     assert ("error", code, field) in [each[:3] for each in complaints(text)]
     assert reading(text).objects == ()

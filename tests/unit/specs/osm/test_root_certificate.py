@@ -1,4 +1,4 @@
-"""MeshRootCertificates as Open Service Mesh's users have them, and what is wrong with others."""
+"""Tests of OSM's MeshRootCertificate: values that are read, and problems of invalid ones."""
 
 import pytest
 
@@ -38,8 +38,8 @@ def _read(role: Role = Role.ACTIVE, domain: str = "", namespace: str = "osm-syst
         (TRESOR.replace("namespace: osm-system", "namespace: vaults"), _read(namespace="vaults")),
     ],
 )
-def test_what_is_read(spec: str, expected: MeshRootCertificate) -> None:
-    """One without a role is active, as all were in Open Service Mesh's releases."""
+def test_mesh_root_certificate_is_read_with_its_defaults(spec: str, expected: MeshRootCertificate) -> None:
+    """Without a role it is active, because OSM's releases had no roles."""
     found = reading(_root(spec))
     assert (found.problems, value(_root(spec))) == ((), expected)
 
@@ -77,8 +77,8 @@ def test_what_is_read(spec: str, expected: MeshRootCertificate) -> None:
         (f"rolle: active, {TRESOR}", "spec.rolle", "role"),
     ],
 )
-def test_what_is_refused(spec: str, field: str, said: str) -> None:
-    """The field is named, and what would be right; what stands there of somebody's login is not repeated."""
+def test_invalid_mesh_root_certificate_is_refused_with_its_field(spec: str, field: str, said: str) -> None:
+    """The message has the right value, and never a token of a provider."""
     found = reading(_root(spec))
     (problem,) = found.problems
     assert (problem.severity.value, problem.field, found.objects) == ("error", field, ())
@@ -86,8 +86,8 @@ def test_what_is_refused(spec: str, field: str, said: str) -> None:
     assert "s.3cret" not in f"{problem}"
 
 
-def test_ids_cannot_be_switched_off() -> None:
-    """It is said, and the rest is in force."""
+def test_disabled_spiffe_ids_are_reported_and_have_no_effect() -> None:
+    """The rest of the object is in force."""
     found = reading(_root(f"spiffeEnabled: false, {TRESOR}"))
     (problem,) = found.problems
     assert (problem.severity.value, problem.field) == ("info", "spec.spiffeEnabled")

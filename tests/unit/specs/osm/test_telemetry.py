@@ -1,4 +1,4 @@
-"""Telemetry and ExtensionService: what is read of them, and which formats no sidecar would take."""
+"""Tests of Telemetry and ExtensionService: values that are read, and log formats that a sidecar refuses."""
 
 from datetime import timedelta
 
@@ -24,7 +24,7 @@ KEY = PolicyKey(Namespace("shop"), "a")
 
 
 def telemetry(spec: str) -> str:
-    """Write a Telemetry."""
+    """Return a Telemetry."""
     return (
         "apiVersion: policy.openservicemesh.io/v1alpha1\nkind: Telemetry\n"
         f"metadata: {{name: a, namespace: shop}}\nspec: {spec}"
@@ -32,7 +32,7 @@ def telemetry(spec: str) -> str:
 
 
 def service(spec: str) -> str:
-    """Write an ExtensionService."""
+    """Return an ExtensionService."""
     return (
         "apiVersion: config.openservicemesh.io/v1alpha2\nkind: ExtensionService\n"
         f"metadata: {{name: a, namespace: shop}}\nspec: {spec}"
@@ -40,15 +40,15 @@ def service(spec: str) -> str:
 
 
 def written(text: str) -> LogFormat | None:
-    """Return what a format is read as, without a complaint."""
+    """Return the log format that a valid manifest is read as."""
     found = value(telemetry(f"{{accessLog: {{format: '{text}'}}}}"))
     assert isinstance(found, Telemetry)
     assert found.access_log is not None
     return found.access_log.format
 
 
-def test_all_that_a_telemetry_says() -> None:
-    """OSM's fields, and ours."""
+def test_telemetry_with_all_fields_is_read() -> None:
+    """The manifest has OSM's fields and our additional ones."""
     spec = """
   selector: {tier: web, app: shop}
   accessLog:
@@ -77,21 +77,21 @@ def test_all_that_a_telemetry_says() -> None:
     )
 
 
-def test_what_is_not_said_is_as_in_the_mesh() -> None:
-    """An empty Telemetry changes nothing; an empty access log is the sidecar's own."""
+def test_empty_telemetry_changes_nothing() -> None:
+    """An empty accessLog gives the sidecar an access log with the defaults."""
     assert value(telemetry("{}")) == Telemetry(KEY)
     assert value(telemetry("{accessLog: {}}")) == Telemetry(KEY, access_log=AccessLog())
 
 
-def test_an_extension_service() -> None:
-    """Its protocol in any case; nothing else is spoken than gRPC."""
+def test_extension_service_is_read_in_canonical_form() -> None:
+    """The protocol may have any case; only gRPC is supported."""
     found = value(service("{host: Collector.Example.org, port: 4317, protocol: H2C, connectTimeout: 500ms}"))
     wait = timedelta(milliseconds=500)
     assert found == ExtensionService(KEY, HostPort("collector.example.org", 4317), wait)
 
 
-def test_formats() -> None:
-    """An object in JSON is one, in one order; all else is text. OSM's own operator is one of Envoy's."""
+def test_log_format_is_read_as_json_or_text() -> None:
+    """A JSON object has sorted keys, all else is text; OSM's own operator is replaced by Envoy's."""
     assert written('{"b": "%DURATION%", "a": [1, {"c": "x"}]}') == JsonFormat(
         '{"a": [1, {"c": "x"}], "b": "%DURATION%"}'
     )
@@ -120,8 +120,8 @@ TAKEN = (
 
 
 @pytest.mark.parametrize("text", ["", "no operator", "100%%", *TAKEN])
-def test_operators_that_all_sidecars_take(text: str) -> None:
-    """That an Envoy does is seen in tests/e2e/policy/telemetry/test_telemetry.py."""
+def test_operators_known_to_all_sidecars_are_accepted(text: str) -> None:
+    """tests/e2e/policy/telemetry/test_telemetry.py checks the same with a real Envoy."""
     assert fault(text) is None
 
 
@@ -143,8 +143,8 @@ def test_operators_that_all_sidecars_take(text: str) -> None:
         ("%DOWNSTREAM_PEER_CERT%", "%DOWNSTREAM_PEER_CERT%"),
     ],
 )
-def test_operators_that_some_would_refuse(text: str, bad: str) -> None:
-    """With what is wrong with them; secrets of the proxy's among them."""
+def test_operators_that_some_sidecars_refuse_are_named(text: str, bad: str) -> None:
+    """Operators that reveal secrets of the proxy are refused too, such as ENVIRONMENT."""
     assert fault(text) == bad
 
 
@@ -182,7 +182,9 @@ FORMAT = "spec.accessLog.format"
         (service("{host: a, port: 1, protocol: http}"), "MW1013", "spec.protocol"),
     ],
 )
-def test_what_is_refused_is_named(text: str, code: str, field: str) -> None:
-    """By its field, and nothing of the object is in force."""
+def test_invalid_telemetry_or_extension_service_is_refused_with_its_field(
+    text: str, code: str, field: str
+) -> None:
+    """No part of the object is in force."""
     assert ("error", code, field) in [each[:3] for each in complaints(text)]
     assert reading(text).objects == ()

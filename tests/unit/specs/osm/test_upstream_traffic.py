@@ -1,4 +1,4 @@
-"""UpstreamTrafficSetting as OSM published it: what its users wrote is read, what Envoy refuses is not."""
+"""Tests of OSM's UpstreamTrafficSetting: published manifests are read, and values Envoy refuses are not."""
 
 from datetime import timedelta
 
@@ -22,7 +22,7 @@ HOST = "host: web.shop.svc.cluster.local"
 
 
 def setting(spec: str) -> str:
-    """Return a manifest with a spec."""
+    """Return a manifest with the spec."""
     return f"""
 apiVersion: policy.openservicemesh.io/v1alpha1
 kind: UpstreamTrafficSetting
@@ -50,8 +50,8 @@ EVERYTHING = f"""{HOST}
   - path: /free"""
 
 
-def test_every_field() -> None:
-    """Whatever OSM has; a route without a limit is none."""
+def test_upstream_traffic_setting_with_all_fields_is_read() -> None:
+    """A route without a limit is left out."""
     assert value(setting(EVERYTHING)) == UpstreamTrafficSetting(
         PolicyKey(Namespace("shop"), "web"),
         "web.shop.svc.cluster.local",
@@ -65,8 +65,8 @@ def test_every_field() -> None:
 
 
 @pytest.mark.parametrize("host", ["httpbin.org", "Web.Shop", "10.0.0.1", "fd00::1"])
-def test_hosts(host: str) -> None:
-    """A name with a dot, in any case, or an address."""
+def test_host_may_be_a_dotted_name_or_an_address(host: str) -> None:
+    """Names may have any case."""
     (found,) = reading(setting(f'host: "{host}"')).objects
     assert found[1] == UpstreamTrafficSetting(PolicyKey(Namespace("shop"), "web"), host.lower())
 
@@ -125,22 +125,22 @@ RATE = "requests: 1, unit: second"
         (ROUTE % f"{{path: /a, rateLimit: {{{RATE}}}}}", "MW1012", "spec.httpRoutes[0].rateLimit.requests"),
     ],
 )
-def test_what_is_refused_is_named(spec: str, code: str, field: str) -> None:
-    """By its field."""
+def test_invalid_upstream_traffic_setting_is_refused_with_its_field(spec: str, code: str, field: str) -> None:
+    """No object is in force."""
     found = complaints(setting(spec))
     assert ("error", code, field) in [each[:3] for each in found]
     assert reading(setting(spec)).objects == ()
 
 
-def test_more_headers_than_envoy_takes() -> None:
-    """Eleven are refused, ten are not."""
+def test_more_than_ten_response_headers_are_refused() -> None:
+    """Envoy accepts at most ten."""
     many = ", ".join(f"{{name: x{number}, value: y}}" for number in range(11))
     found = complaints(setting(LOCAL % f"{RATE}, responseHeadersToAdd: [{many}]"))
     assert [each[:3] for each in found] == [("error", "MW1013", HEADERS)]
     assert complaints(setting(LOCAL % f"{RATE}, responseHeadersToAdd: [{many.rpartition(', {')[0]}]")) == []
 
 
-def test_the_statuses_are_those_of_envoy() -> None:
-    """Any other one it refuses with the whole resource."""
+def test_response_statuses_are_those_of_envoy() -> None:
+    """Envoy refuses the whole resource for any other status."""
     known = {number for number in http_status_pb2.StatusCode.values() if 400 <= number <= 599}
     assert known == STATUSES

@@ -1,4 +1,4 @@
-"""The annotations by which a Service is found in the DNS."""
+"""Tests of the annotations that name a Service in the DNS."""
 
 import pytest
 
@@ -23,8 +23,8 @@ def _names(annotation: str, text: str, ports: str = ONE) -> tuple[DnsName, ...]:
     return found.dns_names
 
 
-def test_names_with_and_without_port() -> None:
-    """Separated by spaces, lines or commas; in one form, sorted, each once."""
+def test_dns_names_with_and_without_a_port_are_read() -> None:
+    """They are separated by spaces, lines or commas, and sorted in lower case without duplicates."""
     assert _names(DNS, "b.test, A.Test.:5 a.test:5,b.test a.test") == (
         DnsName("a.test"),
         DnsName("a.test", Port(5)),
@@ -34,8 +34,8 @@ def test_names_with_and_without_port() -> None:
     assert _names(DNS, "a.test", TWO) == (DnsName("a.test"),)
 
 
-def test_srv_names() -> None:
-    """Their ports are in the records."""
+def test_srv_names_are_read() -> None:
+    """Their ports are in the DNS records."""
     assert _names(SRV, "_db._tcp.test db.service.test") == (
         DnsName("_db._tcp.test", srv=True),
         DnsName("db.service.test", srv=True),
@@ -58,7 +58,7 @@ def test_srv_names() -> None:
         (SRV, "_db._tcp.test", TWO),
     ],
 )
-def test_what_is_wrong_is_left_out_and_said(annotation: str, text: str, ports: str) -> None:
-    """With the annotation and the word; the rest of the Service stays in force."""
+def test_invalid_dns_annotation_is_an_error_with_its_value(annotation: str, text: str, ports: str) -> None:
+    """The problem names the annotation and the invalid name."""
     field = f"metadata.annotations[{annotation}]"
     assert complaints(_service(annotation, text, ports)) == [("error", "MW1013", field, f'"{text}"')]

@@ -1,4 +1,4 @@
-"""Our own kind Workload."""
+"""Tests of the kind Workload."""
 
 import pytest
 
@@ -27,8 +27,8 @@ def _workload(spec: str) -> str:
     )
 
 
-def test_smallest_workload() -> None:
-    """Only the address is required; everything else has a default."""
+def test_workload_with_only_an_address_has_defaults() -> None:
+    """All other fields are optional."""
     assert value(_workload("{address: '10.0.0.7'}")) == Workload(
         WorkloadKey(NS, "cart-0"),
         ServiceIdentity(NS, ServiceAccountName("default")),
@@ -39,8 +39,8 @@ def test_smallest_workload() -> None:
     )
 
 
-def test_workload_with_everything() -> None:
-    """Upstreams may be written in three ways; addresses, mapped ones too, become canonical; ports sorted."""
+def test_workload_with_all_fields_is_read_in_canonical_form() -> None:
+    """Upstreams have three notations; addresses are canonical, mapped ones too, and ports are sorted."""
     spec = f"""
   address: FD00:0::7
   serviceAccount: cart
@@ -85,7 +85,7 @@ def test_workload_with_everything() -> None:
     )
 
 
-def test_upstreams_alone_make_interception_explicit() -> None:
+def test_workload_with_upstreams_alone_has_explicit_interception() -> None:
     """A pure client has no application address."""
     found = value(_workload("{address: 10.0.0.7, upstreams: [{service: a, port: 80}]}"))
     assert isinstance(found, Workload)
@@ -105,8 +105,8 @@ def test_upstreams_alone_make_interception_explicit() -> None:
         ("{capture: tproxy, ipv6: true}", Transparent(Capture.TPROXY, ipv6=True)),
     ],
 )
-def test_a_workload_says_how_its_rules_intercept(said: str, expected: Transparent) -> None:
-    """Redirected, and IPv4 alone, unless it says otherwise."""
+def test_interception_of_a_workload_is_read_with_its_defaults(said: str, expected: Transparent) -> None:
+    """The default is redirect for IPv4 only."""
     found = value(_workload(f"{{address: 10.0.0.7, interception: {said}}}"))
     assert isinstance(found, Workload)
     assert found.interception == expected
@@ -170,8 +170,8 @@ _ADDRESS = "address: 10.0.0.7"
         ),
     ],
 )
-def test_bad_workloads_name_their_place(spec: str, expected: tuple[str, str, str, str]) -> None:
-    """Each wrong field gives one problem with field and value, and no object."""
+def test_invalid_workload_is_refused_with_its_field(spec: str, expected: tuple[str, str, str, str]) -> None:
+    """Each invalid field is one problem with its value; the value of a secret is hidden."""
     assert complaints(_workload(spec)) == [expected]
     assert reading(_workload(spec)).objects == ()
 
@@ -184,8 +184,8 @@ def test_bad_workloads_name_their_place(spec: str, expected: tuple[str, str, str
         ("{service: b, port: 9, address: 127.0.0.9}", "the application's port spec.ports[0]"),
     ],
 )
-def test_listeners_that_collide_are_named_both(upstream: str, other: str) -> None:
-    """The problem stands at one of the two and names the other."""
+def test_colliding_listeners_are_a_problem_that_names_both(upstream: str, other: str) -> None:
+    """The problem is at one of the two and names the other."""
     spec = (
         f"{{{_ADDRESS}, ports: [{{port: 9}}], applicationAddress: 127.0.0.9, "
         f"upstreams: [{{service: a, port: 80}}, {upstream}]}}"
@@ -201,15 +201,15 @@ def test_listeners_that_collide_are_named_both(upstream: str, other: str) -> Non
     "port",
     ["port: 80, protocol: null", "port: 80, number: null", "number: 80, port: null, name: null"],
 )
-def test_a_null_in_a_port_is_as_good_as_none(port: str) -> None:
-    """As everywhere: what stands there is neither unknown nor wrong."""
+def test_null_field_of_a_port_is_ignored(port: str) -> None:
+    """As everywhere, null means that the field is absent."""
     found = value(_workload(f"{{address: 10.0.0.7, ports: [{{{port}}}]}}"))
     assert isinstance(found, Workload)
     assert found.ports == (WorkloadPort(Port(80)),)
 
 
-def test_a_port_has_one_number() -> None:
-    """Two that say it, even the same, are one too many."""
+def test_port_with_both_names_of_its_number_is_refused() -> None:
+    """`port` and `number` are two names of one field, and are refused together even if they are equal."""
     found = complaints(_workload("{address: 10.0.0.7, ports: [{port: 80, number: 80}]}"))
     assert [each[2] for each in found] == ["spec.ports[0].number"]
     (problem,) = reading(_workload("{address: 10.0.0.7, ports: [{port: 80, number: 80}]}")).problems

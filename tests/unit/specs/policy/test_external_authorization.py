@@ -1,4 +1,4 @@
-"""ExternalAuthorization as users write it: what is read, and what is said of what cannot be."""
+"""Tests of ExternalAuthorization: values that are read, and problems of invalid ones."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -22,7 +22,7 @@ WHOLE = """
 
 
 def read(spec: str) -> Manifests:
-    """Read an ExternalAuthorization of this spec."""
+    """Read an ExternalAuthorization with the spec."""
     document = {
         "apiVersion": "policy.meshwright.dev/v1alpha1",
         "kind": "ExternalAuthorization",
@@ -63,8 +63,8 @@ def read(spec: str) -> Manifests:
         ),
     ],
 )
-def test_what_is_read(spec: str, value: ExternalAuthorization) -> None:
-    """Without a word."""
+def test_external_authorization_is_read_without_problems(spec: str, value: ExternalAuthorization) -> None:
+    """Host names are lower-case, lists are sorted without duplicates, and omitted fields have defaults."""
     found = read(spec)
     assert [each.value for each in found.objects().values()] == [value]
     assert found.problems() == ()
@@ -96,8 +96,8 @@ def test_what_is_read(spec: str, value: ExternalAuthorization) -> None:
         ("{disabled: true, extensionService: {name: a}}", "spec.extensionService"),
     ],
 )
-def test_what_is_wrong_is_refused_whole(spec: str, field: str) -> None:
-    """Nobody is asked, or spared, by what is half read; the field is named."""
+def test_invalid_external_authorization_is_refused_with_its_field(spec: str, field: str) -> None:
+    """A partly read object could authorize the wrong requests, so nothing of it is in force."""
     found = read(spec)
     assert list(found.objects()) == []
     assert field in [each.field for each in found.problems()]

@@ -1,4 +1,4 @@
-"""MutualTLS as users write it: what is read, and what is said of what cannot be."""
+"""Tests of MutualTLS: values that are read, and problems of invalid ones."""
 
 import pytest
 import yaml
@@ -23,7 +23,7 @@ KEY = PolicyKey(Namespace("shop"), "m")
 
 
 def read(spec: str) -> Manifests:
-    """Read a MutualTLS of this spec."""
+    """Read a MutualTLS with the spec."""
     document = {
         "apiVersion": "policy.meshwright.dev/v1alpha1",
         "kind": "MutualTLS",
@@ -53,8 +53,8 @@ def read(spec: str) -> Manifests:
         ),
     ],
 )
-def test_what_is_read(spec: str, value: MutualTLS) -> None:
-    """Without a word."""
+def test_mutual_tls_is_read_without_problems(spec: str, value: MutualTLS) -> None:
+    """Lists are sorted without duplicates, and networks lose their host bits."""
     found = read(spec)
     assert [each.value for each in found.objects().values()] == [value]
     assert found.problems() == ()
@@ -86,8 +86,8 @@ def test_what_is_read(spec: str, value: MutualTLS) -> None:
         ),
     ],
 )
-def test_what_is_wrong_opens_nothing(spec: str, field: str) -> None:
-    """Nobody is let in by what is half read; the field is named."""
+def test_invalid_mutual_tls_is_refused_with_its_field(spec: str, field: str) -> None:
+    """A partly read object could admit plain text, so nothing of it is in force."""
     found = read(spec)
     assert list(found.objects()) == []
     assert field in [each.field for each in found.problems()]

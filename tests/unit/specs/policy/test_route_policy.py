@@ -1,4 +1,4 @@
-"""RoutePolicy: what is read, what is refused with field and value, and what is said beside."""
+"""Tests of RoutePolicy: values that are read, and problems of invalid ones."""
 
 from datetime import timedelta
 
@@ -22,17 +22,17 @@ def manifest(rules: str, service: str = "web", metadata: str = "") -> str:
 
 
 def headers(request: str) -> str:
-    """Return one with a rule that changes headers of requests."""
+    """Return a RoutePolicy with a rule that changes request headers."""
     return manifest(f"[{{headers: {{request: {{{request}}}}}}}]")
 
 
 def fault(text: str) -> str:
-    """Return one with a rule that harms requests."""
+    """Return a RoutePolicy with a rule that injects faults."""
     return manifest(f"[{{fault: {{{text}}}}}]")
 
 
-def test_headers_and_faults() -> None:
-    """Names in lower case, sorted; values as they are."""
+def test_header_changes_and_faults_are_read() -> None:
+    """Header names are sorted in lower case, and values are unchanged."""
     text = manifest(
         "[{headers: {request: {set: [{name: X-B, value: ' 50% '}, {name: x-a, value: b}],"
         " add: [{name: C, value: d}], remove: [E]}, response: {remove: [server]}},"
@@ -48,8 +48,8 @@ def test_headers_and_faults() -> None:
     )
 
 
-def test_every_field() -> None:
-    """In the order in which they are written."""
+def test_route_policy_with_all_fields_is_read() -> None:
+    """The rules keep their order."""
     text = manifest(
         "[{matches: [{apiGroup: specs.smi-spec.io/v1alpha4, kind: HTTPRouteGroup, name: g, matches: [b, a]}],"
         " timeout: {request: 1s}}, {timeout: {request: 1h}}]",
@@ -64,8 +64,8 @@ def test_every_field() -> None:
 
 
 @pytest.mark.parametrize("service", ["web", "web.shop", "web.shop.svc", "web.shop.svc.cluster.local"])
-def test_a_service_by_any_of_its_names(service: str) -> None:
-    """It is of the object's own namespace."""
+def test_service_of_a_route_policy_may_have_any_of_its_names(service: str) -> None:
+    """The service is in the object's own namespace."""
     found = value(manifest("[{timeout: {request: 1s}}]", service))
     assert found == RoutePolicy(PolicyKey(Namespace("shop"), "p"), WEB, (RouteRule((), SECOND),))
 
@@ -113,6 +113,6 @@ def test_a_service_by_any_of_its_names(service: str) -> None:
         (fault("abort: {percent: 5, status: 600}"), "spec.rules[0].fault.abort.status", "MW1013"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_field(text: str, field: str, code: str) -> None:
-    """And with nothing else."""
+def test_invalid_route_policy_is_reported_with_its_field(text: str, field: str, code: str) -> None:
+    """There is exactly one problem for each case."""
     assert [each[1:3] for each in complaints(text)] == [(code, field)]

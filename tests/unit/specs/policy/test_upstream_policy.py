@@ -1,4 +1,4 @@
-"""UpstreamPolicy: what is read, what is refused with field and value, and what is said beside."""
+"""Tests of UpstreamPolicy: values that are read, and problems of invalid ones."""
 
 from datetime import timedelta
 
@@ -31,22 +31,22 @@ def manifest(fields: str, service: str = "web") -> str:
 
 
 def outliers(text: str) -> str:
-    """Return one that says something of outliers."""
+    """Return an UpstreamPolicy with outlier detection."""
     return manifest(f"outlierDetection: {{{text}}}")
 
 
 def asked(text: str) -> str:
-    """Return one with a health check."""
+    """Return an UpstreamPolicy with a health check."""
     return manifest(f"healthCheck: {{{text}}}")
 
 
 def hashed(key: str) -> str:
-    """Return one that chooses by consistent hash."""
+    """Return an UpstreamPolicy with a consistent hash."""
     return manifest(f"loadBalancing: {{policy: ConsistentHash, hash: {key}}}")
 
 
-def test_every_field() -> None:
-    """Of outliers, and of balancing."""
+def test_outlier_detection_and_load_balancing_are_read() -> None:
+    """The manifest has every field of both."""
     text = manifest(
         "outlierDetection: {consecutiveFailures: 3, consecutiveServerErrors: 4, baseEjectionTime: 1m,"
         " maxEjectionPercent: 100}, loadBalancing: {policy: ConsistentHash, hash: {header: X-User}}"
@@ -75,8 +75,8 @@ _STATUSES = "spec.healthCheck.http.expectedStatuses[0]"
         ),
     ],
 )
-def test_a_health_check(text: str, expected: HealthCheck) -> None:
-    """With what is not written, and with all."""
+def test_health_check_is_read_with_its_defaults(text: str, expected: HealthCheck) -> None:
+    """The cases cover HTTP, gRPC and TCP."""
     found = value(asked(text))
     assert isinstance(found, UpstreamPolicy)
     assert found.checking == expected
@@ -89,16 +89,16 @@ def test_a_health_check(text: str, expected: HealthCheck) -> None:
         ("{prefer: Region, failover: false}", LocalityPreference(LocalityScope.REGION, fails_over=False)),
     ],
 )
-def test_what_is_near(text: str, expected: LocalityPreference) -> None:
-    """With what is not written, and with all."""
+def test_locality_preference_is_read_with_its_defaults(text: str, expected: LocalityPreference) -> None:
+    """The default is the zone, with failover."""
     found = value(manifest(f"locality: {text}"))
     assert isinstance(found, UpstreamPolicy)
     assert found.nearest == expected
 
 
 @pytest.mark.parametrize("policy", BalancingAlgorithm)
-def test_each_way_to_choose(policy: BalancingAlgorithm) -> None:
-    """A key belongs to one of them."""
+def test_each_load_balancing_algorithm_is_read(policy: BalancingAlgorithm) -> None:
+    """Only a consistent hash has a key."""
     key = ", hash: {query: q}" if policy is BalancingAlgorithm.CONSISTENT_HASH else ""
     found = value(manifest(f"loadBalancing: {{policy: {policy}{key}}}"))
     assert isinstance(found, UpstreamPolicy)
@@ -114,8 +114,8 @@ def test_each_way_to_choose(policy: BalancingAlgorithm) -> None:
         ("{name: s, ttl: 8760h, path: /a}", timedelta(days=365), "/a"),
     ],
 )
-def test_a_cookie(text: str, ttl: timedelta | None, path: str) -> None:
-    """One that is given has a time to live, which may be the client's."""
+def test_hash_cookie_is_read(text: str, ttl: timedelta | None, path: str) -> None:
+    """Without a TTL the cookie is never set by the proxy; a TTL of 0 makes a session cookie."""
     ((_, found),) = reading(hashed(f"{{cookie: {text}}}")).objects
     assert isinstance(found, UpstreamPolicy)
     assert found.load.key == HashKey(KeyKind.COOKIE, "s", ttl, path)
@@ -171,8 +171,8 @@ def test_a_cookie(text: str, ttl: timedelta | None, path: str) -> None:
         (asked("tcp: {}, unhealthyThreshold: 101"), "spec.healthCheck.unhealthyThreshold", "MW1013"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_field(text: str, field: str, code: str) -> None:
-    """And with nothing else."""
+def test_invalid_upstream_policy_is_reported_with_its_field(text: str, field: str, code: str) -> None:
+    """There is exactly one problem for each case."""
     assert [each[1:3] for each in complaints(text)] == [(code, field)]
 
 
@@ -195,8 +195,8 @@ MESH = OutlierDetection(5, None, timedelta(seconds=10), 50)
         ),
     ],
 )
-def test_what_is_not_said_is_the_mesh_s(
+def test_omitted_outlier_detection_fields_are_those_of_the_mesh(
     said: OutlierDetectionOverride, mesh: OutlierDetection | None, expected: OutlierDetection | None
 ) -> None:
-    """And by default where the mesh has none."""
+    """They have Meshwright's defaults if the mesh has no outlier detection."""
     assert said.over(mesh) == expected

@@ -1,4 +1,4 @@
-"""The kinds of the reference, which are described when the first test asks for one and not at collection."""
+"""The kinds of the reference, which are described when a test first needs one and not at collection."""
 
 import pytest
 

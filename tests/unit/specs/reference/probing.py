@@ -1,4 +1,4 @@
-"""Every place of a document, to put something else there."""
+"""Every place of a document, so that tests can replace its value."""
 
 import copy
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ Place = tuple[Any, str, Any, Any]
 
 
 def instances(document: object) -> Iterator[Place]:
-    """Yield all places of one copy of a document, which may be changed and has to be put right again."""
+    """Yield all places of one copy of a document, which the caller may change and has to restore."""
     whole = copy.deepcopy(document)
     for place, holder, key in [*_places(whole, "")]:
         yield whole, place, holder, key

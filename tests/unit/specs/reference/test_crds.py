@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions, as far as one can see without an API server: what each version has, and says."""
+"""Tests of the CustomResourceDefinitions without an API server: versions, schemas and descriptions."""
 
 import functools
 import json
@@ -31,7 +31,7 @@ VERSIONS = [
 
 @functools.cache
 def crds() -> dict[str, Any]:
-    """Return all CustomResourceDefinitions by the name of their kind."""
+    """Return all CustomResourceDefinitions by kind."""
     return {each["spec"]["names"]["kind"]: each for each in reference.definitions(())}
 
 
@@ -41,27 +41,27 @@ def crd_version(kind: Kind, name: str) -> Any:
     return found
 
 
-def test_the_manifests_are_what_the_program_makes() -> None:
-    """`meshwright crds > deploy/chart/meshwright/files/crds.yaml` mends them."""
+def test_crd_manifests_equal_the_generated_ones() -> None:
+    """`meshwright crds > deploy/chart/meshwright/files/crds.yaml` corrects them."""
     assert (ROOT / "deploy" / "chart" / "meshwright" / "files" / "crds.yaml").read_text("utf-8") == printed(
         reference.definitions(())
     )
 
 
-def test_every_kind_that_is_read_has_one() -> None:
-    """But for those that Kubernetes brings, and the one that is refused whatever it says."""
+def test_every_kind_that_is_read_has_a_crd() -> None:
+    """Exceptions are the kinds of Kubernetes, and UDPRoute, which is always refused."""
     assert set(INSTALLABLE) == {kind for kind in READ if kind.group not in OF_KUBERNETES} - {UDP_ROUTE}
 
 
-def test_they_are_read_back_as_they_were_made() -> None:
-    """As text of YAML, by our own reader of it, and as JSON."""
+def test_printed_crds_are_read_back_unchanged() -> None:
+    """They are read as YAML by our own reader, and as JSON."""
     found = [each.value for each in documents(printed(reference.definitions(())))]
     assert found == list(crds().values()) == json.loads(json.dumps(list(crds().values())))
 
 
 @pytest.mark.parametrize("kind", INSTALLABLE, ids=str)
-def test_every_version_that_is_read_is_served_and_the_newest_is_stored(kind: Kind) -> None:
-    """Newest first; nothing converts."""
+def test_every_version_read_is_served_and_the_newest_is_stored(kind: Kind) -> None:
+    """Versions are listed from the newest, and there is no conversion."""
     spec = crds()[kind.name]["spec"]
     assert [each["name"] for each in spec["versions"]] == [*reversed(READ[kind].versions)]
     assert [each["storage"] for each in spec["versions"]] == [True] + [False] * (len(READ[kind].versions) - 1)
@@ -78,8 +78,8 @@ def _field(schema: Any, place: str) -> Any:
 
 
 @pytest.mark.parametrize(("kind", "version"), VERSIONS)
-def test_no_version_drops_a_field_that_any_version_has(kind: Kind, version: str) -> None:
-    """What has no place in a schema is gone when the object is stored, or shown."""
+def test_no_version_drops_a_field_of_another_version(kind: Kind, version: str) -> None:
+    """The API server prunes fields without a schema when it stores or returns an object."""
     schema = crd_version(kind, version)["schema"]["openAPIV3Schema"]
     (described,) = (each for each in reference.described() if each.kind == kind)
     places = {
@@ -91,8 +91,8 @@ def test_no_version_drops_a_field_that_any_version_has(kind: Kind, version: str)
     assert [place for place in sorted(places) if _field(schema, place) is None] == []
 
 
-def test_a_document_has_the_form_of_one_version() -> None:
-    """That of the spec, or the older one beside metadata: with neither, or both, it is refused."""
+def test_document_must_have_the_form_of_exactly_one_version() -> None:
+    """A TrafficTarget has a spec or the older fields beside metadata; with both or neither it is refused."""
     for version in crds()["TrafficTarget"]["spec"]["versions"]:
         schema = version["schema"]["openAPIV3Schema"]
         assert sorted(each["required"] for each in schema["oneOf"]) == [["destination"], ["spec"]]
@@ -101,8 +101,8 @@ def test_a_document_has_the_form_of_one_version() -> None:
         assert version["schema"]["openAPIV3Schema"]["required"] == ["spec"]
 
 
-def test_a_version_says_which_fields_are_of_another() -> None:
-    """For `kubectl explain`."""
+def test_description_names_the_version_of_a_field() -> None:
+    """`kubectl explain` shows these descriptions."""
     newest = crds()["TrafficTarget"]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     assert newest["properties"]["specs"]["description"].startswith("In v1alpha1: The allowed routes")
     assert _field(newest, "spec.destination.port")["description"].startswith("In v1alpha2:")
@@ -110,8 +110,8 @@ def test_a_version_says_which_fields_are_of_another() -> None:
 
 
 @pytest.mark.parametrize(("kind", "version"), VERSIONS)
-def test_what_is_asked_for_beyond_fields_stands_somewhere(kind: Kind, version: str) -> None:
-    """Each rule, each list whose items must differ and each column is of a field that is there."""
+def test_rules_list_keys_and_columns_are_in_the_schema(kind: Kind, version: str) -> None:
+    """Each validation rule and each list key belongs to an existing field."""
     found, installed = crd_version(kind, version), INSTALLED[kind]
     schema = found["schema"]["openAPIV3Schema"]
     for rule in installed.rules:
@@ -122,8 +122,8 @@ def test_what_is_asked_for_beyond_fields_stands_somewhere(kind: Kind, version: s
     assert found["additionalPrinterColumns"][-1]["name"] == "Age"
 
 
-def test_which_kinds_have_a_status() -> None:
-    """Ours, and of Open Service Mesh's those that have one there; SMI's have none."""
+def test_only_three_kinds_have_a_status_field() -> None:
+    """They are Workload, IngressBackend and MeshRootCertificate; kinds of SMI have none."""
     having = {name for name, crd in crds().items() if "status" in _properties(crd)}
     assert having == {WORKLOAD.name, INGRESS_BACKEND.name, MESH_ROOT_CERTIFICATE.name}
     assert crds()["Workload"]["spec"]["versions"][0]["subresources"] == {"status": {}}
@@ -145,8 +145,8 @@ def _schemas(schema: Any) -> Any:
 
 
 @DESCRIBED
-def test_every_value_has_one_type_or_is_left_to_the_reader(described: Any) -> None:
-    """What makes a schema structural, of any kind that is read."""
+def test_every_schema_value_has_one_type_or_is_left_to_the_reader(described: Any) -> None:
+    """Kubernetes requires such structural schemas for every kind."""
     for shape in described.shapes:
         for schema in _schemas(structural(of_shape(shape))):
             assert {"type", "x-kubernetes-int-or-string", WHATEVER} & set(schema), schema
@@ -156,8 +156,8 @@ def test_every_value_has_one_type_or_is_left_to_the_reader(described: Any) -> No
             assert None not in schema.get("enum", [])
 
 
-def test_a_kind_is_chosen_by_its_name() -> None:
-    """One that has none is a failure that says what may be meant."""
+def test_crd_is_selected_by_its_kind() -> None:
+    """An unknown kind is an error that suggests a similar name."""
     assert [each["metadata"]["name"] for each in reference.definitions(["Workload"])] == [
         "workloads.meshwright.dev"
     ]
@@ -167,8 +167,8 @@ def test_a_kind_is_chosen_by_its_name() -> None:
         reference.definitions(["Pod"])
 
 
-def test_a_mapping_that_its_reader_leaves_open_keeps_what_else_it_has() -> None:
-    """A MeshConfig of OSM has more than is read; an SMI kind with another field is a slip."""
+def test_open_mapping_keeps_unknown_fields() -> None:
+    """OSM's MeshConfig has more fields than are read; an unknown field in a kind of SMI is a mistake."""
     (config,) = (each["schema"]["openAPIV3Schema"] for each in crds()["MeshConfig"]["spec"]["versions"][:1])
     assert _field(config, "spec.traffic.inboundExternalAuthorization")[WHATEVER]
     assert _field(config, "spec.sidecar")[WHATEVER]

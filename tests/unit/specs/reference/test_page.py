@@ -1,4 +1,4 @@
-"""docs/reference.md and docs/schemas are what the program makes of its readers: nothing unsaid or made up."""
+"""Tests that docs/reference.md and docs/schemas equal the text generated from the readers."""
 
 from pathlib import Path
 
@@ -23,26 +23,26 @@ DOCS = ROOT / "docs"
 EXAMPLES = [(kind, each) for kind in KINDS for each in documents(reference.text_of(kind))]
 
 
-def test_the_page_is_what_the_program_makes() -> None:
-    """`meshwright schema --page > docs/reference.md` mends it."""
+def test_reference_page_equals_the_generated_one() -> None:
+    """`meshwright schema --page > docs/reference.md` corrects it."""
     assert (DOCS / "reference.md").read_text("utf-8") == reference.page()
 
 
-def test_the_schemas_are_what_the_program_makes(tmp_path: Path) -> None:
-    """`meshwright schema --directory docs/schemas` mends them; none is left of a kind that is no more."""
+def test_schema_files_equal_the_generated_ones(tmp_path: Path) -> None:
+    """`meshwright schema --directory docs/schemas` corrects them; no file of a removed kind may remain."""
     reference.write(tmp_path)
     made = {each.name: each.read_text("utf-8") for each in tmp_path.iterdir()}
     assert {each.name: each.read_text("utf-8") for each in (DOCS / "schemas").iterdir()} == made
 
 
-def test_every_kind_that_is_read_is_there() -> None:
-    """But for that which is refused, whatever it says."""
+def test_every_kind_that_is_read_is_in_the_reference() -> None:
+    """UDPRoute is left out, because it is always refused."""
     assert set(KINDS) == set(READ) - {UDP_ROUTE}
 
 
 @DESCRIBED
-def test_every_field_has_an_example(described: DescribedKind) -> None:
-    """In some version; what is a mapping, or a list of such, has the example of what stands in it."""
+def test_every_field_has_an_example_and_a_meaning(described: DescribedKind) -> None:
+    """The example may be in any version; a mapping has the examples of its fields."""
     fields = [each for shape in described.shapes for each in walked(shape.body)]
     shown = {each.place for each in fields if each.example is not None}
     assert {each.place for each in fields} == shown
@@ -50,12 +50,12 @@ def test_every_field_has_an_example(described: DescribedKind) -> None:
 
 
 @DESCRIBED
-def test_a_field_that_is_read_and_not_named_is_found(
+def test_field_without_a_meaning_is_an_error(
     described: DescribedKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever has a reader ask for one more says what it means, or there is no page."""
+    """A new field of a reader thus needs a meaning before the page can be generated."""
     purpose, meanings = KINDS[described.kind]
-    own = [place for place in meanings if place != "metadata.name"]  # which has a meaning for all kinds
+    own = [place for place in meanings if place != "metadata.name"]  # this place has a meaning for all kinds
     for place in {*own[:1], *own[-1:]}:
         fewer = {name: meaning for name, meaning in meanings.items() if name != place}
         monkeypatch.setattr(asking, "KINDS", {described.kind: (purpose, fewer)})
@@ -63,8 +63,8 @@ def test_a_field_that_is_read_and_not_named_is_found(
             asking.described(described.kind, described.examples)
 
 
-def test_a_field_that_is_named_and_not_read_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever takes a field from a reader takes its meaning away too."""
+def test_meaning_of_an_unread_field_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A field that is removed from a reader thus loses its meaning too."""
     first = reference.described()[0]
     purpose, meanings = KINDS[first.kind]
     more = {**meanings, "spec.nothing": Meaning("Nothing.")}
@@ -76,8 +76,8 @@ def test_a_field_that_is_named_and_not_read_is_found(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("kind", "document"), EXAMPLES, ids=[f"{kind}-{each.number}" for kind, each in EXAMPLES]
 )
-def test_every_example_is_read_without_a_problem(kind: Kind, document: Document) -> None:
-    """Neither error nor warning; that something is not used may be said."""
+def test_every_example_is_read_without_error_or_warning(kind: Kind, document: Document) -> None:
+    """Information is allowed, for example about fields without effect."""
     assert document.faults == ()
     found = read(document.value, FromSource("test"))
     assert found.key is not None
@@ -86,8 +86,8 @@ def test_every_example_is_read_without_a_problem(kind: Kind, document: Document)
 
 
 @DESCRIBED
-def test_what_is_said_to_hold_without_a_field_does(described: DescribedKind) -> None:
-    """An object is the same with the default written out, where that can be written, as without the field."""
+def test_documented_default_equals_the_omitted_field(described: DescribedKind) -> None:
+    """An object with the default written out equals the object without the field."""
     by_place = {each.place: each for shape in described.shapes for each in walked(shape.body)}
     for example in described.examples:
         for document, place, mapping, name in instances(example):
@@ -106,5 +106,8 @@ def test_what_is_said_to_hold_without_a_field_does(described: DescribedKind) -> 
             del mapping[name]
             absent = read(document, FromSource("test"))
             mapping[name] = was
-            if not {each.code for each in absent.problems} & {"MW1016", "MW1018"}:  # it must be what it is
+            if not {each.code for each in absent.problems} & {
+                "MW1016",
+                "MW1018",
+            }:  # the field needs the example's value
                 assert (place, absent.objects) == (place, explicit.objects)

@@ -1,4 +1,4 @@
-"""The JSON Schemas, asked by an independent validator, beside the readers."""
+"""Tests that an independent validator of the JSON Schemas agrees with the readers."""
 
 import functools
 import itertools
@@ -44,7 +44,7 @@ OF_EACH_SHAPE: tuple[object, ...] = (None, True, 7, "", "ok", [], ["x"], [{}], {
 GONE, MORE = object(), object()
 
 ONLY_THE_READER = {
-    ("MeshConfig", "spec.traffic.inboundExternalAuthorization.enable"),  # what must stand beside it
+    ("MeshConfig", "spec.traffic.inboundExternalAuthorization.enable"),  # needs other fields beside it
     ("MeshConfig", "spec.certificate.ingressGateway.subjectAltNames"),  # at least one
     ("MeshConfig", "spec.traffic.inboundExternalAuthorization.address"),  # letters and dots that are no name
     ("UpstreamTrafficSetting", "spec.rateLimit.global.tcp.rateLimitService.host"),  # likewise
@@ -59,7 +59,7 @@ ONLY_THE_READER = {
     ("HTTPRouteGroup", "spec.matches[].headers[].client-app"),
     ("HTTPRouteGroup", "matches[].headers.user-agent"),
     ("HTTPRouteGroup", "matches[].headers[].client-app"),
-    ("IngressBackend", "spec.sources[].name"),  # what it is depends on the kind of source
+    ("IngressBackend", "spec.sources[].name"),  # its form depends on the kind of source
     ("MutualTLS", "spec.plaintext.sources[].name"),  # likewise
     ("MutualTLS", "spec.plaintext.sources[].namespace"),
     ("MutualTLS", "spec.plaintext"),  # has no effect beside Strict
@@ -67,9 +67,9 @@ ONLY_THE_READER = {
     ("ExternalAuthorization", "spec.port"),  # likewise absent
     ("ExternalAuthorization", "spec.ports"),  # a list that is empty
     ("MutualTLS", "spec.ports"),  # a list that is empty
-    ("IngressBackend", "spec.sources[].namespace"),  # a Service must have one, and nothing else
-    ("UpstreamPolicy", "spec.loadBalancing.hash"),  # with one policy, and exactly one key
-    ("UpstreamPolicy", "spec.healthCheck"),  # exactly one way to ask
+    ("IngressBackend", "spec.sources[].namespace"),  # required for a Service, and forbidden otherwise
+    ("UpstreamPolicy", "spec.loadBalancing.hash"),  # for one policy only, and exactly one key
+    ("UpstreamPolicy", "spec.healthCheck"),  # exactly one kind of health check
     ("Service", "metadata.annotations.meshwright.dev/dns"),  # several names in one text, and ports elsewhere
     ("Service", "metadata.annotations.meshwright.dev/dns-srv"),
     ("Pod", "metadata.labels.meshwright.dev/proxy-uuid"),  # a label among others
@@ -108,21 +108,23 @@ def of_any() -> Draft202012Validator:
 
 
 def _refused(document: object) -> list[str]:
-    """Return the fields for which a reader refuses a document, or a part of it."""
+    """Return the fields for which a reader refuses a document."""
     found = read(document, FromSource("test")).problems
     return [each.field for each in found if each.severity is Severity.ERROR]
 
 
 def _unread(document: object) -> bool:
-    """Say whether the object is understood and not used, so that its other fields are not looked at."""
+    """Return whether the object is understood but unused, so that its other fields are not checked."""
     return any(each.code == "MW1020" for each in read(document, FromSource("test")).problems) or not (
         read(document, FromSource("test")).objects
     )
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda each: str(each.relative_to(ROOT)))
-def test_every_manifest_of_ours_is_valid(path: Path, of_any: Draft202012Validator) -> None:
-    """As far as its reader takes it: some golden ones are wrong on purpose."""
+def test_every_valid_manifest_of_the_repository_fits_the_schema(
+    path: Path, of_any: Draft202012Validator
+) -> None:
+    """Documents that the reader refuses are left out; some golden ones are invalid on purpose."""
     found = [each.value for each in documents(path.read_text("utf-8")) if not _refused(each.value)]
     assert found
     assert [error.message for each in found for error in of_any.iter_errors(each)] == []
@@ -131,9 +133,9 @@ def test_every_manifest_of_ours_is_valid(path: Path, of_any: Draft202012Validato
 def _probed(
     described: DescribedKind, probes: tuple[object, ...] = PROBES
 ) -> Iterator[tuple[Any, str, object]]:
-    """Yield the examples with one thing changed in each, the place of that, and what is there now.
+    """Yield each example with one change, the changed place, and its new value.
 
-    A place is probed once in each version with each set of fields beside it, in the first such example.
+    Each place is probed once for each version and each set of neighbouring fields, in the first such example.
     """
     seen = set[tuple[object, str, frozenset[object]]]()
     for example in described.examples:
@@ -160,7 +162,7 @@ def _probed(
 
 
 def _bare(field: str) -> str:
-    """Return a problem's field as a place: without indexes, annotations after a dot."""
+    """Return the field of a problem as a place, without indexes, and with a dot before annotations."""
     parts = ["[]" if part.isdigit() else f".{part}" for part in itertools.chain(*_split(field))]
     return "".join(parts).removeprefix(".")
 
@@ -172,11 +174,11 @@ def _split(field: str) -> Iterator[list[str]]:
 
 
 @DESCRIBED
-def test_schema_and_reader_refuse_the_same(described: DescribedKind) -> None:
-    """Each value of each example is exchanged for one of another type, out of range, none, or nothing.
+def test_schema_and_reader_refuse_the_same_documents(described: DescribedKind) -> None:
+    """Each value of each example is replaced by values of other types or ranges, or removed.
 
-    What the schema refuses the reader does, but for an empty text where it takes its default for that; what
-    the reader refuses the schema does, but where it is named above.
+    Exceptions: a reader uses the default for an empty text that the schema refuses, and the places in
+    ONLY_THE_READER are refused by the reader alone.
     """
     validator = _validator(of_kind(described))
     choices = {
@@ -196,8 +198,8 @@ def test_schema_and_reader_refuse_the_same(described: DescribedKind) -> None:
     assert missed == {each for each in ONLY_THE_READER if each[0] == described.kind.name}
 
 
-def test_a_null_is_as_good_as_none_in_the_schema_too() -> None:
-    """Every field that an example does not have, written as null beside those that it has."""
+def test_schema_accepts_null_for_omitted_fields() -> None:
+    """Every field that an example does not have is added as null."""
     wrongly, looked = set[str](), 0
     for described in reference.described():
         validator = _validator(of_kind(described))
@@ -219,8 +221,8 @@ def test_a_null_is_as_good_as_none_in_the_schema_too() -> None:
 
 
 @DESCRIBED
-def test_no_value_has_the_reader_ask_for_a_field_that_is_not_said(described: DescribedKind) -> None:
-    """Whatever stands in the examples: the page has all that may be asked for, not only what they lead to."""
+def test_reader_never_reads_an_undocumented_field(described: DescribedKind) -> None:
+    """The values of the examples are varied, because a value may lead the reader to other fields."""
     said = {
         place
         for shape in described.shapes
@@ -244,10 +246,10 @@ def test_no_value_has_the_reader_ask_for_a_field_that_is_not_said(described: Des
 
 
 @DESCRIBED
-def test_the_schema_of_all_says_the_same_of_a_kind(
+def test_schema_of_all_kinds_selects_the_schema_of_a_kind(
     described: DescribedKind, of_any: Draft202012Validator
 ) -> None:
-    """It finds the kind's by kind and group, alone and in a list."""
+    """It is selected by kind and group, alone and in a List."""
     for example in described.examples:
         listed = {"apiVersion": "v1", "kind": "List", "items": [example]}
         assert (of_any.is_valid(example), of_any.is_valid(listed)) == (True, True)
@@ -270,8 +272,8 @@ def _patterns(schema: object) -> Iterator[str]:
             pass
 
 
-def test_patterns_are_those_of_javascript_too() -> None:
-    """With its flag u, as editors read them (ECMA-262, IdentityEscape): other escapes are errors."""
+def test_schema_patterns_are_valid_in_javascript() -> None:
+    """Editors use the flag u (ECMA-262, IdentityEscape), with which other escapes are errors."""
     patterns = set(_patterns(schema_of_all()))
     assert len(patterns) > 10
     escaped = {each for pattern in patterns for each in re.findall(r"\\(.)", pattern)}
@@ -295,9 +297,9 @@ def test_patterns_are_those_of_javascript_too() -> None:
         ("example.com/v1", "Anything", True),
     ],
 )
-def test_kinds_are_refused_as_the_reader_refuses_them(
+def test_schema_and_reader_refuse_the_same_kinds(
     api_version: str, kind: str, expected: bool, of_any: Draft202012Validator
 ) -> None:
-    """A slip in a kind, a version that is not read, a kind that is refused; not what is somebody else's."""
+    """Misspelt kinds and unread versions are refused, and kinds of other projects are accepted."""
     document = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, "items": []}
     assert (of_any.is_valid(document), not _refused(document)) == (expected, expected)

@@ -1,4 +1,4 @@
-"""Objects of SMI as manifests again: whoever applies one gets what is in force."""
+"""Tests of SMI objects written as manifests, which can be applied to restore the objects in force."""
 
 from random import Random
 
@@ -27,15 +27,15 @@ _HEADERS = (("x-kind", "b.*"), ("user-agent", "on"))
         a.split("s", "a", ("b", 90), ("c", 0), matches=("g",), created="2026-01-02T03:04:05Z"),
     ],
 )
-def test_what_is_written_is_read_as_it_was(found: MeshObject) -> None:
-    """Through text, without a problem, in every part."""
+def test_written_smi_object_is_read_back_unchanged(found: MeshObject) -> None:
+    """The manifest is printed as text and read without problems."""
     manifest = written(found)
     assert manifest is not None
     assert value(printed([manifest])) == found
 
 
-def test_any_policy_is_written() -> None:
-    """Whatever is in force of SMI; of other kinds nothing is said that might be wrong."""
+def test_every_smi_policy_of_a_random_mesh_is_written() -> None:
+    """Objects of other kinds have no manifest, because it could be wrong."""
     dice, seen = Random(7), dict[str, int]()  # noqa: S311 - policies, no secrets
     for _ in range(20):
         for sourced in random_mesh(dice).objects.values():

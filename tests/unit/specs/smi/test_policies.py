@@ -1,4 +1,4 @@
-"""TrafficTarget, HTTPRouteGroup, TCPRoute, UDPRoute and TrafficSplit in all their versions."""
+"""Tests of TrafficTarget, HTTPRouteGroup, TCPRoute, UDPRoute and TrafficSplit in all versions."""
 
 import pytest
 
@@ -59,8 +59,8 @@ spec:
 
 
 @pytest.mark.parametrize("port", ["8080", '"8080"'])
-def test_traffic_target_v1alpha1_has_its_fields_at_the_top(port: str) -> None:
-    """v1alpha1: destination, specs and sources beside metadata, with a port as number or text."""
+def test_traffic_target_v1alpha1_has_its_fields_at_the_top_level(port: str) -> None:
+    """Destination, specs and sources are beside metadata; the port may be a number or text."""
     text = f"""
 apiVersion: access.smi-spec.io/v1alpha1
 kind: TrafficTarget
@@ -76,8 +76,8 @@ sources:
     assert value(text) == _target(8080)
 
 
-def test_later_traffic_targets_have_a_spec() -> None:
-    """v1alpha2 has spec, rules and a port; v1alpha3 the same without port."""
+def test_traffic_target_from_v1alpha2_has_a_spec() -> None:
+    """v1alpha2 has a port, and v1alpha3 refuses it."""
     assert value(_spec_target("v1alpha2", ", port: 8080")) == _target(8080)
     assert value(_spec_target("v1alpha3")) == _target(None)
     assert complaints(_spec_target("v1alpha3", ", port: 8080")) == [
@@ -85,8 +85,8 @@ def test_later_traffic_targets_have_a_spec() -> None:
     ]
 
 
-def test_traffic_target_draft_is_refused_by_name() -> None:
-    """v1alpha4 says that it is a draft, and which versions are read; the object is named."""
+def test_traffic_target_draft_version_is_refused_by_name() -> None:
+    """The message for v1alpha4 lists the readable versions, and the key of the object is known."""
     found = reading(_spec_target("v1alpha4"))
     assert [str(problem) for problem in found.problems] == [
         (
@@ -99,14 +99,14 @@ def test_traffic_target_draft_is_refused_by_name() -> None:
     assert [str(each.key) for each in found.unread] == ["TrafficTarget default/x"]
 
 
-def test_traffic_target_in_the_old_shape_does_not_pass_as_a_new_one() -> None:
-    """Fields beside spec are refused, not ignored: both shapes at once mean neither."""
+def test_traffic_target_with_fields_beside_its_spec_is_refused() -> None:
+    """The two forms together are ambiguous, so the old fields are not just ignored."""
     text = _spec_target("v1alpha3") + "specs: []\n"
     assert complaints(text) == [("error", "MW1012", "specs", "a list of 0 items")]
 
 
-def test_traffic_target_speaks_only_for_its_own_namespace() -> None:
-    """A destination elsewhere is refused, also when everything else is right."""
+def test_traffic_target_with_a_destination_in_another_namespace_is_refused() -> None:
+    """An object may only allow traffic to its own namespace."""
     text = _spec_target("v1alpha3").replace("namespace: default", "namespace: other")
     assert complaints(text) == [("error", "MW1016", "spec.destination.namespace", '"other"')]
 
@@ -130,15 +130,17 @@ def test_traffic_target_speaks_only_for_its_own_namespace() -> None:
         (" []", ("warning", "MW1017", "spec.rules", "")),
     ],
 )
-def test_bad_rules_name_their_place(rules: str, expected: tuple[str, str, str, str]) -> None:
-    """Each wrong rule gives one problem with field and value; empty rules are in force and warned of."""
+def test_invalid_rule_of_a_traffic_target_is_reported_with_its_field(
+    rules: str, expected: tuple[str, str, str, str]
+) -> None:
+    """A TrafficTarget with empty rules is in force with a warning."""
     text = _spec_target("v1alpha3", rules=rules)
     assert complaints(text) == [expected]
     assert len(reading(text).objects) == (1 if expected[0] == "warning" else 0)
 
 
-def test_a_typo_is_answered_with_the_right_word() -> None:
-    """The problem proposes the field that was probably meant."""
+def test_misspelt_field_is_reported_with_the_probable_one() -> None:
+    """The missing field itself is reported too."""
     text = _spec_target("v1alpha3").replace("destination:", "destnation:")
     found = reading(text)
     assert [problem.expected for problem in found.problems] == [
@@ -160,8 +162,8 @@ _MATCH = "{{name: m, pathRegex: /a, methods: [PUT, GET], headers: {headers}}}"
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1alpha2", "v1alpha3", "v1alpha4"])
 @pytest.mark.parametrize("headers", ["{Host: h, a: b.*}", "[{Host: h}, {a: b.*}]"])
-def test_http_route_groups_of_all_versions(version: str, headers: str) -> None:
-    """Matches stand at the top or in spec, headers in a mapping or a list, and mean the same."""
+def test_http_route_group_is_read_in_all_versions(version: str, headers: str) -> None:
+    """Matches are at the top level or in the spec, and headers are a mapping or a list."""
     matches = f"matches: [{{name: m, pathRegex: /a, methods: [PUT, GET], headers: {headers}}}, {{name: all}}]"
     body = matches if version in ("v1alpha1", "v1alpha2") else f"spec: {{{matches}}}"
     assert value(_GROUP.format(version=version, body=body)) == HTTPRouteGroup(
@@ -173,8 +175,8 @@ def test_http_route_groups_of_all_versions(version: str, headers: str) -> None:
     )
 
 
-def test_any_method_is_written_with_a_star() -> None:
-    """A star beside other methods means any."""
+def test_star_among_methods_means_any_method() -> None:
+    """Other methods beside the star have no effect."""
     text = _GROUP.format(version="v1alpha4", body="spec: {matches: [{name: m, methods: [GET, '*']}]}")
     assert value(text) == HTTPRouteGroup(KEY, (HTTPMatch("m"),))
 
@@ -200,21 +202,23 @@ def test_any_method_is_written_with_a_star() -> None:
         ("", ("warning", "MW1017", "spec.matches", "")),
     ],
 )
-def test_bad_matches_name_their_place(match: str, expected: tuple[str, str, str, str]) -> None:
-    """Each wrong match gives one problem with field and value."""
+def test_invalid_match_of_a_route_group_is_reported_with_its_field(
+    match: str, expected: tuple[str, str, str, str]
+) -> None:
+    """Each invalid match is one problem with its value."""
     assert complaints(_GROUP.format(version="v1alpha4", body=f"spec: {{matches: [{match}]}}")) == [expected]
 
 
-def test_an_empty_path_is_any_path() -> None:
-    """As if it were not there; what it means is said."""
+def test_empty_path_matches_any_path() -> None:
+    """It is read like an omitted path, with information about this meaning."""
     text = _GROUP.format(version="v1alpha4", body="spec: {matches: [{name: m, pathRegex: ''}]}")
     ((_, made),) = reading(text).objects
     assert made == HTTPRouteGroup(KEY, (HTTPMatch("m"),))
     assert complaints(text) == [("info", "MW1026", "spec.matches[0].pathRegex", "")]
 
 
-def test_tcp_routes_of_all_versions() -> None:
-    """Only v1alpha4 has ports; without them every port is meant."""
+def test_tcp_route_is_read_in_all_versions() -> None:
+    """Only v1alpha4 has ports; without ports every port is meant."""
     head = "apiVersion: specs.smi-spec.io/{}\nkind: TCPRoute\nmetadata: {{name: x}}\n"
     assert value(head.format("v1alpha1")) == TCPRoute(KEY)
     assert value(head.format("v1alpha2")) == TCPRoute(KEY)
@@ -231,8 +235,8 @@ def test_tcp_routes_of_all_versions() -> None:
     ]
 
 
-def test_udp_route_is_refused_by_its_own_code() -> None:
-    """UDPRoute says why it cannot be had."""
+def test_udp_route_is_refused_with_its_own_code() -> None:
+    """The code MW1024 explains why UDPRoute is not supported."""
     text = "apiVersion: specs.smi-spec.io/v1alpha4\nkind: UDPRoute\nmetadata: {name: x}\nspec: {}"
     assert complaints(text) == [("error", "MW1024", "kind", '"UDPRoute"')]
 
@@ -276,13 +280,13 @@ def _split_value(first: int, second: int, matches: tuple[str, ...] = ()) -> Traf
         (("0Ti", "0E"), (0, 0)),
     ],
 )
-def test_v1alpha1_weights_are_quantities(weights: tuple[str, str], expected: tuple[int, int]) -> None:
-    """Quantities become whole numbers of the same ratio."""
+def test_v1alpha1_weights_are_read_as_quantities(weights: tuple[str, str], expected: tuple[int, int]) -> None:
+    """They become integers with the same ratio."""
     assert value(_split("v1alpha1", weights)) == _split_value(*expected)
 
 
-def test_later_splits_have_whole_weights_and_matches() -> None:
-    """v1alpha2 has whole numbers, v1alpha3 and v1alpha4 matches as well."""
+def test_later_traffic_splits_have_integer_weights_and_matches() -> None:
+    """v1alpha2 has integer weights; v1alpha3 and v1alpha4 have matches as well."""
     matches = "  matches: [{kind: HTTPRouteGroup, name: ab, apiGroup: specs.smi-spec.io}]\n"
     assert value(_split("v1alpha2", ("90", "10"))) == _split_value(90, 10)
     assert value(_split("v1alpha3", ("90", "10"), matches)) == _split_value(90, 10, ("ab",))
@@ -293,8 +297,8 @@ def test_later_splits_have_whole_weights_and_matches() -> None:
 
 
 @pytest.mark.parametrize("service", ["apex.default", "apex.default.svc", "apex.default.svc.cluster.local"])
-def test_the_apex_may_be_written_with_its_namespace(service: str) -> None:
-    """All the names a client may call the apex by mean the same."""
+def test_apex_of_a_split_may_have_any_of_its_service_names(service: str) -> None:
+    """All names by which a client may call the apex service are equal."""
     assert value(_split("v1alpha4", ("1", "1"), service=service)) == _split_value(1, 1)
 
 
@@ -329,7 +333,9 @@ def test_the_apex_may_be_written_with_its_namespace(service: str) -> None:
         ),
     ],
 )
-def test_bad_splits_name_their_place(text: str, expected: tuple[str, str, str, str]) -> None:
-    """Each wrong split gives one problem with field and value, and no object."""
+def test_invalid_traffic_split_is_refused_with_its_field(
+    text: str, expected: tuple[str, str, str, str]
+) -> None:
+    """Each invalid field is one problem with its value."""
     assert complaints(text) == [expected]
     assert reading(text).objects == ()
