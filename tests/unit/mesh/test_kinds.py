@@ -1,4 +1,4 @@
-"""Kinds as text, and which of them are one."""
+"""Tests of kinds: their text, order, and equivalent kinds."""
 
 import ast
 import itertools
@@ -44,23 +44,23 @@ SAID_ONCE = {"meshwright/mesh/kinds.py"}
         (Kind("Gateway", "gateway.networking.k8s.io"), "Gateway", "Gateway.gateway.networking.k8s.io"),
     ],
 )
-def test_a_kind_is_told_with_its_group_where_its_name_would_mean_another(
+def test_kind_is_printed_with_its_group_if_its_name_is_ambiguous(
     kind: Kind, said: str, full: str | None
 ) -> None:
-    """Those of ours, and those that nothing of ours is called like, by their names."""
+    """Kinds of the mesh, and foreign kinds with a unique name, are printed without the group."""
     assert (str(kind), f"{kind}", kind.full) == (said, said, said if full is None else full)
 
 
 def test_keys_are_sorted_by_the_name_of_their_kind() -> None:
-    """Whatever the group is, which nobody sees."""
+    """The group has less weight, because it is usually not displayed."""
     kinds = [Kind("A", "z"), DEPLOYMENT, Kind("Deployment", "b"), SERVICE, TCP_ROUTE]
     keys = [ObjectKey(kind, Namespace("shop"), "db") for kind in kinds]
     assert all(former < latter for former, latter in itertools.pairwise(keys))
 
 
 @pytest.mark.parametrize(("kind", "main"), [(POD, WORKLOAD), (ENDPOINTS, ENDPOINT_SLICE)])
-def test_what_is_read_as_another_kind_is_known_under_its_key(kind: Kind, main: Kind) -> None:
-    """A Pod is a workload, Endpoints are a slice; of the same name in another group they are not."""
+def test_pod_and_endpoints_share_the_claim_of_their_main_kind(kind: Kind, main: Kind) -> None:
+    """A Pod is a Workload and Endpoints are an EndpointSlice; kinds of other groups are not."""
     key, claim = (ObjectKey(each, Namespace("shop"), "db") for each in (kind, main))
     assert (key.claim, claim.claim) == (claim, claim)
     assert claim.forms() == (key, claim)
@@ -68,8 +68,8 @@ def test_what_is_read_as_another_kind_is_known_under_its_key(kind: Kind, main: K
     assert (theirs.claim, theirs.forms()) == (theirs, (theirs,))
 
 
-def test_no_kind_of_ours_is_named_by_a_text() -> None:
-    """Whoever means one says which: by its constant, in whose group nobody can slip."""
+def test_code_names_kinds_by_constants_only() -> None:
+    """A constant includes the group, so that a typing error cannot name another kind."""
     known = {each.name for each in vars(meshwright.mesh.kinds).values() if isinstance(each, Kind)}
     quoted = re.compile("|".join(f"[\"'](?:{name})[\"']" for name in sorted(known)))
     root = Path(meshwright.mesh.kinds.__file__).parents[2]

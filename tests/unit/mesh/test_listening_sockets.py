@@ -1,4 +1,4 @@
-"""Who is reached where, on machines of both families and on those that have none but IPv4."""
+"""Tests of listening sockets on dual-stack machines and on machines without IPv6."""
 
 import socket
 
@@ -22,17 +22,17 @@ def _takes(host: str, port: int) -> bool:
     ("host", "expected"),
     [("::", (True, True)), ("::1", (False, True)), ("0.0.0.0", (True, False)), ("127.0.0.1", (True, False))],
 )
-def test_both_families_are_taken_at_every_address_alone(host: str, expected: tuple[bool, bool]) -> None:
-    """A pod's kubelet may call by either; an address that is one family's stays one family's."""
-    port = free_port("127.0.0.1")  # not one that another program may have at the other family's address
+def test_only_the_ipv6_wildcard_accepts_both_families(host: str, expected: tuple[bool, bool]) -> None:
+    """A kubelet may call by either family; other addresses accept only their own family."""
+    port = free_port("127.0.0.1")  # a port that is free in both families
     with listening(HostPort(host, port)):
         assert (_takes("127.0.0.1", port), _takes("::1", port)) == expected
         for each in {host, reached_from_here(host)} - {"::", "0.0.0.0"}:
             assert _takes(each, port)
 
 
-def test_a_machine_without_ipv6_is_listened_at_by_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel that was started with `ipv6.disable=1` has no such sockets."""
+def test_ipv6_wildcard_listens_on_ipv4_without_ipv6_support(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel started with `ipv6.disable=1` has no IPv6 sockets."""
     real = socket.socket
 
     class _Ipv4Alone(socket.socket):

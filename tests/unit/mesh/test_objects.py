@@ -1,4 +1,4 @@
-"""Keys of objects: what they are called, and what is another object."""
+"""Tests of object keys: their text, order and equality."""
 
 import itertools
 
@@ -8,21 +8,21 @@ from meshwright.mesh.objects import ObjectKey
 from tests.meshes import values as a
 
 
-def test_a_key_is_made_of_a_value_s_own() -> None:
-    """The kind is said, the rest is in the value; it reads as kubectl has it, less the plural."""
+def test_object_key_is_made_from_the_key_of_a_value() -> None:
+    """The text has the form of kubectl, with the kind in the singular."""
     key = ObjectKey.of(SERVICE, a.service_key("store", "shop"))
     assert key == ObjectKey(SERVICE, Namespace("shop"), "store")
     assert (key.path, str(key)) == ("shop/store", "Service shop/store")
 
 
-def test_what_is_of_no_namespace_is_told_by_its_name_alone() -> None:
-    """A Namespace is in none."""
+def test_key_of_a_namespace_is_printed_without_a_namespace() -> None:
+    """A Namespace belongs to no namespace."""
     key = ObjectKey.of_namespace("shop")
     assert (key.path, str(key), key.namespace) == ("shop", "Namespace shop", "")
 
 
-def test_two_groups_have_two_objects_of_one_name() -> None:
-    """Else the deletion of one would leave it in force for as long as the other is there."""
+def test_keys_of_the_same_name_in_two_groups_differ() -> None:
+    """Otherwise the deletion of one object would have no effect while the other exists."""
     ours = ObjectKey(TCP_ROUTE, Namespace("shop"), "db")
     theirs = ObjectKey(Kind("TCPRoute", "gateway.networking.k8s.io"), Namespace("shop"), "db")
     assert len({ours, theirs}) == 2
@@ -33,7 +33,7 @@ def test_two_groups_have_two_objects_of_one_name() -> None:
 
 
 def test_keys_are_sorted_by_kind_then_namespace_then_name() -> None:
-    """The order of every list that people or programs see."""
+    """All lists for users and programs have this order."""
     keys = [
         ObjectKey(kind, Namespace(space), name)
         for kind in (MESH_CONFIG, SERVICE, TRAFFIC_TARGET)

@@ -1,4 +1,4 @@
-"""Where things come from, as text and in order."""
+"""Tests of origins: their text and order."""
 
 import itertools
 
@@ -17,13 +17,13 @@ from meshwright.mesh.origins import FromSource, InCluster, InFile, Origin
         (FromSource("dns", "shop.example by 10.0.0.53"), "dns (shop.example by 10.0.0.53)"),
     ],
 )
-def test_each_origin_says_where_to_look(origin: Origin, said: str) -> None:
-    """A place in a file as an editor takes it; whatever else by name."""
+def test_origin_is_printed_as_a_place(origin: Origin, said: str) -> None:
+    """A place in a file has the form that editors accept; other origins have a name."""
     assert str(origin) == said
 
 
-def test_origins_of_all_kinds_have_one_order() -> None:
-    """By name, then by document and line; documents by number, not by text."""
+def test_origins_of_all_kinds_have_a_common_order() -> None:
+    """The order is name, document and line; documents are compared as numbers."""
     ordered: list[Origin] = [
         InFile("a.yaml", 1, 9),
         InFile("a.yaml", 2, 1),

@@ -1,4 +1,4 @@
-"""What can be called: ports by number, protocols, and patterns of services."""
+"""Tests of services: ports, protocols and service patterns."""
 
 import itertools
 
@@ -9,8 +9,8 @@ from meshwright.mesh.service import Protocol, ServiceKey
 from tests.meshes import values as a
 
 
-def test_a_port_is_found_by_the_number_that_is_called() -> None:
-    """Not by the one behind it; None where nobody may call."""
+def test_service_port_is_found_by_its_port_number() -> None:
+    """The target port is not searched, and an unknown number gives None."""
     service = a.service("shop", a.port(80, 8080), a.port(8080, 80))
     assert (service.port(80), service.port(8080), service.port(81)) == (*service.ports, None)
 
@@ -18,8 +18,8 @@ def test_a_port_is_found_by_the_number_that_is_called() -> None:
 @pytest.mark.parametrize(
     ("protocol", "has_requests"), [*zip(Protocol, (True, True, False, False), strict=True)]
 )
-def test_requests_are_seen_in_http_and_grpc_alone(protocol: Protocol, has_requests: bool) -> None:
-    """A rule by path is for these; of the others there are connections."""
+def test_only_http_and_grpc_have_requests(protocol: Protocol, has_requests: bool) -> None:
+    """Rules by path apply to them; the other protocols have connections only."""
     assert protocol.is_http is has_requests
 
 
@@ -33,14 +33,14 @@ def test_requests_are_seen_in_http_and_grpc_alone(protocol: Protocol, has_reques
         ("office/*", []),
     ],
 )
-def test_a_pattern_fits_by_namespace_and_name(pattern: str, fitting: list[str]) -> None:
-    """Either may be any; as text it is as it was written."""
+def test_service_pattern_matches_namespace_and_name(pattern: str, fitting: list[str]) -> None:
+    """Each part may be `*`, and the pattern is printed as it was written."""
     (found,) = a.narrowed(pattern) or ()
     keys = [a.service_key("store", "shop"), a.service_key("db", "shop"), a.service_key("store", "bank")]
     assert ([str(key) for key in keys if found.fits(key)], str(found)) == (fitting, pattern)
 
 
-def test_services_are_sorted_by_namespace_then_name() -> None:
-    """Whatever is listed is listed so, which makes equal meshes equal bytes."""
+def test_service_keys_are_sorted_by_namespace_then_name() -> None:
+    """Equal meshes thus give equal bytes, because all lists have this order."""
     keys = [ServiceKey(Namespace(space), ServiceName(name)) for space in "ab" for name in "xy"]
     assert all(former < latter for former, latter in itertools.pairwise(keys))

@@ -1,4 +1,4 @@
-"""Suites and curves of TLS 1.2 that fit the keys of service certificates."""
+"""Tests of the TLS 1.2 cipher suites and curves that fit the keys of service certificates."""
 
 import pytest
 
@@ -22,10 +22,10 @@ OLD, NEW = TlsVersion.V1_2, TlsVersion.V1_3
         (RSA, ("ECDHE-ECDSA-CHACHA20-POLY1305",), ("ECDHE-RSA-CHACHA20-POLY1305",)),
     ],
 )
-def test_the_same_ciphers_for_the_keys_that_there_are(
+def test_cipher_suites_for_the_key_type_are_added_in_tls_1_2(
     keys: ServiceKeys, said: tuple[str, ...], added: tuple[str, ...]
 ) -> None:
-    """Appended where nothing fits; TLS 1.3 asks nothing of the key."""
+    """They are appended only if no given suite fits; in TLS 1.3 suites do not depend on the key."""
     assert fitting_suites(said, keys, OLD) == said + added
     assert fitting_suites(said, keys, NEW) == said
 
@@ -39,9 +39,9 @@ def test_the_same_ciphers_for_the_keys_that_there_are(
         (RSA, ("P-384",), ()),
     ],
 )
-def test_the_curve_of_the_key_where_it_is_needed(
+def test_curve_of_the_key_is_added_in_tls_1_2(
     keys: ServiceKeys, said: tuple[str, ...], added: tuple[str, ...]
 ) -> None:
-    """In TLS 1.2 alone a certificate is used with peers that name its curve."""
+    """In TLS 1.2 a peer accepts a certificate only if the peer lists the certificate's curve."""
     assert fitting_curves(said, keys, OLD) == said + added
     assert fitting_curves(said, keys, NEW) == said

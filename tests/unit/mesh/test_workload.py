@@ -1,4 +1,4 @@
-"""What runs: its sidecar's name, and whether a selector means it."""
+"""Tests of workloads: the name of their sidecar, and label selectors."""
 
 import pytest
 
@@ -12,19 +12,19 @@ LABELS = (("app", "shop"), ("tier", "x"))
 
 
 def workload() -> Workload:
-    """Return one whose primary service, account and name differ."""
+    """Return a workload with different names for its primary service, account and itself."""
     return a.workload("w", "10.0.0.1", primary="shop", account="seller", namespace="mall")
 
 
-def test_a_sidecar_is_named_by_uuid_primary_service_and_namespace() -> None:
-    """Not by the workload or its account; it is the common name of its certificate."""
+def test_proxy_name_has_uuid_primary_service_and_namespace() -> None:
+    """The proxy name is the common name of the sidecar's certificate."""
     named = ProxyName(ProxyUuid("w-uuid"), ServiceName("shop"), Namespace("mall"))
     assert (workload().proxy_name, str(named)) == (named, "w-uuid.shop.mall")
     assert named == ProxyName.parse(str(named))
 
 
-def test_without_a_sidecar_there_is_no_name() -> None:
-    """It may be called and may not call."""
+def test_workload_without_a_sidecar_has_no_proxy_name() -> None:
+    """Such a workload may be called but may not call."""
     assert a.workload("w", "10.0.0.1", sidecar=False).proxy_name is None
 
 
@@ -36,11 +36,13 @@ def test_without_a_sidecar_there_is_no_name() -> None:
         ((("app", "bank"),), False),
         ((*LABELS, ("more", "y")), False),
         ((("app", "x"),), False),  # a value of another label
-        ((), False),  # selects nobody: endpoints come from elsewhere
+        ((), False),  # without a selector, endpoints have another source
     ],
 )
-def test_a_selector_means_who_carries_all_of_it(selector: tuple[tuple[str, str], ...], means: bool) -> None:
-    """Workloads, and templates of pods that are not there yet."""
+def test_selector_matches_workloads_with_all_its_labels(
+    selector: tuple[tuple[str, str], ...], means: bool
+) -> None:
+    """The same holds for templates of future Pods; an empty selector matches none."""
     one = a.workload("w", "10.0.0.1")
     running = Workload(one.key, one.identity, one.service, one.address, labels=LABELS)
     coming = PodTemplate(DEPLOYMENT, WorkloadKey(a.DEFAULT, "w"), one.identity, LABELS)

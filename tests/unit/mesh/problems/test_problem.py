@@ -1,4 +1,4 @@
-"""Problems: one line, one order, one way into the log."""
+"""Tests of problems: their text, order and log records."""
 
 import itertools
 
@@ -24,8 +24,8 @@ KEY = ObjectKey(TRAFFIC_TARGET, Namespace("shop"), "buy")
         (None, "", "'x'", "document: is 'x': a list"),
     ],
 )
-def test_a_problem_is_one_line(key: ObjectKey | None, field: str, value: str, said: str) -> None:
-    """Code, place, object, field, value, and what would be right."""
+def test_problem_is_printed_on_one_line(key: ObjectKey | None, field: str, value: str, said: str) -> None:
+    """The line has code, place, object, field, value and the expected value, in this order."""
     problem = Problem(
         code="MW1",
         severity=Severity.ERROR,
@@ -45,8 +45,8 @@ def _problem(
     return Problem(code=code, severity=Severity.ERROR, origin=origin, key=key, field=field, expected=expected)
 
 
-def test_problems_stand_where_they_are_and_each_once() -> None:
-    """By place, code, object, field and words, in whatever order they came; one without object too."""
+def test_problems_are_sorted_by_place_without_duplicates() -> None:
+    """Within a place the order is code, object, field and text; a problem may have no object."""
     place = InFile("a.yaml", 2)
     wanted = (
         _problem(InFile("a.yaml", 1), "MW9"),
@@ -61,8 +61,8 @@ def test_problems_stand_where_they_are_and_each_once() -> None:
         assert ordered((*given, wanted[0])) == wanted
 
 
-def test_what_is_new_is_logged_at_its_level() -> None:
-    """What was known is not said again; nothing new is no line at all."""
+def test_new_problem_is_logged_at_its_level() -> None:
+    """Known problems are not logged again."""
     found = tuple(
         Problem(code=f"MW{number}", severity=severity, origin=InFile("a.yaml"), expected="look")
         for number, severity in enumerate(Severity)

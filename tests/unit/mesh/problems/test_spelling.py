@@ -1,4 +1,4 @@
-"""Which word may be meant by one that is not known."""
+"""Tests of suggestions for misspelt words."""
 
 from difflib import SequenceMatcher
 
@@ -21,13 +21,13 @@ from meshwright.mesh.problems.spelling import COMPARED, alike, nearest
         ("x" * 100_000, ("x",), None),
     ],
 )
-def test_the_word_that_is_most_like_it_is_meant(word: str, known: tuple[str, ...], found: str | None) -> None:
-    """By its letters, whatever their case; in whatever order they are known."""
+def test_most_similar_known_word_is_suggested(word: str, known: tuple[str, ...], found: str | None) -> None:
+    """The case of letters and the order of the known words do not matter."""
     assert nearest(word, known) == nearest(word, reversed(known)) == found
 
 
-def test_several_may_be_meant_the_likest_first() -> None:
-    """No more than are wanted."""
+def test_several_suggestions_are_sorted_by_similarity() -> None:
+    """At most the requested number of words is returned."""
     known = ("store-1", "store-10", "store-2", "buyer")
     assert alike("store-1x", known, 2) == ("store-1", "store-10")
     assert len(alike("store-1x", known, 9)) == 3
@@ -37,10 +37,8 @@ def test_several_may_be_meant_the_likest_first() -> None:
     ("slip", "found"),
     [("w-0500x", "w-0500"), ("w-0000x", "w-0000"), ("w-9999", "w-0999"), ("W-0500X", "w-0500")],
 )
-def test_of_many_known_words_a_bounded_number_is_compared(
-    monkeypatch: pytest.MonkeyPatch, slip: str, found: str
-) -> None:
-    """Those that begin like it; at either end of all, as many."""
+def test_number_of_compared_words_is_bounded(monkeypatch: pytest.MonkeyPatch, slip: str, found: str) -> None:
+    """Only known words near the misspelt one in the sorted order are compared."""
     compared = list[str]()
     set_seq1 = SequenceMatcher.set_seq1
 

@@ -1,4 +1,4 @@
-"""Text of others as a terminal may show it, and streams that let nothing else through."""
+"""Tests of escaping foreign text for terminals, and of streams that escape all output."""
 
 import io
 import re
@@ -22,20 +22,23 @@ from meshwright.mesh.terminal.screened_stream import ScreenedStream, styled
         ("\udcff\U000e0041", r"\udcff\U000e0041"),
     ],
 )
-def test_what_steers_a_terminal_is_escaped(text: str, shown: str) -> None:
-    """C0 and C1 controls, DEL, and marks that turn, hide or break text; letters of all scripts stay."""
+def test_control_characters_are_escaped(text: str, shown: str) -> None:
+    """C0 and C1 controls, DEL and marks that turn, hide or break text are escaped.
+
+    Letters of all scripts stay.
+    """
     assert (printable(text), on_one_line(text)) == (shown, shown)
 
 
-def test_newlines_stay_where_lines_are_wanted() -> None:
-    """And only there."""
+def test_newlines_are_kept_in_text_and_escaped_in_a_line() -> None:
+    """Text for a single line must not contain line breaks."""
     assert printable("a\n\x1bb\n") == "a\n\\x1bb\n"
     assert on_one_line("a\n\x1bb\n") == r"a\x0a\x1bb\x0a"
 
 
 @given(st.text())
-def test_a_stream_lets_nothing_else_through(text: str) -> None:
-    """Whoever writes to it; with colours theirs alone."""
+def test_stream_writes_only_printable_text(text: str) -> None:
+    """The same holds for every writer; with colours, only colour sequences are added."""
     raw = io.BytesIO()
     stream = ScreenedStream(raw, encoding="utf-8", newline="\n")
     assert stream.write(text) == len(text)
@@ -50,8 +53,8 @@ def test_a_stream_lets_nothing_else_through(text: str) -> None:
     assert all(each.isprintable() or each == "\n" for each in left)
 
 
-def test_titles_and_clipboards_are_no_colours() -> None:
-    """OSC and DCS are escaped even for rich."""
+def test_title_and_clipboard_sequences_are_escaped() -> None:
+    """OSC and DCS sequences are escaped even in a stream with colours."""
     raw = io.BytesIO()
     styled(stream := ScreenedStream(raw, encoding="utf-8")).write(
         "\x1b]52;c;YQ==\x07\x1b[1mx\x1b[0m\x1bPq\x9b1m"
@@ -60,7 +63,7 @@ def test_titles_and_clipboards_are_no_colours() -> None:
     assert raw.getvalue().decode() == "\\x1b]52;c;YQ==\\x07\x1b[1mx\x1b[0m\\x1bPq\\x9b1m"
 
 
-def test_another_stream_is_taken_for_colours_as_it_is() -> None:
-    """Such as a file that a test gives."""
+def test_other_stream_is_returned_unchanged_for_colours() -> None:
+    """A test may write to such a stream, for example."""
     stream = io.StringIO()
     assert styled(stream) is stream

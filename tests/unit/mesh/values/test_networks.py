@@ -1,4 +1,4 @@
-"""Sets of networks, held against a look at each of their networks."""
+"""Tests of sets of networks, compared with a check of each single network."""
 
 import random
 from ipaddress import IPv4Network, IPv6Network
@@ -9,7 +9,7 @@ from meshwright.mesh.values.networks import Network, NetworkSet
 
 
 def _network(dice: random.Random) -> Network:
-    """Return a network among few, so that many are in each other."""
+    """Return one of few networks, so that many contain each other."""
     bits, number = dice.randrange(5), dice.randrange(16)
     if dice.random() < 0.3:
         return IPv6Network((number >> (4 - bits) << (4 - bits), 124 + bits))
@@ -23,8 +23,8 @@ def _within(inner: Network, outer: Network) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_set_says_what_a_look_at_each_network_would(seed: int) -> None:
-    """Whether one of them holds a network, and whether two sets have an address in common."""
+def test_network_set_agrees_with_checks_of_each_network(seed: int) -> None:
+    """The set answers whether it contains a network, and whether two sets overlap."""
     dice = random.Random(seed)  # noqa: S311 - random networks
     ours, theirs = ([_network(dice) for _ in range(dice.randrange(6))] for _ in range(2))
     found = NetworkSet(ours)

@@ -1,4 +1,4 @@
-"""Pictures: what differs between two moments is found, however they are related."""
+"""Tests of pictures: the differences between any two are found."""
 
 import sys
 import tracemalloc
@@ -17,10 +17,10 @@ def _difference(before: dict[str, int], after: dict[str, int]) -> dict[str, int 
 
 
 @given(st.lists(EDITS, max_size=8), st.integers(0, 7))
-def test_since_is_the_difference_to_any_earlier_picture(
+def test_since_is_the_difference_between_any_two_pictures(
     history: list[dict[str, int | None]], at: int
 ) -> None:
-    """And back; what went and came again as it was is no difference."""
+    """It works in both directions; a value that was removed and restored is no difference."""
     pictures: list[Picture[str, int]] = [Picture({"a": 1})]
     for edits in history:
         pictures.append(pictures[-1].changed(edits))
@@ -41,8 +41,8 @@ LARGE = dict.fromkeys(range(50), 0)
         max_size=30,
     )
 )
-def test_a_picture_is_what_the_edits_come_to(history: list[dict[int, int | None]]) -> None:
-    """However many layers and tables it went through; and none before it has become another."""
+def test_picture_equals_the_sum_of_its_edits(history: list[dict[int, int | None]]) -> None:
+    """The number of layers and tables does not matter, and earlier pictures stay unchanged."""
     pictures, plain = [Picture(LARGE)], [dict(LARGE)]
     for edits in history:
         pictures.append(pictures[-1].changed(edits))
@@ -62,8 +62,8 @@ def test_a_picture_is_what_the_edits_come_to(history: list[dict[int, int | None]
         Picture(LARGE).changed({3: None})[3]
 
 
-def test_a_change_copies_no_table() -> None:
-    """However much there is: it needs the memory of a layer, and a table only now and then."""
+def test_change_copies_no_table() -> None:
+    """It needs memory for one layer, independent of the size of the picture."""
     picture, sizes = Picture(dict.fromkeys(range(10_000), 0)), []
     tracemalloc.start()
     try:
@@ -77,23 +77,23 @@ def test_a_change_copies_no_table() -> None:
     assert max(sizes) < sys.getsizeof(dict.fromkeys(range(10_000), 0)) / 20
 
 
-def test_what_is_not_remembered_is_compared() -> None:
-    """More steps ago than a picture knows."""
+def test_difference_to_a_forgotten_picture_is_computed() -> None:
+    """The first picture is more steps ago than a picture remembers, so all values are compared."""
     first = picture = Picture({0: 0})
     for number in range(1, REMEMBERED + 3):
         picture = picture.changed({number: number})
     assert picture.since(first) == {number: number for number in range(1, REMEMBERED + 3)}
 
 
-def test_what_changes_nothing_is_the_very_same_picture() -> None:
-    """Equal values, absent keys that go, the same values all over."""
+def test_edits_without_effect_return_the_same_picture() -> None:
+    """Examples are equal values and the removal of missing keys."""
     picture = Picture({"a": 1, "b": 2})
     assert picture.changed({"a": 1, "c": None}) is picture
     assert Picture.of(picture) is picture
 
 
-def test_a_picture_does_not_follow_what_it_was_made_from() -> None:
-    """It is immutable."""
+def test_picture_is_independent_of_its_source_mapping() -> None:
+    """A picture is immutable."""
     values = {"a": 1}
     picture = Picture(values)
     values["a"] = 2
@@ -102,7 +102,7 @@ def test_a_picture_does_not_follow_what_it_was_made_from() -> None:
 
 
 class _Compared:
-    """Counts how often values of its kind are compared."""
+    """A value that counts its comparisons."""
 
     times = 0
 
@@ -113,12 +113,12 @@ class _Compared:
     __hash__ = None  # type: ignore[assignment]
 
 
-def test_the_first_of_everything_is_compared_with_nothing() -> None:
-    """What a mesh begins with is taken over whole, and told of as it is."""
+def test_first_values_of_an_empty_picture_are_not_compared() -> None:
+    """A mesh starts with thousands of values, which are stored and reported without comparisons."""
     nothing: Picture[int, _Compared] = Picture()
     values = {key: _Compared() for key in range(9)}
     _Compared.times = 0
     picture = nothing.changed({**values, 9: None})
-    assert dict(picture.since(nothing)) == picture  # the very same values are equal without being asked
+    assert dict(picture.since(nothing)) == picture  # identical values are equal without a comparison
     assert (len(picture), _Compared.times) == (9, 0)
     assert nothing.changed({9: None}) is nothing
