@@ -1,4 +1,4 @@
-"""The audit of lock files: what is vulnerable, and what could not be looked up, are two ends."""
+"""Tests of the audit of lock files, which separates vulnerable packages from failed look-ups."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ OFFLINE = "ERROR:pip_audit._cli:Failed to connect to PyPI: Max retries exceeded"
 
 
 def read(*dependencies: dict[str, Any], said: str = "") -> Report:
-    """Read what pip-audit wrote of these packages."""
+    """Read a report of pip-audit about the packages."""
     return read_report("requirements/run.txt", json.dumps({"dependencies": dependencies, "fixes": []}), said)
 
 
@@ -36,20 +36,20 @@ def read(*dependencies: dict[str, Any], said: str = "") -> Report:
         (read_report("f", '{"dependencies": [{"name": "h2"}]}', ""), End.UNREACHABLE),
     ],
 )
-def test_what_could_not_be_looked_up_is_neither_clean_nor_vulnerable(report: Report, expected: End) -> None:
-    """One lock file of which nothing is known spoils a clean audit, and hides no vulnerability of another."""
+def test_failed_look_up_is_neither_clean_nor_vulnerable(report: Report, expected: End) -> None:
+    """One failed lock file prevents a clean audit, and hides no vulnerability of another one."""
     assert end([report]) is expected
     assert end([read(CLEAN), report]) is expected
     assert end([read(KNOWN), report]) is End.VULNERABLE
 
 
-def test_an_audit_of_nothing_is_none() -> None:
-    """Where there are no lock files, nothing was looked up."""
+def test_audit_without_lock_files_is_not_done() -> None:
+    """Without lock files no package was looked up."""
     assert end([]) is End.UNREACHABLE
 
 
-def test_each_finding_is_a_line() -> None:
-    """With the package, by what name it is known, and where it is fixed; the verdict comes last."""
+def test_each_finding_is_one_line() -> None:
+    """The line has the package, the vulnerability and its fix; the verdict is the last line."""
     said = list(lines([read(CLEAN, KNOWN, SKIPPED), read_report("requirements/dev.txt", "", OFFLINE)]))
     assert said == [
         "requirements/run.txt: 2 packages looked up, 1 vulnerabilities known",

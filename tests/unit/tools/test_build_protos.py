@@ -1,4 +1,4 @@
-"""Generated modules are put where programs run from: none may find one missing."""
+"""Tests of installing generated modules into a folder that running programs import from."""
 
 import sys
 from pathlib import Path
@@ -16,8 +16,8 @@ def _tree(folder: Path, **texts: str) -> Path:
     return folder
 
 
-def test_what_is_the_same_is_not_touched(tmp_path: Path) -> None:
-    """It is the very file that it was; what differs is another, and who has the old one open reads on."""
+def test_unchanged_module_is_not_replaced(tmp_path: Path) -> None:
+    """A changed module is a new file, so that a reader of the old one can continue."""
     protos = tmp_path / "protos"
     install(_tree(tmp_path / "first", same="a", other="b"), protos)
     before = {path: path.stat().st_ino for path in protos.rglob("*.py")}
@@ -30,8 +30,8 @@ def test_what_is_the_same_is_not_touched(tmp_path: Path) -> None:
     assert (protos / "envoy/v3/other.py").read_text() == "c"
 
 
-def test_what_is_generated_no_more_goes(tmp_path: Path) -> None:
-    """But not what others have put there, such as the stamp of the last time."""
+def test_module_no_longer_generated_is_removed(tmp_path: Path) -> None:
+    """Files of other origin stay, such as the stamp of the last build."""
     protos = tmp_path / "protos"
     install(_tree(tmp_path / "first", kept="a", gone="b"), protos)
     (protos / "envoy" / ".built").touch()
@@ -41,8 +41,10 @@ def test_what_is_generated_no_more_goes(tmp_path: Path) -> None:
     assert names == [".built", "__init__.py", "__init__.py", "kept.py", "meshwright.proto"]
 
 
-def test_generators_import_what_the_build_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As with pip, whose requirements of a build are only on a path; the checkout's modules are left out."""
+def test_generators_import_the_modules_of_the_build_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The build requirements of pip are only in sys.path; the checkout's own modules must not be imported."""
     checkout, overlay = tmp_path / "checkout", tmp_path / "overlay"
     for folder, name in ((checkout, "xds"), (overlay, "xds"), (overlay, "required")):
         folder.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Deadlines of waiting tests: extended on a slow machine, and never without an end."""
+"""Tests of deadlines in waiting tests: extended on a slow machine, and always finite."""
 
 import pytest
 
@@ -13,8 +13,8 @@ from tests.tools.deadline import (
 )
 
 
-def test_a_deadline_is_extended_by_the_measured_slowness(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten seconds become thirty on a machine that is three times slower, and the machine is measured once."""
+def test_deadline_is_extended_by_the_measured_slowness(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten seconds become thirty on a machine that is three times slower; slowness is measured once."""
     now, measured = [0.0], list[float]()
 
     def measure() -> float:
@@ -30,8 +30,8 @@ def test_a_deadline_is_extended_by_the_measured_slowness(monkeypatch: pytest.Mon
     assert measured == [10.0]
 
 
-def test_pauses_grow_with_the_wait_between_two_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A short wait is noticed at once; a long one costs few looks."""
+def test_pauses_grow_with_the_wait_between_two_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of a short wait is noticed at once, and a long wait needs few checks."""
     now = [0.0]
     monkeypatch.setattr("tests.tools.deadline.time.monotonic", lambda: now[0])
     deadline = Deadline(10.0)
@@ -42,18 +42,18 @@ def test_pauses_grow_with_the_wait_between_two_bounds(monkeypatch: pytest.Monkey
 
 
 def test_slowness_is_bounded() -> None:
-    """Neither a fast machine nor a hanging one gives an absurd factor."""
+    """A fast or hanging machine must not give an absurd factor."""
     assert 1.0 <= slowness() <= MOST_SLOWNESS
 
 
-def test_a_condition_that_never_holds_fails_with_its_explanation() -> None:
-    """The last state is in the error."""
+def test_condition_that_never_holds_fails_with_its_last_state() -> None:
+    """The error message contains the state."""
     with pytest.raises(AssertionError, match=r"not within \d+ s: the state"):
         wait_until(lambda: False, 0.0, lambda: "the state")
 
 
-async def test_a_coroutine_is_awaited_until_it_holds() -> None:
-    """A plain function does as well."""
+async def test_coroutine_or_function_is_awaited_until_it_holds() -> None:
+    """A condition that never holds fails at the deadline."""
     answers = [False, False, True]
 
     async def holds() -> bool:

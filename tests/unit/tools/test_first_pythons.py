@@ -1,4 +1,4 @@
-"""What the first releases of Python 3.11 do otherwise than later ones is not used: Debian 12 has 3.11.2."""
+"""Tests against features that differ in early releases of Python 3.11: Debian 12 has 3.11.2."""
 
 import ast
 import re
@@ -19,7 +19,7 @@ EXCEPT_STAR = re.compile(r"except[\s\\]*\*")
 
 
 def raised_in_a_star(source: str) -> Iterator[int]:
-    """Yield the lines where an `except*` raises something else: in a group before 3.11.4, as it is after."""
+    """Yield the lines where an `except*` raises another exception, which 3.11.4 wraps differently."""
     if not EXCEPT_STAR.search(source):
         return
     for each in ast.walk(ast.parse(source)):
@@ -31,8 +31,8 @@ def raised_in_a_star(source: str) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_nothing_is_raised_in_an_except_star(package: str) -> None:
-    """Whoever catches it would catch it with some Pythons, and not with others."""
+def test_package_raises_no_new_exception_in_except_star(package: str) -> None:
+    """The result is an exception group only in some releases, so a handler would catch it only there."""
     found = [
         f"{path}:{line}"
         for path in sorted((ROOT / package).rglob("*.py"))
@@ -42,8 +42,8 @@ def test_nothing_is_raised_in_an_except_star(package: str) -> None:
     assert found == []
 
 
-def test_it_would_be_found() -> None:
-    """Raised within; what is raised again as it came is the same everywhere."""
+def test_new_exception_in_except_star_is_found() -> None:
+    """Raising the same exception again is allowed, because it is equal in all releases."""
     source = "try:\n    f()\nexcept* E as e:\n    if e:\n        raise X from e\n    raise\n"
     assert list(raised_in_a_star(source)) == [5]
     for each in ("except *", "except \\\n  *", "except\t*"):

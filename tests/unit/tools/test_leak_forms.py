@@ -1,4 +1,4 @@
-"""That a secret would be found: each form of it, planted among other text, and none where there is none."""
+"""Test of the search for leaked secrets: each form of a key is found, and other text is not."""
 
 import base64
 import json
@@ -41,8 +41,8 @@ SECRETS = {"the key": of_key(PEM)}
     ],
     ids=[*map(str, range(16))],
 )
-def test_a_key_is_found_in_whatever_form(planted: bytes) -> None:
-    """Among other text, before and behind it."""
+def test_key_is_found_in_every_form(planted: bytes) -> None:
+    """The key is surrounded by other text; a public key alone is no finding."""
     public = KEY.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )

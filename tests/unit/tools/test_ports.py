@@ -1,4 +1,4 @@
-"""Ports for programs that are about to start are given once, whatever process asks."""
+"""Test of free ports for programs that are about to start: each is given once among all processes."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 from tools import ports
 from tools.ports import free_port
 
-# Below the ports of other tests, and different in each process: the tests of two checkouts may run at once.
+# Below the ports of other tests, and different in each process, because two checkouts may run tests at once.
 _FIRST = 19_000 + os.getpid() % 190 * 5
 _TAKE_ALL = f"""
 import sys
@@ -26,8 +26,8 @@ except OSError:
 """
 
 
-def test_no_two_processes_are_given_the_same_port(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before any program listens there; when the first process has ended its ports are given again."""
+def test_no_two_processes_get_the_same_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A port is reserved before a program listens on it, and is free again once its process has ended."""
     monkeypatch.setattr(ports, "_ASKED_FOR_BY_NUMBER", range(_FIRST, _FIRST + 5))
     monkeypatch.setattr(ports, "_TRIES", 5)
     words = [sys.executable, "-c", _TAKE_ALL]

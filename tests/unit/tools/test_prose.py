@@ -1,4 +1,4 @@
-"""The figures of the project's English, and their record."""
+"""Tests of the measures of the project's English, and of their record."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def _rate(words: str, measure: object) -> float:
 
 
 def test_words_are_counted_whole_and_outside_code() -> None:
-    """Capital letters do not matter; code in backticks and fences is no English."""
+    """Case does not matter; code in backticks and fences is left out."""
     text = _text("What `what` is whatever.\n\n```\nwhat what\n```\n")
     assert (text.words, text.count("what"), text.count("is what")) == (3, 1, 0)
     assert _rate("who " * 3 + "word " * 97, QUESTION) == 30
@@ -34,18 +34,18 @@ def test_words_are_counted_whole_and_outside_code() -> None:
     ],
 )
 def test_figure_must_meet_goal_or_record(count: int, recorded_rate: float | None, keeps: bool) -> None:
-    """Of 1000 words 3 may be question words, or as many as the record has."""
+    """The goal is at most 3 question words in 1000 words; a worse record may be exceeded by 2 %."""
     assert Figure(QUESTION, count, 1000).keeps(recorded_rate) is keeps
 
 
 def test_lower_bound_fails_below_it() -> None:
-    """Two examples in 1000 words are the goal; a record below the goal counts until then."""
+    """The goal is two examples in 1000 words; until it is met, a lower record is the limit."""
     assert [Figure(EXAMPLES, count, 1000).keeps(None) for count in (1, 2)] == [False, True]
     assert [Figure(EXAMPLES, count, 1000).keeps(1.0) for count in (0, 1)] == [False, True]
 
 
 def test_worse_text_fails_with_its_name_and_figures() -> None:
-    """The sentence names the text, the measure, the figure, the record and the goal."""
+    """The message has the text, the measure, the figure, the record and the goal."""
     worse = {"catalog": _text("what " * 10 + "for example " * 45)}
     record = {"catalog": {QUESTION.name: 50.0}}
     assert list(failures(worse, record, {})) == [
@@ -54,7 +54,7 @@ def test_worse_text_fails_with_its_name_and_figures() -> None:
 
 
 def test_unwanted_terms_are_counted_where_users_read() -> None:
-    """Docstrings may have them; what was there before may stay."""
+    """Docstrings may have them, and earlier occurrences may stay."""
     terms = read_terms("# a comment\n\nin vain = without effect\n")
     words = "in vain " + "for example " * 10
     texts = {"docs": _text(words, read_by_users=True), "catalog": _text(words)}
@@ -64,15 +64,15 @@ def test_unwanted_terms_are_counted_where_users_read() -> None:
     assert list(failures(texts, {"docs": {"in vain": 1}}, terms)) == []
 
 
-def test_record_takes_better_figures_alone() -> None:
-    """A better figure replaces its record, a worse one does not; texts that are gone are dropped."""
+def test_record_takes_only_better_figures() -> None:
+    """A worse figure leaves the record unchanged, and records of removed texts are dropped."""
     before = {"docs": {QUESTION.name: 20.0, EXAMPLES.name: 500.0}, "gone": {QUESTION.name: 1.0}}
     new = recorded({"docs": _text("who " + "word " * 99)}, before, {})
     assert (set(new), new["docs"][QUESTION.name], new["docs"][EXAMPLES.name]) == ({"docs"}, 10.0, 500.0)
 
 
 def test_every_package_and_area_is_measured() -> None:
-    """The commands' help is found, and the docstrings of each package that users install."""
+    """The help of the commands and the docstrings of each installed package are among the texts."""
     texts = packages() | areas()
     assert {"catalog", "certs", "xds", "meshwright/delivery", "docs", "help", "messages"} <= texts.keys()
     assert all(text.words > 100 for text in texts.values())

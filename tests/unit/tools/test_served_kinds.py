@@ -1,4 +1,4 @@
-"""Tests name objects as kubectl does, and are led to the paths of the API."""
+"""Tests of mapping kubectl's names of objects to API paths."""
 
 from typing import Any, cast
 
@@ -31,7 +31,7 @@ _SAID = {
 
 
 def _answer(method: str, path: str, accept: str) -> Answer:
-    """Answer as an API server answers discovery in its aggregated form (apidiscovery.k8s.io/v2)."""
+    """Answer like the aggregated discovery of an API server (apidiscovery.k8s.io/v2)."""
     assert (method, "as=APIGroupDiscoveryList" in accept) == ("GET", True)
     return Answer(200, {"items": _SAID[path]}, ())
 
@@ -52,13 +52,13 @@ def _answer(method: str, path: str, accept: str) -> Answer:
         ),
     ],
 )
-def test_words_of_kubectl_are_paths(words: str, path: str) -> None:
-    """By plural, singular and short name, with the group, and with kubectl's flags."""
+def test_kubectl_arguments_are_mapped_to_api_paths(words: str, path: str) -> None:
+    """Plural, singular and short names, groups and flags of kubectl are supported."""
     assert Kinds(cast("Asking", _answer)).asked(tuple(words.split()), "here") == path
 
 
-def test_objects_have_the_path_of_their_kind() -> None:
-    """By version and kind; objects of the cluster have no namespace in it."""
+def test_object_has_the_api_path_of_its_kind() -> None:
+    """Objects with cluster scope have no namespace in their path."""
     kinds = Kinds(cast("Asking", _answer))
     assert kinds.of({"apiVersion": "v1", "kind": "Namespace"}).path("here", "a") == "/api/v1/namespaces/a"
     event = kinds.of({"apiVersion": "events.k8s.io/v1", "kind": "Event"})

@@ -1,4 +1,4 @@
-"""The runner of CI's steps: what runs beside what, what a failure ends, and what is printed at the end."""
+"""Tests of the runner of CI steps: parallel lanes, failures, and the final table."""
 
 from pathlib import Path
 from threading import Barrier
@@ -20,19 +20,19 @@ def passed(target: str) -> Result:
 
 
 def test_stages_lanes_and_targets_are_parsed() -> None:
-    """The separators of the command line."""
+    """Stages are separate arguments; `+` separates lanes and `,` separates targets."""
     assert parse(["lint,fast+types", "test-node"]) == ((("lint", "fast"), ("types",)), (("test-node",),))
 
 
 @pytest.mark.parametrize("stage", ["", "a,", "a++b", "+a"])
-def test_an_empty_target_is_refused(stage: str) -> None:
-    """A typing error must not leave a step out."""
+def test_empty_target_is_refused(stage: str) -> None:
+    """A typing error must not leave out a step."""
     with pytest.raises(ValueError, match="has an empty target"):
         parse([stage])
 
 
-def test_lanes_of_a_stage_run_side_by_side() -> None:
-    """Neither of two lanes could pass this barrier alone."""
+def test_lanes_of_a_stage_run_in_parallel() -> None:
+    """Each lane alone would time out at the barrier."""
     barrier = Barrier(2, timeout=30)
 
     def run(target: str) -> Result:
@@ -42,8 +42,8 @@ def test_lanes_of_a_stage_run_side_by_side() -> None:
     assert run_stages(parse(["a+b"]), run) == (passed("a"), passed("b"))
 
 
-def test_a_failure_ends_its_lane_and_leaves_out_later_stages() -> None:
-    """The other lane of the stage goes on to its end."""
+def test_failure_ends_its_lane_and_skips_later_stages() -> None:
+    """The other lane of the stage continues; with `keep_going` the later stages run too."""
 
     def run(target: str) -> Result:
         return Result(target, int(target == "bad"), 1.0)
@@ -55,16 +55,16 @@ def test_a_failure_ends_its_lane_and_leaves_out_later_stages() -> None:
     assert kept_going == [*results, ("later", 0)]
 
 
-def test_the_slowest_tests_of_all_reports_come_first() -> None:
-    """Of all steps together, and no more than were asked for."""
+def test_slowest_tests_of_all_reports_are_listed_first() -> None:
+    """The reports of all steps are combined, and only the requested number is listed."""
     assert slowest([REPORT, OTHER], 2) == (
         SlowTest(2.25, "tests/unit/test_a::test_two"),
         SlowTest(1.0, "tests/e2e/b::test_b"),
     )
 
 
-def test_the_table_names_every_step_and_what_failed() -> None:
-    """Seconds first, so that they can be sorted."""
+def test_table_lists_every_step_and_marks_failures() -> None:
+    """The seconds are the first column, so that lines can be sorted."""
     printed = table([Result("lint", 0, 4.4), Result("fast", 1, 90.6)], [SlowTest(2.25, "a::b")], 95.0)
     assert printed.splitlines() == [
         "",
@@ -78,18 +78,18 @@ def test_the_table_names_every_step_and_what_failed() -> None:
     ]
 
 
-def test_a_target_gets_a_folder_for_reports_and_nothing_of_the_calling_make() -> None:
-    """The flags of a make that runs several jobs would make the inner one wait for them."""
+def test_target_gets_a_report_folder_and_no_flags_of_the_calling_make() -> None:
+    """With the flags of a parallel make the inner make would wait for its jobs."""
     assert environment({"PATH": "/bin", "MAKEFLAGS": "-j4", "MAKELEVEL": "1"}, Path("/times")) == {
         "PATH": "/bin",
         "MESHWRIGHT_TIMES": "/times",
     }
 
 
-def test_the_output_of_a_target_is_printed_with_how_it_ended(
+def test_output_of_a_target_is_printed_with_its_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """By a real make, and a Makefile of its own."""
+    """The test runs a real make with its own Makefile."""
     (tmp_path / "Makefile").write_text("good: ; @echo well done\nbad: ; @echo badly >&2; exit 3\n")
     monkeypatch.chdir(tmp_path)
     make = MakeTarget(tmp_path)

@@ -1,4 +1,4 @@
-"""Images are made of files of this machine, and of nothing else: not of when, where and by whom."""
+"""Tests that images depend only on the files of this machine, and not on time, place or user."""
 
 import hashlib
 import io
@@ -19,7 +19,7 @@ from tools.real_parts.images.layers import Folder, Layers, Link, Text
 
 
 def _parts(archive: Path) -> tuple[dict[str, bytes], dict[str, Any], list[str]]:
-    """Return the blobs of an archive by their digests, the image's config, and the digests of its layers."""
+    """Return an archive's blobs by digest, the image's config, and the digests of its layers."""
     with tarfile.open(archive) as found:
         parts = {each.name: file.read() for each in found if (file := found.extractfile(each))}
     blobs = {name.rpartition("/")[2]: each for name, each in parts.items() if name.startswith("blobs/")}
@@ -38,8 +38,8 @@ def _layer(archive: Path) -> dict[str, tarfile.TarInfo]:
         return {each.name: each for each in inner}
 
 
-def test_the_same_files_make_the_same_bytes(tmp_path: Path) -> None:
-    """Whatever their times and the umask of who wrote them, and in whatever order they are named."""
+def test_equal_files_give_a_byte_identical_image(tmp_path: Path) -> None:
+    """The files' times, umask and order do not matter."""
     made = []
     for number, (mode, names) in enumerate(((0o600, "abc"), (0o644, "cba"))):
         folder = tmp_path / str(number)
@@ -54,8 +54,8 @@ def test_the_same_files_make_the_same_bytes(tmp_path: Path) -> None:
     assert made[0] == made[1]
 
 
-def test_an_archive_says_what_its_layer_is(tmp_path: Path) -> None:
-    """As whoever imports it checks: by the digest of what is unpacked."""
+def test_image_config_has_the_digests_of_its_layers(tmp_path: Path) -> None:
+    """An importer checks the digests of the unpacked layers."""
     image = Image("some:1", {"/opt/hello": Text("hello", executable=True)}, ("/opt/hello",), {"A": "1"})
     image.write(tmp_path / "image.tar")
     _, config, layers = _parts(tmp_path / "image.tar")
@@ -64,8 +64,11 @@ def test_an_archive_says_what_its_layer_is(tmp_path: Path) -> None:
     assert "A=1" in config["config"]["Env"]
 
 
-def test_a_layer_that_images_share_is_written_once_and_not_again_when_it_was_imported(tmp_path: Path) -> None:
-    """It stands below their own layer in each, with the same digest; without a folder for it, too."""
+def test_shared_layer_is_written_only_until_it_was_imported(tmp_path: Path) -> None:
+    """In each image it is below the image's own layer, with the same digest.
+
+    Without a folder for shared layers it is always written.
+    """
     shared = {"/opt/shared": Text("shared")}
     layers = Layers(tmp_path / "layers")
     layers.folder.mkdir()
@@ -85,8 +88,8 @@ def test_a_layer_that_images_share_is_written_once_and_not_again_when_it_was_imp
     assert [*layers.folder.iterdir()] == []
 
 
-def test_what_stands_above_a_file_is_a_folder_that_all_may_enter(tmp_path: Path) -> None:
-    """Before what is in it; a file that could be run can be, and nobody but root may write any."""
+def test_parent_folders_of_files_are_accessible_to_all(tmp_path: Path) -> None:
+    """A folder precedes its files, executables stay executable, and root owns everything."""
     (tmp_path / "run").write_text("")
     (tmp_path / "run").chmod(0o700)
     Image("some:1", {"/a/b/run": tmp_path / "run", "/c": Folder(0o700)}).write(tmp_path / "image.tar")
@@ -97,8 +100,8 @@ def test_what_stands_above_a_file_is_a_folder_that_all_may_enter(tmp_path: Path)
     assert {(each.uid, each.gid, each.mtime) for each in found.values()} == {(0, 0, 0)}
 
 
-def test_a_tree_is_taken_with_its_links_and_without_what_is_not_asked_for(tmp_path: Path) -> None:
-    """Compiled Python never: it would say when it was compiled."""
+def test_tree_has_links_and_no_excluded_or_compiled_files(tmp_path: Path) -> None:
+    """Compiled Python is left out, because it contains the time of its compilation."""
     for name in ("kept", "__pycache__/kept.pyc", "test/one"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("")
@@ -106,10 +109,10 @@ def test_a_tree_is_taken_with_its_links_and_without_what_is_not_asked_for(tmp_pa
     assert dict(tree(tmp_path, "/at", ["test"])) == {"/at/kept": tmp_path / "kept", "/at/link": Link("kept")}
 
 
-def test_modules_come_with_bytecode_that_is_not_compared_with_its_source(
+def test_bytecode_of_modules_is_used_without_a_check_of_the_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The times of an image's files are all the same, and a container starts with what the image has."""
+    """All files of an image have the same time, and a container starts faster with bytecode."""
     monkeypatch.setenv("REAL_PARTS", str(tmp_path / "parts"))
     for name, text in (("module.py", "VALUE = 1"), ("template.py", "{{ no Python }}")):
         (tmp_path / name).write_text(text)
@@ -124,8 +127,8 @@ def test_modules_come_with_bytecode_that_is_not_compared_with_its_source(
     assert subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True).stdout == "1\n"
 
 
-def test_a_program_comes_with_what_it_is_linked_with() -> None:
-    """Where the loader looks for it; one that is not here is named."""
+def test_program_is_copied_with_its_shared_libraries() -> None:
+    """They are at the loader's paths; a missing program is an error with its name."""
     found = libraries([Path("/bin/sh").resolve()])
     assert any("libc.so" in name for name in found)
     assert all(isinstance(path, Path) and path.is_file() for path in found.values())

@@ -1,4 +1,4 @@
-"""The builder of real parts asks Go for what it says, keeps what is there, and makes keys that work."""
+"""Tests of the builder of real parts: builds with Go, reuse of programs, and generated keys."""
 
 import base64
 import json
@@ -42,13 +42,13 @@ replace (
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keep the parts in a folder of the test."""
+    """Keep the parts in a temporary folder."""
     monkeypatch.setenv("REAL_PARTS", str(tmp_path))
     return tmp_path
 
 
-def test_staging_modules_are_taken_by_their_releases() -> None:
-    """Kubernetes replaces them by folders that no other module has."""
+def test_kubernetes_staging_modules_are_replaced_by_releases() -> None:
+    """Kubernetes replaces them by local folders, which other modules do not have."""
     found = API_SERVER.module_file(OWN)
     assert "\tk8s.io/kubernetes v1.36.3\n" in found
     assert "\tk8s.io/api => k8s.io/api v0.36.3\n" in found
@@ -56,22 +56,24 @@ def test_staging_modules_are_taken_by_their_releases() -> None:
     assert "cadvisor" not in found
 
 
-def test_a_part_is_held_to_the_versions_it_requires() -> None:
-    """What Istio names by a commit that is not served stands beside it by its release."""
+def test_istiod_requires_its_api_by_release() -> None:
+    """Istio names a commit that the Go module proxy does not serve."""
     found = ISTIOD.module_file()
     assert "\tistio.io/api v1.31.1\n" in found
     assert "replace" not in found
 
 
-def test_every_part_is_pinned() -> None:
-    """By a version, never by a branch or `latest`."""
+def test_every_part_is_pinned_to_a_version() -> None:
+    """A branch or `latest` is not allowed."""
     for part in PARTS.values():
         assert part.version[0].isdigit()
         assert all(version[0].isdigit() for version in part.requires.values())
 
 
-def test_what_is_there_in_its_version_is_not_built(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another version's program, or one without a stamp, is."""
+def test_program_in_the_right_version_is_not_built_again(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program of another version, or without a stamp, is built."""
     monkeypatch.setattr(building, "has_go", lambda: False)
     for folder in ("bin", "stamp"):
         (cache / folder).mkdir()
@@ -84,8 +86,10 @@ def test_what_is_there_in_its_version_is_not_built(cache: Path, monkeypatch: pyt
     assert build(ETCD) == cache / "bin" / "etcd"
 
 
-def test_a_program_is_never_taken_for_another_version(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not by the stamp of the one before, if the builder ends before it has written its own."""
+def test_interrupted_build_is_never_taken_for_another_version(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old stamp is invalid even if the builder ends before it has written the new one."""
 
     def built(_: Path, *words: str) -> str:
         Path(words[words.index("-o") + 1]).write_text("newer")
@@ -110,8 +114,10 @@ def test_a_program_is_never_taken_for_another_version(cache: Path, monkeypatch: 
     assert (program(ETCD).read_text(), is_built(older), is_built(ETCD)) == ("newer", False, False)
 
 
-def test_a_program_of_ours_is_built_of_what_it_says_now(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CoreDNS with the plug-ins that are wanted: with others it is another program of the same version."""
+def test_program_is_built_again_after_a_change_of_its_source(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CoreDNS with other plug-ins is another program of the same version."""
 
     def built(source: Path, *words: str) -> str:
         Path(words[words.index("-o") + 1]).write_text((source / "main.go").read_text())
@@ -126,8 +132,10 @@ def test_a_program_of_ours_is_built_of_what_it_says_now(cache: Path, monkeypatch
     assert "plugin/log" in build(more).read_text()
 
 
-def test_a_folder_of_its_module_goes_with_a_program(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Go keeps modules where nobody may write: what is kept of them is made anew all the same."""
+def test_folder_of_a_module_is_replaced_with_its_program(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Go keeps modules read-only, which must not prevent the replacement."""
     module = cache / "module" / CERT_MANAGER.folder
     module.mkdir(parents=True)
     (module / "one.yaml").write_text("one")
@@ -147,8 +155,8 @@ def test_a_folder_of_its_module_goes_with_a_program(cache: Path, monkeypatch: py
     assert {each.name: each.read_text() for each in kept.iterdir()} == {"one.yaml": "one"}
 
 
-def test_keys_are_one_authoritys_and_nobody_elses_to_read(tmp_path: Path) -> None:
-    """A server's certificate is valid for loopback; what is written is accessible only to its owner."""
+def test_keys_are_signed_by_one_ca_and_private_to_their_owner(tmp_path: Path) -> None:
+    """The server's certificate is valid for the given address, and all files have mode 0600."""
     keys = Keys(tmp_path / "keys")
     keys.issue("server", "kube-apiserver", "", "10.96.0.1")
     found = tmp_path / "keys"
@@ -164,8 +172,8 @@ def test_keys_are_one_authoritys_and_nobody_elses_to_read(tmp_path: Path) -> Non
     assert {path.stat().st_mode & 0o777 for path in found.iterdir()} == {0o600}
 
 
-def test_a_token_says_what_it_was_told_and_who_vouches_for_it(tmp_path: Path) -> None:
-    """By the signing key's public half, as an API server that was given it finds out."""
+def test_token_has_the_given_claims_and_a_valid_signature(tmp_path: Path) -> None:
+    """The public half of the signing key verifies it, as an API server does."""
     keys = Keys(tmp_path / "keys")
     keys.signing("tokens")
     head, claims, signature = keys.token("tokens", {"sub": "system:serviceaccount:shop:buyer"}).split(".")
@@ -177,8 +185,8 @@ def test_a_token_says_what_it_was_told_and_who_vouches_for_it(tmp_path: Path) ->
     found.verify(pair, f"{head}.{claims}".encode(), ec.ECDSA(hashes.SHA256()))
 
 
-def test_a_service_is_killed_and_started_again_and_ends_with_its_block(tmp_path: Path) -> None:
-    """Where it was, with what it was told; what it says goes on in the same log."""
+def test_service_can_be_restarted_and_ends_with_its_block(tmp_path: Path) -> None:
+    """It restarts with the same arguments and continues the same log."""
     port = free_port(LOOPBACK)
     said = "import http.server as h; print('up', flush=True)"
     code = f"{said}; h.test(h.SimpleHTTPRequestHandler, port={port}, bind='{LOOPBACK}')"
@@ -193,8 +201,8 @@ def test_a_service_is_killed_and_started_again_and_ends_with_its_block(tmp_path:
     assert program.log_file.read_text().splitlines().count("up") == 2
 
 
-def test_a_service_lives_as_long_as_the_process_that_started_it(tmp_path: Path) -> None:
-    """Not as long as the thread that did, which is what the kernel takes for its parent."""
+def test_service_survives_the_thread_that_started_it(tmp_path: Path) -> None:
+    """The kernel treats that thread as the parent for the parent-death signal."""
     port = free_port(LOOPBACK)
     words = ("-m", "http.server", str(port), "--bind", LOOPBACK)
     with running(Program(Path(sys.executable), words, tmp_path, f"http://{LOOPBACK}:{port}/")) as service:
@@ -206,8 +214,8 @@ def test_a_service_lives_as_long_as_the_process_that_started_it(tmp_path: Path) 
         assert service.process.poll() is None
 
 
-def test_a_service_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
-    """Killed as that may be, it leaves nothing running."""
+def test_service_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+    """A killed process leaves no service running."""
     port = free_port(LOOPBACK)
     code = f"""
 from pathlib import Path
@@ -230,8 +238,8 @@ with running(program) as service:
             os.close(watched)
 
 
-def test_a_service_that_ends_says_its_last_words(tmp_path: Path) -> None:
-    """Not that nobody answered."""
+def test_failed_service_is_reported_with_its_last_output(tmp_path: Path) -> None:
+    """The error has the output and not only that the address does not answer."""
     program = Program(
         Path(sys.executable), ("-c", "raise SystemExit('no disk')"), tmp_path, "http://127.0.0.1:1/"
     )
@@ -239,8 +247,8 @@ def test_a_service_that_ends_says_its_last_words(tmp_path: Path) -> None:
         pass
 
 
-def test_a_build_that_is_ended_leaves_nothing_behind(cache: Path) -> None:
-    """Neither Go at work nor what it has written on the way, which is a gigabyte where it is killed."""
+def test_terminated_build_leaves_no_process_or_temporary_files(cache: Path) -> None:
+    """Go's temporary files take a gigabyte if Go is killed."""
     tools, scratch = cache / "tools", cache / "scratch"
     for folder in (tools, scratch):
         folder.mkdir()
@@ -260,8 +268,8 @@ def test_a_build_that_is_ended_leaves_nothing_behind(cache: Path) -> None:
     assert list(cache.rglob("go-build.*")) == []
 
 
-def test_a_folder_that_has_a_cluster_is_refused_in_a_sentence(cache: Path, tmp_path: Path) -> None:
-    """Its keys and data are another's; nothing is built for it."""
+def test_folder_with_an_existing_cluster_is_refused(cache: Path, tmp_path: Path) -> None:
+    """Its keys and data belong to another cluster, and no part is built."""
     del cache
     (tmp_path / "there" / "log").mkdir(parents=True)
     with (
