@@ -24,7 +24,7 @@ def _takes(host: str, port: int) -> bool:
 )
 def test_only_the_ipv6_wildcard_accepts_both_families(host: str, expected: tuple[bool, bool]) -> None:
     """A kubelet may call by either family; other addresses accept only their own family."""
-    port = free_port("127.0.0.1")  # a port that is free in both families
+    port = free_port("127.0.0.1")  # reserved, so that no other test listens on it at ::1
     with listening(HostPort(host, port)):
         assert (_takes("127.0.0.1", port), _takes("::1", port)) == expected
         for each in {host, reached_from_here(host)} - {"::", "0.0.0.0"}:

@@ -129,7 +129,7 @@ def _forced(
 
 
 def test_failure_never_empties_a_service() -> None:
-    """Neither does an unanswered question, nor a failure beside an empty answer to the other question."""
+    """An unanswered question, or an empty answer beside a failure, keeps the slices as well."""
     held: Slices = (cut("-dns", (("http", 8080),), "10.0.0.1"),)
     before = GuardedValue(held)
     assert _forced({}, before) == before

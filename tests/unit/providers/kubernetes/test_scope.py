@@ -67,7 +67,7 @@ def test_invalid_namespace_name_is_refused() -> None:
 
 
 def test_default_scope_includes_all_namespaces_except_ignored_ones() -> None:
-    """OSM's label `ignore` excludes a namespace, whatever its value."""
+    """A namespace with OSM's label `openservicemesh.io/ignore` is excluded."""
     everything = Scope.of()
     assert everything.has("shop", {}) and everything.has("shop", None)  # noqa: PT018
     assert not everything.has("kube-system", {"openservicemesh.io/ignore": "true"})
