@@ -1,4 +1,4 @@
-"""A small mesh, and a reading of it whose every answer a test can choose."""
+"""Fixtures of a small mesh, and a fake reading of the mesh with answers that a test can choose."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -87,7 +87,7 @@ spec:
 
 @dataclass
 class FakeReading:
-    """admin.reading.MeshReading with the answers it is given."""
+    """Fake of `admin.reading.MeshReading` with configurable answers."""
 
     the_view: View | None = None
     the_streams: tuple[StreamStatus, ...] = ()
@@ -111,48 +111,48 @@ class FakeReading:
     the_traffic: Traffic = field(default_factory=Traffic)
 
     def ejected(self) -> Mapping[str, tuple[ProxyName, ...]]:
-        """Answer as told."""
+        """Return the configured ejections."""
         return self.the_ejected
 
     def traffic(self) -> Traffic:
-        """Answer as told."""
+        """Return the configured traffic."""
         return self.the_traffic
 
     def newest(self) -> tuple[object, Problems]:
-        """Answer as told."""
+        """Return the configured view and problems."""
         return self.the_view, self.the_problems
 
     def answers(self) -> int:
-        """Return none."""
+        """Return 0."""
         return 0
 
     def dead_after(self) -> timedelta:
-        """Return a minute."""
+        """Return one minute."""
         return timedelta(minutes=1)
 
     def streams(self) -> tuple[StreamStatus, ...]:
-        """Answer as told."""
+        """Return the configured streams."""
         return self.the_streams
 
     def proxies(self) -> tuple[ProxyStatus, ...]:
-        """Answer as told."""
+        """Return the configured proxies."""
         return self.the_proxies
 
     def snapshot(self, name: ProxyName) -> Snapshot | None:
-        """Answer as told, for the one proxy."""
+        """Return the configured snapshot for the proxy `NAME`, and None for others."""
         return self.the_snapshot if name == NAME else None
 
     def pushes(self, name: ProxyName) -> tuple[Push, ...]:
-        """Answer as told, for the one proxy."""
+        """Return the configured pushes for the proxy `NAME`, and none for others."""
         return self.the_pushes if name == NAME else ()
 
     def replaced(self, type_url: TypeUrl, resource: ResourceName, version: Version) -> Resource | None:
-        """Answer as told."""
+        """Return the configured replaced resource of this type, name and version."""
         wanted = (type_url, resource, version)
         return next((r for r in self.the_replaced if (r.type_url, r.name, r.version) == wanted), None)
 
     def refusal(self, name: ProxyName, type_url: TypeUrl, resource: ResourceName) -> str:
-        """Return why a proxy rejected a resource."""
+        """Return the configured reason for which a proxy rejected a resource."""
         return self.the_refusals.get((name, type_url, resource), "")
 
     def left_out(self) -> tuple[LeftOut, ...]:
@@ -160,83 +160,83 @@ class FakeReading:
         return self.the_left_out
 
     def rejected(self, name: ProxyName) -> tuple[Reference, ...]:
-        """Answer as told, for the one proxy."""
+        """Return the configured rejected resources for the proxy `NAME`, and none for others."""
         return self.the_rejected if name == NAME else ()
 
     def objects_behind(
         self, name: ProxyName, type_url: TypeUrl, resource: ResourceName
     ) -> tuple[InputObject, ...]:
-        """Answer one TrafficTarget for every resource of the one proxy."""
+        """Return one TrafficTarget for every resource of the proxy `NAME`, and none for others."""
         key = ObjectKey(TRAFFIC_TARGET, Namespace("shop"), "buyers")
         return (InputObject(key, InFile("mesh.yaml", 5, 31)),) if name == NAME else ()
 
     def unreceived(self, name: ProxyName) -> str:
-        """Answer as told, for the one proxy."""
+        """Return the configured reason for an undelivered response for the proxy `NAME`."""
         return self.the_unreceived if name == NAME else ""
 
     def failure(self, name: ProxyName) -> str:
-        """Answer as told."""
+        """Return the configured failure."""
         return self.the_failure
 
     def view(self) -> View | None:
-        """Answer as told."""
+        """Return the configured view."""
         return self.the_view
 
     def objects(self) -> Mapping[ObjectKey, SourcedObject]:
-        """Answer as told."""
+        """Return the configured objects."""
         return self.the_objects
 
     async def problems(self) -> Problems:
-        """Answer as told."""
+        """Return the configured problems."""
         return self.the_problems
 
     def failures(self) -> tuple[tuple[str, str, bool], ...]:
-        """Answer one failure."""
+        """Return one failure."""
         return (("shop/store|store|00", "ValueError: x", True),)
 
     def certificates(self) -> Mapping[ServiceIdentity, ServiceCertificate]:
-        """Answer as told."""
+        """Return the configured service certificates."""
         return self.the_certificates
 
     def held_certificate(self, name: ProxyName) -> HeldCertificate | None:
-        """Answer as told."""
+        """Return the configured certificate that the proxy holds."""
         return self.the_held.get(name)
 
     def trust_bundle(self) -> bytes:
-        """Answer as told."""
+        """Return the configured trust bundle."""
         return self.the_trust_bundle
 
     def ledger(self) -> tuple[LedgerEntry, ...]:
-        """Answer as told."""
+        """Return the configured ledger."""
         return self.the_ledger
 
     def authority(self) -> AuthorityStatus:
-        """Answer that the CA is the server's own."""
+        """Return the status of a built-in CA."""
         return AuthorityStatus(IssuerKind.BUILT_IN, "/state/ca", "ab12", datetime(2036, 1, 1, tzinfo=UTC))
 
     def counts(self) -> Mapping[str, Counts]:
-        """Answer one of each for the directory."""
+        """Return counts for the directory."""
         return {"directory": Counts(3, 2, 1)}
 
     def freshness(self) -> Mapping[str, Freshness]:
-        """Answer as told."""
+        """Return the configured freshness of each source."""
         return self.the_freshness
 
     def late_moments(self) -> tuple[LateMoment, ...]:
-        """Answer one."""
+        """Return one moment at which the event loop was late."""
         return (LateMoment(NOW, 0.0423456, "computing"),)
 
     def settings(self) -> Mapping[str, object]:
-        """Answer one setting."""
+        """Return one setting."""
         return {"mesh": "m"}
 
     def listening(self) -> Mapping[str, str]:
-        """Answer one address."""
+        """Return one listening address."""
         return {"http": "127.0.0.1:9091"}
 
 
 def type_status(state: SyncState, rejection: Rejection | None = None) -> TypeStatus:
-    """Return the status of clusters in some state."""
+    """Return the status of the type "cluster" in the given state."""
     return TypeStatus(
         CLUSTER,
         state,
@@ -252,7 +252,7 @@ def type_status(state: SyncState, rejection: Rejection | None = None) -> TypeSta
 
 
 def push() -> Push:
-    """Return the push of a changed route, acknowledged."""
+    """Return an acknowledged push of a changed route."""
     return Push(
         at=NOW,
         trigger=Trigger.CHANGE,
@@ -274,7 +274,7 @@ def push() -> Push:
 
 
 def stream(number: int, *types: TypeStatus, served: bool = True) -> StreamStatus:
-    """Return the status of a stream of the one proxy."""
+    """Return the status of a stream of the proxy `NAME`."""
     return StreamStatus(
         number,
         NodeKey(str(NAME)),
@@ -289,7 +289,7 @@ def stream(number: int, *types: TypeStatus, served: bool = True) -> StreamStatus
 
 @pytest.fixture
 def source(tmp_path: Path) -> DirectorySource:
-    """Return the small mesh as it is read from a directory."""
+    """Return a directory source that has read the small mesh."""
     (tmp_path / "mesh.yaml").write_text(MANIFESTS)
     found = DirectorySource(tmp_path, lambda: NOW)
     found.load()
@@ -298,13 +298,13 @@ def source(tmp_path: Path) -> DirectorySource:
 
 @pytest.fixture
 def view(source: DirectorySource) -> View:
-    """Return the small mesh."""
+    """Return the view of the small mesh."""
     return View.build(source.objects(), MeshSettings())
 
 
 @pytest.fixture
 def reading(source: DirectorySource, view: View) -> FakeReading:
-    """Return a reading of a mesh in which something is to be seen everywhere."""
+    """Return a reading of the small mesh with at least one entry on most pages."""
     identity = ServiceIdentity(Namespace("shop"), ServiceAccountName("store"))
     key = PrivateKey(b"-----BEGIN PRIVATE KEY-----\nSECRET\n-----END PRIVATE KEY-----\n")
     certificate = ServiceCertificate(
@@ -342,19 +342,19 @@ def reading(source: DirectorySource, view: View) -> FakeReading:
 
 @pytest.fixture
 def now() -> datetime:
-    """Return the moment of all this."""
+    """Return the time at which the tests of this folder take place."""
     return NOW
 
 
 @pytest.fixture
 def empty_reading() -> FakeReading:
-    """Return the reading of a server that has just begun."""
+    """Return the reading of a server that has just started."""
     return FakeReading()
 
 
 @pytest.fixture
 def stream_of() -> Callable[..., StreamStatus]:
-    """Return a maker of streams: number, then (state, rejection) for each type."""
+    """Return a factory of streams: number, then (state, rejection) for each type."""
 
     def made(number: int, *types: tuple[SyncState, Rejection | None], served: bool = True) -> StreamStatus:
         return stream(number, *(type_status(*each) for each in types), served=served)

@@ -1,4 +1,4 @@
-"""Values become JSON, and what is not known does not."""
+"""Tests of the conversion of values to JSON, and of its refusal of unknown types."""
 
 import json
 from dataclasses import dataclass, field
@@ -22,8 +22,8 @@ class _Value:
     hidden: str = field(default="secret", repr=False)
 
 
-def test_values_become_their_plainest_form() -> None:
-    """Nested dataclasses, enums, sets, durations; fields without a repr stay out."""
+def test_values_become_plain_json() -> None:
+    """Dataclasses, enums, sets, paths and durations become plain JSON; fields without a repr are left out."""
     when = datetime(2026, 1, 1, tzinfo=UTC)
     value = {1: (_Value(1, when), TlsVersion.V1_3, timedelta(minutes=1), Path("/a"), frozenset({"b", "a"}))}
     assert jsonable(value) == {
@@ -32,8 +32,11 @@ def test_values_become_their_plainest_form() -> None:
 
 
 @pytest.mark.parametrize("value", [PrivateKey(b"k"), b"bytes", object()])
-def test_what_may_hide_a_secret_is_refused(value: object) -> None:
-    """A new field of such a type fails here, not in a browser."""
+def test_type_that_may_hide_a_secret_is_refused(value: object) -> None:
+    """Keys, bytes and unknown types raise TypeError.
+
+    A new field of such a type therefore fails in a test first.
+    """
     with pytest.raises(TypeError, match=r"is not shown$"):
         jsonable([value])
 
@@ -50,22 +53,25 @@ def test_what_may_hide_a_secret_is_refused(value: object) -> None:
     ),
     st.integers(1, 8),
 )
-def test_a_document_is_written_in_pieces_as_it_is_at_once(document: Document, handful: int) -> None:
-    """Byte for byte, however little of it is written at a time."""
+def test_document_in_pieces_equals_the_whole_document(document: Document, handful: int) -> None:
+    """The joined pieces equal `json.dumps` of the document for any size of the pieces."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("meshwright.admin.jsonable.HANDFUL", handful)
         assert "".join(pieces(document)) == json.dumps(document)
 
 
-def test_of_a_long_list_each_entry_is_a_piece() -> None:
-    """No longer than that the interpreter is kept to oneself."""
+def test_each_entry_of_a_long_list_is_a_piece() -> None:
+    """Pieces of a long list are short, so that encoding releases the interpreter often."""
     entries: list[Json] = [{"cn": f"{number}.store.shop", "serial": "a" * 32} for number in range(1000)]
     found = list(pieces({"seconds": 1, "entries": entries, "by_name": {str(n): "b" * 60 for n in range(99)}}))
     assert (len(found) > 1000, max(map(len, found)) < 100) == (True, True)
 
 
-def test_of_what_is_long_within_each_handful_is_a_piece() -> None:
-    """A listener with a chain for each of a thousand services, among all that one proxy has."""
+def test_long_nested_list_is_written_in_short_pieces() -> None:
+    """A long list deep in a document is written in short pieces.
+
+    An example is a listener with a thousand filter chains.
+    """
     chains: list[Json] = [{"match": {"port": number}, "filters": ["a" * 90]} for number in range(1000)]
     listener: Json = {"version": "1", "resource": {"name": "outbound", "filter_chains": chains}}
     document: Document = {
@@ -86,6 +92,6 @@ def test_of_what_is_long_within_each_handful_is_a_piece() -> None:
         ({"deep": {"within": [None] * HANDFUL}}, False),
     ],
 )
-def test_a_handful_is_so_many_values_however_they_lie(value: Json, expected: bool) -> None:
-    """What holds values is one as well."""
+def test_handful_counts_nested_values(value: Json, expected: bool) -> None:
+    """The size of a document is the number of its values, and containers count as values too."""
     assert is_handful(value) is expected

@@ -1,4 +1,4 @@
-"""Which proxy is meant."""
+"""Tests of the look-up of a proxy by name."""
 
 from datetime import datetime
 from typing import Any
@@ -21,13 +21,13 @@ def three(reading: Any, now: datetime) -> Any:
 
 
 @pytest.mark.parametrize("wanted", ["uuid-1.store.shop", "uuid-1", "shop/store-1", "store-1"])
-def test_a_proxy_is_found_by_each_of_its_names(three: Any, wanted: str) -> None:
-    """Common name, UUID, workload with namespace and without."""
+def test_proxy_is_found_by_each_of_its_names(three: Any, wanted: str) -> None:
+    """A proxy is found by common name, UUID, and workload with or without namespace."""
     assert str(find(three, wanted).name) == "uuid-1.store.shop"
 
 
-def test_a_proxy_is_found_by_the_beginning_of_its_uuid(three: Any) -> None:
-    """If it is the only one."""
+def test_proxy_is_found_by_a_unique_prefix_of_its_uuid(three: Any) -> None:
+    """A unique prefix finds the proxy; an ambiguous one is an error that lists the matches."""
     assert str(find(three, "x").name) == "x.old.shop"
     with pytest.raises(NothingToShow) as raised:
         find(three, "uuid")
@@ -37,8 +37,8 @@ def test_a_proxy_is_found_by_the_beginning_of_its_uuid(three: Any) -> None:
     )
 
 
-def test_an_unknown_name_is_said_with_those_that_are_like_it(three: Any) -> None:
-    """Or with all where none is."""
+def test_error_for_an_unknown_name_lists_similar_proxies(three: Any) -> None:
+    """The error lists proxies with similar names, or all of them if no name is similar."""
     with pytest.raises(NothingToShow) as raised:
         find(three, "stroe-1")
     assert (

@@ -1,4 +1,4 @@
-"""What an event says of two moments."""
+"""Tests of change events: the difference between two fingerprints of the mesh."""
 
 from dataclasses import replace
 
@@ -11,13 +11,13 @@ BEFORE = MeshFingerprint(MESH, (), frozenset(), frozenset({NAME}), 3, None)
 AT = "2026-01-02T03:04:05.000Z"
 
 
-def test_nothing_is_said_of_nothing() -> None:
-    """Two looks at a mesh in which nothing happened."""
+def test_equal_fingerprints_make_no_event() -> None:
+    """Two equal fingerprints of the mesh make no event."""
     assert changed(BEFORE, replace(BEFORE), NOW) is None
 
 
-def test_all_that_is_other_is_named() -> None:
-    """In one event."""
+def test_one_event_lists_all_changed_parts() -> None:
+    """One event lists all changed parts and each newly connected proxy."""
     after = MeshFingerprint(object(), (), frozenset({NAME}), frozenset(), 4, 7.0)
     assert changed(BEFORE, after, NOW) == {
         "at": AT,
@@ -28,8 +28,11 @@ def test_all_that_is_other_is_named() -> None:
     }
 
 
-def test_one_that_is_expected_no_longer_is_a_change() -> None:
-    """Also where nobody came or went."""
+def test_fewer_expected_proxies_are_a_change_of_proxies() -> None:
+    """A proxy that is no longer expected changes the part "proxies".
+
+    No proxy has to connect or disconnect.
+    """
     assert changed(BEFORE, replace(BEFORE, expected=frozenset()), NOW) == {
         "at": AT,
         "parts": ["proxies"],
@@ -39,8 +42,8 @@ def test_one_that_is_expected_no_longer_is_a_change() -> None:
     }
 
 
-def test_a_storm_is_counted() -> None:
-    """An event has a bound, whatever happens to the mesh."""
+def test_event_names_a_bounded_number_of_proxies_and_counts_the_others() -> None:
+    """An event names at most `NAMED` proxies and counts the others, so that its size is bounded."""
     names = frozenset(ProxyName.parse(f"uuid-{number:04}.store.shop") for number in range(NAMED + 30))
     went = changed(replace(BEFORE, connected=names), BEFORE, NOW)
     assert went is not None

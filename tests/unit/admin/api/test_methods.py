@@ -1,4 +1,4 @@
-"""How paths of the API are asked: by the methods that they have (RFC 9110), and errors in JSON alike."""
+"""Tests of the API's methods by path (RFC 9110), and of its errors, which are always JSON."""
 
 import asyncio
 import io
@@ -31,7 +31,7 @@ ALL = sorted({"/api/v1", "/api/v1/openapi.json", *described(routes.ROUTES)["path
 
 
 def _apps(reading: Any, now: Any) -> Iterator[web.Application]:
-    """Yield both servers that have the API: that of pages, and that of the socket."""
+    """Yield both applications that serve the API: that of the pages and that of the socket."""
     yield site.application((), (), lambda: now)
     app = web.Application()
     add_tap(app, reading, Taps(TapTable(), lambda _: (), lambda: None))
@@ -56,8 +56,13 @@ async def _error(answer: Any) -> str:
 
 
 @pytest.mark.parametrize("headers", [{}, BROWSER], ids=["program", "browser"])
-async def test_a_path_says_which_methods_it_has(client: Client, headers: dict[str, str]) -> None:
-    """405 has Allow (RFC 9110, 15.5.6) with all that work, HEAD wherever GET does (9.1), and a sentence."""
+async def test_unsupported_method_gets_405_with_the_allowed_methods(
+    client: Client, headers: dict[str, str]
+) -> None:
+    """An unsupported method gets 405 with `Allow` (RFC 9110, 15.5.6) and an error that names the path.
+
+    Every path with GET has HEAD too (9.1).
+    """
     paths = [each.replace("{name}", "uuid-1") for each in ALL]
     asked = itertools.product(paths, ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"))
     for path, method in asked:
@@ -72,8 +77,8 @@ async def test_a_path_says_which_methods_it_has(client: Client, headers: dict[st
 
 
 @pytest.mark.parametrize("path", ["/api/v1/nothing", "/api/v1/", "/api/v1/try/", "/api/v1/proxies/a/b/c"])
-async def test_what_is_not_there_is_so_by_every_method(client: Client, path: str) -> None:
-    """404, and not 405: there is no method by which it would be there."""
+async def test_unknown_path_is_404_for_every_method(client: Client, path: str) -> None:
+    """An unknown path gets 404 without `Allow`, not 405, because no method would find a page there."""
     for method, headers in itertools.product(("GET", "POST", "PUT", "OPTIONS"), ({}, BROWSER)):
         answer = await client.request(method, path, headers=headers)
         assert (answer.status, "Allow" in answer.headers) == (404, False)
@@ -81,15 +86,18 @@ async def test_what_is_not_there_is_so_by_every_method(client: Client, path: str
 
 
 async def test_head_is_get_without_the_content(client: Client) -> None:
-    """RFC 9110, 9.3.2: the same status and type, also of an error."""
+    """HEAD has the same status and type as GET and an empty body, also for errors (RFC 9110, 9.3.2)."""
     for path in (each.replace("{name}", "uuid-1") for each in ALL if each != "/api/v1/events"):
         head, get = await client.head(path), await client.get(path)
         assert (path, head.status, head.content_type) == (path, get.status, get.content_type)
         assert await head.read() == b""
 
 
-async def test_head_of_the_events_holds_no_stream(client: Client) -> None:
-    """The headers of a stream, at once, however often; those who listen keep their places."""
+async def test_head_of_the_events_opens_no_stream(client: Client) -> None:
+    """HEAD of the events answers at once and takes none of the places for listeners.
+
+    If all places are taken, HEAD and GET get 503.
+    """
     for _ in range(events.CLIENTS + 1):
         async with asyncio.timeout(5):
             answer = await client.head("/api/v1/events")
@@ -109,8 +117,8 @@ async def test_head_of_the_events_holds_no_stream(client: Client) -> None:
         each.close()
 
 
-async def test_head_of_what_is_watched_has_nobody_tell(reading: Any) -> None:
-    """What cannot be watched is refused as by GET."""
+async def test_head_of_a_tap_starts_no_tap(reading: Any) -> None:
+    """HEAD of a tap takes none of the taps that may run at a time, and an unknown proxy gets 404."""
     taps = Taps(TapTable(), lambda _: (), lambda: None)
     app = web.Application()
     add_tap(app, reading, taps)
@@ -135,8 +143,11 @@ async def test_head_of_what_is_watched_has_nobody_tell(reading: Any) -> None:
         ("Application/JSON; charset=UTF-8", 200),
     ],
 )
-async def test_what_is_tried_is_json(client: Client, sent: str | None, status: int) -> None:
-    """By its media type, in any case and with parameters (RFC 9110, 8.3.1); 415 says which it must be."""
+async def test_trial_accepts_only_the_media_type_json(client: Client, sent: str | None, status: int) -> None:
+    """A trial needs the media type `application/json`, in any case and with parameters (RFC 9110, 8.3.1).
+
+    Other types get 415 with the accepted type.
+    """
     body = json.dumps({"manifests": ""}).encode()
     skipped = ("Content-Type",) if sent is None else ()
     headers = {} if sent is None else {"Content-Type": sent}
@@ -147,8 +158,11 @@ async def test_what_is_tried_is_json(client: Client, sent: str | None, status: i
         assert "application/json" in await _error(answer)
 
 
-async def test_the_description_says_what_the_paths_do(client: Client) -> None:
-    """Its operations are what Allow has, less HEAD, which every GET has beside it."""
+async def test_openapi_operations_are_the_allowed_methods(client: Client) -> None:
+    """The operations of the OpenAPI document equal the methods in `Allow`.
+
+    HEAD is left out, because every GET implies it.
+    """
     document = await (await client.get("/api/v1/openapi.json")).json()
     for path, item in document["paths"].items():
         answer = await client.delete(path.replace("{name}", "uuid-1"))
@@ -158,8 +172,8 @@ async def test_the_description_says_what_the_paths_do(client: Client) -> None:
     assert sorted(refused) == ["200", "400", "403", "413", "415", "503"]
 
 
-async def test_manifests_that_are_too_long_are_said_to_be(client: Client) -> None:
-    """413 (RFC 9110, 15.5.14), be it they or the body that has them."""
+async def test_too_long_manifests_or_body_get_413(client: Client) -> None:
+    """Manifests or a body over their limits get 413 (RFC 9110, 15.5.14) with an error that mentions bytes."""
     for given in ("#" * (256 * 1024 + 1), "\n" * (6 * 256 * 1024)):
         body = json.dumps({"manifests": given}).encode()
         answer = await client.post(

@@ -1,4 +1,4 @@
-"""What the API leaves out of what a page says, and what it never does."""
+"""Tests of the API's shapes: the fields that documents must and may have."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -32,8 +32,11 @@ SECTIONS = {
 }
 
 
-def test_what_a_shape_has_is_there_and_nothing_else() -> None:
-    """A field that it must have and that is missing is an error; one that it may have is none."""
+def test_shape_keeps_its_fields_and_drops_all_others() -> None:
+    """A shape keeps only its own fields.
+
+    A missing required field is an error, a missing optional field is not.
+    """
     shape = record({"a": TEXT}, {"b": WHOLE})
     assert fitted(shape, {"b": 1, "c": 2, "a": "x"}) == {"a": "x", "b": 1}
     assert fitted(shape, {"a": "x"}) == {"a": "x"}
@@ -42,7 +45,7 @@ def test_what_a_shape_has_is_there_and_nothing_else() -> None:
 
 
 def _everything(policy: ProxyPolicy) -> ProxyPolicy:
-    """Return a policy with whatever a line may be about."""
+    """Return a policy with every kind of route and destination that a line can describe."""
     get, (service, *_) = (a.match("get", "/books", "GET"),), policy.outbound
     split = OutboundRoute(get, (WeightedBackend(service.upstream, "1", 90),), PolicyKey(Namespace("n"), "s"))
     hosts = (
@@ -64,8 +67,8 @@ def _everything(policy: ProxyPolicy) -> ProxyPolicy:
 
 
 @pytest.mark.parametrize("section", SECTIONS)
-def test_of_a_line_about_a_proxy_nothing_is_left_out(reading: Any, section: str) -> None:
-    """Whatever it is about: the mesh or what is outside, calls that come or go."""
+def test_shape_of_a_proxy_line_keeps_all_fields(reading: Any, section: str) -> None:
+    """The shape of each section keeps every field of its inbound, outbound and external lines."""
     (server,) = reading.the_proxies
     client = replace(server, name=ProxyName.parse("uuid-2.buyer.shop"))
     found = [policy_of(reading, each) for each in (server, client)]
@@ -77,8 +80,8 @@ def test_of_a_line_about_a_proxy_nothing_is_left_out(reading: Any, section: str)
     assert fitted(properties[section], list[Any](lines)) == lines
 
 
-def test_of_a_source_nothing_is_left_out(reading: Any, now: Any) -> None:
-    """Nor of what it is put together from."""
+def test_shape_of_a_source_keeps_all_fields(reading: Any, now: Any) -> None:
+    """The shape of a source keeps every field of the source and of its watches."""
     pods = Watch("pods", "shop", now, now - timedelta(minutes=1), now, 2, 40, {"timeout": 1}, "no", now)
     reading.the_freshness = {"kubernetes": Freshness(now, now, "gone", now, ("shop/db",), (pods,))}
     document = {"at": "now", **sources(reading, now)}

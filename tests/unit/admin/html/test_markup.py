@@ -1,4 +1,4 @@
-"""Elements and text: escaped, and wrapped only where the parts of a name meet."""
+"""Tests of HTML elements, text and links: escaping, and line breaks within long names."""
 
 import pytest
 
@@ -6,15 +6,15 @@ from meshwright.admin.html import links
 from meshwright.admin.html.markup import code, detail, listed, name, tag, text
 
 
-def test_text_and_attributes_cannot_be_markup() -> None:
-    """Neither ends the element or the attribute that it stands in."""
+def test_text_and_attributes_are_escaped() -> None:
+    """Neither text nor an attribute can end its element, because both are escaped."""
     assert text("<b>&'\"") == "&lt;b&gt;&amp;&#x27;&quot;"
     assert tag("a", text("x"), href='"><script>') == '<a href="&quot;&gt;&lt;script&gt;">x</a>'
     assert code("</code>") == "<code>&lt;/code&gt;</code>"
 
 
-def test_elements_are_what_they_are_told() -> None:
-    """Names of attributes are HTML's; what is None or False is not there."""
+def test_tag_renders_names_and_values_of_attributes() -> None:
+    """Python names of attributes become HTML names, and attributes that are None or False are omitted."""
     assert tag("p", text("a"), class_="b", aria_label="c", id=None, hidden=False, required=True) == (
         '<p class="b" aria-label="c" required>a</p>'
     )
@@ -23,8 +23,11 @@ def test_elements_are_what_they_are_told() -> None:
     assert detail(text("s"), text("b")) == "<details><summary>s</summary>b</details>"
 
 
-def test_long_names_may_be_wrapped_between_their_parts() -> None:
-    """Short ones and words never; the escape of a character is never torn."""
+def test_long_names_can_wrap_only_between_their_parts() -> None:
+    """Only long names get line breaks, after the separators of their parts.
+
+    An escaped character is never split.
+    """
     assert name("shop/store-1") == "shop/store-1"
     assert name("rds-outbound.shop/shop|80") == ("rds-<wbr>outbound.<wbr>shop/<wbr>shop|<wbr>80")
     assert name("0123456789abcdef0123456789abcdef") == "0123456789abcdef0123456789abcdef"
@@ -33,8 +36,8 @@ def test_long_names_may_be_wrapped_between_their_parts() -> None:
     )
 
 
-def test_objects_and_proxies_in_a_sentence_lead_to_their_pages() -> None:
-    """So do names that are given; others are left alone, and what is escaped stays so."""
+def test_objects_and_proxies_in_a_sentence_are_links() -> None:
+    """Objects, proxies and given names in a sentence become links; all other text is only escaped."""
     assert links.in_sentence("rejected: TrafficTarget shop/buyers (mesh.yaml:3)") == (
         'rejected: <a href="/debug/policies?object=TrafficTarget+shop%2Fbuyers">'
         "TrafficTarget shop/buyers</a> (mesh.yaml:3)"
@@ -67,13 +70,16 @@ def test_objects_and_proxies_in_a_sentence_lead_to_their_pages() -> None:
         ("tap shop/store", "/debug/topology?service=shop%2Fstore"),
     ],
 )
-def test_what_a_configuration_is_made_from_has_a_page(key: str, address: str) -> None:
-    """Objects and what is none."""
+def test_key_of_an_input_leads_to_its_page(key: str, address: str) -> None:
+    """Each kind of input of a configuration, an object or another key, has the address of a page."""
     assert links.object_address(key) == address
 
 
-def test_where_something_comes_from_is_a_place_or_a_source() -> None:
-    """A source leads to what is said of it."""
+def test_origin_is_a_place_or_a_link_to_its_source() -> None:
+    """A file or a cluster's object is shown as text.
+
+    The DNS source is a link to its entry on the page of sources.
+    """
     for place in ("mesh.yaml:3 (document 1)", "main (resourceVersion 7)", "no source"):
         assert links.origin(place) == place
     assert links.origin("dns (db.example)") == '<a href="/debug/sources#dns">dns (db.example)</a>'

@@ -1,4 +1,4 @@
-"""Spans of time as a picture: where they begin and end, and what lasts longer than what is drawn."""
+"""Tests of timelines: the position of each span, and spans longer than the picture."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -16,18 +16,18 @@ LENGTHS = st.timedeltas(-30 * DAY, 4000 * DAY)
 
 
 def drawn(*spans: Span, until: datetime = NOW + 3 * DAY) -> ElementTree.Element:
-    """Return the picture, which is well-formed."""
+    """Return the parsed picture, which shows that its XML is well-formed."""
     return ElementTree.fromstring(timeline(spans, NOW, until, "spans"))  # noqa: S314 - our own
 
 
 def bars(picture: ElementTree.Element) -> list[tuple[float, float]]:
-    """Return from where to where each goes."""
+    """Return the start and the end of each bar."""
     found = [(float(each.attrib["x"]), float(each.attrib["width"])) for each in picture.iter("rect")]
     return [(left, left + width) for left, width in found]
 
 
-def test_a_span_stands_where_it_begins_and_ends() -> None:
-    """A quarter of what is drawn is before now; a span without a beginning comes from the left."""
+def test_span_is_drawn_from_its_start_to_its_end() -> None:
+    """A quarter of the picture lies before now, and a span without a start begins at the left edge."""
     room = WIDTH - NAMES
     picture = drawn(
         Span("one", NOW - DAY, NOW + 3 * DAY, Tone.GOOD, ""), Span("two", None, NOW, Tone.BAD, "<b>")
@@ -38,16 +38,21 @@ def test_a_span_stands_where_it_begins_and_ends() -> None:
     assert "in 3 d" in "".join(picture.itertext())
 
 
-def test_what_lasts_longer_says_so() -> None:
-    """A CA lasts for years, what it signs for a day."""
+def test_span_beyond_the_picture_has_an_arrow() -> None:
+    """A span that ends after the picture fills the width and has an arrow.
+
+    An example is a CA certificate of ten years.
+    """
     picture = drawn(Span("ca", None, NOW + 3650 * DAY, Tone.GOOD, ""), until=NOW + DAY)
     assert bars(picture) == [(NAMES, WIDTH)]
     assert "→" in "".join(picture.itertext())
 
 
 @given(st.lists(st.tuples(st.none() | LENGTHS, LENGTHS), min_size=1, max_size=5), LENGTHS)
-def test_no_bar_leaves_the_picture(spans: list[tuple[timedelta | None, timedelta]], until: timedelta) -> None:
-    """Whenever it begins and ends, and whatever is drawn."""
+def test_bars_stay_within_the_picture(
+    spans: list[tuple[timedelta | None, timedelta]], until: timedelta
+) -> None:
+    """Every bar lies within the picture for all starts, ends and lengths, and long names are cut."""
     made = [
         Span("x" * 60, None if start is None else NOW + start, NOW + end, Tone.GOOD, "")
         for start, end in spans

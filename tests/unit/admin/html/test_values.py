@@ -1,4 +1,4 @@
-"""Values of which nothing is known, tables and forms."""
+"""Tests of values, tables and forms in HTML."""
 
 from meshwright.admin.html.forms import Field, Form, form
 from meshwright.admin.html.tables import MOST, plain, table
@@ -8,8 +8,8 @@ from meshwright.admin.jsonable import Document
 NONE = '<span class="none">&ndash;</span>'
 
 
-def test_values_are_shown_as_they_are() -> None:
-    """Nothing is a dash, a moment can be read, names and values stand in pairs."""
+def test_values_are_shown_by_their_type() -> None:
+    """An empty value is a dash, a time is readable, and a mapping is a list of names and values."""
     assert shown(None) == shown("") == NONE
     assert (shown(True), shown(3), shown([]), shown({})) == ("yes", "3", "none", "none")
     assert shown("2026-01-02T03:04:05.600Z") == (
@@ -20,7 +20,10 @@ def test_values_are_shown_as_they_are() -> None:
 
 
 def test_records_are_rows_of_one_table() -> None:
-    """One column for each name, in the order of first sight; each cell has its name, for narrow screens."""
+    """A list of records is one table with a column per name, in the order of first occurrence.
+
+    Each cell has the name as a label for narrow screens.
+    """
     assert shown([{"a": 1}, {"b": "<"}]) == (
         '<div class="table"><table><thead><tr><th scope="col">a</th><th scope="col">b</th></tr></thead>'
         "<tbody>"
@@ -30,35 +33,35 @@ def test_records_are_rows_of_one_table() -> None:
     )
 
 
-def test_a_table_loses_nothing_of_a_record() -> None:
-    """What has no column is where it is opened."""
+def test_table_shows_fields_without_a_column_under_more() -> None:
+    """A field without a column is shown under "more" in its row, so that no field is lost."""
     drawn = table([{"a": 1, "b": 2}], [plain("A", "a")], "none")
     assert "<summary>more</summary><dl><div><dt>b</dt><dd>2</dd></div></dl>" in drawn
     assert "All else" not in table([{"a": 1}], [plain("A", "a")], "none")
 
 
-def test_an_empty_table_says_what_would_fill_it() -> None:
-    """In a sentence."""
+def test_empty_table_shows_the_given_sentence() -> None:
+    """An empty table is replaced by the escaped sentence that was given for it."""
     assert table([], [plain("A", "a")], "Put <it> there.") == '<p class="empty">Put &lt;it&gt; there.</p>'
 
 
-def test_a_table_of_a_large_mesh_ends() -> None:
-    """With how many rows there are more, and where."""
+def test_long_table_is_cut_and_counts_the_other_rows() -> None:
+    """A table shows at most `MOST` rows, and then the number of the others, which are in the page's JSON."""
     records: list[Document] = [{"a": number} for number in range(MOST + 2)]
     drawn = table(records, [plain("A", "a")], "")
     assert drawn.count("<tr") == MOST + 1
     assert drawn.endswith('<p class="empty">2 more rows: all are in the JSON of this page.</p>')
 
 
-def test_of_rows_of_one_name_the_first_has_the_anchor() -> None:
-    """An address leads to one place."""
+def test_first_of_several_rows_with_one_name_has_the_anchor() -> None:
+    """Of rows with the same name only the first has the anchor, because an id must be unique in a page."""
     drawn = table([{"a": "x"}, {"a": "x"}], [plain("A", "a")], "", lambda each: str(each["a"]))
     assert drawn.count('id="x"') == 1
     assert drawn.index('id="x"') < drawn.index("<td")
 
 
-def test_a_form_is_filled_in_with_what_was_asked() -> None:
-    """Escaped; of what may be given several times there is one more."""
+def test_form_contains_the_values_of_the_query() -> None:
+    """A form contains the escaped values of the query, and one more empty input for a repeatable field."""
     asks = Form(
         (Field("a", "A", "e"), Field("h", "H", several=True), Field("s", "S", choices=("x", "y"))), "Go"
     )

@@ -1,4 +1,4 @@
-"""The log of administrative actions, and the guard of the socket: each route that changes something."""
+"""Tests of the audit log and of the socket's guard, for each route that changes state."""
 
 import json
 import os
@@ -33,7 +33,7 @@ TRIED = {("POST", "/api/v1/try"), ("POST", "/debug/try")}
 
 
 def whole() -> web.Application:
-    """Return all routes of the socket, as controller.doors adds them, without a server behind them."""
+    """Return all routes of the socket, as `controller.doors` adds them, without a server behind them."""
     app = web.Application()
     site.add_pages(app, routes.pages(NOTHING, lambda: NOW, NOTHING), lambda: NOW)
     add_tap(app, NOTHING, NOTHING)
@@ -46,8 +46,8 @@ def whole() -> web.Application:
     return app
 
 
-def test_every_route_that_changes_something_is_an_action() -> None:
-    """A new one has to be named in the log, and is guarded by that."""
+def test_every_changing_route_is_a_named_action() -> None:
+    """Every route that changes state is in `ACTIONS`, because the audit log and the guard use this list."""
     changing = {
         (route.method, route.resource.canonical)
         for route in whole().router.routes()
@@ -58,7 +58,7 @@ def test_every_route_that_changes_something_is_an_action() -> None:
 
 @pytest.fixture
 async def asked(tmp_path: Path) -> AsyncIterator[tuple[aiohttp.ClientSession, list[str]]]:
-    """Serve all actions on a socket; yields a client, and what was carried out."""
+    """Serve all actions on a socket; yield a client and the list of paths that were carried out."""
     done = list[str]()
 
     async def act(request: web.Request) -> web.Response:
@@ -95,10 +95,13 @@ FORMS = ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data
 
 
 @pytest.mark.parametrize(("method", "path"), ACTIONS)
-async def test_a_page_of_another_site_changes_nothing(
+async def test_request_of_another_site_is_refused_and_logged(
     asked: tuple[aiohttp.ClientSession, list[str]], method: str, path: str
 ) -> None:
-    """By a name that leads to a forwarded socket, by its origin, or by a form; each try is logged."""
+    """A foreign host, a foreign origin or a form's media type is refused before the action.
+
+    Each attempt is logged.
+    """
     session, done = asked
     with structlog.testing.capture_logs() as logs:
         for headers, status in FOREIGN:
@@ -116,10 +119,10 @@ async def test_a_page_of_another_site_changes_nothing(
 
 @pytest.mark.parametrize(("method", "path"), ACTIONS)
 @pytest.mark.parametrize("headers", [{}, {"Host": "127.0.0.1:9000"}, {"Sec-Fetch-Site": "same-origin"}])
-async def test_a_program_of_this_user_may(
+async def test_local_program_may_act(
     asked: tuple[aiohttp.ClientSession, list[str]], method: str, path: str, headers: dict[str, str]
 ) -> None:
-    """The negative control: as the command line asks."""
+    """Negative control: requests like those of the command line, and of the same origin, are carried out."""
     session, done = asked
     said = {"Content-Type": "application/json", **headers}
     async with session.request(method, path, data=b"{}", headers=said) as response:
@@ -127,10 +130,10 @@ async def test_a_program_of_this_user_may(
     assert done == [path]
 
 
-async def test_an_action_is_one_event_with_who_what_and_result(
+async def test_action_is_one_event_with_user_object_and_result(
     asked: tuple[aiohttp.ClientSession, list[str]],
 ) -> None:
-    """Who it was the system says, and of what was asked no more is logged than names the object."""
+    """The kernel gives the user of the peer, and only fields that identify the object are logged."""
     session, _ = asked
     who = {"user": user_name(os.geteuid()), "uid": os.geteuid(), "gid": os.getegid(), "pid": os.getpid()}
     body = {"serial": "ab", "reason": "stolen", "other": "x", "secret": "y"}
@@ -187,15 +190,20 @@ async def test_an_action_is_one_event_with_who_what_and_result(
         ("POST", "/api/v1/try", {"manifests": "x"}, None),
     ],
 )
-def test_actions_are_named(method: str, path: str, said: object, expected: object) -> None:
-    """By what somebody asks for; what changes nothing is none."""
+def test_actions_are_named_by_method_path_and_body(
+    method: str, path: str, said: object, expected: object
+) -> None:
+    """Each action has a name and a bounded description of its object.
+
+    Requests that change nothing have none.
+    """
     assert action(method, path, said) == expected
 
 
-async def test_a_body_that_is_no_json_is_still_an_action(
+async def test_action_with_an_unreadable_body_is_logged_without_an_object(
     asked: tuple[aiohttp.ClientSession, list[str]],
 ) -> None:
-    """It is logged without an object."""
+    """A body that is not JSON, or too deep or too long, is logged as an action without an object."""
     session, _ = asked
     headers = {"Content-Type": "application/json"}
     with structlog.testing.capture_logs() as logs:
@@ -204,7 +212,7 @@ async def test_a_body_that_is_no_json_is_still_an_action(
     assert [each["object"] for each in logs if each["event"] == EVENT] == [{}] * 3
 
 
-def test_nobody_silences_the_log_of_actions() -> None:
-    """Its level is not to be changed over the socket."""
+def test_level_of_the_audit_log_cannot_be_changed() -> None:
+    """The audit log's level cannot be set over the socket, so that no action goes unlogged."""
     with pytest.raises(ValueError, match="administrative actions are logged at every level"):
         LogLevels().set_level(KEPT, "error")

@@ -1,4 +1,4 @@
-"""Commands over the socket: issuing, revoking, and what is said when they cannot be done."""
+"""Tests of commands over the socket: issuing, revoking, retrying, and their errors."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -22,14 +22,14 @@ KEY = "-----BEGIN PRIVATE KEY-----\n"
 
 
 class _Proxies:
-    """Issues one certificate to whoever asks, and knows one serial."""
+    """Fake registry of proxies: issues any certificate, and has one serial in its ledger."""
 
     def __init__(self, now: datetime) -> None:
         self.now = now
         self.asked: list[ProxyRequest] = []
 
     def issue(self, request: ProxyRequest) -> ProxyCertificate:
-        """Remember the request."""
+        """Record the request and return a certificate; fail for the UUID "broken"."""
         if request.uuid == "broken":
             raise StateError("the ledger cannot be used")
         self.asked.append(request)
@@ -37,7 +37,7 @@ class _Proxies:
         return ProxyCertificate(name, "ab", self.now, b"CHAIN", PrivateKey(KEY.encode()))
 
     def revoke(self, serial: str, why: str) -> LedgerEntry:
-        """Know one serial."""
+        """Revoke the serial "ab"; raise RequestError for any other serial."""
         if serial != "ab":
             raise RequestError(f"serial {serial} is not in the ledger")
         return LedgerEntry("ab", "u.s.n", ProxyUuid("u"), self.now, self.now).stamped(
@@ -45,29 +45,29 @@ class _Proxies:
         )
 
     def trust_bundle(self) -> bytes:
-        """Answer a root."""
+        """Return a fixed root."""
         return b"ROOT"
 
     @property
     def trust_domain(self) -> TrustDomain:
-        """Answer one."""
+        """Return a fixed trust domain."""
         return TrustDomain("mesh.example")
 
 
 @pytest.fixture
 def proxies(now: datetime) -> _Proxies:
-    """Return what issues."""
+    """Return the fake registry of proxies."""
     return _Proxies(now)
 
 
 @pytest.fixture
 def revoked() -> list[LedgerEntry]:
-    """Return what the server was told of revocations."""
+    """Return the list of revocations that the server was notified of."""
     return []
 
 
 def retried(name: ProxyName) -> tuple[Reference, ...]:
-    """Have one resource offered again to one proxy."""
+    """Return one retried resource for the proxy `NAME`, and none for others."""
     return ((ROUTE, ResourceName("r")),) if name == NAME else ()
 
 
@@ -82,8 +82,10 @@ async def client(
         yield found
 
 
-async def test_a_certificate_is_issued_with_its_key(client: TestClient[Any, Any], proxies: _Proxies) -> None:
-    """The one answer that holds a key, and it is not to be stored."""
+async def test_issued_certificate_is_sent_with_its_key(
+    client: TestClient[Any, Any], proxies: _Proxies
+) -> None:
+    """The answer contains the private key, and therefore has `Cache-Control: no-store`."""
     body = {
         "uuid": "u",
         "service": "s",
@@ -106,10 +108,10 @@ async def test_a_certificate_is_issued_with_its_key(client: TestClient[Any, Any]
     assert proxies.asked == [ProxyRequest("u", "s", "n", 3, anyway=True, claim_days=2)]
 
 
-async def test_a_revocation_is_told_to_the_server(
+async def test_server_is_notified_of_a_revocation(
     client: TestClient[Any, Any], revoked: list[LedgerEntry]
 ) -> None:
-    """So that it can end what lives on the certificate."""
+    """A revocation is passed to the server, so that it can end streams that use the certificate."""
     response = await client.post("/certs/revoke", json={"serial": "ab", "reason": "stolen"})
     assert await response.json() == {"name": "u.s.n", "serial": "ab", "joined_by": None}
     assert [(entry.serial, entry.revoked_why) for entry in revoked] == [("ab", "stolen")]
@@ -130,16 +132,16 @@ async def test_a_revocation_is_told_to_the_server(
         ),
     ],
 )
-async def test_what_cannot_be_done_is_one_sentence(
+async def test_failed_command_answers_one_sentence(
     client: TestClient[Any, Any], path: str, body: object, status: int, error: str
 ) -> None:
-    """400 for the asker's fault, 500 for ours."""
+    """A failed command answers one sentence, with 400 for a client's error and 500 for a server's error."""
     response = await client.post(path, json=body)
     assert (response.status, await response.json()) == (status, {"error": error})
 
 
-async def test_a_body_that_is_not_json_is_said(client: TestClient[Any, Any]) -> None:
-    """No traceback."""
+async def test_body_that_is_not_json_gets_400(client: TestClient[Any, Any]) -> None:
+    """A body that is not JSON gets 400 with one sentence."""
     response = await client.post("/certs/revoke", data=b"\xff")
     assert (response.status, await response.json()) == (400, {"error": "the body must be JSON"})
 
@@ -155,15 +157,15 @@ async def test_a_body_that_is_not_json_is_said(client: TestClient[Any, Any]) -> 
         ({"validity_days": True}, "validity_days must be a whole number from 1 to 3652 (days)"),
     ],
 )
-def test_a_wrong_field_is_named(wrong: dict[str, object], sentence: str) -> None:
-    """Before anything is issued."""
+def test_error_names_the_invalid_field(wrong: dict[str, object], sentence: str) -> None:
+    """An invalid field raises an error that names the field and the accepted values."""
     with pytest.raises(CommandError) as caught:
         read_proxy_request({"uuid": "u", "service": "s", "namespace": "n"} | wrong)
     assert str(caught.value) == sentence
 
 
-async def test_a_proxy_is_offered_again_what_it_rejected(client: TestClient[Any, Any]) -> None:
-    """By any name by which it is known; what was offered is said."""
+async def test_retry_offers_the_rejected_resources_again(client: TestClient[Any, Any]) -> None:
+    """The proxy can be given by any of its names, and the answer lists the offered resources."""
     response = await client.post("/proxies/retry", json={"proxy": "store-1"})
     assert (response.status, await response.json()) == (200, {"proxy": str(NAME), "offered": ["route r"]})
     response = await client.post("/proxies/retry", json={"proxy": "nobody"})

@@ -1,4 +1,4 @@
-"""Health and metrics answer from a thread of their own."""
+"""Tests of health and metrics, which are served by a separate thread."""
 
 import asyncio
 import contextlib
@@ -41,8 +41,8 @@ def _serving(health: Health) -> Iterator[Callable[[str], tuple[int, str]]]:
         server.stop()
 
 
-def test_the_paths_answer() -> None:
-    """A healthy server is alive, ready, has a version and metrics that Prometheus can read."""
+def test_healthy_server_answers_all_paths() -> None:
+    """A healthy server is alive and ready, and serves its version and metrics that Prometheus can parse."""
     with _serving(Health(lambda: True, lambda: ())) as get:
         assert get("/healthz/live") == (200, "alive\n")
         assert get("/healthz/ready") == (200, "ready\n")
@@ -52,15 +52,15 @@ def test_the_paths_answer() -> None:
         assert list(text_string_to_metric_families(text))
 
 
-def test_readiness_names_what_it_waits_for() -> None:
-    """A probe that fails says why."""
+def test_readiness_names_the_missing_conditions() -> None:
+    """A failed readiness probe lists the conditions that the server waits for; liveness stays good."""
     with _serving(Health(lambda: True, lambda: ("first read", "ADS"))) as get:
         assert get("/healthz/ready") == (503, "waiting for: first read, ADS\n")
         assert get("/healthz/live")[0] == 200
 
 
-def test_liveness_turns_red_while_the_main_loop_is_held_and_green_when_it_turns_again() -> None:
-    """The thread answers although nothing beats: the negative control is the beat that follows."""
+def test_liveness_fails_without_heartbeats_and_recovers_with_the_next() -> None:
+    """The thread answers although the loop is blocked; the next heartbeat is the negative control."""
     now = 0.0
     heartbeat = Heartbeat(lambda: now, limit=10.0)
     with _serving(Health(heartbeat.alive, lambda: ())) as get:
@@ -72,12 +72,15 @@ def test_liveness_turns_red_while_the_main_loop_is_held_and_green_when_it_turns_
         assert get("/healthz/live")[0] == 200
 
 
-async def test_a_really_blocked_loop_turns_liveness_red_and_one_that_turns_again_green() -> None:
-    """This very loop is held by requests that it makes without awaiting, and the thread answers them."""
+async def test_liveness_fails_while_the_event_loop_is_blocked() -> None:
+    """The test blocks its own loop with synchronous requests.
+
+    Liveness fails, and recovers when the loop runs again.
+    """
     heartbeat = Heartbeat(time.monotonic, limit=0.2)
     with _serving(Health(heartbeat.alive, lambda: ())) as get:
         task = asyncio.create_task(beating(heartbeat, time.monotonic, period=0.01))
-        while get("/healthz/live")[0] == 200:  # the task cannot beat: nothing here awaits
+        while get("/healthz/live")[0] == 200:  # no await, so the task cannot run
             pass
         async with asyncio.timeout(60):
             while (await asyncio.to_thread(get, "/healthz/live"))[0] != 200:
@@ -87,14 +90,14 @@ async def test_a_really_blocked_loop_turns_liveness_red_and_one_that_turns_again
             await task
 
 
-def test_a_port_in_use_is_an_error_at_once() -> None:
-    """Binding happens before the thread, in the caller's hands."""
+def test_port_in_use_is_an_error_of_bind() -> None:
+    """A port in use raises OSError in the caller, because the socket is bound before the thread starts."""
     with listening(HostPort("127.0.0.1", 0)) as taken, pytest.raises(OSError, match="in use"):
         listening(HostPort("127.0.0.1", taken.getsockname()[1]))
 
 
-def test_an_application_that_cannot_be_built_is_raised_by_start() -> None:
-    """The thread's error comes out where it can be reported."""
+def test_failing_application_raises_from_start() -> None:
+    """An error in building the application is raised by `start`, where it can be reported."""
 
     def broken() -> None:
         raise RuntimeError("no application")
@@ -105,8 +108,8 @@ def test_an_application_that_cannot_be_built_is_raised_by_start() -> None:
     server.stop()
 
 
-def test_a_remark_does_not_make_it_unready() -> None:
-    """It is said to whoever looks; what is waited for says so alone."""
+def test_remark_does_not_make_the_server_unready() -> None:
+    """Remarks are added to a ready answer; an unready answer lists only the missing conditions."""
     remarks = ("the disk is full", "the clock is behind")
     with _serving(Health(lambda: True, lambda: (), lambda: remarks)) as get:
         assert get("/healthz/ready") == (200, "ready\nbut: the disk is full\nbut: the clock is behind\n")

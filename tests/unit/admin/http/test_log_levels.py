@@ -1,4 +1,4 @@
-"""Log levels on request: who asks for what makes no sense is told what would."""
+"""Tests of log levels over HTTP: the error for an invalid request shows a valid one."""
 
 from collections.abc import Mapping
 
@@ -10,20 +10,20 @@ from meshwright.admin.http.log_levels import PATH, add_log_levels
 
 
 class _Levels:
-    """Levels that nobody can change."""
+    """Fake log levels that no request may change."""
 
     def levels(self) -> Mapping[str, str]:
-        """Answer that of everything."""
+        """Return the root level."""
         return {"": "info"}
 
     def set_level(self, logger: str, level: str | None) -> None:
-        """Take none."""
+        """Fail, because no request of these tests is valid."""
         raise AssertionError((logger, level))
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[]", b'{"logger": "delivery"}', b'{"logger": 1}'])
-async def test_a_body_that_is_no_request_is_answered_with_one(body: bytes) -> None:
-    """Also what is no JSON at all, of which the parser's own words say nothing to whoever wrote it."""
+async def test_invalid_body_is_answered_with_an_example(body: bytes) -> None:
+    """Every invalid body, also one that is not JSON, gets 400 with an example of a valid body."""
     app = web.Application()
     add_log_levels(_Levels(), app)
     async with TestClient(TestServer(app)) as client:

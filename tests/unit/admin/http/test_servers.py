@@ -1,4 +1,4 @@
-"""The Unix socket: private, never taken from a living server, taken over from a dead one."""
+"""Tests of the Unix socket: its mode, and its takeover from a dead server only."""
 
 import asyncio
 import contextlib
@@ -11,15 +11,15 @@ from aiohttp import web
 from meshwright.admin.http.servers import CONNECTIONS, SocketError, serving, unix_socket
 
 
-def test_the_socket_is_for_its_owner_alone(tmp_path: Path) -> None:
-    """0600, from the first moment."""
+def test_socket_is_accessible_to_its_owner_only(tmp_path: Path) -> None:
+    """The socket's mode is 0600."""
     path = tmp_path / "s"
     with unix_socket(path):
         assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_file_of_a_dead_server_is_replaced(tmp_path: Path) -> None:
-    """What nobody listens on is no server."""
+def test_socket_of_a_dead_server_is_replaced(tmp_path: Path) -> None:
+    """A socket file on which no process listens is replaced."""
     path = tmp_path / "s"
     unix_socket(path).close()
     assert path.exists()
@@ -27,8 +27,8 @@ def test_the_file_of_a_dead_server_is_replaced(tmp_path: Path) -> None:
         client.connect(str(path))
 
 
-def test_the_socket_of_a_living_server_is_not_taken(tmp_path: Path) -> None:
-    """And the living one goes on."""
+def test_socket_of_a_running_server_is_not_replaced(tmp_path: Path) -> None:
+    """A second server fails, and the first one still accepts connections."""
     path = tmp_path / "s"
     with unix_socket(path):
         with pytest.raises(SocketError, match="another server already listens on the socket"):
@@ -37,8 +37,8 @@ def test_the_socket_of_a_living_server_is_not_taken(tmp_path: Path) -> None:
             client.connect(str(path))
 
 
-def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
-    """It may be somebody's."""
+def test_file_that_is_not_a_socket_is_kept(tmp_path: Path) -> None:
+    """A file that is not a socket is an error and is kept, because it may be a user's file."""
     path = tmp_path / "s"
     path.write_text("mine")
     with pytest.raises(SocketError, match="exists and is not a socket"):
@@ -46,14 +46,17 @@ def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
     assert path.read_text() == "mine"
 
 
-def test_a_path_that_is_too_long_is_said(tmp_path: Path) -> None:
-    """The kernel would only say that it is wrong."""
+def test_too_long_path_is_an_error_with_the_limit(tmp_path: Path) -> None:
+    """The error gives the limit of 107 bytes, because the kernel's error would not."""
     with pytest.raises(SocketError, match="longer than 107 bytes"):
         unix_socket(tmp_path / ("x" * 120))
 
 
-async def test_the_oldest_of_too_many_connections_ends(tmp_path: Path) -> None:
-    """A client that holds connections open keeps no other client out."""
+async def test_oldest_of_too_many_connections_is_closed(tmp_path: Path) -> None:
+    """The oldest connection is closed.
+
+    A client with many open connections can therefore not keep other clients out.
+    """
     path = tmp_path / "s"
     async with serving(web.Application(), unix_socket(path)), contextlib.AsyncExitStack() as opened:
         readers = list[asyncio.StreamReader]()

@@ -1,4 +1,4 @@
-"""Metrics are what Prometheus reads, and no label grows."""
+"""Tests of the metrics registry: Prometheus' text format, and a bounded number of series."""
 
 import re
 from dataclasses import replace
@@ -30,8 +30,8 @@ def _samples(metrics: Metrics) -> dict[tuple[str, str], float]:
     }
 
 
-def test_counted_events_come_out_by_name_and_label() -> None:
-    """Every counter moves, under a name of ours."""
+def test_counted_events_are_exported_by_name_and_label() -> None:
+    """Each counted event is exported under a metric that begins with `meshwright_`."""
     metrics = Metrics()
     metrics.stream_opened("delta")
     metrics.stream_refused("revoked")
@@ -74,8 +74,8 @@ def test_counted_events_come_out_by_name_and_label() -> None:
     }
 
 
-def test_a_label_value_that_is_gone_leaves() -> None:
-    """A source that was removed does not stay on the page with its last age."""
+def test_label_value_of_a_removed_source_is_dropped() -> None:
+    """A gauge without a new value is dropped, so that a removed source does not keep its last age."""
     metrics = Metrics()
     metrics.measured(
         Gauges(
@@ -89,8 +89,11 @@ def test_a_label_value_that_is_gone_leaves() -> None:
     assert found == {("meshwright_source_age_seconds", "directory"): 4.0}
 
 
-def test_watches_are_shown_as_they_stand_and_as_they_counted() -> None:
-    """Ages of what happened; counts grow by what is new, also of a watch that began anew."""
+def test_watches_are_exported_as_ages_and_counts() -> None:
+    """Ages are those of the last reading.
+
+    Counters grow by the new counts, also after a watch restarted from zero.
+    """
     metrics, now = Metrics(), datetime(2026, 1, 2, tzinfo=UTC)
     pods = Watch("pods", "", now, now - timedelta(seconds=2), now - timedelta(seconds=5), 1, 40, {"gone": 2})
     smi = Watch("trafficsplits.split.smi-spec.io", error="is not served", error_since=now)
@@ -111,8 +114,11 @@ def test_watches_are_shown_as_they_stand_and_as_they_counted() -> None:
     }
 
 
-def test_a_kind_in_several_namespaces_is_one_series() -> None:
-    """However many there are: the worst of them, and all that was counted."""
+def test_watches_of_several_namespaces_are_one_series() -> None:
+    """Watches of one kind share a series: the highest age and the sum of the counts.
+
+    Only a needed watch can be failing.
+    """
     metrics, now = Metrics(), datetime(2026, 1, 2, tzinfo=UTC)
     names = ("a", "b", "c")
     watches = [Watch("pods", n, now - timedelta(seconds=i), events=1) for i, n in enumerate(names)]
@@ -125,7 +131,7 @@ def test_a_kind_in_several_namespaces_is_one_series() -> None:
     assert found == {
         ("meshwright_kubernetes_heard_age_seconds", "pods"): 2.0,
         ("meshwright_kubernetes_failing", "pods"): 1.0,
-        ("meshwright_kubernetes_failing", egress.name): 0.0,  # nothing is missing without it
+        ("meshwright_kubernetes_failing", egress.name): 0.0,  # this watch is optional
         ("meshwright_kubernetes_events_total", "pods"): 3.0,
         ("meshwright_kubernetes_events_total", egress.name): 0.0,
         ("meshwright_kubernetes_relists_total", "pods"): 0.0,
@@ -133,16 +139,16 @@ def test_a_kind_in_several_namespaces_is_one_series() -> None:
     }
 
 
-def test_the_process_is_on_the_page_and_no_series_says_when_a_counter_was_made() -> None:
-    """Prometheus counts its own samples; a `_created` for each would be half as many again."""
+def test_process_metrics_are_exported_without_created_series() -> None:
+    """Series with `_created` are left out, because they would add half as many series again."""
     page = Metrics().text().decode()
     names = {sample.name for family in text_string_to_metric_families(page) for sample in family.samples}
     assert {"meshwright_build_info", "process_cpu_seconds_total", "process_resident_memory_bytes"} <= names
     assert [each for each in names if each.endswith("_created")] == []
 
 
-def test_the_longest_lateness_stays() -> None:
-    """A spike between two readings by Prometheus is not lost."""
+def test_longest_lateness_is_kept() -> None:
+    """The longest lateness is exported beside the last one. A spike between two scrapes is not lost."""
     metrics = Metrics()
     for lateness in (0.25, 0.5, 0.125):
         metrics.measured(Gauges(loop_lateness=lateness))
@@ -153,14 +159,17 @@ def test_the_longest_lateness_stays() -> None:
     }
 
 
-def test_the_histograms_tell_a_millisecond_from_half_a_minute() -> None:
-    """Their bounds span what a change may take."""
+def test_histogram_bounds_span_a_millisecond_to_half_a_minute() -> None:
+    """The bounds are sorted, without duplicates, and span the possible durations of a change."""
     assert (LATENCIES[0], LATENCIES[-1]) == (0.001, 30.0)
     assert list(LATENCIES) == sorted(set(LATENCIES))
 
 
-def test_the_page_lists_every_metric_and_no_other() -> None:
-    """docs/metrics.md: name, type, labels, as the registry has them; a sidecar's own stand at its end."""
+def test_metrics_page_lists_every_metric_and_no_other() -> None:
+    """The tables of docs/metrics.md have the name, type and labels of each registered metric.
+
+    The metrics of sidecars have a section of their own.
+    """
     ours, heading, _ = PAGE.read_text().partition("\n## A sidecar\n")
     assert heading
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| ([^|]*) \|", ours, re.MULTILINE)
@@ -178,7 +187,7 @@ def test_the_page_lists_every_metric_and_no_other() -> None:
 
 
 def _walked(metrics: Metrics, proxies: int) -> int:
-    """Move every metric as a mesh of so many proxies would; return how many series there are."""
+    """Update every metric as a mesh of `proxies` proxies would, and return the number of series."""
     for number in range(proxies):
         metrics.stream_opened("delta")
         metrics.stream_refused("revoked")
@@ -230,26 +239,29 @@ def _walked(metrics: Metrics, proxies: int) -> int:
 
 
 class _ByProxy(Metrics):
-    """What must not be: a label that is a proxy's."""
+    """Metrics with an error: a label whose value depends on the proxy."""
 
     def __init__(self) -> None:
         super().__init__()
         self._bad = Counter("bad", "By proxy.", ["proxy"], registry=self.registry)
 
     def sent(self, type_url: str, resources: int, size: int) -> None:
-        """Count it by proxy."""
+        """Count the response by proxy."""
         super().sent(type_url, resources, size)
         self._bad.labels(f"proxy-{resources}").inc()
 
 
-def test_the_number_of_series_does_not_grow_with_proxies() -> None:
-    """Every collector is walked; one that has a label by proxy would be seen."""
+def test_number_of_series_does_not_grow_with_proxies() -> None:
+    """All collectors have as many series for 40 proxies as for 3.
+
+    A metric with a label by proxy is the negative control.
+    """
     assert _walked(Metrics(), 40) == _walked(Metrics(), 3)
     assert _walked(_ByProxy(), 40) > _walked(_ByProxy(), 3)
 
 
-def test_two_servers_in_one_process_do_not_share_numbers() -> None:
-    """Each has a registry of its own."""
+def test_two_registries_in_one_process_are_independent() -> None:
+    """Each server of a process has its own registry."""
     one, other = Metrics(), Metrics()
     one.handshake()
     assert _samples(other)[("meshwright_xds_handshakes_total", "")] == 0

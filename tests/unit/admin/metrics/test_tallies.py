@@ -1,4 +1,4 @@
-"""What is counted here is shown as Prometheus' own counters and histograms show it."""
+"""Tests of tallies and durations: their export equals that of Prometheus' counters and histograms."""
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
@@ -11,8 +11,8 @@ def _text(registry: CollectorRegistry) -> str:
     return generate_latest(registry).decode()
 
 
-def test_durations_are_shown_as_a_histogram_is() -> None:
-    """To the byte: below, on and above each bound."""
+def test_durations_are_exported_like_a_histogram() -> None:
+    """The exported text equals that of a Prometheus histogram, for values below, at and above each bound."""
     ours, theirs = CollectorRegistry(), CollectorRegistry()
     durations = Durations("waits_seconds", "How long.", BOUNDS, ours)
     histogram = Histogram("waits_seconds", "How long.", buckets=BOUNDS, registry=theirs)
@@ -24,8 +24,8 @@ def test_durations_are_shown_as_a_histogram_is() -> None:
     assert list(ours._names_to_collectors) == list(theirs._names_to_collectors)
 
 
-def test_a_tally_is_shown_once_however_often_it_is_looked_at() -> None:
-    """A counter shows all that was counted until it was read."""
+def test_tally_is_added_to_its_counter_once() -> None:
+    """A counter shows the total at each reading, and repeated readings add nothing."""
     registry = CollectorRegistry()
     tallies = Tallies(registry)
     counter = Counter("sent", "Sent.", ["type"], registry=registry)

@@ -1,4 +1,4 @@
-"""What the page says of access is what the oracle says of requests."""
+"""Tests of the page of access against the oracle of requests."""
 
 from typing import Any
 
@@ -57,10 +57,13 @@ def _oracle(view: View, pair: dict[str, Any]) -> bool:
     ],
     ids=["targets", "split", "permissive"],
 )
-def test_the_page_agrees_with_the_oracle(
+def test_access_page_agrees_with_the_oracle(
     source: DirectorySource, more: str, allowed: set[tuple[str, str, int]]
 ) -> None:
-    """For every pair, by requests that cover every rule; and with what the manifests say to a reader."""
+    """For every pair, the page agrees with the oracle on requests that match each rule.
+
+    The allowed pairs are also the expected ones.
+    """
     (source._path / "more.yaml").write_text(more)
     source.load()
     assert not [problem for problem in source.problems() if problem.severity == "error"]
@@ -72,8 +75,8 @@ def test_the_page_agrees_with_the_oracle(
     assert [each["allowed"] for each in pairs] == [_oracle(view, each) for each in pairs]
 
 
-def test_what_a_permissive_mesh_allows_is_said_to_be_by_its_configuration(source: DirectorySource) -> None:
-    """Not by a TrafficTarget that does not count then."""
+def test_access_in_a_permissive_mesh_is_by_the_mesh_config(source: DirectorySource) -> None:
+    """In permissive mode access is granted by the MeshConfig, because TrafficTargets are not applied."""
     (source._path / "more.yaml").write_text(PERMISSIVE)
     source.load()
     pairs: Any = access_pairs(View.build(source.objects(), MeshSettings()))

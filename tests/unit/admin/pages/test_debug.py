@@ -1,4 +1,4 @@
-"""What the pages say, whole values."""
+"""Tests of the debug pages, by whole values."""
 
 import asyncio
 import json
@@ -26,16 +26,16 @@ def _all_pages(reading: Any, now: Any) -> dict[str, Callable[[], Document]]:
     }
 
 
-def test_no_page_shows_a_key(reading: Any, now: Any) -> None:
-    """Every page is JSON, and the one key there is stands in none of them."""
+def test_pages_contain_no_private_key(reading: Any, now: Any) -> None:
+    """No page contains the private key of the reading, and every page is JSON."""
     for page in _all_pages(reading, now).values():
         text = json.dumps(page())
         assert "SECRET" not in text
         assert "PRIVATE KEY" not in text
 
 
-def test_pages_before_the_first_view_are_empty_and_not_errors(now: Any, empty_reading: Any) -> None:
-    """A server that has just begun can be asked everything."""
+def test_pages_before_the_first_view_are_empty(now: Any, empty_reading: Any) -> None:
+    """A server that has just started answers all pages, with empty lists instead of errors."""
     shown = {name: page() for name, page in _all_pages(empty_reading, now).items()}
     assert shown["proxy"] == {"proxies": []}
     assert shown["access"] == {"access": []}
@@ -47,13 +47,13 @@ def test_pages_before_the_first_view_are_empty_and_not_errors(now: Any, empty_re
 
 
 def test_late_moments_are_shown(reading: Any) -> None:
-    """When, for how long, and what the wave was at."""
+    """Each late moment shows its time, its length and the phase of the wave."""
     moment = {"at": "2026-01-02T03:04:05.000Z", "seconds": 0.042, "doing": "computing"}
     assert debug.loop(reading) == {"late": [moment]}
 
 
 async def test_policies_are_shown_with_origin_and_problems(reading: Any) -> None:
-    """Objects in force by kind; the problem in parts and as one line."""
+    """Objects in force are sorted by kind; a problem is shown in parts and as one line."""
     shown: Any = await debug.policies(reading)
     assert [(each["kind"], each["name"], each["stale"]) for each in shown["objects"]] == [
         ("HTTPRouteGroup", "routes", False),
@@ -77,8 +77,8 @@ async def test_policies_are_shown_with_origin_and_problems(reading: Any) -> None
     assert shown["failures"] == [{"group": "shop/store|store|00", "error": "ValueError: x", "kept": True}]
 
 
-def test_access_says_who_may_call_what_and_why(reading: Any) -> None:
-    """HTTP rules open the HTTP port for these requests, and the TCP port for nobody."""
+def test_access_shows_each_pair_with_its_requests_and_reasons(reading: Any) -> None:
+    """HTTP rules permit these requests at the HTTP port, and allow no caller at the TCP port."""
     shown: Any = debug.access(reading)
     assert [
         (each["source"], each["port"], each["allowed"], each["by"], each["requests"])
@@ -91,8 +91,8 @@ def test_access_says_who_may_call_what_and_why(reading: Any) -> None:
     ]
 
 
-def test_hosts_are_lines_of_names_by_address(reading: Any) -> None:
-    """One service, one virtual address; short name within its namespace alone."""
+def test_hosts_are_one_line_of_names_per_service(reading: Any) -> None:
+    """A service has one line with all its names; the short name is included for its own namespace."""
     shown: Any = debug.hosts_lines(reading.view(), "shop")
     (line,) = shown["hosts"]
     assert line["names"] == ["store", "store.shop", "store.shop.svc", "store.shop.svc.cluster.local"]

@@ -1,4 +1,4 @@
-"""Pages of drivers: which proxy is meant is the same there as on all pages."""
+"""Tests of drivers' pages: a proxy is found by the same names as on all other pages."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 @pytest.fixture
 async def client(reading: Any, now: Any) -> AsyncIterator[Client]:
-    """Serve the pages of the small mesh, and one of a driver."""
+    """Serve the pages of the small mesh, and one page of a driver."""
     reading.the_snapshot = Snapshot.of([])
     pages = DriverPages()
 
@@ -48,29 +48,32 @@ async def client(reading: Any, now: Any) -> AsyncIterator[Client]:
         "/debug/documents?",
     ],
 )
-async def test_of_nobody_every_page_says_that_there_is_none(client: Client, path: str, nobody: str) -> None:
-    """404, with who there is."""
+async def test_unknown_proxy_is_404_with_the_known_proxies(client: Client, path: str, nobody: str) -> None:
+    """On every page an unknown proxy gets 404 with the list of known proxies.
+
+    A browser's empty field is ignored.
+    """
     answer = await client.get(f"{path}proxy={nobody}")
     found = await answer.json()
     assert (answer.status, list(found)) == (404, ["error"])
     assert found["error"].startswith("proxy '")
     assert found["error"].endswith(" does not exist; known proxies: shop/store-1 (uuid-1.store.shop)")
-    if nobody:  # what a browser's form was left without is not asked
+    if nobody:  # an empty field of a browser's form is ignored
         shown = await client.get(f"{path}proxy={nobody}", headers=BROWSER)
         assert (shown.status, shown.content_type) == (404, "text/html")
         assert "does not exist; known proxies: shop/store-1" in await shown.text()
 
 
 @pytest.mark.parametrize("named", ["uuid-1", "uuid-1.store.shop", "shop/store-1", "store-1", "uui"])
-async def test_a_driver_is_asked_by_the_name_that_its_proxies_have(client: Client, named: str) -> None:
-    """However it was said; what else is asked stays."""
+async def test_driver_is_asked_with_the_proxy_s_full_name(client: Client, named: str) -> None:
+    """Any name of a proxy is replaced by its common name; other parameters are passed on."""
     found = await (await client.get(f"/debug/documents?proxy={named}&a=b")).json()
     assert found == {"asked": {"proxy": "uuid-1.store.shop", "a": "b"}}
     assert await (await client.get("/debug/documents")).json() == {"asked": {}}
 
 
-async def test_what_a_driver_has_not_is_not_there(client: Client) -> None:
-    """In its words."""
+async def test_missing_document_of_a_driver_is_404(client: Client) -> None:
+    """A missing document gets 404 with the driver's own message."""
     answer = await client.get("/debug/documents?none")
     assert (answer.status, await answer.json()) == (404, {"error": "the driver has no document for proxy it"})
     assert (

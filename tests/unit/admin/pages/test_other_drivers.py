@@ -1,4 +1,4 @@
-"""Resources of other drivers than Envoy's: their content is shown where it is JSON, secrets never."""
+"""Tests of resources of drivers other than Envoy: JSON content is shown, secrets never."""
 
 from dataclasses import replace
 from typing import Any
@@ -29,23 +29,23 @@ RAW = Resource(THING, ResourceName("t"), Version("t1"), b"\xff\xfe")
 SNAPSHOT = Snapshot.of((OLD, KEY, RAW))
 
 
-def test_versions_are_those_of_whatever_is_no_secret() -> None:
-    """By the word of the type, or its URL where it has none; two types never share one."""
+def test_versions_are_listed_by_type_without_secrets() -> None:
+    """Versions are listed by the type's short name, or by its URL so that two types never share a name."""
     assert versions(SNAPSHOT) == {"document": {"document": "d1"}, THING: {"t": "t1"}}
     others = Snapshot.of((RAW, replace(RAW, type_url=TypeUrl("type.example/other.Thing"))))
     assert len(versions(others)) == 2
 
 
-async def test_a_proxy_of_another_driver_is_published(reading: Any) -> None:
-    """As every other."""
+async def test_snapshot_of_another_driver_is_published(reading: Any) -> None:
+    """The page of published snapshots shows those of other drivers too."""
     reading.the_snapshot = SNAPSHOT
     said: Any = await published(reading)
     (shown,) = said["snapshots"]
     assert shown == {"proxies": [str(PROXY)], "resources": versions(SNAPSHOT)}
 
 
-def test_its_configuration_is_shown_without_keys() -> None:
-    """JSON as it is, with what looks like a key replaced; of what is something else, how much it is."""
+def test_configuration_is_shown_without_keys() -> None:
+    """JSON is shown with keys replaced; for other content the size is shown."""
     assert decoded(SNAPSHOT) == {
         "credentials": {"document": {"version": "k", "resource": REDACTED}},
         "document": {"document": {"version": "d1", "resource": {"inbound": [], "privateKey": REDACTED}}},
@@ -54,7 +54,7 @@ def test_its_configuration_is_shown_without_keys() -> None:
 
 
 def test_two_versions_of_a_document_are_compared(reading: Any) -> None:
-    """By its word or type URL; credentials are not."""
+    """Documents are compared by short name or type URL; credentials are refused."""
     reading.the_snapshot, reading.the_replaced = Snapshot.of((NEW, KEY)), (OLD,)
     served = reading.the_snapshot.types()
     for word in ("document", DOCUMENT):
@@ -67,8 +67,11 @@ def test_two_versions_of_a_document_are_compared(reading: Any) -> None:
         read_type("document", (CLUSTER, ROUTE))
 
 
-def test_what_its_driver_cannot_do_is_said(reading: Any, view: Any) -> None:
-    """Of this workload alone: the sections are its policy, and not all of that is served."""
+def test_problems_of_the_driver_are_shown_for_this_workload_only(reading: Any, view: Any) -> None:
+    """Only problems of the proxy's own workload are listed.
+
+    The sections show its policy, which the driver may serve only partly.
+    """
     reading.the_view = view
     own, other = (
         Problem(
@@ -83,8 +86,8 @@ def test_what_its_driver_cannot_do_is_said(reading: Any, view: Any) -> None:
     assert left_out((own, other), reading.the_proxies[0], reading.the_view) == [str(own)]
 
 
-def test_its_certificate_is_shown_among_the_secrets(reading: Any, view: Any) -> None:
-    """By serial and expiry, as Envoy's."""
+def test_service_certificate_is_shown_among_the_secrets(reading: Any, view: Any) -> None:
+    """The service certificate of a proxy of another driver is shown with its serial."""
     reading.the_view, reading.the_snapshot = view, SNAPSHOT
     (shown,) = secrets(reading, reading.the_proxies[0])
     assert (shown["name"], shown["serial"]) == ("service-cert:shop/store", "abc")

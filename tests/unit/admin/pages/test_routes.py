@@ -1,4 +1,4 @@
-"""The pages over HTTP: JSON for programs, HTML for browsers, for hosts that we know."""
+"""Tests of the pages over HTTP: JSON for programs, HTML for browsers, known hosts only."""
 
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -39,16 +39,16 @@ async def client(reading: Any, now: Any) -> AsyncIterator[TestClient[Any, Any]]:
         yield found
 
 
-async def test_the_index_lists_every_page(client: TestClient[Any, Any]) -> None:
-    """What is listed is there."""
+async def test_index_lists_every_page(client: TestClient[Any, Any]) -> None:
+    """The index lists every page, and each listed page exists."""
     assert list(await (await client.get("/debug")).json()) == PATHS
     for path in ["/", "/debug", "/debug/", *PATHS]:
         response = await client.get(path)
         assert (response.status, response.content_type) == (200, "application/json")
 
 
-async def test_browsers_get_a_page_with_no_script_but_our_own(client: TestClient[Any, Any]) -> None:
-    """The same values, escaped, and a policy that forbids all others; what it is, is answered as a script."""
+async def test_pages_for_browsers_allow_only_our_own_script(client: TestClient[Any, Any]) -> None:
+    """The Content-Security-Policy allows only our own script, which is served with its media type."""
     for path in ["/debug", *PATHS]:
         response = await client.get(path, headers={"Accept": "text/html,*/*"})
         text = await response.text()
@@ -64,10 +64,10 @@ async def test_browsers_get_a_page_with_no_script_but_our_own(client: TestClient
     assert script.headers["X-Content-Type-Options"] == "nosniff"
 
 
-async def test_no_page_reads_the_ledger_on_the_event_loop(
+async def test_ledger_is_read_outside_the_event_loop(
     client: TestClient[Any, Any], reading: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file, and as long as there are certificates: whoever is to be served next would wait for it."""
+    """The ledger is read in another thread. The file grows with the certificates and would block the loop."""
     read = list[threading.Thread]()
 
     def ledger() -> tuple[LedgerEntry, ...]:
@@ -85,11 +85,11 @@ async def test_no_page_reads_the_ledger_on_the_event_loop(
     assert threading.current_thread() not in read
 
 
-async def test_no_long_page_is_put_into_json_on_the_event_loop(
+async def test_long_page_is_encoded_outside_the_event_loop(
     client: TestClient[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Thousands of certificates are megabytes of it."""
-    monkeypatch.setattr(jsonable, "HANDFUL", 1)  # each page is a long one
+    """A long page is encoded as JSON in another thread, because thousands of certificates are megabytes."""
+    monkeypatch.setattr(jsonable, "HANDFUL", 1)  # so that each page counts as long
     wrote = list[threading.Thread]()
 
     def noted(document: Document) -> Iterator[str]:
@@ -103,10 +103,10 @@ async def test_no_long_page_is_put_into_json_on_the_event_loop(
     assert threading.current_thread() not in wrote
 
 
-async def test_a_short_page_waits_for_no_thread(
+async def test_short_page_needs_no_thread(
     client: TestClient[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where all threads wait for a disk, what holds the loop and what failed is shown still."""
+    """A short page is encoded without a thread, so that it works while all threads wait for a disk."""
 
     def wrote(document: Document) -> Iterator[str]:
         raise AssertionError(document)
@@ -116,10 +116,10 @@ async def test_a_short_page_waits_for_no_thread(
     assert [each.status for each in found] == [200, 200, 200, 404]
 
 
-async def test_a_large_mesh_is_not_written_out_on_the_event_loop(
+async def test_objects_are_encoded_outside_the_event_loop(
     client: TestClient[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All objects in force, each with all that it says."""
+    """The page of policies encodes all objects in force in another thread, because a mesh can be large."""
     wrote = list[threading.Thread]()
 
     def sourced(found: SourcedObject) -> Document:
@@ -133,15 +133,15 @@ async def test_a_large_mesh_is_not_written_out_on_the_event_loop(
 
 
 @pytest.mark.parametrize("wanted", ["uuid-1", "uuid-1.store.shop"])
-async def test_one_proxy_is_found_by_uuid_and_by_name(client: TestClient[Any, Any], wanted: str) -> None:
-    """With its configuration, type by type."""
+async def test_proxy_is_found_by_uuid_and_by_name(client: TestClient[Any, Any], wanted: str) -> None:
+    """A proxy is found by UUID and by common name, and shown with its configuration by type."""
     shown = await (await client.get("/debug/proxy", params={"proxy": wanted})).json()
     assert shown["cn"] == "uuid-1.store.shop"
     assert list(shown["configuration"]) == ["cluster", "endpoint", "secret", "listener", "route"]
 
 
-async def test_a_call_is_explained(client: TestClient[Any, Any]) -> None:
-    """The answer, its steps with places, and what would have to be added; a bad question is said."""
+async def test_call_is_explained_with_steps_and_missing_objects(client: TestClient[Any, Any]) -> None:
+    """The answer has steps with origins, missing objects and manifests; an invalid question gets 400."""
     asked = {"from": "shop/buyer", "to": "shop/store:80", "path": "/sell"}
     shown = await (await client.get("/debug/explain", params=asked)).json()
     assert (shown["answer"], [each["kind"] for each in shown["missing"]]) == (
@@ -182,17 +182,19 @@ async def test_a_call_is_explained(client: TestClient[Any, Any]) -> None:
         ),
     ],
 )
-async def test_what_is_not_there_is_said(client: TestClient[Any, Any], path: str, sentence: str) -> None:
-    """404, one sentence, in JSON."""
+async def test_missing_proxy_or_resource_is_404_with_one_sentence(
+    client: TestClient[Any, Any], path: str, sentence: str
+) -> None:
+    """A missing or invalid parameter gets 404 with one sentence in JSON."""
     response = await client.get(path)
     assert response.status == 404
     assert (await response.json())["error"].startswith(sentence)
 
 
-async def test_the_pushes_of_one_proxy_are_shown_with_the_objects_behind_a_resource(
+async def test_pushes_of_a_proxy_are_shown_with_the_objects_of_a_resource(
     client: TestClient[Any, Any],
 ) -> None:
-    """Its streams and pushes; the objects where a resource is named."""
+    """A proxy's streams and pushes are shown, and the objects of a named resource."""
     asked = {"proxy": "store-1", "resource": "route/rds-inbound.8080"}
     shown = await (await client.get("/debug/xds", params=asked)).json()
     assert (shown["proxy"], len(shown["streams"]), len(shown["pushes"])) == ("uuid-1.store.shop", 1, 1)
@@ -205,15 +207,15 @@ async def test_the_pushes_of_one_proxy_are_shown_with_the_objects_behind_a_resou
     ("host", "status"),
     [("localhost:1", 200), ("mesh.example", 200), ("[::1]:9092", 200), ("evil.example", 421)],
 )
-async def test_requests_for_other_hosts_are_turned_away(
+async def test_requests_for_unknown_hosts_get_421(
     client: TestClient[Any, Any], host: str, status: int
 ) -> None:
-    """A name that an attacker's DNS points here is not ours."""
+    """A request for an unknown host gets 421, because an attacker's DNS name can resolve to this server."""
     response = await client.get("/debug/certs", headers={"Host": host})
     assert response.status == status
 
 
-async def test_nothing_can_be_changed_here(client: TestClient[Any, Any]) -> None:
-    """Commands are on the Unix socket alone."""
+async def test_pages_accept_no_commands(client: TestClient[Any, Any]) -> None:
+    """The pages have no commands, because these are served on the Unix socket alone."""
     assert (await client.post("/certs/revoke", json={"serial": "ab"})).status == 404
     assert (await client.post("/debug/certs")).status == 405

@@ -1,4 +1,4 @@
-"""The pages to a browser: every answer has the frame, and nothing but one style sheet is let in."""
+"""Tests of the pages for browsers: the frame of every answer, and the Content-Security-Policy."""
 
 import base64
 import hashlib
@@ -23,7 +23,7 @@ async def _fails(_request: web.Request) -> dict[str, Any]:
 
 @pytest.fixture
 async def client(reading: Any, now: Any) -> AsyncIterator[Client]:
-    """Serve the pages of the small mesh, one of a driver, and one that fails."""
+    """Serve the pages of the small mesh, one page of a driver, and one page that fails."""
     added = (
         site.Page("/debug/things", "all things", lambda _: _things(), PageLook(shows="all things")),
         site.Page("/debug/fails", "nothing", _fails),
@@ -59,10 +59,10 @@ async def _things() -> dict[str, Any]:
         ("/debug/fails", 500, "/debug/fails failed with an internal error: see the server log", None),
     ],
 )
-async def test_what_goes_wrong_has_the_frame(
+async def test_error_pages_have_the_frame(
     client: Client, path: str, status: int, sentence: str, error: str | None
 ) -> None:
-    """And the forms of its page; programs get what they got before."""
+    """An error has the frame, and the form of its page if there is one; programs get JSON without HTML."""
     response = await client.get(path, headers=BROWSER)
     text = await response.text()
     assert (response.status, response.content_type) == (status, "text/html")
@@ -76,8 +76,8 @@ async def test_what_goes_wrong_has_the_frame(
         assert (await told.json())["error"].startswith(error)
 
 
-async def test_a_browser_that_names_another_host_is_told_so(client: Client) -> None:
-    """In the frame as well; what is asked for is not answered."""
+async def test_unknown_host_gets_421_in_the_frame(client: Client) -> None:
+    """A browser with an unknown host gets 421 in the frame and none of the requested content."""
     response = await client.get("/debug/certs", headers={**BROWSER, "Host": "evil.example"})
     text = await response.text()
     assert (response.status, response.content_type) == (421, "text/html")
@@ -88,16 +88,19 @@ async def test_a_browser_that_names_another_host_is_told_so(client: Client) -> N
     assert "uuid-1" not in text
 
 
-async def test_who_would_rather_have_a_page_gets_one(client: Client) -> None:
-    """As `Accept` is read (tests/unit/admin/http/test_accept.py), by the index and all pages alike."""
+async def test_accept_chooses_html_or_json_on_all_pages(client: Client) -> None:
+    """The index, pages and errors all choose the format by `Accept`.
+
+    The rules are in tests/unit/admin/http/test_accept.py.
+    """
     said = {"text/html;q=0": "application/json", "application/json;q=0.2, TEXT/*": "text/html"}
     for accept, kind in said.items():
         for path in ("/debug", "/debug/certs", "/debug/nothing"):
             assert (await client.get(path, headers={"Accept": accept})).content_type == kind
 
 
-async def test_accept_may_be_said_in_several_lines(client: Client) -> None:
-    """They are one list (RFC 9110, 5.3)."""
+async def test_several_accept_headers_are_one_list(client: Client) -> None:
+    """Several `Accept` lines are one list (RFC 9110, 5.3), in any order."""
     lines = [("Accept", "application/json;q=0.5"), ("Accept", "text/html")]
     for headers in (lines, lines[::-1]):
         assert (await client.get("/debug/certs", headers=headers)).content_type == "text/html"
@@ -106,8 +109,10 @@ async def test_accept_may_be_said_in_several_lines(client: Client) -> None:
 @pytest.mark.parametrize(
     ("headers", "kind"), [({}, "application/json"), (BROWSER, "text/html")], ids=["program", "browser"]
 )
-async def test_no_method_but_get_is_served(client: Client, headers: dict[str, str], kind: str) -> None:
-    """A browser is told in the frame, a program in JSON, and both which there are (RFC 9110, 15.5.6)."""
+async def test_post_gets_405_with_the_allowed_methods(
+    client: Client, headers: dict[str, str], kind: str
+) -> None:
+    """POST to a page gets 405 with `Allow` (RFC 9110, 15.5.6), in HTML or JSON; an unknown path gets 404."""
     response = await client.post("/debug/certs", headers=headers)
     assert (response.status, response.content_type) == (405, kind)
     assert response.headers["Allow"] == "GET, HEAD"
@@ -117,13 +122,13 @@ async def test_no_method_but_get_is_served(client: Client, headers: dict[str, st
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/debug/fails"])
-async def test_programs_are_told_of_every_error_in_json(client: Client, path: str) -> None:
-    """Also of those that no page answers."""
+async def test_programs_get_every_error_in_json(client: Client, path: str) -> None:
+    """Errors are JSON for programs, also outside `/debug` and for internal errors."""
     assert list(await (await client.get(path)).json()) == ["error"]
 
 
-async def test_nothing_but_our_style_sheet_and_script_is_let_in(client: Client) -> None:
-    """By its hash, which is that of what stands in the page; forms lead here alone."""
+async def test_content_security_policy_allows_only_our_style_sheet_and_script(client: Client) -> None:
+    """The style sheet is allowed by the hash of its text in the page. Forms may lead to this server only."""
     response = await client.get("/debug", headers=BROWSER)
     (sheet,) = re.findall("<style>(.*?)</style>", await response.text(), re.DOTALL)
     found = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
@@ -140,8 +145,8 @@ async def test_nothing_but_our_style_sheet_and_script_is_let_in(client: Client) 
         assert response.headers[header] == said
 
 
-async def test_the_index_says_what_is_wrong_first(client: Client) -> None:
-    """The worst verdicts of all pages in one line; each page with its own."""
+async def test_index_shows_the_worst_verdicts_first(client: Client) -> None:
+    """The index has the worst verdicts of all pages in one line, and each page with its own verdict."""
     text = await (await client.get("/debug", headers=BROWSER)).text()
     assert (
         '<p class="verdict bad"><span class="badge bad">failed</span> '
@@ -151,16 +156,16 @@ async def test_the_index_says_what_is_wrong_first(client: Client) -> None:
     assert '<a href="/debug/things">Things</a><p class="shows">all things</p>' in text
 
 
-async def test_a_page_of_a_driver_is_drawn_as_it_is(client: Client) -> None:
-    """With its name, what it shows, and a verdict that says how much there is."""
+async def test_page_of_a_driver_is_shown_with_its_name_and_counts(client: Client) -> None:
+    """A driver's page has its title and a verdict that counts its entries, and its values are escaped."""
     text = await (await client.get("/debug/things", headers=BROWSER)).text()
     assert "<title>Things · Meshwright</title>" in text
     assert "1 things, 1 more." in text
     assert "&lt;i&gt;" in text
 
 
-async def test_a_field_that_was_left_empty_is_not_asked(client: Client) -> None:
-    """Of a browser's form; to a program an empty parameter is what it was."""
+async def test_empty_field_of_a_browser_s_form_is_ignored(client: Client) -> None:
+    """A browser sends empty fields of a form, which are ignored; from a program they are values."""
     asked = "/debug/explain?from=shop/buyer&to=shop/store:80&method=&path=&header=&line="
     assert (await client.get(asked, headers=BROWSER)).status == 200
     assert (await client.get(asked)).status == 400
@@ -168,8 +173,8 @@ async def test_a_field_that_was_left_empty_is_not_asked(client: Client) -> None:
     assert "Say which resource of which proxy." in text
 
 
-async def test_one_object_and_one_identity_have_pages(client: Client) -> None:
-    """What is in force and what is wrong with it; whom it may call."""
+async def test_one_object_and_one_identity_can_be_selected(client: Client) -> None:
+    """The pages of policies and access can be limited to one object and to one calling identity."""
     shown = await (await client.get("/debug/policies?object=Service+shop/store")).json()
     assert [each["name"] for each in shown["objects"]] == ["store"]
     assert (await (await client.get("/debug/policies?object=K+n/x")).json())["problems"][0]["code"] == "MW1"
@@ -180,10 +185,8 @@ async def test_one_object_and_one_identity_have_pages(client: Client) -> None:
 
 
 @pytest.mark.parametrize("path", ["/debug/proxy", "/debug/policies", "/debug/access", "/debug/sources"])
-async def test_a_server_that_has_just_begun_says_what_would_fill_its_pages(
-    empty_reading: Any, now: Any, path: str
-) -> None:
-    """An empty table is a sentence."""
+async def test_empty_pages_say_how_to_fill_them(empty_reading: Any, now: Any, path: str) -> None:
+    """On a server that has just started, an empty table is replaced by a sentence."""
     app = site.application(routes.pages(empty_reading, lambda: now), (), lambda: now)
     async with TestClient(TestServer(app)) as client:
         text = await (await client.get(path, headers=BROWSER)).text()

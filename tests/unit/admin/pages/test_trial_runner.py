@@ -1,4 +1,4 @@
-"""The form for manifests over HTTP: whose it is, and by which status it is refused."""
+"""Tests of the manifest form over HTTP: the origin check, and the status of each refusal."""
 
 import io
 from collections.abc import AsyncIterator
@@ -36,10 +36,10 @@ async def client(reading: Any, now: Any) -> AsyncIterator[Client]:
     ],
 )
 @pytest.mark.parametrize("headers", [{}, BROWSER], ids=["program", "browser"])
-async def test_no_page_but_ours_may_send_the_form(
+async def test_form_is_accepted_from_our_own_pages_only(
     client: Client, host: str, origin: str, headers: dict[str, str], is_own: bool
 ) -> None:
-    """Whatever stands between a browser and us (tests/unit/admin/http/test_guard.py)."""
+    """The form is accepted from our own origin only (tests/unit/admin/http/test_guard.py)."""
     said = {"Host": host, "Origin": origin} | headers
     answer = await client.post(PATH, data={"manifests": ""}, headers=said)
     assert answer.status == (200 if is_own else 403)
@@ -47,17 +47,20 @@ async def test_no_page_but_ours_may_send_the_form(
     assert answer.content_type == ("text/html" if headers else "application/json")
 
 
-async def test_a_browser_says_of_our_page_s_form_whose_it_is(client: Client) -> None:
-    """Also in plain text to a named host, where it sends no Sec-Fetch-Site (Fetch Metadata, 2).
+async def test_browser_sends_the_origin_with_our_form(client: Client) -> None:
+    """`Referrer-Policy: same-origin` makes a browser send the `Origin` of the form.
 
-    Under `no-referrer` the Origin of a form would be `null` (Fetch, "append a request Origin header").
+    Over plain HTTP to a named host it sends no Sec-Fetch-Site (Fetch Metadata, 2), and under `no-referrer`
+    the `Origin` of a form would be `null` (Fetch, "append a request Origin header").
     """
     assert (await client.get(PATH, headers=BROWSER)).headers["Referrer-Policy"] == "same-origin"
 
 
 @pytest.mark.parametrize("headers", [{}, BROWSER], ids=["program", "browser"])
-async def test_what_is_too_long_is_said_by_the_status(client: Client, headers: dict[str, str]) -> None:
-    """413 (RFC 9110, 15.5.14); what was typed stays, as far as it was read."""
+async def test_too_long_manifests_get_413_and_stay_in_the_form(
+    client: Client, headers: dict[str, str]
+) -> None:
+    """Too long manifests get 413 (RFC 9110, 15.5.14), and the text stays in the answer if it was read."""
     given = "#" * (BYTES + 1)
     answer = await client.post(PATH, data={"manifests": given}, headers=headers)
     text = await answer.text()
@@ -72,8 +75,8 @@ async def test_what_is_too_long_is_said_by_the_status(client: Client, headers: d
         assert await answer.json() == {"error": sentence, "manifests": given}
 
 
-async def test_what_is_not_tried_is_no_success(empty_reading: Any, now: Any) -> None:
-    """Where the server has not read the mesh yet it is 503, as the API has it."""
+async def test_trial_before_the_first_reading_gets_503(empty_reading: Any, now: Any) -> None:
+    """A trial before the server has read the mesh gets 503, like that of the API."""
     pages = routes.pages(empty_reading, lambda: now, TrialRunner(empty_reading, as_read))
     async with TestClient(TestServer(site.application(pages, (), lambda: now))) as client:
         answer = await client.post(PATH, data={"manifests": "a"})
@@ -99,17 +102,20 @@ async def test_what_is_not_tried_is_no_success(empty_reading: Any, now: Any) -> 
         (b"nothing of it", "multipart/form-data; boundary=a", 400),
     ],
 )
-async def test_what_is_no_form_of_ours_is_not_tried(
+async def test_request_without_a_valid_form_gets_an_error(
     client: Client, data: bytes, sent: str, status: int
 ) -> None:
-    """It is not taken for a form without manifests, which would change nothing."""
+    """A body that is not a valid form gets 415 or 400.
+
+    It is not treated as empty manifests, which would change nothing.
+    """
     answer = await client.post(PATH, data=data, headers={"Content-Type": sent})
     assert (answer.status, answer.content_type) == (status, "application/json")
     assert ("error" in await answer.json()) == (status != 200)
 
 
-async def test_a_file_is_no_text(client: Client) -> None:
-    """It is said."""
+async def test_uploaded_file_gets_400(client: Client) -> None:
+    """An uploaded file gets 400, because manifests must be text."""
     form = FormData()
     form.add_field("manifests", b"a", filename="a.yaml")
     answer = await client.post(PATH, data=form)

@@ -1,4 +1,4 @@
-"""What became of a wave, as a trace: whole values, and what holds of every trace."""
+"""Tests of the trace of a wave: whole values, and properties of every trace."""
 
 import itertools
 from collections import Counter
@@ -64,7 +64,7 @@ RECORD = WaveRecord(
 
 
 def _of(record: WaveRecord) -> tuple[Span, ...]:
-    """Return a record's spans with ids that count."""
+    """Return a record's spans with consecutive ids."""
     counter = itertools.count(1)
     return spans(record, EPOCH, lambda size: next(counter).to_bytes(size, "big"))
 
@@ -75,8 +75,11 @@ def _step(number: int, name: str, begun: float, ended: float) -> Span:
     return Span(trace, number.to_bytes(8, "big"), root, name, Kind.INTERNAL, begins, ends, {})
 
 
-def test_a_wave_is_one_trace() -> None:
-    """From its event to the last answer, what was done for it, and every push; a rejection is an error."""
+def test_wave_is_one_trace() -> None:
+    """The trace has the wave from its event to the last answer, its phases and every push.
+
+    A rejection is an error.
+    """
     root, *others = _of(RECORD)
     assert root == Span(
         trace=(1).to_bytes(16, "big"),
@@ -141,8 +144,8 @@ def test_a_wave_is_one_trace() -> None:
     ]
 
 
-def test_causes_and_what_proxies_say_are_cut() -> None:
-    """The others are counted."""
+def test_causes_and_rejection_messages_are_cut() -> None:
+    """A trace has at most `CAUSES` causes and counts the others, and a rejection's message is cut."""
     many = replace(RECORD, wave=replace(WAVE, causes=(CAUSE,) * (CAUSES + 3), more=4))
     root = _of(many)[0]
     assert root.attributes["meshwright.causes"] == (str(CAUSE),) * CAUSES
@@ -152,8 +155,11 @@ def test_causes_and_what_proxies_say_are_cut() -> None:
 
 
 @pytest.mark.parametrize("answer", [Answer.NACK, Answer.ACK])
-def test_nothing_of_a_secret_is_told(answer: Answer) -> None:
-    """A proxy's words about one may hold it; that it was sent, and how that ended, is none."""
+def test_rejection_message_of_a_secret_is_not_exported(answer: Answer) -> None:
+    """A proxy's message about a secret may contain the secret, so it is replaced.
+
+    The push itself is exported.
+    """
     words = Rejection(13, "no key in MIIEvQIBADANBg") if answer is Answer.NACK else None
     push = replace(PUSH, type_url=SECRET, answer=answer, rejection=words)
     told = _of(replace(RECORD, pushes=(push,)))[-1]
@@ -162,8 +168,8 @@ def test_nothing_of_a_secret_is_told(answer: Answer) -> None:
     assert told.error == ("(not shown, because the resource is a secret)" if words else None)
 
 
-def test_a_push_without_an_answer_is_an_error_of_its_own() -> None:
-    """One that was overtaken, or whose stream has ended, is none."""
+def test_push_without_an_answer_is_an_error() -> None:
+    """A push without an answer is an error; one that was overtaken, or whose stream ended, is not."""
     pushes = tuple(replace(PUSH, answer=each) for each in (Answer.PENDING, Answer.OVERTAKEN, Answer.ENDED))
     told = _of(replace(RECORD, pushes=pushes, answers=Counter(each.answer for each in pushes)))
     assert [each.error for each in told[-3:]] == ["no answer", None, None]
@@ -174,10 +180,13 @@ Times = st.lists(st.floats(0, 1e6), min_size=6, max_size=6).map(sorted)
 
 
 @given(times=Times, epoch=st.floats(1.6e9, 2e9), count=st.integers(0, 5), beyond=st.integers(0, 1000))
-def test_children_lie_within_the_change_and_every_push_is_counted(
+def test_children_lie_within_the_wave_and_all_pushes_are_counted(
     times: list[float], epoch: float, count: int, beyond: int
 ) -> None:
-    """Whatever its times are; ids are never given twice."""
+    """For any times, all children lie within the root span, and ids are unique.
+
+    Pushes beyond the bound are counted.
+    """
     since, began, publishing, published, sent, ended = times
     push = replace(PUSH, sent=sent, ended=ended)
     record = replace(

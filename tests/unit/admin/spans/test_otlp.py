@@ -1,4 +1,4 @@
-"""Spans as bytes of OTLP, read by the protocol's own messages; and what a collector says to them."""
+"""Tests of spans as OTLP bytes, read with the protocol's messages, and of a collector's answers."""
 
 from meshwright.admin.spans.otlp import rejected, request
 from meshwright.admin.spans.span import Kind, Span
@@ -18,8 +18,8 @@ SPAN = Span(
 )
 
 
-def test_a_span_is_written_whole() -> None:
-    """Every field, and every kind of value."""
+def test_span_is_encoded_with_all_fields() -> None:
+    """Every field and every kind of attribute value is encoded."""
     (told,) = trace_service_pb2.ExportTraceServiceRequest.FromString(
         request({"service.name": "meshwright"}, "1.2", (SPAN,))
     ).resource_spans
@@ -43,13 +43,13 @@ def test_a_span_is_written_whole() -> None:
     assert [each.int_value for each in numbers.value.array_value.values] == [4, 5]
 
 
-def test_what_is_no_text_for_others_is_written_all_the_same() -> None:
-    """The name of a file may be of any bytes."""
+def test_text_that_is_not_unicode_is_encoded() -> None:
+    """A surrogate in a text is replaced, because a file name can contain any bytes."""
     assert b"odd?" in request({"file": "odd\udcff"}, "", ())
 
 
-def test_a_collector_says_how_many_it_did_not_take() -> None:
-    """ExportTracePartialSuccess of OTLP 1, in bytes: `partial_success = 1` with `rejected_spans = 1`."""
+def test_number_of_rejected_spans_is_read() -> None:
+    """ExportTracePartialSuccess of OTLP 1 has `rejected_spans`; an unreadable answer counts as 0."""
     assert rejected(b"") == 0
     assert rejected(bytes([0x0A, 0x02, 0x08, 0x07])) == 7
     assert rejected(bytes([0x0A, 0x04, 0x12, 0x02]) + b"no") == 0

@@ -1,4 +1,4 @@
-"""Who calls whom, by policy and by what was counted."""
+"""Tests of the topology graph: calls by policy and by counted traffic."""
 
 import pytest
 
@@ -40,14 +40,14 @@ BY = "TrafficTarget shop/buyers"
 def row(
     kind: Kind, name: str, requests: int, *, opened: int = 0, tls: int = 0, namespace: str = "shop"
 ) -> tuple[BySource, Figures]:
-    """Return what the buyer counted of so many requests to a service, or a backend."""
+    """Return the buyer's count of requests to a service or a backend."""
     calls = Counts(kind, Direction.OUTBOUND, Protocol.HTTP, CalledPort(namespace, name, 80))
     figures = Figures(by_class=(0, requests, 0, 0, 0), opened=opened, tls=tls)
     return (Caller("shop", "buyer"), calls), figures
 
 
 def made(*rows: tuple[BySource, Figures], mesh: View | None = None) -> Graph:
-    """Return the graph of what was counted, lately and within the hour."""
+    """Return the graph of the counted calls, both recent and of the last hour."""
     sidecars = [Sidecar(ProxyName.parse(each), True, each.startswith("v")) for each in NAMES]
     return graph(mesh or view(*MESH), sidecars, EdgeCounts(dict(rows), dict(rows)))
 
@@ -55,8 +55,11 @@ def made(*rows: tuple[BySource, Figures], mesh: View | None = None) -> Graph:
 NAMES = ("buyer.buyer.shop", "v1.v1.shop", "v2.v2.shop")
 
 
-def test_what_is_allowed_is_there_before_anybody_calls() -> None:
-    """By TrafficTargets, to the apex as to the backends; the apex leads to these by its weights."""
+def test_allowed_calls_are_edges_before_any_traffic() -> None:
+    """Calls that a TrafficTarget allows are edges, to the apex and its backends.
+
+    The apex leads to backends by weight.
+    """
     found = made()
     assert found.nodes == {
         BUYER: Proxies(1, 1, 0),
@@ -82,20 +85,20 @@ def test_what_is_allowed_is_there_before_anybody_calls() -> None:
         (texts.tcp("other-ports"),),
     ],
 )
-def test_a_target_that_admits_nothing_allows_nothing(rules: tuple[str, ...]) -> None:
-    """Whatever keeps it from that: no rule, one that refers to nothing, or one of other ports."""
+def test_target_without_effective_rules_allows_nothing(rules: tuple[str, ...]) -> None:
+    """A target without rules, with missing references or with rules for other ports allows no call."""
     mesh = view(*MESH[:-2], texts.tcp_route("other-ports", 9), texts.target("t", "buyer", "store", *rules))
     assert found_between(made(mesh=mesh)) == set()
     assert found_between(made()) == {(BUYER, STORE), (BUYER, V1), (BUYER, V2)}
 
 
 def found_between(found: Graph) -> set[tuple[tuple[str, str], tuple[str, str]]]:
-    """Return between whom calls are allowed."""
+    """Return the pairs of services between which policy allows calls."""
     return {ends for ends, calls in found.edges.items() if calls.by}
 
 
-def test_what_was_counted_is_told_of_edge_and_split() -> None:
-    """What backends were called by their own names is no part of the split's; TLS is seen at backends."""
+def test_counts_are_shown_on_edges_and_splits() -> None:
+    """A split's shares leave out direct calls to backends. TLS is counted at the backends."""
     found = made(
         row(Kind.EDGE, "store", 100),
         row(Kind.EDGE, "v1", 20),
@@ -114,23 +117,23 @@ def test_what_was_counted_is_told_of_edge_and_split() -> None:
     }
 
 
-def test_what_nobody_allows_and_what_is_outside_is_there_once_it_is_seen() -> None:
-    """A host outside has its name alone; calls that policy refuses are without an object."""
+def test_calls_without_permission_and_to_hosts_outside_are_edges_once_seen() -> None:
+    """Counted calls without permission, and calls to outside hosts, are edges without a policy object."""
     found = made(row(Kind.EDGE, "buyer", 3), row(Kind.EDGE, "books.example.org", 4, namespace=""))
     outside = ("", "books.example.org")
     assert found.nodes[outside] == Proxies()
     assert (found.edges[BUYER, outside].by, found.edges[BUYER, BUYER].by) == (set(), set())
 
 
-def test_permissive_mode_allows_what_is_seen() -> None:
-    """Everybody may call everybody: that is no picture, so what is drawn is what was called."""
+def test_permissive_mode_shows_only_counted_calls() -> None:
+    """In permissive mode every call is allowed, so only counted calls are edges."""
     found = made(row(Kind.EDGE, "v2", 3), mesh=view(*MESH, texts.PERMISSIVE))
     called = {ends: calls.by for ends, calls in found.edges.items() if not calls.weights}
     assert called == {(BUYER, V2): {"MeshConfig (permissive)"}}
 
 
-def test_parts_of_it() -> None:
-    """A service with its neighbours, and who calls it by an apex; a namespace; and all by namespace."""
+def test_graph_can_be_limited_to_a_service_or_a_namespace() -> None:
+    """A part of the graph is a service with its neighbours, a namespace, or the sums by namespace."""
     found = made(row(Kind.EDGE, "store", 5), row(Kind.EDGE, "books.example.org", 4, namespace=""))
     outside = ("", "books.example.org")
     assert [*around(found, V2).edges] == [
@@ -149,8 +152,8 @@ def test_parts_of_it() -> None:
     ]
 
 
-def test_a_large_mesh_is_looked_at_once() -> None:
-    """What is asked of the view grows with what is in it, and not with services times services."""
+def test_graph_takes_linear_work() -> None:
+    """The number of values derived from the view is linear in the mesh, not in services squared."""
 
     def asked(count: int) -> int:
         names = [f"s{number}" for number in range(count)]
@@ -170,13 +173,13 @@ def test_a_large_mesh_is_looked_at_once() -> None:
 
 
 def forged(count: int, namespace: str = "made-up") -> list[tuple[BySource, Figures]]:
-    """Return what the buyer's proxy says of services that there are not."""
+    """Return the counts that the buyer's proxy reports for services that do not exist."""
     return [row(Kind.EDGE, f"s{number}", number + 1, namespace=namespace) for number in range(count)]
 
 
 @pytest.mark.parametrize(("namespace", "kept"), [("made-up", MOST_UNVERIFIED), ("", MOST_OUTSIDE)])
-def test_what_a_proxy_makes_up_is_bounded(namespace: str, kept: int) -> None:
-    """Names that policy does not know have edges up to a bound, those of most requests first."""
+def test_edges_to_unknown_names_are_bounded(namespace: str, kept: int) -> None:
+    """Unknown names have a bounded number of edges, those with most requests first; the rest is summed up."""
     found = made(row(Kind.EDGE, "store", 5), *forged(5000, namespace))
     claimed = {ends: calls for ends, calls in found.edges.items() if calls.figures and not calls.verified}
     assert len(claimed) == kept + 1
@@ -186,8 +189,8 @@ def test_what_a_proxy_makes_up_is_bounded(namespace: str, kept: int) -> None:
     assert found.edges[BUYER, STORE].verified == found.edges[BUYER, STORE].figures
 
 
-def test_no_name_of_a_report_is_kept_by_the_view() -> None:
-    """Nothing is derived of what only a report has named: that would stay in memory."""
+def test_names_from_reports_are_not_kept_in_the_view() -> None:
+    """The view derives no values for names that only a report contains. Such values would stay in memory."""
     mesh = view(*MESH, texts.PERMISSIVE)
     made(mesh=mesh)
     before = mesh.graph.size()
@@ -195,15 +198,15 @@ def test_no_name_of_a_report_is_kept_by_the_view() -> None:
     assert mesh.graph.size() == before
 
 
-def test_permissive_mode_allows_no_call_to_what_is_no_service() -> None:
-    """A made-up name in a permissive mesh is the word of one proxy, as anywhere."""
+def test_permissive_mode_allows_no_call_to_an_unknown_service() -> None:
+    """In permissive mode a call to an unknown service is not verified, because only the proxy claims it."""
     found = made(row(Kind.EDGE, "none", 3), mesh=view(*MESH, texts.PERMISSIVE))
     assert found.edges[BUYER, ("shop", "none")].by == set()
     assert found.edges[BUYER, ("shop", "none")].verified is None
 
 
-def test_a_caller_that_may_not_call_has_no_say_in_a_split() -> None:
-    """What part of the calls a backend had, and in mTLS or not, is told by callers that policy allows."""
+def test_report_of_a_caller_without_permission_does_not_count_for_a_split() -> None:
+    """The share and the mTLS state of a backend come only from callers that policy allows."""
     rows = (row(Kind.EDGE, "store", 10), row(Kind.BACKEND, "v1", 10, opened=1))
     closed = view(*MESH[:-2], MESH[-1])
     honest, refused = made(*rows), made(*rows, mesh=closed)
@@ -211,8 +214,8 @@ def test_a_caller_that_may_not_call_has_no_say_in_a_split() -> None:
     assert (refused.edges[STORE, V1].share, refused.edges[STORE, V1].mtls) == (None, None)
 
 
-def test_what_policy_does_not_allow_is_apart_in_sums_of_namespaces() -> None:
-    """A namespace's sums say how much of them policy allows."""
+def test_sums_of_namespaces_separate_calls_without_permission() -> None:
+    """The sums of a namespace count allowed calls apart from all calls."""
     mesh = view(
         *MESH,
         texts.service("pay", namespace="bank"),

@@ -1,4 +1,4 @@
-"""Where nodes stand in a picture: whatever the graph, every one once, and edges go from layer to layer."""
+"""Tests of the layout of the topology: each node once, and edges from layer to layer."""
 
 import random
 from itertools import chain, pairwise
@@ -18,8 +18,8 @@ Graph = tuple[list[str], set[tuple[str, str]]]
 
 
 @given(GRAPHS)
-def test_every_node_and_every_edge_has_its_place(graph: Graph) -> None:
-    """Nodes once; an edge a way from its beginning to its end, with a place in each layer between."""
+def test_layout_places_every_node_and_edge(graph: Graph) -> None:
+    """Every node has one place. Every edge is a path from its start to its end with a place in each layer."""
     nodes, edges = graph
     found = layout(nodes, edges)
     places = list(chain.from_iterable(found.layers))
@@ -34,16 +34,16 @@ def test_every_node_and_every_edge_has_its_place(graph: Graph) -> None:
 
 
 @given(GRAPHS, st.randoms())
-def test_the_order_in_which_it_is_said_makes_no_difference(graph: Graph, dice: random.Random) -> None:
-    """The same graph is drawn the same."""
+def test_layout_does_not_depend_on_the_order_of_nodes(graph: Graph, dice: random.Random) -> None:
+    """The same graph has the same layout for any order of its nodes."""
     nodes, edges = graph
     shuffled = list(nodes)
     dice.shuffle(shuffled)
     assert layout(shuffled, {*edges}) == layout(nodes, edges)
 
 
-def test_calls_go_from_left_to_right_and_circles_are_cut() -> None:
-    """Whoever is called by nobody comes first; of a circle one edge leads back."""
+def test_calls_go_from_left_to_right_and_cycles_are_cut() -> None:
+    """Nodes without callers are in the first layer, and one edge of a cycle leads back."""
     found = layout(["db", "front", "shop"], {("front", "shop"), ("shop", "db"), ("db", "shop"), ("db", "db")})
     assert found.layers == (("front",), ("shop",), ("db",))
     assert found.ways["db", "shop"] == ("db", "shop")
@@ -51,16 +51,16 @@ def test_calls_go_from_left_to_right_and_circles_are_cut() -> None:
     assert [len(row) for row in passing.layers] == [1, 2, 1]
 
 
-def test_an_order_with_fewer_crossings_is_found() -> None:
-    """As they are sorted by name all cross; none needs to."""
+def test_layout_reduces_crossings() -> None:
+    """Three crossings in the order of names are reduced to none."""
     edges = {("a", "z"), ("b", "y"), ("c", "x")}
     found = layout([*"abcxyz"], edges)
     assert crossings([sorted(row) for row in found.layers], edges) == 3
     assert crossings(found.layers, edges) == 0
 
 
-def test_who_calls_one_that_stands_far_behind_stands_before_it() -> None:
-    """And not in the first layer, from where its line would pass all others."""
+def test_caller_is_placed_next_to_the_service_that_it_calls() -> None:
+    """A caller of a deep node is in the layer before it, so that its edge does not pass all the others."""
     chain_ = {("a", "b"), ("b", "c"), ("c", "d")}
     found = layout([*"abcdx"], chain_ | {("x", "d")})
     assert [sorted(row) for row in found.layers] == [["a"], ["b"], ["c", "x"], ["d"]]

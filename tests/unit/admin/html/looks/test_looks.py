@@ -1,4 +1,4 @@
-"""What each page says in one line, and that nothing in it can be markup."""
+"""Tests of the pages' verdicts, and of the escaping of all values on pages."""
 
 from typing import Any
 
@@ -45,8 +45,8 @@ LATE = WELL | {"sync": {"route": "pending"}, "why": "route pending for 3 s"}
         ([AWAY | {"why": "certificate expired"}], BAD, None),
     ],
 )
-def test_the_verdict_on_proxies(found: list[Any], tone: Tone, sentence: str | None) -> None:
-    """How many are in step, and how bad the others are."""
+def test_verdict_on_proxies_counts_those_in_sync(found: list[Any], tone: Tone, sentence: str | None) -> None:
+    """The verdict on proxies counts those in sync, and its tone is that of the worst proxy."""
     verdict = proxies.of_one({"proxies": found})
     assert verdict.tone is tone
     assert sentence in (None, verdict.sentence)
@@ -110,8 +110,10 @@ def test_the_verdict_on_proxies(found: list[Any], tone: Tone, sentence: str | No
         (mesh.of_config({"mesh_config": None}), WARNING, None),
     ],
 )
-def test_the_verdicts(verdict: Any, tone: Tone, sentence: str | None) -> None:
-    """What is well is green, what is to be mended red, and that as a sentence."""
+def test_verdict_of_each_page_has_a_tone_and_a_sentence(
+    verdict: Any, tone: Tone, sentence: str | None
+) -> None:
+    """Each page's verdict has a tone from good to bad, and a sentence that gives the reason."""
     assert verdict.tone is tone
     assert sentence in (None, verdict.sentence)
 
@@ -125,15 +127,18 @@ def test_the_verdicts(verdict: Any, tone: Tone, sentence: str | None) -> None:
         ("allowed", "no", BAD),
     ],
 )
-def test_the_verdict_on_a_call(answer: str, in_force: str, tone: Tone) -> None:
-    """Its word is the answer; a yes that is not in force is no good news."""
+def test_verdict_on_a_call_is_good_only_if_policy_is_in_force(answer: str, in_force: str, tone: Tone) -> None:
+    """The verdict's word is the policy's answer. Only an answer that the sidecars enforce can be good."""
     found: Document = {"from": "a/b", "to": "c/d:80", "method": "GET", "path": "/", "headline": "so it is"}
     verdict = explain.of_explained(found | {"answer": answer, "in_force": in_force})
     assert (verdict.tone, verdict.word, verdict.sentence) == (tone, answer, "a/b to c/d:80 GET /: so it is.")
 
 
-def test_states_that_agree_are_one_word() -> None:
-    """Those that do not: the worst first, the good ones counted."""
+def test_badges_merge_equal_states_and_put_the_worst_first() -> None:
+    """Equal states are one badge.
+
+    Of different states the worst comes first, and the good ones are counted.
+    """
     assert badges([("a", "synced"), ("b", "synced")]) == '<span class="badge good">synced</span>'
     assert badges([("a", "synced"), ("b", "nacked"), ("c", "synced")]) == (
         '<span class="badge bad">b nacked</span> <span class="badge good">2 synced</span>'
@@ -141,7 +146,7 @@ def test_states_that_agree_are_one_word() -> None:
 
 
 def _poisoned(value: Any) -> Any:
-    """Return JSON with every text and every name of a mapping that is no field of ours made evil."""
+    """Return JSON in which every text and one added name per mapping contain markup."""
     match value:
         case dict():
             return {name: _poisoned(inner) for name, inner in value.items()} | {EVIL: EVIL}
@@ -162,10 +167,8 @@ def _poisoned(value: Any) -> Any:
         *("/debug/sources", "/debug/explain?from=shop/buyer&to=shop/store:80&path=/sell", "/debug/explain"),
     ],
 )
-async def test_nothing_that_is_shown_can_be_markup(
-    reading: Any, now: Any, stream_of: Any, asked: str
-) -> None:
-    """Whatever stands in a field of any page, evil as it is, is text."""
+async def test_values_on_pages_are_escaped(reading: Any, now: Any, stream_of: Any, asked: str) -> None:
+    """Markup in any field of any page, or in the query, is shown as text."""
     reading.the_snapshot = Snapshot.of([])
     reading.the_streams = (stream_of(1, (SyncState.SYNCED, None)),)
     watch = Watch("pods", "shop", now, now, now, 1, 2, {"gone": 1}, "no", now)
@@ -183,8 +186,8 @@ async def test_nothing_that_is_shown_can_be_markup(
         assert "&lt;evil" in said
 
 
-def test_the_diff_is_told_by_sign_and_colour() -> None:
-    """Lines that came, went, and where they are."""
+def test_differences_are_marked_by_sign_and_colour() -> None:
+    """Added and removed lines have a sign and a class of their own, and the verdict counts both."""
     found: Document = {
         "proxy": "a.b.c",
         "type": "route",
@@ -196,8 +199,11 @@ def test_the_diff_is_told_by_sign_and_colour() -> None:
     assert "route r: 1 line more, 1 less." in said
 
 
-async def test_the_verdict_on_a_call_has_what_is_not_as_it_should_be(reading: Any, now: Any) -> None:
-    """Policy's answer, and how many sidecars and endpoints are not; the page says which, and why."""
+async def test_verdict_on_connectivity_counts_sidecars_that_are_not_in_sync(reading: Any, now: Any) -> None:
+    """The verdict gives the policy's answer and counts sidecars that are not in sync.
+
+    The page names each with its reason.
+    """
     asked = {"from": "shop/buyer", "to": "shop/store:80", "path": "/buy"}
     found = await connectivity_page.connectivity(reading, asked, (), now)
     verdict = connectivity.of_connectivity(found)
@@ -222,8 +228,11 @@ class _Counted(dict[str, Any]):
         return super().get(key, default)
 
 
-def test_what_is_wrong_with_objects_is_looked_up_once_for_all() -> None:
-    """Twice as many objects and problems are twice the work; of several problems the worst is shown."""
+def test_problems_of_objects_are_looked_up_in_linear_time() -> None:
+    """Twice as many objects and problems are about twice the work.
+
+    Of several problems of an object, the worst is shown.
+    """
 
     def reads(count: int) -> int:
         _Counted.reads = 0

@@ -1,4 +1,4 @@
-"""What the page of calls says in one line."""
+"""Tests of the traffic page's verdict."""
 
 import pytest
 
@@ -11,7 +11,7 @@ TOLD = "2 of 3 connected proxies have told."
 
 
 def edge(success: float | None, to: str = "store") -> Json:
-    """Make a row."""
+    """Return a row of requests from shop/buyer to a service."""
     return {
         "source": {"namespace": "shop", "service": "buyer"},
         "destination": {"namespace": "shop", "service": to, "port": 80},
@@ -20,7 +20,7 @@ def edge(success: float | None, to: str = "store") -> Json:
 
 
 def found(*rows: Json, told: int = 2, connected: int = 2) -> Document:
-    """Make an answer."""
+    """Return a document of the traffic page."""
     return {
         "window_seconds": 60.4,
         "reporting": {"proxies": told, "connected": connected},
@@ -51,7 +51,7 @@ def found(*rows: Json, told: int = 2, connected: int = 2) -> Document:
         ),
     ],
 )
-def test_the_verdict_names_the_worst(answer: Document, tone: Tone, sentence: str) -> None:
-    """And of what is not known it says nothing good."""
+def test_traffic_verdict_names_the_worst_row(answer: Document, tone: Tone, sentence: str) -> None:
+    """The verdict names the row with the lowest success rate, and is never good if no request was counted."""
     verdict = of_traffic(answer)
     assert (verdict.tone, verdict.sentence) == (tone, sentence)

@@ -1,4 +1,4 @@
-"""`/debug/connectivity`: the facts about a call, of a mesh whose every answer a test can choose."""
+"""Tests of `/debug/connectivity`: the facts about a call in the small mesh."""
 
 import re
 from collections import Counter
@@ -26,8 +26,11 @@ ASK = {"from": "shop/buyer", "to": "shop/store:80", "path": "/buy"}
 STORE = ProxyName.parse("uuid-1.store.shop")
 
 
-async def test_who_calls_who_is_called_and_where(reading: Any, now: datetime) -> None:
-    """Both sidecars with where they stand, versions and the push that brought the rule; the endpoint."""
+async def test_connectivity_shows_both_sidecars_and_the_endpoint(reading: Any, now: datetime) -> None:
+    """Both sidecars have their state, versions and the push that delivered the rule.
+
+    The endpoint has its address.
+    """
     found: Any = await connectivity(reading, ASK, (), now)
     (caller,), (called,), (endpoint,) = found["callers"], found["called"], found["endpoints"]
     assert found["explained"]["policy"] == "allowed"
@@ -57,10 +60,10 @@ async def test_who_calls_who_is_called_and_where(reading: Any, now: datetime) ->
     }
 
 
-async def test_what_there_is_of_all_proxies_is_looked_at_once(
+async def test_connectivity_reads_the_state_of_all_proxies_once(
     reading: Any, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many sidecars a call goes by: it is asked on the event loop, which has all of them to serve."""
+    """The state of all proxies is read once for any number of sidecars. The reading holds the event loop."""
     looked = Counter[str]()
 
     def counted(name: str) -> Callable[[], object]:
@@ -80,8 +83,8 @@ async def test_what_there_is_of_all_proxies_is_looked_at_once(
     assert looked == dict.fromkeys(of_all, 1)
 
 
-async def test_an_endpoint_that_is_not_admitted_is_withheld(reading: Any, source: Any, now: datetime) -> None:
-    """Nobody is sent there, so that its sidecar is none of those that matter."""
+async def test_endpoint_that_is_not_admitted_is_withheld(reading: Any, source: Any, now: datetime) -> None:
+    """An endpoint that is not admitted gets no traffic, so its sidecar is not one of the called sidecars."""
     settings = MeshSettings(endpoint_admission=EndpointAdmission.READY)
     reading.the_view = View.build(source.objects(), settings)
     found: Any = await connectivity(reading, ASK, (), now)
@@ -90,8 +93,10 @@ async def test_an_endpoint_that_is_not_admitted_is_withheld(reading: Any, source
     assert found["called"] == []
 
 
-async def test_what_a_sidecar_lacks_counts_where_it_decides(reading: Any, view: View, now: datetime) -> None:
-    """A match that is left out is named if the call needs it, and only then."""
+async def test_missing_part_of_a_sidecar_is_named_only_if_the_call_needs_it(
+    reading: Any, view: View, now: datetime
+) -> None:
+    """A match that was left out for a sidecar is named only for calls that need this match."""
     routes = ObjectKey(HTTP_ROUTE_GROUP, Namespace("shop"), "routes")
     group = http_route_groups(view)[PolicyKey(Namespace("shop"), "routes")]
     (match,) = (each for each in group.matches if each.name == "buy")
@@ -129,9 +134,9 @@ async def test_what_a_sidecar_lacks_counts_where_it_decides(reading: Any, view: 
         ({"from": "x"}, QueryError, "from is 'x': must be <namespace>/<service account>"),
     ],
 )
-async def test_what_cannot_be_asked_is_said(
+async def test_error_of_an_invalid_question_suggests_valid_values(
     reading: Any, now: datetime, asked: dict[str, str], error: type[Exception], said: str
 ) -> None:
-    """With the name that may be meant."""
+    """The error of an invalid question suggests a similar name, the Service's ports or the expected form."""
     with pytest.raises(error, match=re.escape(said)):
         await connectivity(reading, ASK | asked, (), now)

@@ -1,4 +1,4 @@
-"""The objects that have a part in an answer, as manifests that can be copied."""
+"""Tests of the objects behind an answer, as manifests that can be copied."""
 
 from typing import Any
 
@@ -25,8 +25,11 @@ def _told(*things: object, **asked: str) -> list[dict[str, Any]]:
     return found  # type: ignore[return-value]
 
 
-def test_what_decides_comes_first() -> None:
-    """Then what else was asked; who speaks of other callers, and what says where things are, has no part."""
+def test_deciding_objects_come_first() -> None:
+    """The deciding objects come first, then the others that were consulted.
+
+    Targets of other callers are left out.
+    """
     told = _told(*SHOP)
     assert [(each["object"], each["decides"]) for each in told] == [
         ("TrafficSplit default/canary", True),
@@ -40,8 +43,11 @@ def test_what_decides_comes_first() -> None:
     assert {each["value"] for each in told} == {None}
 
 
-def test_what_denies_is_told_as_well() -> None:
-    """The target that has the caller, whose rules do not fit."""
+def test_objects_of_a_denial_are_listed() -> None:
+    """For a denied request the consulted TrafficTarget and route group are listed.
+
+    Their rules do not match.
+    """
     told = _told(*SHOP, path="/steal")
     assert [(each["object"], each["decides"]) for each in told] == [
         ("TrafficSplit default/canary", True),
@@ -50,8 +56,8 @@ def test_what_denies_is_told_as_well() -> None:
     ]
 
 
-def test_of_other_kinds_it_is_what_is_in_force() -> None:
-    """No manifest is made up for them."""
+def test_object_without_a_manifest_shows_its_value() -> None:
+    """A MeshConfig is shown by its values in force, without a made-up manifest."""
     (found,) = _told(*SHOP[:3], MeshConfig(permissive=True))
     assert (found["object"], found["manifest"], found["value"]["permissive"]) == (
         "MeshConfig osm-system/osm-mesh-config",
@@ -60,8 +66,8 @@ def test_of_other_kinds_it_is_what_is_in_force() -> None:
     )
 
 
-def test_of_very_many_the_first_are_told() -> None:
-    """A destination of a thousand targets is no page of a thousand manifests."""
+def test_number_of_listed_objects_is_bounded() -> None:
+    """At most `MOST` objects are listed, with the deciding ones first."""
     many = (a.target(f"t{number:02}", "buyer", "store", a.http("routes", "sell")) for number in range(MOST))
     told = _told(*SHOP, *many)
     assert len(told) == MOST

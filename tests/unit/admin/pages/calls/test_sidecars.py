@@ -1,4 +1,4 @@
-"""What is known of the sidecars that a call goes by: what they have acknowledged, lack, or may have."""
+"""Tests of the known state of a call's sidecars: acknowledged, missing or unknown configuration."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,13 +25,15 @@ ROUTES = (ROUTE, ResourceName("rds-inbound.8080"))
 
 
 def standing(state: ProxyState, now: datetime) -> tuple[ProxyStatus, ...]:
-    """Return where the proxy stands."""
+    """Return the proxy `NAME` in the given state."""
     return (ProxyStatus(NAME, state, "", now, known=True),)
 
 
 @pytest.mark.parametrize("state", [ProxyState.EXPECTED, ProxyState.DISCONNECTED])
-def test_one_that_is_not_connected(empty_reading: Any, now: datetime, state: ProxyState) -> None:
-    """It may have what it had when it went; so may one that nobody knows."""
+def test_disconnected_or_unknown_sidecar_is_not_connected(
+    empty_reading: Any, now: datetime, state: ProxyState
+) -> None:
+    """A disconnected, an expected and an unknown sidecar are all reported as not connected."""
     reading = replace(empty_reading, the_proxies=standing(state, now))
     stranger = ProxyName.parse("u.s.n")
     assert known_sidecars(reading, [NAME, stranger]) == {
@@ -54,7 +56,7 @@ def test_one_that_is_not_connected(empty_reading: Any, now: datetime, state: Pro
         ),
     ],
 )
-def test_one_that_is_here(
+def test_connected_sidecar_is_known_if_it_acknowledged_its_configuration(
     empty_reading: Any,
     stream_of: StreamOf,
     now: datetime,
@@ -63,7 +65,10 @@ def test_one_that_is_here(
     failure: str,
     unknown: str,
 ) -> None:
-    """It has what it was sent last, if it said so."""
+    """A connected sidecar's configuration is known only under two conditions.
+
+    The sidecar acknowledged the last response, and its new configuration could be computed.
+    """
     reading = replace(
         empty_reading,
         the_proxies=standing(ProxyState.CONNECTED, now),
@@ -73,8 +78,13 @@ def test_one_that_is_here(
     assert known_sidecars(reading, [NAME]) == {NAME: Sidecar(unknown)}
 
 
-def test_one_that_refuses_a_part(empty_reading: Any, stream_of: StreamOf, now: datetime) -> None:
-    """It has the rest, and what is left out of it is known; a rejection that no part explains is not."""
+def test_sidecar_with_a_rejection_lacks_the_excluded_part(
+    empty_reading: Any, stream_of: StreamOf, now: datetime
+) -> None:
+    """A rejection that an excluded part explains is that part alone.
+
+    An unexplained one keeps the last good version.
+    """
     part = LeftOut(BUYERS, None, (NAME,), "no", certain=True)
     elsewhere = LeftOut(BUYERS, None, (ProxyName.parse("u.s.n"),), "no", certain=True)
     known = {

@@ -1,4 +1,4 @@
-"""What certificates say, whole values."""
+"""Tests of the page of certificates, by whole values."""
 
 from datetime import timedelta
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 from meshwright.admin.pages.mesh.certificates import certificates
 
 
-async def test_certificates_are_shown_by_what_they_say(reading: Any, now: Any) -> None:
-    """Service certificates with their URI, and the ledger."""
+async def test_certificates_are_shown_with_their_fields(reading: Any, now: Any) -> None:
+    """Service certificates have their URI, and the ledger, the participants and the CA are shown."""
     assert await certificates(reading, now + timedelta(days=2)) == {
         "service_certificates": [
             {

@@ -1,4 +1,4 @@
-"""What the pages say of sources, whole values."""
+"""Tests of the page of sources, by whole values."""
 
 from datetime import timedelta
 from typing import Any
@@ -7,8 +7,8 @@ from meshwright.admin.pages.mesh.sources import source, sources
 from meshwright.providers.contract import Counts, Freshness, Watch
 
 
-def test_a_source_shows_its_ages_and_what_it_holds(reading: Any, now: Any) -> None:
-    """Since its last full read, and since the last change."""
+def test_source_shows_its_ages_and_counts(reading: Any, now: Any) -> None:
+    """A source shows the time since its last full read, the time since its last change, and its counts."""
     assert sources(reading, now) == {
         "sources": [
             {
@@ -29,8 +29,11 @@ def test_a_source_shows_its_ages_and_what_it_holds(reading: Any, now: Any) -> No
     }
 
 
-def test_a_source_that_cannot_be_read_says_why_and_since_when(now: Any) -> None:
-    """And what is held back; what never happened has no age."""
+def test_unreadable_source_shows_its_error_and_held_objects(now: Any) -> None:
+    """A source that cannot be read shows the error, its start and the held objects.
+
+    Ages without an event are null.
+    """
     since = now - timedelta(seconds=9)
     assert source("dns", Freshness(error="gone", error_since=since, held=("shop/db",)), Counts(), now) == {
         "name": "dns",
@@ -48,8 +51,8 @@ def test_a_source_that_cannot_be_read_says_why_and_since_when(now: Any) -> None:
     }
 
 
-def test_a_source_shows_what_it_is_put_together_from(now: Any) -> None:
-    """Each kind with its ages and counts; one of which nothing was ever heard says why."""
+def test_source_shows_each_of_its_watches(now: Any) -> None:
+    """Each watch has its ages and counts; a watch that never received anything has its error."""
     minute = timedelta(minutes=1)
     pods = Watch("pods", "shop", now, now - minute, now - 5 * minute, 2, 40, {"timeout": 1, "gone": 2})
     smi = Watch("traffictargets.access.smi-spec.io", error="may not list them", error_since=now - minute)

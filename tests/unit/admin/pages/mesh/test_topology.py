@@ -1,4 +1,4 @@
-"""The topology as it is answered: what a lying proxy can do to it."""
+"""Tests of the topology page and API: the effect of false reports by a proxy."""
 
 import time
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ WELL, FAILED = Figures((0, 100, 0, 0, 0)), Figures((0, 0, 0, 0, 1000))
 
 @dataclass
 class Reading:
-    """A mesh whose proxies have reported."""
+    """Fake reading of a mesh whose proxies have reported traffic."""
 
     mesh: View = field(default_factory=lambda: view(*MESH))
     told: Traffic = field(default_factory=Traffic)
@@ -52,19 +52,19 @@ class Reading:
         return self.mesh
 
     def traffic(self) -> Traffic:
-        """Return what was reported."""
+        """Return the reported traffic."""
         return self.told
 
     def proxies(self) -> tuple[()]:
-        """Return no proxy."""
+        """Return no proxies."""
         return ()
 
     def streams(self) -> tuple[()]:
-        """Return no stream."""
+        """Return no streams."""
         return ()
 
     def report(self, by: str, *called: str, figures: Figures = WELL, namespace: str = "shop") -> None:
-        """Have a proxy of a service report calls."""
+        """Record a report of calls by a proxy of a service."""
         rows = tuple(
             (Calls(Kind.EDGE, Direction.OUTBOUND, Protocol.HTTP, CalledPort(namespace, each, 80)), figures)
             for each in called
@@ -73,12 +73,12 @@ class Reading:
 
 
 async def answered(reading: Reading, **query: str) -> dict[str, Any]:
-    """Return what the page and the API answer."""
+    """Return the topology, as the page and the API show it."""
     return dict(await topology(reading, query, NOW))  # type: ignore[arg-type]
 
 
 async def rows(reading: Reading, of: RowKind, **query: str) -> dict[str, Any]:
-    """Return what is answered of rows."""
+    """Return the statistics by rows of a kind."""
     return dict(await stat(reading, of, query, NOW))  # type: ignore[arg-type]
 
 
@@ -87,8 +87,11 @@ def verdicts(found: dict[str, Any]) -> dict[str, str]:
     return {each["id"]: each["verdict"] for each in found["nodes"]}
 
 
-async def test_a_proxy_that_may_not_call_a_service_cannot_make_it_look_failed() -> None:
-    """Its word is shown as what it is: not allowed by policy, not verified."""
+async def test_proxy_without_permission_cannot_make_a_service_look_failed() -> None:
+    """Calls that policy refuses are marked as not allowed and not verified.
+
+    They do not change a node's verdict.
+    """
     reading = Reading()
     reading.report("buyer", "store")
     before = verdicts(await answered(reading))
@@ -105,15 +108,15 @@ async def test_a_proxy_that_may_not_call_a_service_cannot_make_it_look_failed() 
     assert verdicts(by_namespace) == {"shop": before["shop/liar"]}
 
 
-async def test_a_caller_that_policy_allows_is_believed() -> None:
-    """The negative control: calls that fail by those who may call make a service look failed."""
+async def test_report_of_an_allowed_caller_makes_a_service_look_failed() -> None:
+    """Negative control: failing calls of an allowed caller make the called service look failed."""
     reading = Reading()
     reading.report("buyer", "store", figures=FAILED)
     assert verdicts(await answered(reading))["shop/store"] == "failed"
 
 
-async def test_rows_of_services_are_told_by_callers_that_policy_allows() -> None:
-    """Nor does the word of one that may not call make a row of a service."""
+async def test_rows_of_services_use_reports_of_allowed_callers_only() -> None:
+    """Reports of a caller without permission make no row of a service."""
     reading = Reading()
     reading.report("liar", "store", figures=FAILED)
     assert (await rows(reading, RowKind.SERVICES))["rows"] == []
@@ -122,8 +125,8 @@ async def test_rows_of_services_are_told_by_callers_that_policy_allows() -> None
     assert (row["requests"], row["success"]) == (100, 1.0)
 
 
-async def test_long_answers_have_pages() -> None:
-    """Edges and rows are answered from one on, so many at most, with how many there are in all."""
+async def test_long_answers_are_paged() -> None:
+    """Edges and rows are answered from an offset up to a limit, together with their total number."""
     reading = Reading()
     reading.report("liar", *(f"s{number:03}" for number in range(90)), namespace="")
     whole = await answered(reading)
@@ -137,8 +140,8 @@ async def test_long_answers_have_pages() -> None:
 @pytest.mark.parametrize(
     "query", [{"limit": "0"}, {"limit": "-1"}, {"limit": "x"}, {"offset": "1e3"}, {"limit": "9" * 5000}]
 )
-async def test_a_page_that_is_none_is_refused(query: dict[str, str]) -> None:
-    """The answer names the parameter and what would be right."""
+async def test_invalid_limit_or_offset_is_refused(query: dict[str, str]) -> None:
+    """The error names the parameter and the accepted range."""
     with pytest.raises(web.HTTPBadRequest) as refused:
         await topology(Reading(), query, NOW)  # type: ignore[arg-type]
     assert next(iter(query)) in refused.value.reason
@@ -146,19 +149,19 @@ async def test_a_page_that_is_none_is_refused(query: dict[str, str]) -> None:
 
 
 class Counting(dict[Any, Any]):
-    """Edges that count how many of them were looked at."""
+    """Edges that count how often one of them is read."""
 
     looked_at = 0
 
     def items(self) -> Any:
-        """Yield all, and count them."""
+        """Yield all edges, and count them."""
         for each in super().items():
             self.looked_at += 1
             yield each
 
 
-def test_the_verdicts_of_all_nodes_take_one_look_at_each_edge() -> None:
-    """A proxy that reports thousands of names does not keep the page from answering."""
+def test_verdicts_of_all_nodes_read_each_edge_once() -> None:
+    """The work is linear in the edges. A proxy that reports thousands of names cannot block the page."""
     names = [("made-up", f"s{number}") for number in range(500)]
     edges = Counting({(("shop", "liar"), each): Seen(figures=FAILED) for each in names})
     found = _nodes(Graph({each: Proxies() for each in names}, edges), "service")

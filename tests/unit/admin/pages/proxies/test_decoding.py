@@ -1,4 +1,4 @@
-"""Configuration is decoded in Envoy's words, and secrets are not."""
+"""Tests of decoded configuration: Envoy's field names, without secrets."""
 
 import json
 
@@ -24,8 +24,8 @@ def _secret() -> Resource:
     )
 
 
-def test_a_secret_shows_its_certificate_and_not_its_key() -> None:
-    """Neither as bytes nor as base64."""
+def test_secret_shows_its_certificate_without_its_key() -> None:
+    """A secret shows its certificate chain, and its private key is redacted."""
     shown = decode(_secret())
     assert shown == {
         "name": "service-cert",
@@ -37,13 +37,13 @@ def test_a_secret_shows_its_certificate_and_not_its_key() -> None:
     assert "secret\\n" not in json.dumps(shown)
 
 
-def test_the_unmasked_form_would_show_it() -> None:
-    """Negative control: the key is in the bytes that are decoded."""
+def test_secret_contains_its_key_before_decoding() -> None:
+    """Negative control: the encoded resource contains the key."""
     assert KEY in _secret().body
 
 
-def test_typed_extensions_are_decoded_inside() -> None:
-    """A transport socket is readable, not base64."""
+def test_typed_extension_is_decoded() -> None:
+    """A typed configuration, for example a transport socket, is decoded and not shown as base64."""
     cluster = cluster_pb2.Cluster(name="c")
     cluster.transport_socket.name = "tls"
     context = tls_pb2.UpstreamTlsContext(sni="a.b")
@@ -66,8 +66,8 @@ def test_typed_extensions_are_decoded_inside() -> None:
     }
 
 
-def test_what_cannot_be_decoded_is_said_in_its_place() -> None:
-    """A page does not fail for one resource."""
+def test_undecodable_resource_is_shown_as_such() -> None:
+    """A resource that cannot be decoded is replaced by the error, so that the page does not fail."""
     cluster = encode(cluster_pb2.Cluster(name="c"))
     body = cluster.body.replace(b"cluster.v3.Cluster", b"cluster.v3.Clustex")
     broken = Resource(TypeUrl("x"), ResourceName("c"), Version("1"), body)
@@ -76,8 +76,11 @@ def test_what_cannot_be_decoded_is_said_in_its_place() -> None:
     assert list(shown) == ["undecodable"]
 
 
-def test_private_keys_are_masked_wherever_they_stand() -> None:
-    """Under another name than expected, too."""
+def test_private_keys_are_masked_in_every_field() -> None:
+    """A value that looks like a private key is masked under any field name.
+
+    A password is masked by its name.
+    """
     assert masked({"filename": "-----BEGIN EC PRIVATE KEY-----", "password": {"a": 1}, "list": [1, "x"]}) == {
         "filename": "[redacted]",
         "password": "[redacted]",

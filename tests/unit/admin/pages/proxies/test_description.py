@@ -1,4 +1,4 @@
-"""What a proxy was told, in the mesh's words, of the small mesh."""
+"""Tests of the description of a proxy's configuration, in terms of the mesh."""
 
 from dataclasses import replace
 from typing import Any
@@ -35,8 +35,11 @@ def _texts(lines: list[dict[str, Any]]) -> list[Any]:
     return [line["text"] for line in lines]
 
 
-def test_inbound_is_ports_callers_and_the_application(policies: tuple[ProxyPolicy, ProxyPolicy]) -> None:
-    """Who is admitted with which requests, and by which TrafficTarget."""
+def test_inbound_lists_ports_callers_and_the_application(policies: tuple[ProxyPolicy, ProxyPolicy]) -> None:
+    """Inbound lines show each port, its permitted callers and requests, and the application.
+
+    A rule is shown with its TrafficTarget.
+    """
     server, _ = policies
     assert _texts(describe.listeners(server)) == [
         "inbound port 8080, http, for shop/store, to 127.0.0.1:8080",
@@ -56,8 +59,8 @@ def test_inbound_is_ports_callers_and_the_application(policies: tuple[ProxyPolic
     ]
 
 
-def test_outbound_is_services_backends_and_endpoints(policies: tuple[ProxyPolicy, ProxyPolicy]) -> None:
-    """Where each service is called, where its calls go, who must answer, at which addresses."""
+def test_outbound_lists_services_backends_and_endpoints(policies: tuple[ProxyPolicy, ProxyPolicy]) -> None:
+    """Outbound lines show each service's address, backends, expected identities and endpoints."""
     _, client = policies
     service = client.outbound[0]
     (address,) = service.addresses
@@ -84,8 +87,8 @@ def test_outbound_is_services_backends_and_endpoints(policies: tuple[ProxyPolicy
     }
 
 
-def test_a_split_shows_its_weights_and_its_name(policies: tuple[ProxyPolicy, ProxyPolicy]) -> None:
-    """And a route without backends that nobody answers."""
+def test_split_is_shown_with_its_weights_and_its_name(policies: tuple[ProxyPolicy, ProxyPolicy]) -> None:
+    """A split route shows its weighted backends and its TrafficSplit; a route without backends shows 503."""
     service = policies[1].outbound[0]
     key = PolicyKey(Namespace("shop"), "canary")
     shares = tuple(WeightedBackend(service.upstream, port, weight) for port, weight in (("1", 90), ("2", 10)))
@@ -98,8 +101,8 @@ def test_a_split_shows_its_weights_and_its_name(policies: tuple[ProxyPolicy, Pro
     ]
 
 
-async def test_one_section_or_all_are_told(reading: Any, now: Any) -> None:
-    """With where the proxy stands."""
+async def test_one_section_or_all_sections_are_shown(reading: Any, now: Any) -> None:
+    """Without a section all are shown. With one, only that section is shown, with the name of the proxy."""
     shown: Any = await told(reading, {"proxy": "store-1"}, now)
     sections = ["listeners", "routes", "clusters", "endpoints", "secrets", "history"]
     assert [each for each in shown if each in sections] == sections
@@ -108,8 +111,8 @@ async def test_one_section_or_all_are_told(reading: Any, now: Any) -> None:
     assert "routes" not in shown
 
 
-async def test_what_is_served_in_an_older_version_is_named(reading: Any, now: Any) -> None:
-    """The sections say what the proxy is to be told; its type is no longer in step."""
+async def test_rejected_resources_are_listed_with_their_reasons(reading: Any, now: Any) -> None:
+    """A rejected resource is listed with its known reason, and its type is shown as rejected."""
     assert (await told(reading, {"proxy": "store-1"}, now))["rejected"] == []
     reading.the_rejected = ((LISTENER, ResourceName("in")), (LISTENER, ResourceName("out")))
     reading.the_refusals = {
@@ -122,8 +125,11 @@ async def test_what_is_served_in_an_older_version_is_named(reading: Any, now: An
     )
 
 
-def test_what_leaves_the_mesh(policies: tuple[ProxyPolicy, ProxyPolicy]) -> None:
-    """By port, range and host; of requests which, and where they go."""
+def test_external_traffic_is_shown_by_port_range_and_host(policies: tuple[ProxyPolicy, ProxyPolicy]) -> None:
+    """Lines for external traffic show port, range and host.
+
+    They also show the permitted requests and their destination.
+    """
     get = a.match("get", "/books", "GET")
     hosts = (
         OutsideHost("x.test", (OutsideRoute((get,), ExternalHost("x.test")),)),

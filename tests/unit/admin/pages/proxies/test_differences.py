@@ -1,4 +1,4 @@
-"""What changed between two versions of a resource."""
+"""Tests of the difference between two versions of a resource."""
 
 import html
 import re
@@ -31,7 +31,7 @@ OLD, NEW = _route("old"), _route("new")
 
 @pytest.fixture
 def changed(reading: Any) -> Any:
-    """Return a reading in which the proxy was sent NEW in the place of OLD."""
+    """Return a reading in which the proxy was sent NEW in place of OLD."""
     (push,) = reading.the_pushes
     changes = ((NAME, OLD.version, NEW.version),)
     reading.the_pushes = (replace(push, changed=changes),)
@@ -40,8 +40,8 @@ def changed(reading: Any) -> Any:
     return reading
 
 
-def test_a_resource_is_compared_with_the_version_before_it(changed: Any) -> None:
-    """Line by line, in Envoy's words."""
+def test_resource_is_compared_with_its_previous_version(changed: Any) -> None:
+    """Without given versions, the served resource is compared line by line with the version before."""
     assert difference(pair(changed, PROXY, ROUTE, NAME)) == {
         "proxy": "uuid-1.store.shop",
         "type": "route",
@@ -64,8 +64,8 @@ def test_a_resource_is_compared_with_the_version_before_it(changed: Any) -> None
     }
 
 
-def test_two_versions_that_are_named_are_compared(changed: Any) -> None:
-    """In either direction, and though the resource is gone."""
+def test_two_given_versions_are_compared(changed: Any) -> None:
+    """Two given versions are compared in either direction, also if the resource is no longer served."""
     found = pair(changed, PROXY, ROUTE, NAME, NEW.version, OLD.version)
     assert (found.before, found.after) == (NEW, OLD)
     changed.the_snapshot = None
@@ -74,8 +74,8 @@ def test_two_versions_that_are_named_are_compared(changed: Any) -> None:
     assert (found.before, found.after) == (OLD, NEW)
 
 
-def test_what_is_not_there_is_said(changed: Any) -> None:
-    """A resource, a version, one before it, a type."""
+def test_missing_resource_version_or_type_is_an_error(changed: Any) -> None:
+    """The error names the missing resource, version or type, and the available ones."""
     with pytest.raises(NothingToShow) as raised:
         pair(changed, PROXY, ROUTE, ResourceName("x"))
     assert str(raised.value) == "proxy uuid-1.store.shop does not have route x"
@@ -95,7 +95,7 @@ def test_what_is_not_there_is_said(changed: Any) -> None:
 
 
 def test_secrets_are_never_compared(changed: Any) -> None:
-    """Even one that were kept would not be shown."""
+    """A comparison of secrets is refused before any version is looked up."""
     with pytest.raises(NothingToShow, match="the content of a secret and its changes are never shown"):
         pair(changed, PROXY, read_type("secret"), ResourceName("service-cert"))
     assert read_type("secret") == SECRET
@@ -105,7 +105,7 @@ LINK = re.compile(r'href="(/debug/xds/diff\?[^"]*)"')
 
 
 async def _links(reading: Any, now: Any) -> set[tuple[str, int]]:
-    """Follow every link to a difference from the pages of the one proxy; return each page with its status."""
+    """Follow every link to a difference from the pages of the proxy; return each page with the status."""
     app = site.application(routes.pages(reading, lambda: now), (), lambda: now)
     ways = ("proxy?", "proxy/show?", "xds?", f"xds?resource=route/{NAME}&")
     found: set[tuple[str, int]] = set()
@@ -118,14 +118,14 @@ async def _links(reading: Any, now: Any) -> set[tuple[str, int]]:
     return found
 
 
-async def test_every_link_to_a_difference_leads_to_one(changed: Any, now: Any) -> None:
-    """From the proxy's pushes, its configuration, and what one resource is made from."""
+async def test_every_link_to_a_difference_works(changed: Any, now: Any) -> None:
+    """The links on the pages of pushes, configuration and one resource all lead to a difference."""
     ways = {"proxy?", "proxy/show?", "xds?", f"xds?resource=route/{NAME}&"}
     assert await _links(changed, now) == {(way, 200) for way in ways}
 
 
-async def test_no_link_is_offered_to_what_is_not_kept(changed: Any, now: Any) -> None:
-    """A version may be gone, and of a secret, of whatever type, there is none."""
+async def test_difference_without_kept_versions_has_no_link(changed: Any, now: Any) -> None:
+    """A version that is no longer stored, and a secret of any type, has no link to a difference."""
     changed.the_replaced = ()
     assert await _links(changed, now) == set()
     kind = TypeUrl("meshwright.dev/document.v1.Credentials")

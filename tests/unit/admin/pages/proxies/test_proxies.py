@@ -1,4 +1,4 @@
-"""Proxies, whole values."""
+"""Tests of proxies as they are shown, by whole values."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,8 +16,8 @@ from xds.protocol.resources.resource import LISTENER, ResourceName
 from xds.stream_status import StreamStatus
 
 
-def test_a_connected_proxy_is_shown(reading: Any, now: Any) -> None:
-    """Who, where, since when, and in which step."""
+def test_connected_proxy_is_shown_with_all_fields(reading: Any, now: Any) -> None:
+    """A connected proxy shows its identity, address, age, workload and state per type."""
     assert list(proxies(reading, reading.ledger(), now)) == [
         {
             "uuid": "uuid-1",
@@ -46,8 +46,8 @@ def test_a_connected_proxy_is_shown(reading: Any, now: Any) -> None:
     ]
 
 
-def test_the_proxy_of_a_pod_is_shown_with_its_node(reading: Any, tmp_path: Path, now: Any) -> None:
-    """Whoever looks for it with kubectl needs both."""
+def test_proxy_of_a_pod_is_shown_with_its_pod_and_node(reading: Any, tmp_path: Path, now: Any) -> None:
+    """The pod and the node are shown, because kubectl needs both."""
     (tmp_path / "pods").mkdir()
     (tmp_path / "pods" / "pod.yaml").write_text("""
 apiVersion: v1
@@ -67,18 +67,21 @@ status: {phase: Running, podIP: 10.244.0.7}
     ]
 
 
-def test_a_proxy_that_is_connected_and_cannot_be_served_is_held(
+def test_connected_proxy_without_a_workload_is_held(
     reading: Any, stream_of: Callable[..., StreamStatus], now: Any
 ) -> None:
-    """It is not one that is expected: something must be said of its workload."""
+    """A connected proxy whose workload is unknown is held, with this reason."""
     name = reading.the_proxies[0].name
     standing = ProxyStatus(name, ProxyState.CONNECTED, "", now, known=False)
     shown = proxy(standing, ProxyEvidence((stream_of(1, served=False),)), reading.view(), now)
     assert (shown["held"], shown["workload"], shown["why"]) == (True, None, "held: workload unknown")
 
 
-def test_a_list_says_why_for_the_first_rejections(reading: Any, now: Any) -> None:
-    """To look for them takes a while each, and a bad mesh-wide object may be rejected by everybody."""
+def test_list_gives_reasons_for_the_first_rejections_only(reading: Any, now: Any) -> None:
+    """Only the first `NAMED` rejections have their reason.
+
+    Each takes time to find, and one bad object can affect all proxies.
+    """
     reading.the_proxies = reading.the_proxies * (NAMED + 2)
     reading.the_rejected = ((LISTENER, ResourceName("in")),)
     reading.the_refusals = {
@@ -89,8 +92,8 @@ def test_a_list_says_why_for_the_first_rejections(reading: Any, now: Any) -> Non
     assert said == [named] * NAMED + ["listener rejected: in"] * 2
 
 
-def test_a_proxy_that_has_not_been_ready_says_so(reading: Any, source: Any, now: Any) -> None:
-    """Connected, in step, and no caller is told of it before it has acknowledged its listeners."""
+def test_proxy_that_is_not_ready_is_not_admitted(reading: Any, source: Any, now: Any) -> None:
+    """A connected proxy in sync is not admitted before it has acknowledged its inbound listeners."""
     settings = MeshSettings(endpoint_admission=EndpointAdmission.READY)
     reading.the_view = View.build(source.objects(), settings)
     (shown,) = proxies(reading, reading.ledger(), now)
@@ -98,8 +101,8 @@ def test_a_proxy_that_has_not_been_ready_says_so(reading: Any, source: Any, now:
     assert (shown["admitted"], shown["why"]) == (False, waits)
 
 
-def test_a_shared_identity_is_said_first_with_both_addresses(reading: Any, now: Any) -> None:
-    """In the place where `meshwright proxies` says why a proxy is behind."""
+def test_shared_identity_is_shown_with_both_addresses(reading: Any, now: Any) -> None:
+    """If two proxies share an identity, the reason lists both addresses."""
     peers = ("ipv4:127.0.0.1:5", "ipv6:%5B::1%5D:6")
     alone = reading.the_proxies
     reading.the_proxies = tuple(replace(each, peers=peers) for each in alone)

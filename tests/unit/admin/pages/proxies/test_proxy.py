@@ -1,4 +1,4 @@
-"""Secrets by name, serial and expiry."""
+"""Tests of secrets as they are shown: name, serial and expiry."""
 
 import json
 from datetime import datetime
@@ -16,10 +16,8 @@ def _secret(name: str) -> Resource:
     return Resource(SECRET, ResourceName(name), Version("1"), b"SECRET", secret=True)
 
 
-def test_secrets_are_shown_by_what_their_certificates_say(
-    reading: Any, now: datetime, tmp_path: Path
-) -> None:
-    """The service certificate in force, and the root; of what is neither, only the name."""
+def test_secrets_are_shown_by_their_certificates(reading: Any, now: datetime, tmp_path: Path) -> None:
+    """The service certificate and the root have serial and expiry; other secrets have only the name."""
     authority = CertificateAuthority.open(tmp_path, TrustDomain("cluster.local"), now)
     reading.the_trust_bundle = authority.trust_bundle()
     names = ("root-cert:cluster.local", "service-cert", "service-cert:shop/other")

@@ -1,4 +1,4 @@
-"""A push as it is shown."""
+"""Tests of pushes as they are shown."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,8 +10,8 @@ from meshwright.delivery.history.push import Answer, Trigger
 from xds.protocol.wire import Rejection
 
 
-def test_a_push_is_shown_whole(reading: Any) -> None:
-    """What, why, how much, and what was said to it."""
+def test_push_is_shown_with_all_fields(reading: Any) -> None:
+    """A push shows its trigger, resources, size, durations and answer."""
     (shown,) = reading.the_pushes
     assert push(shown, lambda *_: True) == {
         "at": "2026-01-02T03:04:05.000Z",
@@ -48,8 +48,8 @@ def test_a_push_is_shown_whole(reading: Any) -> None:
     }
 
 
-def test_a_rejection_is_shown_in_the_proxy_s_words(reading: Any) -> None:
-    """And a push that answered a request has no wave."""
+def test_rejected_push_shows_the_proxy_s_message(reading: Any) -> None:
+    """A rejected push shows the proxy's code and message; a push that answered a request has no wave."""
     (shown,) = reading.the_pushes
     said = Rejection(3, "no")
     nack = replace(shown, trigger=Trigger.SUBSCRIBED, waves=(), answer=Answer.NACK, rejection=said)
@@ -59,8 +59,8 @@ def test_a_rejection_is_shown_in_the_proxy_s_words(reading: Any) -> None:
 
 
 @pytest.mark.parametrize("kept", ["old", "new"])
-def test_what_is_kept_of_one_version_alone_cannot_be_compared(reading: Any, kept: str) -> None:
-    """Both are needed."""
+def test_change_with_one_stored_version_is_not_comparable(reading: Any, kept: str) -> None:
+    """A change is comparable only if both versions are stored."""
     (shown,) = reading.the_pushes
     found: Any = push(shown, lambda _type, _name, version: version == kept)
     assert [each["comparable"] for each in found["changed"]] == [False]

@@ -1,4 +1,4 @@
-"""Streams, whole values."""
+"""Tests of streams as they are shown, by whole values."""
 
 from collections.abc import Callable
 
@@ -8,8 +8,8 @@ from xds.protocol.wire import Rejection
 from xds.stream_status import StreamStatus, SyncState
 
 
-def test_a_stream_is_shown_with_each_type(stream_of: Callable[..., StreamStatus]) -> None:
-    """Version, nonce, last sent, the error of a NACK, names."""
+def test_stream_is_shown_with_each_type(stream_of: Callable[..., StreamStatus]) -> None:
+    """Each type shows its version, nonce, time of the last response, rejection and names."""
     status = stream_of(3, (SyncState.REJECTED, Rejection(3, "bad listener")))
     assert stream(status) == {
         "stream": 3,
@@ -36,8 +36,8 @@ def test_a_stream_is_shown_with_each_type(stream_of: Callable[..., StreamStatus]
     }
 
 
-def test_the_worst_of_a_proxy_s_streams_counts(stream_of: Callable[..., StreamStatus]) -> None:
-    """One stream in step does not hide another that is not."""
+def test_state_of_a_type_is_the_worst_of_all_streams(stream_of: Callable[..., StreamStatus]) -> None:
+    """One stream in sync does not hide another that is pending or rejected."""
     synced = stream_of(1, (SyncState.SYNCED, None))
     pending = stream_of(2, (SyncState.PENDING, None))
     nacked = stream_of(3, (SyncState.REJECTED, None))
@@ -46,15 +46,18 @@ def test_the_worst_of_a_proxy_s_streams_counts(stream_of: Callable[..., StreamSt
     assert sync([nacked, pending, synced]) == {"cluster": "nacked"}
 
 
-def test_a_reconnected_delta_client_that_needs_nothing_is_in_step(
+def test_reconnected_delta_client_without_changes_is_in_sync(
     stream_of: Callable[..., StreamStatus],
 ) -> None:
-    """Unless it is held: then it waits for everything."""
+    """A delta client that asked and needs nothing is in sync.
+
+    A held client is not, because it waits for its configuration.
+    """
     assert sync([stream_of(1, (SyncState.ASKED, None))]) == {"cluster": "synced"}
     assert sync([stream_of(1, (SyncState.ASKED, None), served=False)]) == {"cluster": "asked"}
 
 
-def test_peers_addresses_are_plain() -> None:
-    """Without gRPC's scheme and escapes."""
+def test_peer_addresses_are_shown_without_scheme_and_escapes() -> None:
+    """An address of a peer is shown without gRPC's scheme and percent-encoding."""
     shown = [plain_address(peer) for peer in ("ipv4:1.2.3.4:5", "ipv6:%5B::1%5D:5", "unix:/a", "")]
     assert shown == ["1.2.3.4:5", "[::1]:5", "unix:/a", ""]

@@ -1,4 +1,4 @@
-"""Why a proxy is behind, in one clause each."""
+"""Tests of the reasons for which a proxy is not in sync."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +21,7 @@ StreamOf = Callable[..., StreamStatus]
 
 @pytest.fixture
 def entry(now: datetime) -> LedgerEntry:
-    """Return a certificate that was issued yesterday, for two days."""
+    """Return a certificate that was issued yesterday for two days."""
     return LedgerEntry.issued("ab", NAME, now - timedelta(days=1), now + timedelta(days=1))
 
 
@@ -29,8 +29,10 @@ def _standing(state: ProxyState, since: datetime, *, known: bool = True) -> Prox
     return ProxyStatus(NAME, state, "", since, known)
 
 
-def test_a_proxy_that_never_came(entry: LedgerEntry, now: datetime) -> None:
-    """It may have had no chance to."""
+def test_proxy_that_never_connected_has_a_reason_from_its_certificate(
+    entry: LedgerEntry, now: datetime
+) -> None:
+    """The reason says whether a certificate was issued, used, revoked or has expired."""
     standing = _standing(ProxyState.EXPECTED, now)
     assert why(standing, ProxyEvidence(entry=entry), now) == "never connected"
     assert why(standing, ProxyEvidence(), now) == "no certificate was issued"
@@ -45,8 +47,11 @@ def test_a_proxy_that_never_came(entry: LedgerEntry, now: datetime) -> None:
     )
 
 
-def test_a_proxy_that_went(entry: LedgerEntry, now: datetime) -> None:
-    """Since when, and whether it can come again."""
+def test_disconnected_proxy_shows_since_when_and_why(entry: LedgerEntry, now: datetime) -> None:
+    """The reason gives the time since disconnection.
+
+    A revoked certificate, a missing workload or a failed delivery is added.
+    """
     standing = _standing(ProxyState.DISCONNECTED, now - timedelta(minutes=5))
     assert why(standing, ProxyEvidence(entry=entry), now) == "disconnected 5 min ago"
     revoked = ProxyEvidence(entry=replace(entry, revoked_at=now))
@@ -68,10 +73,13 @@ def test_a_proxy_that_went(entry: LedgerEntry, now: datetime) -> None:
         (ProxyState.ENDED, 5, "disconnected 5 min ago, and its workload is gone; ejected by {}"),
     ],
 )
-def test_a_proxy_that_callers_have_ejected(
+def test_ejected_proxy_is_dead_if_it_is_also_long_disconnected(
     entry: LedgerEntry, stream_of: StreamOf, now: datetime, state: ProxyState, minutes: int, expected: str
 ) -> None:
-    """It is said of whom; who is gone for longer than is bearable as well is dead, and neither alone."""
+    """The reason names the callers that ejected the proxy.
+
+    It is dead only if ejected and away for longer than the limit.
+    """
     by = tuple(ProxyName.parse(f"{each}.buyer.shop") for each in ("ann", "bob", "cyd"))
     streams = (stream_of(1, (SyncState.SYNCED, None)),) if state is ProxyState.CONNECTED else ()
     entry = replace(entry, claimed_at=now - timedelta(hours=1))
@@ -83,8 +91,11 @@ def test_a_proxy_that_callers_have_ejected(
     assert not is_dead(standing, ProxyEvidence(streams, entry, dead_after=timedelta(0)), now)
 
 
-def test_a_proxy_that_is_here_and_cannot_be_served(stream_of: StreamOf, now: datetime) -> None:
-    """Its workload is not known, its group failed, or neither."""
+def test_connected_proxy_that_is_not_served_has_a_reason(stream_of: StreamOf, now: datetime) -> None:
+    """A held proxy has one of three reasons.
+
+    Its workload is unknown, its group failed, or its configuration is not published yet.
+    """
     streams = (stream_of(1, served=False),)
     standing = _standing(ProxyState.CONNECTED, now)
     assert why(replace(standing, known=False), ProxyEvidence(streams), now) == "held: workload unknown"
@@ -94,8 +105,10 @@ def test_a_proxy_that_is_here_and_cannot_be_served(stream_of: StreamOf, now: dat
     assert why(standing, ProxyEvidence(streams), now) == "held: its configuration is not published yet"
 
 
-def test_a_workload_that_gets_no_traffic_yet(entry: LedgerEntry, stream_of: StreamOf, now: datetime) -> None:
-    """It is said beside whatever else holds; of one that never came that says it all."""
+def test_missing_admission_is_added_to_the_other_reasons(
+    entry: LedgerEntry, stream_of: StreamOf, now: datetime
+) -> None:
+    """A missing admission is added to every other reason, except "never connected", which implies it."""
     here = _standing(ProxyState.CONNECTED, now)
     for streams, first in (
         ((stream_of(1, (SyncState.SYNCED, None)),), ""),
@@ -111,8 +124,11 @@ def test_a_workload_that_gets_no_traffic_yet(entry: LedgerEntry, stream_of: Stre
     assert why(_standing(ProxyState.EXPECTED, now), known, now) == "never connected"
 
 
-def test_a_proxy_that_is_served_and_not_in_step(stream_of: StreamOf, now: datetime) -> None:
-    """What it rejected with the objects behind it, its failed group, what it has not answered."""
+def test_served_proxy_that_is_not_in_sync_has_a_reason(stream_of: StreamOf, now: datetime) -> None:
+    """The reason is a rejection with its objects, a failed group, or a pending or failed delivery.
+
+    A state-of-the-world client can also wait for resources that do not exist.
+    """
     standing = _standing(ProxyState.CONNECTED, now)
     rejected = (stream_of(1, (SyncState.REJECTED, Rejection(3, "no"))),)
     assert why(standing, ProxyEvidence(rejected), now) == "cluster rejected: a"
@@ -131,28 +147,29 @@ def test_a_proxy_that_is_served_and_not_in_step(stream_of: StreamOf, now: dateti
     assert why(standing, ProxyEvidence((asked,)), now) == "requested clusters that do not exist"
 
 
-def test_a_proxy_in_step_is_not_behind(stream_of: StreamOf, now: datetime) -> None:
-    """Nothing is said."""
+def test_proxy_in_sync_has_no_reason(stream_of: StreamOf, now: datetime) -> None:
+    """A proxy in sync has an empty reason."""
     known = ProxyEvidence((stream_of(1, (SyncState.SYNCED, None)),))
     assert why(_standing(ProxyState.CONNECTED, now), known, now) == ""
 
 
-def test_the_longest_wait_of_a_type_counts(stream_of: StreamOf, now: datetime) -> None:
-    """Over all streams, for those that wait."""
+def test_longest_wait_over_all_streams_is_shown(stream_of: StreamOf, now: datetime) -> None:
+    """The pending time of a type is the longest over all streams that wait."""
     streams = (stream_of(1, (SyncState.PENDING, None)), stream_of(2, (SyncState.SYNCED, None)))
     assert pending(streams, now + timedelta(seconds=2)) == {"cluster": 2.0}
 
 
-def test_the_newest_certificate_of_a_proxy_counts(entry: LedgerEntry, now: datetime) -> None:
-    """In whatever order the ledger has them."""
+def test_newest_certificate_counts_in_any_ledger_order(entry: LedgerEntry, now: datetime) -> None:
+    """The newest certificate is chosen from a ledger in any order."""
     newer: Any = replace(entry, serial="cd", issued_at=now)
     assert newest([newer, entry], now) == {str(NAME): newer}
 
 
-def test_a_proxy_goes_by_the_certificate_that_it_has_used_and_is_in_force(
-    entry: LedgerEntry, now: datetime
-) -> None:
-    """One that was revoked is nobody's trouble while another is in force; one that was renewed is to come."""
+def test_valid_used_certificate_is_preferred(entry: LedgerEntry, now: datetime) -> None:
+    """A used and valid certificate comes before a revoked one and before a newer unused one.
+
+    A renewal leaves such an unused certificate.
+    """
     hour = timedelta(hours=1)
     first = replace(entry, issued_at=now - 3 * hour, claimed_at=now - 2 * hour, not_after=now + 9 * hour)
     revoked = replace(first, serial="cd", issued_at=now - hour, revoked_at=now)
@@ -162,15 +179,15 @@ def test_a_proxy_goes_by_the_certificate_that_it_has_used_and_is_in_force(
     assert newest([revoked], now) == {str(NAME): revoked}
 
 
-def test_a_certificate_that_was_not_used_in_time_is_said(entry: LedgerEntry, now: datetime) -> None:
-    """It is refused, as a revoked one is."""
+def test_certificate_that_was_not_used_in_time_is_the_reason(entry: LedgerEntry, now: datetime) -> None:
+    """A certificate that was not used before its deadline is the reason, because the server refuses it."""
     late = replace(entry, claimed_at=None, claim_by=now, not_after=now + timedelta(1))
     standing, known = _standing(ProxyState.EXPECTED, now), ProxyEvidence(entry=late)
     assert why(standing, known, now + timedelta(hours=1)) == "certificate not used in time"
 
 
-def test_lengths_of_time_have_one_unit() -> None:
-    """The greatest; a clock that was set back is no reason for a negative one."""
+def test_durations_are_shown_in_one_unit() -> None:
+    """A duration is shown in its largest unit; a negative one, after the clock was set back, is 0 s."""
     seconds = (-5, 3, 300, 7200, 400_000)
     shown = [duration(timedelta(seconds=each)) for each in seconds]
     assert shown == ["0 s", "3 s", "5 min", "2 h", "4 d"]
