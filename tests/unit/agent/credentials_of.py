@@ -1,4 +1,4 @@
-"""Certificates for tests of the agent, of an authority that is made for each."""
+"""Certificates for tests of the agent, issued by a CA that is created for each test."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +13,7 @@ from meshwright.mesh.names import TrustDomain
 
 
 def authority(state: Path) -> CertificateAuthority:
-    """Open the authority of a state directory."""
+    """Open the CA of a state directory."""
     return CertificateAuthority.open(state, TrustDomain("cluster.local"), datetime.now(UTC))
 
 

@@ -1,4 +1,4 @@
-"""What an agent makes of files that cannot be used, or of which that is not known."""
+"""Tests of the agent with unusable or unchecked files, and of its draining."""
 
 import asyncio
 import contextlib
@@ -50,18 +50,19 @@ async def _counted(agent: Agent, line: str) -> None:
             await asyncio.sleep(0.005)
 
 
-async def test_an_override_that_is_no_text_ends_no_watch(tmp_path: Path) -> None:
-    """It is refused as any other that cannot be used, and the files are watched on."""
+async def test_override_that_is_not_text_does_not_end_the_watch(tmp_path: Path) -> None:
+    """The override is counted as refused, and the files are still watched."""
     override = tmp_path / "override.json"
     override.write_bytes(b"\xff\xfe")
     async with _watching(_settings(tmp_path, override)) as agent:
         await _counted(agent, "refused_total 1")
 
 
-async def test_files_that_nobody_judged_are_read_again_unchanged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A renewal must not be lost because a machine had no memory for the program that reads it."""
+async def test_unchecked_files_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unchanged files are read again after the checking program failed.
+
+    A lack of memory must not lose a renewal.
+    """
     write_credentials(tmp_path, tmp_path / "out")
     for each in (tmp_path / "out").iterdir():
         each.rename(tmp_path / each.name)
@@ -74,10 +75,8 @@ async def test_files_that_nobody_judged_are_read_again_unchanged(
         await _counted(agent, "taken_total 1")
 
 
-async def test_who_has_drained_before_it_is_told_to_end_ends_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As a native sidecar: when it is told, its application has ended already."""
+async def test_agent_that_has_drained_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A native sidecar gets its end after the application has ended, so it does not drain a second time."""
     now = [1000.0]
     monkeypatch.setattr(keeping, "time", SimpleNamespace(monotonic=lambda: now[0]))
     settings = replace(_settings(tmp_path), drain=DrainSettings(500.0, 500.0))
@@ -93,22 +92,22 @@ async def test_who_has_drained_before_it_is_told_to_end_ends_at_once(
 
 
 class _AtFirstAway(EnvoyAdmin):
-    """An Envoy's admin interface that does not answer the first request."""
+    """Fake admin interface that does not answer the first request."""
 
     def __init__(self, bootstrap: Path) -> None:
         super().__init__(HostPort("127.0.0.1", 1), bootstrap)
         self.asked: list[str] = []
 
     async def text(self, path: str, method: str = "GET") -> str:
-        """Take a request."""
+        """Record the request; fail for the first one."""
         self.asked.append(f"{method} {path.partition('?')[0]}")
         if len(self.asked) == 1:
             raise AdminUnreachable("it begins only now")
         return ""
 
 
-async def test_an_envoy_that_could_not_be_told_to_drain_is_told_again(tmp_path: Path) -> None:
-    """It is said, and whoever asks next has it told: a hook's first try must not be the last."""
+async def test_failed_drain_request_is_logged_and_repeated(tmp_path: Path) -> None:
+    """A drain request that Envoy did not receive is logged, and sent again when the agent ends."""
     settings = replace(_settings(tmp_path), drain=DrainSettings(0.0, 0.0))
     async with _AtFirstAway(settings.run) as admin:
         agent = Agent(settings, admin, asyncio.Event())

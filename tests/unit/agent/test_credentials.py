@@ -1,4 +1,4 @@
-"""The three files: read and judged, put where Envoy reads them, watched."""
+"""Tests of a proxy's three credential files: checks, installation and watching."""
 
 import asyncio
 import itertools
@@ -15,8 +15,8 @@ from meshwright.agent.file_watch import changes
 from tests.unit.agent.credentials_of import write_credentials
 
 
-def test_what_fits_is_read(tmp_path: Path) -> None:
-    """Name, trust domain and serial are what the certificates say; the key does not show."""
+def test_matching_files_are_read(tmp_path: Path) -> None:
+    """Name, trust domain and serial are read from the certificates, and the key is not in the repr."""
     serial = write_credentials(tmp_path, tmp_path / "out")
     found = read(tmp_path / "out")
     assert (str(found.name), found.trust_domain, found.serial) == ("u.s.n", "cluster.local", serial)
@@ -35,8 +35,10 @@ def test_what_fits_is_read(tmp_path: Path) -> None:
         ("proxy.pem", "server", "do not belong together"),
     ],
 )
-def test_what_does_not_fit_is_refused(tmp_path: Path, file: str, content: str | None, words: str) -> None:
-    """The message says which file and why, and holds nothing of a key."""
+def test_mismatching_or_missing_file_is_refused(
+    tmp_path: Path, file: str, content: str | None, words: str
+) -> None:
+    """The message names the file and the cause, and contains no part of a PEM file."""
     out = tmp_path / "out"
     write_credentials(tmp_path, out)
     write_credentials(tmp_path, tmp_path / "other")
@@ -66,10 +68,10 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, file: str, content: str | 
         lambda pem: pem.replace(b"-----\n", b"-----\nComment: mine\n\n", 1),
     ],
 )
-def test_what_the_library_reads_and_envoy_does_not_is_refused(
+def test_pem_that_envoy_cannot_read_is_refused(
     tmp_path: Path, file: str, spoil: Callable[[bytes], bytes]
 ) -> None:
-    """As Envoy was shown each: it says `no start line`, or `bad end line`."""
+    """Envoy refuses such a file with `no start line` or `bad end line`, although the library can read it."""
     out = tmp_path / "out"
     write_credentials(tmp_path, out)
     (out / file).write_bytes(spoil((out / file).read_bytes()))
@@ -77,8 +79,8 @@ def test_what_the_library_reads_and_envoy_does_not_is_refused(
         read(out)
 
 
-def test_lines_as_long_as_envoys_buffer_are_refused(tmp_path: Path) -> None:
-    """One that fills it whole is followed by an empty one, as Envoy sees it."""
+def test_pem_lines_as_long_as_envoy_s_buffer_are_refused(tmp_path: Path) -> None:
+    """Envoy reads an empty line after a line that fills its buffer."""
     out = tmp_path / "out"
     write_credentials(tmp_path, out)
     (out / "ca.pem").write_bytes(_in_lines_of(253, (out / "ca.pem").read_bytes()))
@@ -97,10 +99,10 @@ def test_lines_as_long_as_envoys_buffer_are_refused(tmp_path: Path) -> None:
         lambda pem: _in_lines_of(9999, pem),
     ],
 )
-def test_what_envoy_reads_is_good_however_it_is_written(
+def test_pem_that_envoy_reads_is_accepted_in_any_form(
     tmp_path: Path, other: Callable[[bytes], bytes]
 ) -> None:
-    """Line ends of another system, text between certificates, lines of other lengths."""
+    """Other line ends, text between certificates and other line lengths are accepted."""
     out = tmp_path / "out"
     serial = write_credentials(tmp_path, out)
     for file in ("proxy.pem", "proxy.key", "ca.pem"):
@@ -127,10 +129,13 @@ def _in_lines_of(length: int, pem: bytes) -> bytes:
         ("ca.pem", 0o666, "{path} can be written by other users (its mode is 0666): chmod 644 {path}"),
     ],
 )
-def test_what_others_can_get_at_is_refused_unless_that_is_meant(
+def test_files_accessible_to_other_users_are_refused_unless_shared(
     tmp_path: Path, file: str, mode: int, words: str
 ) -> None:
-    """A key that they read, and files that they put in the place of ours; what is public they may read."""
+    """A key that others can read, and files that others can replace, are refused.
+
+    Public files may be readable.
+    """
     out = tmp_path / "out"
     write_credentials(tmp_path, out)
     out.chmod(0o755)
@@ -143,8 +148,11 @@ def test_what_others_can_get_at_is_refused_unless_that_is_meant(
     assert read(out, shared=True).digest == digest(out)
 
 
-def test_certificates_change_by_one_rename(tmp_path: Path) -> None:
-    """A link leads to a directory of the new ones; the old directory is gone, and all of it is private."""
+def test_certificates_are_replaced_by_one_rename(tmp_path: Path) -> None:
+    """A symbolic link leads to a directory with the new files.
+
+    The old directory is deleted, and all files are private.
+    """
     runtime = RuntimeDirectory(tmp_path / "run")
     runtime.prepare()
     serials = []
@@ -161,8 +169,8 @@ def test_certificates_change_by_one_rename(tmp_path: Path) -> None:
     assert {each.name for each in runtime.certificates.iterdir()} == {"current", current.name}
 
 
-def test_an_override_is_laid_over_a_bootstrap() -> None:
-    """Objects are merged, all else is replaced; what is no object is refused."""
+def test_override_is_merged_into_the_bootstrap() -> None:
+    """Objects are merged and other values replaced; an override that is not an object is refused."""
     text = json.dumps({"node": {"id": "u", "cluster": "c"}, "list": [1]})
     assert json.loads(merged(text, '{"node": {"id": "v", "locality": {"zone": "z"}}, "list": [2]}')) == {
         "node": {"id": "v", "cluster": "c", "locality": {"zone": "z"}},
@@ -174,7 +182,7 @@ def test_an_override_is_laid_over_a_bootstrap() -> None:
 
 
 def _swap(folder: Path, number: int) -> None:
-    """Have the file by way of a directory's link, and swap that, as Kubernetes does it."""
+    """Replace the file through a directory's symbolic link, as Kubernetes does."""
     (folder / f"..{number}").mkdir(exist_ok=True)
     (folder / f"..{number}" / "file").write_text(str(number))
     (folder / ".new").symlink_to(f"..{number}")
@@ -184,25 +192,25 @@ def _swap(folder: Path, number: int) -> None:
 
 
 def _write(folder: Path, number: int) -> None:
-    """Write the file where it stands."""
+    """Write the file in place."""
     (folder / "file").write_text(str(number))
 
 
 def _edit(folder: Path, number: int) -> None:
-    """Replace the file, as editors do."""
+    """Replace the file by a rename, as editors do."""
     (folder / ".file.swp").write_text(str(number))
     (folder / ".file.swp").replace(folder / "file")
 
 
 @pytest.mark.parametrize("change", [_swap, _write, _edit])
-async def test_a_change_is_noticed_by_its_event(tmp_path: Path, change: Callable[[Path, int], None]) -> None:
-    """Long before the next look, whichever way it is made."""
+async def test_change_is_noticed_by_its_event(tmp_path: Path, change: Callable[[Path, int], None]) -> None:
+    """A change by any method is noticed long before the next poll."""
     change(tmp_path, 1)
     found = changes([tmp_path], (tmp_path / "file").read_text, look_seconds=3600, quiet_seconds=0.02)
     async with asyncio.timeout(60):
         assert await anext(found) == "1"
         noticed = asyncio.ensure_future(anext(found))
-        # Nobody says when the watch has begun: what was changed before that has no event.
+        # The start of the watch cannot be observed, and earlier changes have no event.
         for number in itertools.count(2):
             change(tmp_path, number)
             if (await asyncio.wait({noticed}, timeout=0.2))[0]:
@@ -211,8 +219,8 @@ async def test_a_change_is_noticed_by_its_event(tmp_path: Path, change: Callable
     await found.aclose()
 
 
-async def test_a_directory_in_the_place_of_another_is_watched(tmp_path: Path) -> None:
-    """And one that comes later, once it was looked for."""
+async def test_replaced_or_later_directory_is_watched(tmp_path: Path) -> None:
+    """A directory that is created later, or replaces the watched one, is watched."""
     watched = tmp_path / "watched"
     found = changes([watched], lambda: _text(watched / "file"), look_seconds=0.05, quiet_seconds=0.02)
     async with asyncio.timeout(60):
@@ -231,8 +239,8 @@ def _text(file: Path) -> str:
     return file.read_text() if file.exists() else ""
 
 
-async def test_changes_are_noticed_by_looking(tmp_path: Path) -> None:
-    """Those without an event, too: behind a link into a place that nobody watches."""
+async def test_changes_without_an_event_are_noticed_by_polling(tmp_path: Path) -> None:
+    """A change behind a link into an unwatched directory has no event, and is noticed by polling."""
     watched, elsewhere = tmp_path / "watched", tmp_path / "elsewhere"
     for number in (1, 2):
         (watched / f"..{number}").mkdir(parents=True)
@@ -251,6 +259,6 @@ async def test_changes_are_noticed_by_looking(tmp_path: Path) -> None:
         (watched / ".new").replace(watched / "..data")
         assert await anext(found) == "3"
         (elsewhere / "new").write_text("4")
-        (elsewhere / "new").replace(elsewhere / "file")  # no event: nobody watches there
+        (elsewhere / "new").replace(elsewhere / "file")  # no event, because this directory is not watched
         assert await anext(found) == "4"
     await found.aclose()

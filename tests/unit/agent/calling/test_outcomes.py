@@ -1,4 +1,4 @@
-"""What Envoy's own words mean, and that an application's are none."""
+"""Tests of request outcomes: Envoy's own error texts, told apart from an application's."""
 
 import pytest
 
@@ -24,21 +24,21 @@ RESET = "upstream connect error or disconnect/reset before headers. reset reason
         (431, "Request Header Fields Too Large", "DPE"),
     ],
 )
-def test_envoy_s_words_have_its_flag(status: int, text: str, flag: str) -> None:
-    """As its access log has it."""
+def test_error_text_of_envoy_has_its_response_flag(status: int, text: str, flag: str) -> None:
+    """Each of Envoy's error texts has the response flag of its access log."""
     seen = RequestOutcome(Outcome.ANSWERED, "here", status, words=own_words(status, f"{text}\n"))
     assert (seen.flag, seen.words, seen.is_denied) == (flag, text, False)
 
 
 @pytest.mark.parametrize("status", [200, 403, 500, 503])
-def test_an_application_s_words_are_not_kept(status: int) -> None:
-    """They may be anything, and anybody's."""
+def test_text_of_an_application_is_not_kept(status: int) -> None:
+    """An application's text is dropped, because it can contain anything, for example a secret."""
     assert own_words(status, "secret") == ""
     assert own_words(200, "no healthy upstream") == ""
 
 
-def test_a_denial_is_known_by_its_reason_or_its_words() -> None:
-    """A 403 without either is the application's."""
+def test_denial_is_known_by_its_header_or_its_text() -> None:
+    """A 403 without the sidecar's reason and without Envoy's RBAC text is the application's."""
     denied = own_words(403, "RBAC: access denied")
     assert RequestOutcome(Outcome.ANSWERED, status=403, words=denied).is_denied
     assert RequestOutcome(Outcome.ANSWERED, status=403, denied="no-traffic-target").is_denied
@@ -58,16 +58,21 @@ def test_a_denial_is_known_by_its_reason_or_its_words() -> None:
         ("connection termination", False, False),
     ],
 )
-def test_who_could_not_connect(reason: str, undelivered: bool, between: bool) -> None:
-    """The called sidecar says of its application; what it does not say has failed between the sidecars."""
+def test_remote_connection_failure_lies_between_the_sidecars(
+    reason: str, undelivered: bool, between: bool
+) -> None:
+    """A remote connection failure lies between the sidecars.
+
+    A failure that the called sidecar marked as undelivered does not.
+    """
     words = own_words(503, RESET.format(reason))
     seen = RequestOutcome(Outcome.ANSWERED, status=503, words=words, undelivered=undelivered)
     assert seen.is_between_sidecars is between
 
 
 @pytest.mark.parametrize("status", [400, 408, 413, 429])
-def test_words_below_500_are_envoy_s_only_as_a_whole(status: int) -> None:
-    """An application may write more or less around them."""
+def test_text_below_status_500_is_envoy_s_only_as_a_whole(status: int) -> None:
+    """Below 500 only the exact text is Envoy's. An application can write the same words within a text."""
     assert own_words(status, "sorry: local_rate_limited, stream timeout, Bad Request") == ""
 
 
@@ -83,13 +88,16 @@ def test_words_below_500_are_envoy_s_only_as_a_whole(status: int) -> None:
         ("somebody NR", None),
     ],
 )
-def test_the_header_of_an_own_answer(header: str, expected: OwnAnswer | None) -> None:
-    """Side, flags and details as Envoy formats them; anything else says nothing."""
+def test_own_answer_header_is_parsed(header: str, expected: OwnAnswer | None) -> None:
+    """The header has the side, the flags and the details as Envoy formats them.
+
+    Any other value is ignored.
+    """
     assert own_answer(header) == expected
 
 
-def test_whose_answer_it_is() -> None:
-    """By the header of an own answer, and by the marks of the called sidecar; else nobody can tell."""
+def test_side_of_an_answer_is_known_from_headers_only() -> None:
+    """The own-answer header or the called sidecar's marks give the side; without them it is unknown."""
     failed = RequestOutcome(Outcome.ANSWERED, status=503, own=OwnAnswer(Side.CALLED, ("UF",)))
     assert [failed.side, RequestOutcome(Outcome.ANSWERED, denied="x").side] == [Side.CALLED, Side.CALLED]
     assert not failed.is_between_sidecars

@@ -1,4 +1,4 @@
-"""A request over real sockets: what is sent, what ends it, and whose socket took it."""
+"""Tests of a diagnostic request over real sockets: its bytes, its outcome and its redirection."""
 
 import socket
 import threading
@@ -23,8 +23,8 @@ TABLE6 = """  sl  local_address                         remote_address          
 """
 
 
-def test_who_has_the_other_end_is_read_of_the_kernel_s_tables() -> None:
-    """IPv4 as such or in IPv6's table, accepted or not yet; a listener has no other end."""
+def test_other_end_of_a_connection_is_read_from_the_kernel_s_tables() -> None:
+    """An IPv4 peer is found in the IPv4 or IPv6 table, accepted or not; listeners are skipped."""
     ours = HostPort("10.10.0.5", 0xD431)
     assert other_ends(TABLE, ours) == (15001,)
     assert other_ends(TABLE6.rpartition("   1:")[0], ours) == (15001,)
@@ -57,8 +57,11 @@ def call(where: HostPort, method: str = "POST", seconds: float = 20, *, led: boo
 
 
 @pytest.mark.parametrize("family", ["127.0.0.1", "::1"])
-def test_it_is_sent_as_it_is_asked_for(family: str) -> None:
-    """Method, path and headers; the answer's status, the sidecar's reason, and Envoy's words."""
+def test_request_is_sent_as_given_and_its_answer_is_read(family: str) -> None:
+    """The method, path and headers are sent.
+
+    The answer has the status, the sidecar's reason and Envoy's text.
+    """
     got: list[bytes] = []
 
     def denied(connection: socket.socket) -> None:
@@ -76,8 +79,8 @@ def test_it_is_sent_as_it_is_asked_for(family: str) -> None:
     assert (seen.words, seen.where) == ("RBAC: access denied", str(where))
 
 
-def test_a_sidecar_s_own_answer_is_known_by_its_header() -> None:
-    """It has no words by which it could be told from the application's."""
+def test_own_answer_of_a_sidecar_is_known_by_its_header() -> None:
+    """Without an error text, only the header tells a sidecar's answer from the application's."""
 
     def no_route(connection: socket.socket) -> None:
         connection.recv(65536)
@@ -91,8 +94,8 @@ def test_a_sidecar_s_own_answer_is_known_by_its_header() -> None:
     assert (seen.status, seen.own) == (404, OwnAnswer(Side.CALLER, ("NR",), "route_not_found"))
 
 
-def test_what_ends_it_otherwise() -> None:
-    """Closed without an answer, nobody there, no answer in time, and what cannot be sent."""
+def test_request_without_an_answer_has_an_outcome() -> None:
+    """A closed, refused or silent connection and an invalid request each have their own outcome."""
     with server(lambda connection: None) as where:
         assert made(call(where)).outcome is Outcome.CLOSED
     assert made(call(where)).outcome is Outcome.REFUSED
@@ -106,8 +109,11 @@ def test_what_ends_it_otherwise() -> None:
     assert "the request is invalid" in seen.words
 
 
-def test_of_a_connection_it_is_seen_whether_it_stays() -> None:
-    """Nothing is sent on it; who speaks first keeps it open."""
+def test_connection_without_a_request_is_open_or_closed() -> None:
+    """Without a method no request is sent.
+
+    A server's greeting or a silent server means an open connection.
+    """
     with server(lambda connection: None) as where:
         assert made(call(where, "")).outcome is Outcome.CLOSED
     with server(lambda connection: connection.sendall(b"220 ready\r\n")) as where:
@@ -118,8 +124,8 @@ def test_of_a_connection_it_is_seen_whether_it_stays() -> None:
         over.set()
 
 
-def test_what_is_not_led_to_the_sidecar_is_not_sent() -> None:
-    """The other end is at another port than the sidecar's: nothing goes there, and it is said."""
+def test_request_is_not_sent_without_redirection_to_the_sidecar() -> None:
+    """If the other end is not at the sidecar's port, no byte is sent, and the outcome gives the reason."""
     got: list[bytes] = []
     with server(lambda connection: got.append(connection.recv(65536))) as where:
         seen = made(call(where, led=True))
@@ -127,8 +133,8 @@ def test_what_is_not_led_to_the_sidecar_is_not_sent() -> None:
     assert "was not redirected to the sidecar" in seen.words
 
 
-def test_a_connection_that_is_taken_here_is_known() -> None:
-    """By the port of who has it, before anybody has accepted it."""
+def test_connection_taken_on_this_machine_is_known_before_it_is_accepted() -> None:
+    """A connection is attributed to a local port before the program accepts it."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         assert is_listened_at(port)

@@ -1,4 +1,4 @@
-"""Files and times of a proxy that renews its certificate: what dying leaves, and who is asked when."""
+"""Tests of certificate renewal by a proxy: files after a crash, and times of renewal and retry."""
 
 import itertools
 from collections.abc import Callable
@@ -37,11 +37,11 @@ DAY = timedelta(days=1)
 
 
 class Died(Exception):
-    """The process dies here."""
+    """Simulated death of the process."""
 
 
 def signed(state: Path, key: PrivateKey) -> bytes:
-    """Return a certificate for a key."""
+    """Return a certificate chain for a key."""
     now = datetime.now(UTC)
     with SqliteLedger.open(state / "ledger.db") as ledger:
         request = judged(request_for(key))
@@ -49,10 +49,13 @@ def signed(state: Path, key: PrivateKey) -> bytes:
 
 
 @pytest.mark.parametrize("steps", range(8))
-def test_a_process_that_dies_leaves_a_pair_that_fits(
+def test_crash_at_any_step_leaves_a_matching_key_and_certificate(
     tmp_path: Path, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At whichever change of the file system: what it has begun is completed, or was not begun."""
+    """After a crash at any change of the file system, the files hold a matching pair.
+
+    The new pair is completed, or the old pair is still in place.
+    """
     out = tmp_path / "out"
     write_credentials(tmp_path, out)
     before = certificates.read(out).serial
@@ -86,8 +89,11 @@ def test_a_process_that_dies_leaves_a_pair_that_fits(
     assert not (out / files.NEXT_CHAIN).exists()
 
 
-def test_a_key_that_waits_is_used_again_and_no_other_is_made(tmp_path: Path) -> None:
-    """So that an answer that was lost costs nothing; and it is private."""
+def test_pending_key_is_used_again(tmp_path: Path) -> None:
+    """The pending key is kept with mode 0600 and used again, so that a lost answer costs nothing.
+
+    An unreadable key is an error.
+    """
     key = new_key()
     files.put_next_key(tmp_path / "out", key)
     assert files.next_key(tmp_path / "out") == key
@@ -101,12 +107,16 @@ def test_a_key_that_waits_is_used_again_and_no_other_is_made(tmp_path: Path) -> 
 
 
 def shown(life: timedelta = timedelta(days=90)) -> PeerCertificate:
-    """Return a certificate that begins now."""
+    """Return a certificate that begins at `NOW`."""
     return PeerCertificate("u.s.n", "abc", NOW, NOW + life, (), client_auth=True)
 
 
-def test_a_certificate_is_renewed_at_half_of_its_life_or_sooner_if_the_server_says_so() -> None:
-    """And after a failure when it is tried again; whichever is sooner is next."""
+def test_renewal_is_at_half_of_the_lifetime_or_at_the_server_s_earlier_time() -> None:
+    """Renewal is planned at about half of the lifetime, or earlier if the server says so.
+
+    After a failure the time of the retry counts. The next action is the earlier of renewal and trust
+    refresh.
+    """
     plan = planned(shown(), None, NOW + DAY, None)
     assert timedelta(days=40) < plan.renew - NOW < timedelta(days=50)
     assert plan.next == NOW + DAY
@@ -115,28 +125,31 @@ def test_a_certificate_is_renewed_at_half_of_its_life_or_sooner_if_the_server_sa
     assert planned(shown(), NOW, NOW + DAY, NOW + 2 * DAY).renew == NOW + 2 * DAY
 
 
-def test_a_failure_is_tried_again_ever_later_and_not_too_late() -> None:
-    """A certificate that has an hour left is tried eight times in it, at least."""
+def test_retries_back_off_and_fit_into_the_remaining_lifetime() -> None:
+    """Pauses double up to 600 s. They are at most an eighth of the remaining lifetime, and at least 2.5 s."""
     waits = [retry_after(failures, 60 * DAY, 1.0).total_seconds() for failures in range(1, 10)]
     assert waits == [5, 10, 20, 40, 80, 160, 320, 600, 600]
     assert retry_after(100, timedelta(hours=1), 1.0) == timedelta(seconds=450)
     assert retry_after(100, timedelta(seconds=1), 0.0) == timedelta(seconds=2.5)
 
 
-def test_who_has_no_certificate_any_more_asks_every_half_minute() -> None:
-    """Sooner at first; a fleet whose certificates have ended is not to ask as fast as it can, for ever."""
+def test_retries_after_expiry_are_at_most_30_seconds_apart() -> None:
+    """After expiry the pauses double up to 30 s.
+
+    A fleet with expired certificates does not retry as fast as it can.
+    """
     ended = [retry_after(failures, timedelta(hours=-1), 1.0).total_seconds() for failures in range(1, 7)]
     assert ended == [5, 10, 20, 30, 30, 30]
 
 
-def test_the_last_quarter_is_an_alarm() -> None:
-    """Of the certificate's own life."""
+def test_last_quarter_of_the_lifetime_is_alarming() -> None:
+    """An alarm is raised in the last quarter of the certificate's lifetime."""
     certificate = shown(4 * DAY)
     assert [alarming(certificate, NOW + days * DAY) for days in (2.9, 3.1)] == [False, True]
 
 
-def test_a_clock_that_is_far_off_is_said() -> None:
-    """Which way, and how far."""
+def test_large_clock_difference_is_reported_with_its_direction() -> None:
+    """A difference of an hour is reported as ahead or behind; one of 4 minutes is not reported."""
     assert clock_words(NOW, NOW + timedelta(minutes=4)) == ""
     assert clock_words(NOW, NOW + timedelta(hours=1)) == (
         "the clock of this machine is 60 minutes ahead of the clock of the control plane"
@@ -144,8 +157,11 @@ def test_a_clock_that_is_far_off_is_said() -> None:
     assert "is 60 minutes behind" in clock_words(NOW, NOW - timedelta(hours=1))
 
 
-def test_a_root_is_found_by_the_pin_of_its_key_among_whatever_is_shown(tmp_path: Path) -> None:
-    """And nothing else is; what is no certificate is none."""
+def test_root_is_found_by_the_pin_of_its_key(tmp_path: Path) -> None:
+    """Only the certificate with the pinned key is taken.
+
+    Other certificates and unreadable bytes are skipped.
+    """
     ours, other = (authority(tmp_path / name).trust_bundle() for name in ("ours", "other"))
     (pin,) = pins(ours)
     assert pin == authority(tmp_path / "ours").fingerprint
@@ -157,11 +173,11 @@ def test_a_root_is_found_by_the_pin_of_its_key_among_whatever_is_shown(tmp_path:
 async def waits_between(
     asked_for: list[Answer], monkeypatch: pytest.MonkeyPatch, out: Path, replace: keeping.Replace
 ) -> list[float]:
-    """Return how many seconds there are from one question whom to trust to the next, by these answers."""
+    """Return the seconds between consecutive trust requests, given these answers."""
     clock, asked = NOW, list[float]()
 
     class EnoughError(Exception):
-        """It was asked often enough."""
+        """Raised after the last answer to end the test."""
 
     async def asleep(seconds: float) -> None:
         nonlocal clock
@@ -190,23 +206,26 @@ FAILED = EnrolmentFailure("nobody there")
 
 
 def told(authority: bytes = b"") -> EnrolmentResult:
-    """Return an answer with these roots, or none that are new."""
+    """Return an answer with these roots, or without new ones."""
     return EnrolmentResult(b"", authority, NOW + 60 * DAY, NOW, 600)
 
 
-async def test_who_could_not_be_asked_whom_to_trust_is_asked_again_soon_then_ever_later(
+async def test_failed_trust_requests_are_retried_with_growing_pauses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server that comes again is heard of within seconds: a change of its root waits for everybody."""
+    """A failed trust request is retried within seconds. A change of the root waits for all proxies."""
     asked: list[Answer] = [*[FAILED] * 4, told(), FAILED, FAILED]
     waits = await waits_between(asked, monkeypatch, tmp_path, _never_replaced)
     assert waits == [3.75, 7.5, 15.0, 30.0, 600.0, 3.75, 7.5]
 
 
-async def test_roots_that_cannot_be_put_in_their_place_are_asked_for_ever_later(
+async def test_roots_that_cannot_be_written_are_requested_with_growing_pauses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A disk that is full is so for a while; once they are there it is said at once."""
+    """A failed write, for example to a full disk, is retried with growing pauses.
+
+    After success the server is informed within a second.
+    """
     tried = list[bool]()
 
     async def replace(work: Callable[[], None]) -> bool:
@@ -219,19 +238,19 @@ async def test_roots_that_cannot_be_put_in_their_place_are_asked_for_ever_later(
 
 
 @pytest.mark.parametrize("answers", [told(), FAILED])
-async def test_a_clock_that_was_ahead_and_is_set_right_stops_nothing(
+async def test_clock_set_back_to_the_right_time_stops_no_retry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: Answer
 ) -> None:
-    """Whom to trust is asked, and a renewal that failed is tried, after the pause and not a year later."""
+    """After a clock a year ahead is corrected, trust requests and renewals continue after the usual pause."""
     set_by, passed, asked = timedelta(days=365), 0.0, list[tuple[EnrolmentRequestKind, float]]()
 
     class EnoughError(Exception):
-        """It has gone on for long enough."""
+        """Raised after two hours to end the test."""
 
     async def asleep(seconds: float) -> None:
         nonlocal passed, set_by
         passed += seconds
-        set_by = timedelta()  # whoever keeps the clock has seen to it
+        set_by = timedelta()  # the clock has been corrected
         if passed > 7200:
             raise EnoughError
 

@@ -1,4 +1,4 @@
-"""Whose Envoy answers at the admin's port."""
+"""Tests of Envoy's admin interface: the check that the agent's own Envoy answers."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,7 +18,7 @@ OURS, THEIRS = Path("/run/meshwright/bootstrap.json"), Path("/run/other/bootstra
 
 @asynccontextmanager
 async def _answering(bootstrap: Path, asked: list[str]) -> AsyncIterator[EnvoyAdmin]:
-    """Answer as an Envoy that runs with a bootstrap; yield a client for ours, and note what is asked."""
+    """Serve an Envoy with the given bootstrap; yield a client for ours, and record its requests."""
 
     async def answer(request: web.Request) -> web.Response:
         asked.append(f"{request.method} {request.path}")
@@ -44,8 +44,8 @@ async def _served(answer: Handler) -> AsyncIterator[EnvoyAdmin]:
         await runner.cleanup()
 
 
-async def test_our_own_is_believed() -> None:
-    """It says so itself, by the file that it runs with."""
+async def test_own_envoy_is_recognised_by_its_bootstrap() -> None:
+    """An Envoy with our bootstrap file is our own, and its answers are used."""
     asked: list[str] = []
     async with _answering(OURS, asked) as admin:
         assert await admin.live_epoch() == 3
@@ -54,8 +54,11 @@ async def test_our_own_is_believed() -> None:
     assert asked[-1] == "POST /drain_listeners"
 
 
-async def test_another_is_neither_believed_nor_told_anything() -> None:
-    """It would be drained in our place; both files are named, and what is to be done."""
+async def test_another_envoy_gets_no_command() -> None:
+    """Another Envoy gets only `GET /server_info`, because a command would drain it.
+
+    The error names both files and the next step.
+    """
     asked: list[str] = []
     async with _answering(THEIRS, asked) as admin:
         assert await admin.live_epoch() is None
@@ -77,8 +80,11 @@ async def test_another_is_neither_believed_nor_told_anything() -> None:
     ("body", "charset"),
     [(b"\xff\xfe\x80", None), (b"00", "hex"), (b"[" * 200_000, None), (b'{"command_line_options": 1}', None)],
 )
-async def test_what_any_other_service_answers_is_no_answer_of_ours(body: bytes, charset: str | None) -> None:
-    """Bytes that are no text, a charset that is none, JSON without a bottom: said, and nothing ends of it."""
+async def test_unreadable_answer_is_an_unreachable_admin_interface(body: bytes, charset: str | None) -> None:
+    """An unreadable answer raises AdminUnreachable and no other error.
+
+    Examples are bytes that are not text, an unknown charset and too deep JSON.
+    """
 
     async def answer(_request: web.Request) -> web.Response:
         kind = "application/json" + (f"; charset={charset}" if charset else "")
@@ -90,8 +96,8 @@ async def test_what_any_other_service_answers_is_no_answer_of_ours(body: bytes, 
         assert await admin.live_epoch() is None
 
 
-async def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proxy that counts more than the agent can hold does not end the agent."""
+async def test_too_long_answer_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer over the limit raises an error, so that a large answer cannot exhaust the agent's memory."""
     monkeypatch.setattr(admin_module, "MOST_BYTES", 1000)
 
     async def answer(_request: web.Request) -> web.Response:
@@ -104,8 +110,8 @@ async def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.
             await admin.server_info()
 
 
-async def test_a_redirect_leads_to_nobody_else() -> None:
-    """Whoever took Envoy's place cannot have the agent ask another."""
+async def test_redirect_of_the_admin_interface_is_not_followed() -> None:
+    """A redirect is an error, because a program in Envoy's place could lead the agent to another address."""
     asked: list[str] = []
 
     async def answer(request: web.Request) -> web.Response:
@@ -118,8 +124,8 @@ async def test_a_redirect_leads_to_nobody_else() -> None:
     assert asked == ["/server_info"]
 
 
-async def test_a_socket_is_asked_as_a_port_is(tmp_path: Path) -> None:
-    """It is the same interface; where nobody listens, the socket is named."""
+async def test_unix_socket_is_used_like_a_port(tmp_path: Path) -> None:
+    """The same requests work over a Unix socket; the error without a listener names the socket."""
     asked: list[str] = []
 
     async def answer(request: web.Request) -> web.Response:

@@ -1,4 +1,4 @@
-"""Envoy's command lines, whole."""
+"""Tests of Envoy's command lines, by whole values."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,8 +11,8 @@ from meshwright.mesh.identity import ProxyName
 BOOTSTRAP, BASE_ID = Path("/run/bootstrap.json"), Path("/run/base-id")
 
 
-def test_the_first_epoch_chooses_a_base_id_and_the_next_is_given_it() -> None:
-    """All epochs of a proxy share one; Envoy finds one that no other on the host has."""
+def test_first_epoch_chooses_a_base_id_and_the_next_one_gets_it() -> None:
+    """All epochs of a proxy share a base ID; Envoy chooses one that is free on the host."""
     options = EnvoyOptions("envoy", drain_seconds=2, parent_shutdown_seconds=3)
     common = ["envoy", "--config-path", "/run/bootstrap.json", "--log-level", "warning"]
     common += ["--drain-time-s", "2", "--drain-strategy", "immediate", "--parent-shutdown-time-s", "3"]
@@ -21,8 +21,8 @@ def test_the_first_epoch_chooses_a_base_id_and_the_next_is_given_it() -> None:
     assert serve(options, BOOTSTRAP, 1, 7, BASE_ID) == [*common, "--restart-epoch", "1", "--base-id", "7"]
 
 
-def test_without_hot_restart_there_is_nothing_of_it() -> None:
-    """No epochs, no shared memory; times that would be impossible with it do not matter."""
+def test_command_without_hot_restart_has_none_of_its_options() -> None:
+    """There are no epochs and base IDs. A parent's shutdown time before the end of draining is accepted."""
     options = EnvoyOptions("envoy", 2, "info", 60, 5, hot_restart=False, extra=("--x",))
     assert serve(options, BOOTSTRAP, 0, None, BASE_ID) == [
         *("envoy", "--config-path", "/run/bootstrap.json", "--log-level", "info"),
@@ -31,16 +31,16 @@ def test_without_hot_restart_there_is_nothing_of_it() -> None:
     ]
 
 
-def test_validation_touches_no_running_envoy() -> None:
-    """It binds no socket of hot restart."""
+def test_validation_does_not_touch_a_running_envoy() -> None:
+    """Validation disables hot restart, so that it binds none of its sockets."""
     assert validate(EnvoyOptions("envoy"), BOOTSTRAP) == [
         *("envoy", "--mode", "validate", "--disable-hot-restart"),
         *("--config-path", "/run/bootstrap.json", "--log-level", "warning"),
     ]
 
 
-def test_a_parent_is_not_shut_down_while_it_drains() -> None:
-    """The two times are compared."""
+def test_parent_shutdown_during_draining_is_refused() -> None:
+    """The parent's shutdown time must be later than the drain time."""
     with pytest.raises(ValueError, match="must be later than its drain time of 60 s"):
         EnvoyOptions("envoy", drain_seconds=60, parent_shutdown_seconds=60)
 
@@ -67,7 +67,12 @@ KNOWN = "service.name=shop.books,service.instance.id=d7a1"
         ),
     ],
 )
-def test_spans_are_named_by_the_proxy_unless_somebody_says_more(own: Mapping[str, str], told: str) -> None:
-    """Of one name the last counts: what the agent's environment says, and OTEL_SERVICE_NAME before that."""
+def test_spans_are_named_by_the_proxy_unless_the_environment_says_more(
+    own: Mapping[str, str], told: str
+) -> None:
+    """The proxy's names come first, because the last attribute of a name counts.
+
+    The environment's attributes and then OTEL_SERVICE_NAME follow.
+    """
     found = environment({"HOME": "/", **own}, NAME)
     assert found == {"HOME": "/", **own, "OTEL_RESOURCE_ATTRIBUTES": told}

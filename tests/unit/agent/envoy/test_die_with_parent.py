@@ -1,4 +1,4 @@
-"""A program that dies with the process that started it: what becomes of the statuses and words."""
+"""Tests of a program that dies with its parent: its status and output."""
 
 import subprocess
 
@@ -9,14 +9,14 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
 
 
-def test_a_program_is_what_it_was_asked_to_be() -> None:
-    """Its own words and status."""
+def test_program_keeps_its_output_and_status() -> None:
+    """The wrapped program has its own output and exit status."""
     done = _run(bound(["sh", "-c", "echo here; exit 3"]))
     assert (done.returncode, done.stdout, done.stderr) == (3, "here\n", "")
 
 
-def test_one_that_cannot_be_run_says_so() -> None:
-    """With a status of its own, which no Envoy has."""
+def test_program_that_cannot_be_run_has_a_status_of_its_own() -> None:
+    """The error names the program and the cause, and the status is `NOT_STARTED`, which Envoy never uses."""
     done = _run(bound(["/nowhere/envoy"]))
     assert (done.returncode, done.stderr) == (
         NOT_STARTED,
@@ -24,8 +24,8 @@ def test_one_that_cannot_be_run_says_so() -> None:
     )
 
 
-def test_without_its_parent_it_does_not_begin() -> None:
-    """The one that it was to die with is gone before the kernel was asked: nobody would end it."""
+def test_program_does_not_start_without_its_parent() -> None:
+    """A program whose parent has died before the kernel was asked does not start. It would never be ended."""
     command = bound(["echo", "begun"])
     command[command.index("echo") - 1] = "1"
     assert _run(command).stdout == ""

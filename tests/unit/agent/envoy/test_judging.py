@@ -1,4 +1,4 @@
-"""What becomes of a bootstrap that Envoy is asked to judge: the words of who refuses it, or cannot be run."""
+"""Tests of a bootstrap's validation by Envoy: refusals, and checks that give no result."""
 
 import asyncio
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.tools.deadline import until
 
 
 def _program(folder: Path, text: str) -> EnvoyOptions:
-    """Return a program that stands for Envoy."""
+    """Return the options for a shell script in place of Envoy."""
     program = folder / "envoy"
     program.write_text(f"#!/bin/sh\n{text}\n")
     program.chmod(0o755)
@@ -27,18 +27,21 @@ def _program(folder: Path, text: str) -> EnvoyOptions:
         ("kill -TERM $$", "Envoy was ended by signal 15 during the check of {}"),
     ],
 )
-async def test_who_says_no_is_quoted_and_who_could_not_answer_is_not_blamed(
+async def test_refusal_is_quoted_and_a_killed_check_is_reported_as_such(
     tmp_path: Path, text: str, words: str
 ) -> None:
-    """An Envoy that somebody ends has not refused anything."""
+    """Envoy's refusal is quoted; an Envoy that is killed by a signal has not refused the file."""
     runtime = RuntimeDirectory(tmp_path)
     with pytest.raises(EnvoyRejected) as refused:
         await validated(_program(tmp_path, text), runtime)
     assert str(refused.value) == words.format(runtime.candidate)
 
 
-async def test_it_is_no_part_of_our_session(tmp_path: Path) -> None:
-    """Ctrl-C goes to every process of a terminal: it is the agent's, and no verdict."""
+async def test_check_runs_in_a_session_of_its_own(tmp_path: Path) -> None:
+    """The check has its own session.
+
+    Ctrl-C is sent to every process of a terminal and would look like a result.
+    """
     said = tmp_path / "said"
     # The fields of a process: its id, name, state, parent, group and session.
     await validated(
@@ -48,21 +51,21 @@ async def test_it_is_no_part_of_our_session(tmp_path: Path) -> None:
     assert int(said.read_text().split()[1]) != ours
 
 
-async def test_a_program_that_is_not_there_is_said(tmp_path: Path) -> None:
-    """In its own words."""
+async def test_missing_envoy_is_an_error_with_its_path(tmp_path: Path) -> None:
+    """The error names the path of the program and the cause."""
     with pytest.raises(EnvoyRejected, match="cannot run /nowhere/envoy: No such file or directory"):
         await validated(EnvoyOptions("/nowhere/envoy"), RuntimeDirectory(tmp_path))
 
 
-async def test_one_that_gives_no_verdict(tmp_path: Path) -> None:
-    """It is not waited for ever: certificates are renewed meanwhile."""
+async def test_check_without_a_result_times_out(tmp_path: Path) -> None:
+    """A check that does not finish is ended, because certificates are renewed meanwhile."""
     runtime = RuntimeDirectory(tmp_path)
     with pytest.raises(EnvoyRejected, match=r"^Envoy did not finish the check of .* within 0\.5 s$"):
         await validated(_program(tmp_path, "sleep 1000"), runtime, 0.5)
 
 
-async def test_none_is_left_when_nobody_waits_any_more(tmp_path: Path) -> None:
-    """An agent may be told to end meanwhile."""
+async def test_cancelled_check_leaves_no_process(tmp_path: Path) -> None:
+    """The process is ended if the check is cancelled, because an agent can stop meanwhile."""
     pid = tmp_path / "pid"
     program = _program(tmp_path, f"echo $$ > {pid}.new; mv {pid}.new {pid}; sleep 1000")
     judging = asyncio.create_task(validated(program, RuntimeDirectory(tmp_path)))

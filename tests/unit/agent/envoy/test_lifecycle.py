@@ -1,4 +1,4 @@
-"""When Envoy is started, replaced and given up: every rule as a story of events and actions."""
+"""Tests of Envoy's lifecycle: start, replacement and end, as sequences of events and actions."""
 
 from meshwright.agent.envoy.lifecycle import (
     Action,
@@ -12,7 +12,7 @@ from meshwright.agent.envoy.lifecycle import (
 
 
 def running(configuration: str = "a", *, hot_restart: bool = True) -> Lifecycle:
-    """Return a lifecycle whose first epoch serves."""
+    """Return a lifecycle whose first epoch is serving."""
     made = Lifecycle(RestartSettings(hot_restart=hot_restart))
     assert made.configured(configuration, 0.0) == [EpochStart(0)]
     assert made.settled(0, 0.0) == []
@@ -20,7 +20,7 @@ def running(configuration: str = "a", *, hot_restart: bool = True) -> Lifecycle:
 
 
 def failures(made: Lifecycle, now: float, count: int) -> list[float]:
-    """Let the only epoch fail so often, and return the pauses before each next try."""
+    """Let the only epoch fail `count` times, and return the pauses before each retry."""
     pauses = []
     for _ in range(count):
         assert made.exited(0, 1, now) == []
@@ -32,16 +32,16 @@ def failures(made: Lifecycle, now: float, count: int) -> list[float]:
     return pauses
 
 
-def test_ten_tries_each_after_twice_the_pause_and_then_the_end() -> None:
-    """0.2 s, doubled ten times; the eleventh failure in a row is the last."""
+def test_envoy_is_restarted_ten_times_with_doubled_pauses() -> None:
+    """The pauses start at 0.2 s and double; the eleventh failure in a row ends the agent."""
     made = running()
     assert failures(made, 0.0, 10) == [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4]
     assert made.tries_left == 0
     assert made.exited(0, -9, 300.0) == [End(EnvoyEnd.EXHAUSTED)]
 
 
-def test_the_tries_come_back_with_a_new_configuration_and_with_time() -> None:
-    """A change starts an Envoy at once and with all its tries; so does one that ran long, with its tries."""
+def test_retries_are_reset_by_a_new_configuration_and_by_time() -> None:
+    """A new configuration starts Envoy at once with all retries; a long run also resets them."""
     made = running()
     failures(made, 0.0, 9)
     made.exited(0, 1, 100.0)
@@ -53,8 +53,11 @@ def test_the_tries_come_back_with_a_new_configuration_and_with_time() -> None:
     assert made.tries_left == 9
 
 
-def test_that_no_envoy_runs_is_said_with_what_becomes_of_it() -> None:
-    """Nothing while one lives, be it that it has not settled."""
+def test_message_about_a_missing_envoy_counts_failures_and_retries() -> None:
+    """The message is empty while an epoch lives.
+
+    Otherwise it has the number of failures and of retries that are left.
+    """
     made = Lifecycle()
     assert made.not_running() == "Envoy does not run yet"
     made.configured("a", 0.0)
@@ -72,13 +75,13 @@ def test_that_no_envoy_runs_is_said_with_what_becomes_of_it() -> None:
     assert "it failed 11 times and will not be started again" in made.not_running()
 
 
-def test_a_clean_exit_is_not_restarted() -> None:
-    """Somebody has told Envoy to quit: the agent ends with it."""
+def test_clean_exit_is_not_restarted() -> None:
+    """The agent ends with an Envoy that exits with status 0, because this Envoy was told to quit."""
     assert running().exited(0, 0, 1.0) == [End(EnvoyEnd.CLEAN)]
 
 
-def test_a_hot_restart_hands_over() -> None:
-    """The next epoch starts beside the old one, which goes by itself without being missed."""
+def test_hot_restart_starts_the_next_epoch_beside_the_old_one() -> None:
+    """The next epoch starts beside the old one, whose later exit changes nothing."""
     made = running()
     assert made.configured("b", 1.0) == [EpochStart(1)]
     assert made.configured("b", 1.0) == []
@@ -88,16 +91,16 @@ def test_a_hot_restart_hands_over() -> None:
     assert made.exited(1, 0, 61.0) == [End(EnvoyEnd.CLEAN)]
 
 
-def test_nothing_takes_over_from_an_epoch_that_does_not_serve_yet() -> None:
-    """Envoy would refuse: the hand-over waits until the first has settled."""
+def test_next_epoch_waits_until_the_first_one_serves() -> None:
+    """The next epoch starts only when the first one has settled, because Envoy would refuse earlier."""
     made = Lifecycle()
     assert made.configured("a", 0.0) == [EpochStart(0)]
     assert made.configured("b", 0.1) == []
     assert made.settled(0, 0.5) == [EpochStart(1)]
 
 
-def test_there_are_never_more_than_two_epochs() -> None:
-    """A third waits until the first has gone, and then starts with the newest configuration."""
+def test_at_most_two_epochs_run_at_a_time() -> None:
+    """A third epoch waits until the first has exited, and then starts with the newest configuration."""
     made = running()
     made.configured("b", 1.0)
     made.settled(1, 2.0)
@@ -107,18 +110,21 @@ def test_there_are_never_more_than_two_epochs() -> None:
     assert made.epochs[2].configuration == "d"
 
 
-def test_a_failing_epoch_takes_all_others_along_and_counts() -> None:
-    """Hand-overs leave shared memory in doubt: all are ended, and one begins anew at epoch 0."""
+def test_failing_epoch_ends_all_others_and_uses_a_retry() -> None:
+    """A failed hot restart leaves shared memory in an unknown state.
+
+    All epochs are therefore ended, and epoch 0 starts again.
+    """
     made = running()
     made.configured("b", 1.0)
     assert made.exited(1, 1, 2.0) == [EpochKill(0)]
     assert (made.retry_at, made.tries_left) == (None, 9)
-    assert made.configured("c", 2.1) == []  # not while the other still ends
+    assert made.configured("c", 2.1) == []  # the other epoch has not exited yet
     assert made.exited(0, -9, 2.2) == [EpochStart(0)]
 
 
-def test_after_an_abort_the_next_try_waits() -> None:
-    """The pause begins when the last of them has ended."""
+def test_retry_after_a_failed_hot_restart_waits_for_the_last_epoch() -> None:
+    """The pause before the retry begins when the last epoch has exited."""
     made = running()
     made.configured("b", 1.0)
     made.exited(1, 1, 2.0)
@@ -128,8 +134,11 @@ def test_after_an_abort_the_next_try_waits() -> None:
     assert made.epochs[0].configuration == "b"
 
 
-def test_without_hot_restart_the_old_one_ends_first() -> None:
-    """One at a time: gently ended, and only then replaced, once however many changes came meanwhile."""
+def test_old_envoy_ends_before_the_new_one_without_hot_restart() -> None:
+    """Without hot restart the old Envoy is ended gracefully.
+
+    One new Envoy then starts with the newest configuration.
+    """
     made = running(hot_restart=False)
     assert made.configured("b", 1.0) == [EpochKill(0, gently=True)]
     assert made.configured("c", 1.1) == []
@@ -137,8 +146,8 @@ def test_without_hot_restart_the_old_one_ends_first() -> None:
     assert made.epochs[0].configuration == "c"
 
 
-def test_a_stop_ends_everything_and_starts_nothing() -> None:
-    """Whatever happens afterwards, nothing is started; the end comes with the last of them."""
+def test_stop_ends_all_epochs_and_starts_none() -> None:
+    """After a stop no event starts an epoch; the agent ends with the last epoch, or at once if none runs."""
     made = running()
     made.configured("b", 1.0)
     expected: list[Action] = [EpochKill(0, gently=True), EpochKill(1, gently=True)]

@@ -1,4 +1,4 @@
-"""The supervisor of Envoys, with programs that only wait in their place."""
+"""Tests of the supervisor of Envoy processes, with waiting shell scripts in place of Envoy."""
 
 import asyncio
 import os
@@ -13,10 +13,10 @@ from meshwright.agent.envoy.supervisor import Supervisor
 
 
 class Broken:
-    """An admin interface whose answer nobody has foreseen."""
+    """An admin interface that raises an unexpected error."""
 
     async def live_epoch(self) -> int | None:
-        """Fail."""
+        """Raise LookupError."""
         raise LookupError("state")
 
 
@@ -24,12 +24,12 @@ class Silent:
     """An admin interface that never answers."""
 
     async def live_epoch(self) -> int | None:
-        """Say nothing."""
+        """Return None, as without an answer."""
         return None
 
 
-async def test_a_task_that_fails_ends_it_with_what_it_failed_with(tmp_path: Path) -> None:
-    """It would wait for ever for what the task was to say; no Envoy is left behind."""
+async def test_failed_task_ends_the_supervisor_with_its_error(tmp_path: Path) -> None:
+    """The supervisor raises the error of its task and ends Envoy. It would wait for ever otherwise."""
     program = tmp_path / "envoy"
     program.write_text("#!/bin/sh\nexec sleep 60\n")
     program.chmod(0o755)
@@ -46,10 +46,10 @@ async def test_a_task_that_fails_ends_it_with_what_it_failed_with(tmp_path: Path
         os.kill(pid, 0)
 
 
-async def test_envoy_has_the_environment_of_its_configuration(
+async def test_envoy_has_the_environment_of_its_configuration_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That, and nothing else of the agent's own."""
+    """Envoy gets the configured environment and no variable of the agent."""
     monkeypatch.setenv("OF_THE_AGENT", "yes")
     program, seen = tmp_path / "envoy", tmp_path / "seen"
     script = f'echo "$WHO ${{OF_THE_AGENT-no}}" > {seen}.new\nmv {seen}.new {seen}\nexec sleep 60\n'

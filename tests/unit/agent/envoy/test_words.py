@@ -1,4 +1,4 @@
-"""Envoy's lines as lines of the agent's log."""
+"""Tests of Envoy's log lines as lines of the agent's log."""
 
 import asyncio
 import logging
@@ -12,8 +12,8 @@ WARNED = (
 )
 
 
-def test_a_line_has_envoy_s_own_level_logger_and_place() -> None:
-    """What has not its form goes on with the line before it."""
+def test_log_line_has_envoy_s_level_logger_and_place() -> None:
+    """A line of another form continues the line before, with the same level."""
     assert read_words(WARNED) == Words(
         logging.WARNING, "envoy.config", "source/common/config/grpc_stream.h:155", "closed: 14, no"
     )
@@ -26,8 +26,11 @@ def test_a_line_has_envoy_s_own_level_logger_and_place() -> None:
     )
 
 
-async def test_what_comes_in_pieces_is_whole_lines() -> None:
-    """Cut anywhere, without an end at the last one, with bytes that are no text, and one that is endless."""
+async def test_log_in_pieces_is_relayed_as_whole_lines() -> None:
+    """Pieces are joined to lines, also without a final newline.
+
+    Bytes that are not text are escaped, and very long lines are split.
+    """
     text = WARNED.encode() + b"\n\n\xff\n" + b"x" * 200_000 + b"\nlast"
     stream = asyncio.StreamReader()
     with capture_logs() as lines:

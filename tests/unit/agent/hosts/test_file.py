@@ -1,4 +1,4 @@
-"""Names of services: from what Envoy has accepted to lines of a file that is shared with others."""
+"""Tests of service names in a hosts file: from Envoy's listeners to lines of a shared file."""
 
 from pathlib import Path
 
@@ -38,8 +38,8 @@ DUMP = {
 }
 
 
-def test_listeners_are_read() -> None:
-    """Those in force, with their chains; a warming one is not."""
+def test_active_listeners_are_read_with_their_filter_chains() -> None:
+    """Listeners in force are read with their chains; warming ones are not."""
     assert listeners(DUMP) == (
         Listener(
             "outbound-listener",
@@ -54,16 +54,19 @@ def test_listeners_are_read() -> None:
     assert listeners({"configs": "?"}) == ()
 
 
-def test_the_name_of_a_chain_is_read_back() -> None:
-    """What the translation writes; any other chain leads to no service."""
+def test_service_is_read_from_the_name_of_a_filter_chain() -> None:
+    """The name that the translation writes gives the service; other chains have no service."""
     for protocol in Protocol:
         assert called_service(outbound_chain(STORE, Port(80), protocol)) == STORE
     assert called_service("outbound-loop-filter-chain") is None
     assert called_service("inbound_books/store_80_http") is None
 
 
-def test_names_lead_where_calls_are_taken() -> None:
-    """Matched addresses all; of a proxy's own listeners the first; sorted, and the own namespace is short."""
+def test_hosts_lines_have_the_addresses_at_which_calls_are_taken() -> None:
+    """All matched addresses are listed, or the first of a proxy's own listeners.
+
+    Lines are sorted, and only the own namespace has short names.
+    """
     intercepting = Listener(
         "outbound-listener",
         IpAddress("0.0.0.0"),
@@ -91,8 +94,8 @@ def test_names_lead_where_calls_are_taken() -> None:
     )
 
 
-def test_other_lines_stay(tmp_path: Path) -> None:
-    """Ours are put in, replaced, and taken out again; an equal file is not written."""
+def test_other_lines_of_the_hosts_file_are_kept(tmp_path: Path) -> None:
+    """The block is inserted, replaced and removed between other lines; an equal file is not written."""
     path = tmp_path / "hosts"
     path.write_text("127.0.0.1 localhost\n")
     file = HostsFile(path)
@@ -107,13 +110,13 @@ def test_other_lines_stay(tmp_path: Path) -> None:
     assert path.read_text() == "127.0.0.1 localhost\n10.9.9.9 theirs\n"
 
 
-def test_a_block_whose_end_was_lost_takes_nobody_elses_lines() -> None:
-    """Only the line that is known to be ours goes."""
+def test_hosts_block_without_its_end_removes_no_other_lines() -> None:
+    """Without the end marker only the begin marker is removed. The lines after it may belong to others."""
     assert with_block(f"a\n{BEGIN}\nb\n", ()) == "a\nb\n"
 
 
 @given(st.lists(st.text("ab# .", min_size=1)), st.lists(st.text("10. x", min_size=1)))
-def test_what_was_put_in_comes_out_again(before: list[str], ours: list[str]) -> None:
-    """Whatever stands in the file."""
+def test_removed_hosts_block_restores_the_file(before: list[str], ours: list[str]) -> None:
+    """Inserting and removing a block gives the same file, for any lines."""
     text = "".join(f"{line}\n" for line in before)
     assert with_block(with_block(text, ours), ()) == text

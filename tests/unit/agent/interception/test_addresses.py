@@ -1,4 +1,4 @@
-"""Which addresses a machine has, as the kernel's table says it."""
+"""Tests of a machine's addresses, as read from the kernel's table."""
 
 from pathlib import Path
 
@@ -14,18 +14,16 @@ UNIQUE_LOCAL = "fd000078000000000000000000000001 02 40 00 82     eth0\n"
 TENTATIVE = "20010db8000000000000000000000001 1f 40 00 c0 net1.100\n"
 
 
-def test_who_has_an_address_that_others_reach_has_ipv6() -> None:
-    """Every machine has that of its loopback, and most one for the link, which no peer is told of."""
+def test_machine_has_ipv6_only_with_an_address_beyond_the_link() -> None:
+    """Loopback and link-local addresses do not count, because peers do not call them."""
     assert not any_global("")
     assert not any_global(LOOPBACK + LINK)
     assert any_global(LOOPBACK + LINK + UNIQUE_LOCAL)
     assert any_global(TENTATIVE)
 
 
-def test_a_kernel_without_ipv6_is_asked_nothing_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its programs fail there, also where no rule of that family is wanted; who wants one is told."""
+def test_kernel_without_ipv6_gets_no_ipv6_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """IPv6 commands fail without kernel support, so none is run. An explicit --ipv6 is an error."""
     monkeypatch.setattr(addresses, "_TABLE", tmp_path / "if_inet6")
     asked: list[tuple[str, ...]] = []
 

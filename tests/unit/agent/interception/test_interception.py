@@ -1,4 +1,4 @@
-"""From settings to rules: every option against a file, and what is refused."""
+"""Tests of interception rules: each option against a file, and refused settings."""
 
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -21,7 +21,7 @@ BOTH = frozenset(Family)
 
 
 def ports(*given: int) -> tuple[PortRange, ...]:
-    """Make single ports."""
+    """Return ranges of single ports."""
     return tuple(PortRange(each, each) for each in given)
 
 
@@ -67,8 +67,8 @@ CASES: dict[str, Interception] = {
 }
 
 
-def test_rules_are_as_written(pytestconfig: pytest.Config) -> None:
-    """Every case's rules are those in its file, and there are no other files."""
+def test_rules_equal_the_golden_files(pytestconfig: pytest.Config) -> None:
+    """Each case's rules equal its file, and there are no other files."""
     made = {f"{name}.rules": script(wanted) for name, wanted in CASES.items()}
     if pytestconfig.getoption("--update-golden", default=False):
         for stale in {each.name for each in RULES.iterdir()} - made.keys():
@@ -103,19 +103,19 @@ def test_rules_are_as_written(pytestconfig: pytest.Config) -> None:
         ({"capture": Capture.TPROXY, "route_table": 254}, "reserved"),
     ],
 )
-def test_what_cannot_be_had_is_refused(wrong: dict[str, Any], words: str) -> None:
-    """The message says what is wrong, before anything is done."""
+def test_invalid_interception_settings_are_refused(wrong: dict[str, Any], words: str) -> None:
+    """Each invalid setting raises an error with its cause when the settings are created."""
     with pytest.raises(InterceptionError, match=words):
         Interception(**wrong)
 
 
-def test_ports_are_those_of_the_listeners() -> None:
-    """What rules redirect to is where the translation listens."""
+def test_redirected_ports_are_those_of_the_listeners() -> None:
+    """The rules redirect to the ports at which the translation's listeners listen."""
     assert (INBOUND_PORT, OUTBOUND_PORT) == (names.INBOUND_PORT, names.OUTBOUND_PORT)
 
 
-def test_no_port_is_lost_in_lists_of_fifteen() -> None:
-    """Any number of ports, ranges among them: every one is in a batch, and no batch is too long."""
+def test_ports_are_split_into_lists_of_at_most_fifteen() -> None:
+    """All ports and ranges are in one batch each, and no batch exceeds the 15 slots of a rule."""
     given = (*ports(*range(1, 100, 2)), *(PortRange(p, p + 3) for p in range(1000, 1200, 10)))
     found = list(batches(merged(given)))
     assert [each for batch in found for each in batch] == sorted(given)
@@ -124,8 +124,8 @@ def test_no_port_is_lost_in_lists_of_fifteen() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "0", "65536", "9-8", "1-2-3", "٣"])
-def test_what_is_no_port_is_refused(text: str) -> None:
-    """Ports are numbers from 1 to 65535, ranges rise."""
+def test_invalid_port_or_range_is_refused(text: str) -> None:
+    """Ports are decimal numbers from 1 to 65535 in ASCII digits, and ranges must rise."""
     with pytest.raises(ValueError, match=r"port|must be"):
         PortRange.parse(text)
 
@@ -146,14 +146,17 @@ COMMIT
 """
 
 
-def test_what_is_not_ours_is_left_alone() -> None:
-    """Other programs' chains and rules are not seen, so they cannot be touched."""
+def test_rules_of_other_programs_are_left_alone() -> None:
+    """Chains and rules of other programs are not read, so that no change can contain them."""
     assert saved(FOREIGN) == {}
     assert "DOCKER" not in change(saved(FOREIGN), rules(Interception(), Family.IPV4))
 
 
-def test_one_change_leads_from_old_rules_to_new_ones() -> None:
-    """Chains are emptied and filled, every old jump goes, new ones come, what is not wanted is deleted."""
+def test_one_change_replaces_the_old_rules() -> None:
+    """Our chains are emptied and filled, and unused ones are deleted.
+
+    Old jumps are deleted, and new ones are added.
+    """
     made = change(saved(OURS), {"nat": ("-A MESH_OUTBOUND -j RETURN", "-A OUTPUT -p tcp -j MESH_OUTBOUND")})
     assert made.splitlines() == [
         "*nat",
@@ -170,8 +173,8 @@ def test_one_change_leads_from_old_rules_to_new_ones() -> None:
     ]
 
 
-def test_differences_are_named_and_order_counts() -> None:
-    """A missing chain, a rule too many, another order: each is a difference, and says where."""
+def test_differences_name_the_chain_and_include_the_order() -> None:
+    """A missing chain, an extra rule and another order are each reported with their chain."""
     lines = (
         "-A MESH_OUTBOUND -o lo -j RETURN",
         "-A MESH_OUTBOUND -j DROP",

@@ -1,4 +1,4 @@
-"""What a pod's annotation tells the node: all of it is understood, or none."""
+"""Tests of the interception options in a pod's annotation."""
 
 import pytest
 
@@ -8,8 +8,8 @@ from meshwright.mesh.names import InterfaceName
 from meshwright.mesh.workload import Capture
 
 
-def test_what_is_not_said_is_as_without_rules_for_it() -> None:
-    """But the proxy's user must be said."""
+def test_missing_options_give_no_rules() -> None:
+    """A missing option adds no rule; only the proxy's user is required."""
     assert read("--uid 1500") == Interception(inbound_excluded=())
     found = read("--uid 1500 --capture tproxy --ipv6 --exclude-inbound-ports 15020")
     assert found == Interception(capture=Capture.TPROXY, families=frozenset(Family))
@@ -40,8 +40,8 @@ def test_what_is_not_said_is_as_without_rules_for_it() -> None:
         ("--uid 1500 --exclude-outbound-ranges fd00::/8", "range fd00::/8 is IPv6, which is not captured"),
     ],
 )
-def test_what_is_not_understood_is_refused(text: str, sentence: str) -> None:
-    """No rule is left out because of a word that a newer injector knows."""
+def test_unknown_or_invalid_option_is_refused(text: str, sentence: str) -> None:
+    """An unknown or invalid option refuses all options. A rule of a newer injector must not be dropped."""
     with pytest.raises(InterceptionError) as refused:
         read(text)
     assert sentence in str(refused.value)

@@ -1,4 +1,4 @@
-"""Who listens, as the kernel shows it, and what is wrong with that."""
+"""Tests of the owners of listening sockets, as the kernel shows them, and of the resulting messages."""
 
 import os
 import socket
@@ -28,14 +28,14 @@ LOOPBACK = Owner(15003, 0, 4712, IpAddress("127.0.0.1"))
 WANTED = Interception()
 
 
-def test_listeners_are_read() -> None:
-    """Ports are hexadecimal; what is connected does not listen."""
+def test_listening_sockets_are_read_with_their_owner() -> None:
+    """Hexadecimal ports and addresses are read; connected sockets are skipped."""
     assert owners(TABLE) == (EVERYWHERE, LOOPBACK)
     assert owners("") == ()
 
 
-def test_only_ports_that_traffic_is_led_to_matter() -> None:
-    """And only another user."""
+def test_only_other_users_at_redirected_ports_are_strangers() -> None:
+    """Only a port to which traffic is redirected, and another user than the proxy's, counts."""
     found = owners(TABLE)
     assert strangers(found, WANTED) == (LOOPBACK,)
     assert strangers(found, replace(WANTED, inbound=False)) == ()
@@ -43,8 +43,8 @@ def test_only_ports_that_traffic_is_led_to_matter() -> None:
     assert strangers(found, replace(WANTED, uid=0)) == (EVERYWHERE,)
 
 
-def test_who_it_is_and_what_to_do_is_said() -> None:
-    """The program where it can be seen."""
+def test_message_about_a_stranger_names_port_program_and_user() -> None:
+    """The message names the program if it is known, and otherwise the user."""
     said = complaint(Owner(15003, 0, 1), "inbound", 1500, "envoy (pid 12)")
     assert said.startswith(
         "port 15003, to which inbound traffic is redirected, belongs to envoy (pid 12), running as "
@@ -52,8 +52,11 @@ def test_who_it_is_and_what_to_do_is_said() -> None:
     assert "belongs to a program as user root (0), but" in complaint(Owner(15003, 0, 1), "inbound", 1500)
 
 
-def test_addresses_are_read_and_what_reaches_them() -> None:
-    """Of both families; an IPv4 address within IPv6 is that address, and a socket of all takes each."""
+def test_socket_takes_calls_to_its_own_address_or_all() -> None:
+    """Addresses of both families are read, and an IPv4-mapped address is IPv4.
+
+    A wildcard socket takes calls to all addresses.
+    """
     (six, mapped) = owners(TABLE6)
     assert (six.address, mapped.address) == ("::1", "127.0.0.1")
     assert six.takes("::1")
@@ -63,8 +66,8 @@ def test_addresses_are_read_and_what_reaches_them() -> None:
     assert LOOPBACK.takes("0.0.0.0")
 
 
-def test_a_program_whose_name_is_cut_within_a_character_is_named() -> None:
-    """The kernel keeps 15 bytes of a name, whatever they are."""
+def test_cut_program_name_is_shown_as_text() -> None:
+    """The kernel cuts a name to 15 bytes, so a partial character and control characters are replaced."""
     name = Path("/proc/self/comm")
     before = name.read_bytes()
     with socket.create_server(("127.0.0.1", 0)) as listening:

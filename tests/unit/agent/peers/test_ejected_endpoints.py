@@ -1,4 +1,4 @@
-"""Whom Envoy has ejected, read from what it says, and when that is told."""
+"""Tests of ejected endpoints: reading them from Envoy, and the times of reports."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ A, B = HostPort("10.0.0.7", 8080), HostPort("fd00::7", 8080)
 
 
 def host(address: object, port: object = 8080, **health: object) -> dict[str, object]:
-    """Return a host as `/clusters?format=json` of Envoy 1.36 has it."""
+    """Return a host as `/clusters?format=json` of Envoy 1.36 shows it."""
     return {
         "address": {"socket_address": {"address": address, "port_value": port}},
         "stats": [{"name": "cx_connect_fail", "value": "5"}],
@@ -62,13 +62,18 @@ OUT = {"failed_outlier_check": True}
         ({"cluster_statuses": {}}, ()),
     ],
 )
-def test_who_is_ejected(said: Mapping[str, object], expected: tuple[HostPort, ...]) -> None:
-    """Each once, in order; what has no address and port, or is no answer of Envoy's, is nobody."""
+def test_ejected_hosts_are_read_once_and_sorted(
+    said: Mapping[str, object], expected: tuple[HostPort, ...]
+) -> None:
+    """Each ejected host is listed once, in order.
+
+    Entries without an IP address and port, and unknown formats, are skipped.
+    """
     assert ejected(said) == expected
 
 
-def test_whether_anybody_is() -> None:
-    """By the gauges of clusters."""
+def test_gauges_of_clusters_show_whether_a_host_is_ejected() -> None:
+    """A gauge above 0 in any cluster means that a host is ejected."""
     gauge = "cluster.shop/cart|8080.outlier_detection.ejections_active: "
     assert not has_ejected("")
     assert not has_ejected(f"{gauge}0\n{gauge}0\n")
@@ -76,7 +81,7 @@ def test_whether_anybody_is() -> None:
 
 
 class _Admin(EnvoyAdmin):
-    """An Envoy that has ejected some, or is away."""
+    """Fake admin interface of an Envoy that has ejected hosts, or is unreachable."""
 
     def __init__(self) -> None:
         super().__init__(HostPort("127.0.0.1", 1), Path("/nowhere"))
@@ -84,21 +89,24 @@ class _Admin(EnvoyAdmin):
         self.away = False
 
     async def text(self, path: str, method: str = "GET") -> str:
-        """Answer as told."""
+        """Return the gauge of ejected hosts."""
         assert (path, method) == (STATS_PATH, "GET")
         if self.away:
             raise AdminUnreachable("away")
         return f"cluster.a.outlier_detection.ejections_active: {len(self.out)}\n"
 
     async def json(self, path: str) -> Mapping[str, object]:
-        """Answer as told; it is a long one, and not asked for without need."""
+        """Return the ejected hosts.
+
+        Fail without ejections, because the answer is long and must not be requested.
+        """
         assert path == CLUSTERS_PATH
         assert self.out
         return {"cluster_statuses": [{"host_statuses": [host(each, **OUT) for each in self.out]}]}
 
 
 class _Scene:
-    """Somebody who tells, with a clock of its own."""
+    """An ejection reporter with a fake Envoy, control plane and clock."""
 
     def __init__(self) -> None:
         self.admin, self.now, self.answer = _Admin(), 1000.0, ReportAccepted(60)
@@ -116,15 +124,18 @@ class _Scene:
         return self.failing or self.answer
 
     async def after(self, seconds: float, *out: str) -> list[tuple[HostPort, ...]]:
-        """Return what is told when so much time has gone, and these are ejected."""
+        """Return the reports made after `seconds` more seconds, with these hosts ejected."""
         self.now += seconds
         self.admin.out, self.told = out, []
         await self.telling.look()
         return self.told
 
 
-async def test_it_is_told_as_it_changes_and_before_it_is_forgotten() -> None:
-    """Nothing where nobody is ejected; not more often than every ten seconds; the end of it once."""
+async def test_ejections_are_reported_on_change_and_before_they_expire() -> None:
+    """Reports are at least ten seconds apart, and repeated before the control plane forgets them.
+
+    The end is reported once, and without ejections there is no report.
+    """
     scene = _Scene()
     assert await scene.after(5) == []
     assert await scene.after(5, A.host) == [(A,)]
@@ -147,10 +158,13 @@ async def test_it_is_told_as_it_changes_and_before_it_is_forgotten() -> None:
         (ApartFailed("it is away"), 10),
     ],
 )
-async def test_who_cannot_tell_says_so_once_and_tries_later(
+async def test_failed_report_is_logged_once_and_retried_later(
     failing: Exception | EnrolmentFailure, later: int
 ) -> None:
-    """An older control plane does not know the method: it is not asked every few seconds for ever."""
+    """A refused report is retried after 300 s, because an older control plane does not know the method.
+
+    Other failures are retried after 10 s.
+    """
     scene = _Scene()
     scene.failing = failing
     with structlog.testing.capture_logs() as logs:

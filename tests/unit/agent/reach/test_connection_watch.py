@@ -1,4 +1,4 @@
-"""When a proxy counts as having its control plane, when it is asked why not, and what is said of it."""
+"""Tests of the watch of the control-plane connection: its state, its diagnoses and its log lines."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -40,8 +40,8 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SHOWN = PresentedCertificate("u.s.n", "1", NOW, NOW + timedelta(days=1))
 
 
-def test_counts_are_read() -> None:
-    """As Envoy writes them; of one that has just started nothing is there."""
+def test_counts_are_read_from_envoy_s_statistics() -> None:
+    """The counts are read from Envoy's text; an Envoy that has just started has none."""
     assert Counts.read(STATS) == HAS_IT
     assert Counts.read("") == Counts(connected=False, tried=0, pending=0, updates=0)
 
@@ -59,8 +59,10 @@ def test_counts_are_read() -> None:
         (replace(HAS_IT, updates=0), replace(HAS_IT, updates=0), 0, False),
     ],
 )
-def test_who_has_it(now: Counts, before: Counts | None, earlier: int, *, expected: bool) -> None:
-    """Not who dials, has just dialled, or was let in and is held: for the first time or again."""
+def test_proxy_is_connected_only_if_its_latest_stream_is_served(
+    now: Counts, before: Counts | None, earlier: int, *, expected: bool
+) -> None:
+    """A proxy that dials, has just dialled, or is held on a new stream does not count as connected."""
     assert has_it(now, before, earlier) is expected
 
 
@@ -75,18 +77,18 @@ def test_who_has_it(now: Counts, before: Counts | None, earlier: int, *, expecte
         (replace(HAS_IT, tried=1), HAS_IT, 0),
     ],
 )
-def test_what_came_on_other_streams(now: Counts, before: Counts | None, expected: int) -> None:
-    """Whatever had come when it was dialled again; of another Envoy than before, nothing."""
+def test_updates_of_earlier_streams_are_counted(now: Counts, before: Counts | None, expected: int) -> None:
+    """Updates that arrived before a new dial belong to earlier streams; another Envoy starts from zero."""
     assert on_other_streams(now, before, 1) == expected
 
 
-def test_pauses_grow_to_a_bound() -> None:
-    """Each time it is asked twice as long after the last."""
+def test_pauses_between_diagnoses_double_up_to_30_seconds() -> None:
+    """The pauses double from 2 s up to 30 s."""
     assert [pause(times) for times in (1, 2, 3, 5, 100)] == [2, 4, 8, 30, 30]
 
 
 class _Story:
-    """An Envoy, a way to its control plane, and a clock, as a test tells them."""
+    """A connection watch with a fake Envoy, connection and clock."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -97,7 +99,7 @@ class _Story:
         self.watch = ControlPlaneWatch(self, self._observe, lambda: self.now)
 
     async def text(self, path: str, method: str = "GET") -> str:
-        """Answer for Envoy."""
+        """Return the statistics, or raise AdminUnreachable."""
         del path, method
         if self.stats is None:
             raise AdminUnreachable("gone")
@@ -110,13 +112,16 @@ class _Story:
         return ReachObservation(HostPort("127.0.0.1", 1), SHOWN, NOW, self.way)
 
     async def look(self, *, after: float = 0.0) -> None:
-        """Let time pass, and look."""
+        """Advance the clock, and look."""
         self.now += after
         await self.watch.look()
 
 
-async def test_it_is_said_once_for_each_reason() -> None:
-    """After a grace, when it becomes another, and when it is over; it is asked less and less often."""
+async def test_each_reason_is_logged_once() -> None:
+    """A reason is logged after the grace period, when it changes and when it ends.
+
+    Diagnoses become less frequent.
+    """
     story = _Story()
     with capture_logs() as said:
         await story.look()
@@ -139,8 +144,11 @@ async def test_it_is_said_once_for_each_reason() -> None:
     assert (said[-1]["event"], said[-1]["was"]) == ("control plane connected", "certificate-revoked")
 
 
-async def test_who_is_held_on_a_new_stream_has_nothing_any_more() -> None:
-    """Whatever it was sent on those before; where the control plane says that it serves, that is believed."""
+async def test_proxy_held_on_a_new_stream_is_not_connected() -> None:
+    """Updates of earlier streams do not count for a held proxy.
+
+    It is connected again when the control plane answers that it serves.
+    """
     story = _Story()
     story.stats = STATS
     await story.look()
@@ -157,8 +165,8 @@ async def test_who_is_held_on_a_new_stream_has_nothing_any_more() -> None:
     assert (story.watch.standing.has_it, story.watch.standing.words) == (True, "")
 
 
-async def test_what_goes_wrong_on_the_way_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is said, and the way is gone again when that is due."""
+async def test_failed_diagnosis_does_not_end_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unexpected error is logged with its traceback, and the next diagnosis is made when it is due."""
     story = _Story()
     found = story._observe
 
@@ -177,8 +185,11 @@ async def test_what_goes_wrong_on_the_way_ends_nothing(monkeypatch: pytest.Monke
     assert second["reason"] == "port-closed"
 
 
-async def test_what_keeps_it_from_being_found_out_is_said_once() -> None:
-    """And anew where it is something else, or was over in between: by an answer, or by a control plane."""
+async def test_failure_of_the_diagnosis_is_logged_once() -> None:
+    """The same failure is logged again only after an answer or a connection in between.
+
+    A failure of another type is logged at once.
+    """
     story, said_then = _Story(), list[int]()
     story.failing = CredentialsError("no key")
     with capture_logs() as said:
@@ -208,8 +219,8 @@ async def test_what_keeps_it_from_being_found_out_is_said_once() -> None:
     ]
 
 
-async def test_a_short_absence_is_nobodys_trouble() -> None:
-    """A server that is started anew, or an Envoy: nothing is asked, nothing said."""
+async def test_short_disconnection_is_not_diagnosed_or_logged() -> None:
+    """A disconnection within the grace period, for example a restart, causes no diagnosis and no log line."""
     story = _Story()
     story.stats = STATS
     with capture_logs() as said:
@@ -226,8 +237,8 @@ async def test_a_short_absence_is_nobodys_trouble() -> None:
     assert (story.asked, said) == (0, [])
 
 
-async def test_none_is_reached_where_it_cannot_be_found_out_why_or_there_is_no_envoy() -> None:
-    """What was once is not said on: neither without usable files, nor without an Envoy that has it."""
+async def test_connection_is_lost_without_usable_files_or_envoy() -> None:
+    """A former connection does not count if the diagnosis fails or Envoy does not answer."""
     for lost in ("files", "Envoy"):
         story = _Story()
         story.stats = STATS

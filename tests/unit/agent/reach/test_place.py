@@ -1,4 +1,4 @@
-"""Remedies speak of what is there: of a machine's files and programs, or of kubectl."""
+"""Tests of remedies by place: files and programs of a machine, or kubectl for a pod."""
 
 from pathlib import Path
 
@@ -20,15 +20,18 @@ AT = HostPort("meshwright.mesh.svc", 15128)
         ("var/run/secrets/meshwright", Place.POD),
     ],
 )
-def test_a_pod_is_known_by_what_the_injector_mounts(tmp_path: Path, made: str, expected: Place) -> None:
-    """A machine that is itself a Pod of somebody else's cluster has neither."""
+def test_pod_is_known_by_the_injector_s_mounts(tmp_path: Path, made: str, expected: Place) -> None:
+    """Only the injector's mounts make it a pod, because a machine can itself be a Pod of another cluster."""
     (tmp_path / made).mkdir(parents=True, exist_ok=True)
     assert place(tmp_path) is expected
 
 
 @pytest.mark.parametrize("reason", Reason)
-def test_no_remedy_in_a_pod_is_one_for_machines(reason: Reason) -> None:
-    """Nobody issues certificates, copies files or joins by a token there."""
+def test_remedies_in_a_pod_use_kubernetes(reason: Reason) -> None:
+    """A pod's remedies use kubectl or `meshwright check --kubernetes`.
+
+    Certificates and files are not handled by hand there.
+    """
     why = UnreachableReason(reason, "it is so", "have the machine join again, mend --ads, issue it anew")
     assert remedy(why, AT, Place.MACHINE) == why.do
     told = remedy(why, AT, Place.POD)
@@ -39,8 +42,8 @@ def test_no_remedy_in_a_pod_is_one_for_machines(reason: Reason) -> None:
     assert reason in neutral or "kubectl" in told or "meshwright check --kubernetes" in told
 
 
-def test_a_remedy_names_the_namespace_of_the_control_plane() -> None:
-    """As the name that the agent calls has it; of an address it is the chart's."""
+def test_remedy_names_the_namespace_of_the_control_plane() -> None:
+    """The namespace is taken from the control plane's name; for an address it is the chart's default."""
     why = UnreachableReason(Reason.PORT_CLOSED, "", "start `meshwright serve` there")
     assert "kubectl get pods -n mesh" in remedy(why, AT, Place.POD)
     assert "-n meshwright-system" in remedy(why, HostPort("10.0.0.1", 15128), Place.POD)

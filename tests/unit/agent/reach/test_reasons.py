@@ -1,4 +1,4 @@
-"""The vocabulary of reasons: all of them documented, the clock's difference in words people use."""
+"""Tests of the reasons for a missing control-plane connection, and of their texts."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,7 +27,7 @@ def _seen(way: Way, now: datetime = NOW) -> ReachObservation:
 
 
 def test_every_reason_is_documented() -> None:
-    """In the one table that there is of them."""
+    """Each reason is in docs/vm.md."""
     text = (Path(__file__).parents[4] / "docs" / "vm.md").read_text()
     assert [each.value for each in Reason if f"`{each.value}`" not in text] == []
 
@@ -40,8 +40,8 @@ def test_every_reason_is_documented() -> None:
         (timedelta(days=4, hours=2, minutes=3), "3 d 2 h ago"),
     ],
 )
-def test_by_how_much_a_certificate_has_expired(late: timedelta, said: str) -> None:
-    """In the greatest unit that there is of it and the next."""
+def test_age_of_an_expired_certificate_has_at_most_two_units(late: timedelta, said: str) -> None:
+    """The time since expiry is given in its largest unit and the next one."""
     why = unreached(_seen(ClosedAfterHandshake(), NOW + late))
     assert why is not None
     assert (why.reason, said in why.said) == (Reason.EXPIRED, True), why
@@ -72,29 +72,32 @@ def test_by_how_much_a_certificate_has_expired(late: timedelta, said: str) -> No
         (ServerAnswer("UNIMPLEMENTED"), Reason.ANOTHER_SERVICE),
     ],
 )
-def test_what_an_answer_means(answer: ServerAnswer, reason: Reason | None) -> None:
-    """Statuses and words of ours; a server that knows neither the question nor trailers serves."""
+def test_server_answer_has_a_reason(answer: ServerAnswer, reason: Reason | None) -> None:
+    """Statuses and details map to reasons.
+
+    A server that answers NOT_FOUND to the question serves the proxy.
+    """
     why = unreached(_seen(answer))
     assert (None if why is None else why.reason) is reason
 
 
-def test_a_name_is_said_with_its_address() -> None:
-    """What was dialled is not what was typed."""
+def test_name_is_shown_with_its_address() -> None:
+    """The message has the resolved address beside the configured name."""
     why = unreached(_seen(NoRoute("192.0.2.1:15128", "No route to host")))
     said = "there is no route to control.example:15128, which is 192.0.2.1:15128, (No route to host)"
     assert str(why).startswith(f"control plane not connected: {said}; ")
 
 
-def test_the_clock_is_compared_where_the_server_says_its_own() -> None:
-    """Ahead is more than nothing."""
+def test_clock_is_compared_only_with_a_server_that_sends_its_date() -> None:
+    """The clock's difference is known only if the answer contains the server's date."""
     assert _seen(ServerAnswer("OK", date=NOW - timedelta(hours=1))).clock_ahead == timedelta(hours=1)
     assert _seen(ServerAnswer("OK")).clock_ahead is None
     assert _seen(ClosedAfterHandshake()).clock_ahead is None
 
 
 @pytest.mark.parametrize("name", ["\x1b[2Jours", "a\nok", "\u202egnp", "x" * 1_000_000])
-def test_names_that_anybody_may_choose_are_shown_as_words(name: str) -> None:
-    """Neither do they steer the terminal, nor begin a line, nor fill the log."""
+def test_names_chosen_by_a_server_are_shown_safely(name: str) -> None:
+    """Names in a certificate cannot contain control characters or newlines, and long ones are cut."""
     for way in (UntrustedServer((name,) * 9, "said"), MisnamedServer((name,) * 9, "expected")):
         said = str(unreached(_seen(way)))
         assert said.isprintable()

@@ -1,4 +1,4 @@
-"""One call of gRPC, against servers that do what they like: an answer or CallFailed, and nothing else."""
+"""Tests of a gRPC call against arbitrary servers: an answer or CallFailed, and no other error."""
 
 import pytest
 from h2.config import H2Configuration
@@ -17,12 +17,12 @@ PATH = "/meshwright.enrolment.v1.Renewal/Report"
 
 
 def framed(message: bytes) -> bytes:
-    """Return a message as gRPC has it on the wire."""
+    """Return a message with gRPC's length prefix."""
     return b"\0" + len(message).to_bytes(4, "big") + message
 
 
 class Server:
-    """The other end, by the library: what it got, and ways to answer."""
+    """A server made of the HTTP/2 library: the received request, and methods to answer."""
 
     def __init__(self, window: int = 65_535) -> None:
         self.connection = H2Connection(H2Configuration(client_side=False, header_encoding="utf-8"))
@@ -33,7 +33,7 @@ class Server:
         self.is_whole = False
 
     def take(self, received: bytes) -> None:
-        """Take what the client sends, and let it send more."""
+        """Process bytes of the client, and open the window for more."""
         for event in self.connection.receive_data(received):
             if isinstance(event, RequestReceived):
                 self.asked = dict(event.headers)  # type: ignore[arg-type] # they are text
@@ -51,12 +51,12 @@ class Server:
         self.connection.send_headers(1, trailers, end_stream=True)
 
     def said(self) -> bytes:
-        """Return what it has to send."""
+        """Return the bytes to send."""
         return self.connection.data_to_send()
 
 
 def begun(message: bytes = b"report", window: int = 65_535) -> tuple[Call, Server]:
-    """Have a call begin: the server has all that it could take."""
+    """Start a call, and let the server receive all that it can."""
     call, server = Call("ads.example", PATH, message), Server(window)
     call.take(server.said())
     for _ in range(1000):
@@ -70,7 +70,7 @@ def begun(message: bytes = b"report", window: int = 65_535) -> tuple[Call, Serve
 
 
 def failed(call: Call, server: Server) -> str:
-    """Return how a call fails after what a server has said."""
+    """Return the error of a call after the server's bytes."""
     with pytest.raises(CallFailed) as found:
         call.take(server.said())
         call.to_send()
@@ -79,8 +79,8 @@ def failed(call: Call, server: Server) -> str:
 
 
 @given(st.binary(max_size=100_000), st.sampled_from([1, 100, 65_535]), st.binary(max_size=300))
-def test_a_message_goes_whole_and_its_answer_comes(message: bytes, window: int, answer: bytes) -> None:
-    """However little the server takes at a time."""
+def test_message_is_sent_whole_and_its_answer_is_read(message: bytes, window: int, answer: bytes) -> None:
+    """A message is sent whole through any window size, and the answer is read byte by byte."""
     if window == 1:
         message = message[:400]
     call, server = begun(message, window)
@@ -111,8 +111,8 @@ def test_a_message_goes_whole_and_its_answer_comes(message: bytes, window: int, 
         ([("grpc-message", "no status")], 2, "no status"),
     ],
 )
-def test_an_error_has_its_status_and_words(trailers: list[tuple[str, str]], status: int, words: str) -> None:
-    """Also where there are no headers before it."""
+def test_error_has_its_status_and_message(trailers: list[tuple[str, str]], status: int, words: str) -> None:
+    """The status and the message are read from trailers, also if there are no headers before them."""
     call, server = begun()
     server.answer(trailers=trailers)
     call.take(server.said())
@@ -128,8 +128,8 @@ def test_an_error_has_its_status_and_words(trailers: list[tuple[str, str]], stat
 
 
 @pytest.mark.parametrize("content", [b"", b"\0\0\0\0\5four", b"\1\0\0\0\0", framed(b"a") + framed(b"b")])
-def test_an_answer_that_is_no_single_message_is_none(content: bytes) -> None:
-    """None, one that is cut off, one that is compressed, and two."""
+def test_answer_that_is_not_a_single_message_fails(content: bytes) -> None:
+    """An empty, cut-off, compressed or double message is a failed call."""
     call, server = begun()
     server.answer(content)
     call.take(server.said())
@@ -137,8 +137,8 @@ def test_an_answer_that_is_no_single_message_is_none(content: bytes) -> None:
         call.answer()
 
 
-def test_an_answer_without_end_is_not_kept() -> None:
-    """A server that goes wild fills no memory."""
+def test_endless_answer_is_not_kept_in_memory() -> None:
+    """An answer over the limit fails, so that a server cannot fill the agent's memory."""
     call, server = begun()
     server.connection.send_headers(1, RESPONSE)
     with pytest.raises(CallFailed, match=f"longer than {MOST_BYTES} bytes"):
@@ -152,8 +152,8 @@ def test_an_answer_without_end_is_not_kept() -> None:
     "code", [ErrorCodes.NO_ERROR, ErrorCodes.REFUSED_STREAM, ErrorCodes.ENHANCE_YOUR_CALM]
 )
 @pytest.mark.parametrize("message", [b"small", b"x" * 90_000])
-def test_a_call_that_is_broken_off_has_failed(code: ErrorCodes, message: bytes) -> None:
-    """By the end of its stream or of the connection; also where much of the message is still to be sent."""
+def test_reset_stream_or_closed_connection_fails_the_call(code: ErrorCodes, message: bytes) -> None:
+    """The end of the stream or connection fails the call, also while much of the message is unsent."""
     for ends in ("stream", "connection"):
         call, server = Call("ads.example", PATH, message), Server()
         call.take(server.said())
@@ -166,8 +166,8 @@ def test_a_call_that_is_broken_off_has_failed(code: ErrorCodes, message: bytes) 
 
 
 @given(st.binary(min_size=1, max_size=200))
-def test_whatever_comes_it_is_an_answer_or_a_failure(noise: bytes) -> None:
-    """No other error: that would end the task which asked, and with it the proxy."""
+def test_arbitrary_bytes_give_an_answer_or_call_failed(noise: bytes) -> None:
+    """No other error is raised, because it would end the calling task and with it the proxy."""
     call, server = begun()
     said = "an answer, or none yet"
     try:
@@ -181,8 +181,8 @@ def test_whatever_comes_it_is_an_answer_or_a_failure(noise: bytes) -> None:
     assert said
 
 
-def test_the_end_without_an_answer_is_said() -> None:
-    """A server that was killed."""
+def test_connection_end_without_an_answer_fails_the_call() -> None:
+    """The end of the connection without an answer, for example of a killed server, fails the call."""
     call, _ = begun()
     with pytest.raises(CallFailed, match="ended without an answer"):
         call.take(b"")

@@ -1,4 +1,4 @@
-"""What Envoy counted is told per edge, in few series, as Prometheus reads it."""
+"""Tests of Envoy's statistics per edge, in few series, in Prometheus' format."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,7 +23,7 @@ BUDGET = 2000
 def _answer(
     numbers: Mapping[str, int], times: Mapping[str, list[tuple[float, float, int]]]
 ) -> dict[str, Any]:
-    """Return what Envoy's admin interface answers, in the form in which 1.40 does."""
+    """Return an answer of Envoy's admin interface in the form of version 1.40."""
     details = [
         {
             "name": name,
@@ -37,8 +37,11 @@ def _answer(
     return {"stats": [*stats, {"histograms": {"supported_percentiles": [0], "details": details}}]}
 
 
-def test_a_call_with_a_split_behind_it() -> None:
-    """The service that was called, and the backends that answered; what is counted twice is told once."""
+def test_call_through_a_split_has_an_edge_and_backends() -> None:
+    """The called service and the answering backends have series.
+
+    Statistics that Envoy counts twice are exported once.
+    """
     found = read(
         _answer(
             {
@@ -107,8 +110,11 @@ def test_a_call_with_a_split_behind_it() -> None:
     ]
 
 
-def test_calls_of_grpc_that_failed_are_counted_of_backend_and_edge() -> None:
-    """Envoy counts them by cluster: of a port with its number, of the only port, of the workload's own."""
+def test_failed_grpc_calls_are_counted_for_backends_and_edges() -> None:
+    """Envoy counts failed gRPC calls by cluster.
+
+    The edge is found by the port's number, by the only port, or by the local workload.
+    """
     numbers = {
         **{
             f"http.rds-outbound.default/{at}.downstream_rq_2xx": 9 for at in ("shop|80", "bank|80", "bank|90")
@@ -137,8 +143,11 @@ def test_calls_of_grpc_that_failed_are_counted_of_backend_and_edge() -> None:
     assert backends == {("shop", "grpc"): 1, ("bank", "90"): 2, ("shop-v1", "50051"): 3}
 
 
-def test_routes_of_a_service_are_counted_each() -> None:
-    """By service, port and the name that policy gives; what else a virtual host counts is not theirs."""
+def test_routes_of_a_service_are_counted_separately() -> None:
+    """A route is counted by service, port and its name in the policy.
+
+    Other statistics of a virtual host are skipped.
+    """
     numbers = {
         "vhost.default/shop.route.80|default/canary/api.v1.upstream_rq_2xx": 3,
         "vhost.default/shop.route.80|default/canary/api.v1.upstream_rq_200": 3,
@@ -159,8 +168,11 @@ def test_routes_of_a_service_are_counted_each() -> None:
     assert routes == {("default/canary/api.v1", "2xx"): 3, ("rest", "5xx"): 1, ("default/slow", "2xx"): 5}
 
 
-def test_calls_that_come_in_are_counted_by_the_match_that_admits_them() -> None:
-    """At the proxy's own service, callers together, apart from a route of that name that goes out."""
+def test_inbound_calls_are_counted_by_the_admitting_match() -> None:
+    """Inbound calls are counted at the proxy's own service, for all callers together.
+
+    An outbound route of the same name is counted apart.
+    """
     numbers = {
         "vhost.default/alice.vcluster.8080|default/routes/buy.upstream_rq_2xx": 3,
         "vhost.default/alice.vcluster.8080|rest.upstream_rq_4xx": 2,
@@ -183,8 +195,8 @@ def test_calls_that_come_in_are_counted_by_the_match_that_admits_them() -> None:
     assert [tuple(labels[each] for each in ends) for labels, _ in lasted] == [("alice", "8080", "rest")] * 2
 
 
-def test_of_many_routes_those_that_fail_have_series() -> None:
-    """They are used as much as others: that nothing of them is well does not put them last."""
+def test_failing_routes_keep_their_own_series() -> None:
+    """Series are given by use, and failed requests count as use."""
     well = {f"vhost.default/shop.route.80|default/a{each}.upstream_rq_2xx": 1 for each in range(MOST_ROUTES)}
     numbers = {**well, "vhost.default/shop.route.80|default/z.upstream_rq_5xx": 9}
     text = written(Edges().families(read(_answer(numbers, {})), ALICE))
@@ -202,7 +214,7 @@ def _values(text: str, name: str) -> list[tuple[dict[str, str], float]]:
 
 
 def _mesh(services: int) -> dict[str, Any]:
-    """Return what a proxy counted that has called all services of a mesh, with all that can come of it."""
+    """Return the statistics of a proxy that has called `services` services in all possible ways."""
     numbers = dict[str, int]()
     times = dict[str, list[tuple[float, float, int]]]()
     classes = [f"rq_{digit}xx" for digit in range(1, 6)]
@@ -233,19 +245,24 @@ def _samples(text: str) -> Iterator[tuple[str, float]]:
             yield f"{each.name}{sorted(each.labels.items())}", each.value
 
 
-def test_a_proxy_that_calls_a_thousand_services_has_few_series() -> None:
-    """All are counted still: those without series of their own stand together, and no series is twice."""
+def test_proxy_that_calls_a_thousand_services_has_few_series() -> None:
+    """All requests are counted, and no series is exported twice.
+
+    Services without series of their own are counted under "others".
+    """
     edges = Edges()
     text = written(edges.families(read(_mesh(1000)), ALICE))
     found = list(_samples(text))
-    assert 500 < len(found) == len(dict(found)) <= BUDGET - 50  # room for Envoy's own and the agent's
+    assert (
+        500 < len(found) == len(dict(found)) <= BUDGET - 50
+    )  # leaves room for the metrics of Envoy and of the agent
     classes = [value for name, value in found if name.startswith("meshwright_backend_requests_total")]
     assert sum(classes) == 5 * sum(range(1, 1001))
     assert 'destination_service="others"' in text
 
 
-def test_no_counter_goes_back_whoever_comes_later() -> None:
-    """Who has series of its own keeps them, although others are called more by now."""
+def test_no_counter_decreases_when_more_services_are_called() -> None:
+    """A series of its own is kept, although other services are called more often later."""
     edges = Edges()
     before = dict(_samples(written(edges.families(read(_mesh(100)), ALICE))))
     after = dict(_samples(written(edges.families(read(_mesh(1000)), ALICE))))
@@ -253,16 +270,16 @@ def test_no_counter_goes_back_whoever_comes_later() -> None:
     assert all(after[name] >= value for name, value in before.items())
 
 
-def test_of_many_new_ones_the_most_used_have_series() -> None:
-    """And of those used alike the first by name, so that it does not depend on the order of an answer."""
+def test_most_used_new_names_get_their_own_series() -> None:
+    """Of equally used names the first by name wins, so that the order of an answer does not matter."""
     bounded = BoundedSeries[str](2)
     assert bounded.own({"a": 1, "c": 5, "b": 5, "d": 2}) == {"b", "c"}
     assert bounded.own({"a": 100, "c": 5}) == {"c"}
 
 
 @given(st.text(), st.text(), st.floats(0, 1e12, allow_nan=False))
-def test_whatever_a_label_says_is_read_as_it_was(value: str, words: str, number: float) -> None:
-    """Quotes, backslashes and ends of lines."""
+def test_label_values_are_escaped(value: str, words: str, number: float) -> None:
+    """Quotes, backslashes and newlines in labels and help texts are escaped."""
     value, words = (each.replace("\r", "") for each in (value, words))
     family = Family("a_total", Kind.COUNTER, words, (Sample((("of", f"x{value}"),), number),))
     text = written((family,))
@@ -270,8 +287,8 @@ def test_whatever_a_label_says_is_read_as_it_was(value: str, words: str, number:
     assert f'a_total{{of="x{_escaped(value)}"}} ' in text
 
 
-def test_each_is_documented() -> None:
-    """In docs/metrics.md, with its type."""
+def test_each_edge_metric_is_documented() -> None:
+    """Each family is in docs/metrics.md with its type."""
     documented = (Path(__file__).parents[4] / "docs" / "metrics.md").read_text()
     for family in Edges().families(read({}), ALICE):
         assert f"| `{family.name}` | {family.kind} |" in documented
@@ -282,8 +299,8 @@ def _escaped(value: str) -> str:
 
 
 @given(st.lists(st.tuples(st.integers(1, 99), st.integers(0, 4), st.integers(1, 9))))
-def test_buckets_only_grow_and_the_last_has_all(drawn: list[tuple[int, int, int]]) -> None:
-    """Bins as Envoy has them: two digits, a power of ten."""
+def test_histogram_buckets_are_cumulative(drawn: list[tuple[int, int, int]]) -> None:
+    """Buckets never decrease, and the last one has all requests, for all bins that Envoy can report."""
     bins = [Bin(digits * 10.0**power / 10, 10.0**power / 10, count) for digits, power, count in drawn]
     *buckets, total, count = [each.value for each in histogram((), bins)]
     assert len(buckets) == len(BOUNDS_MS) + 1
@@ -292,8 +309,8 @@ def test_buckets_only_grow_and_the_last_has_all(drawn: list[tuple[int, int, int]
     assert total >= sum(each.least * each.count for each in bins) / 1000 - 1e-6
 
 
-def test_what_is_no_answer_is_no_edge() -> None:
-    """Of another shape, of another version: the rest is read."""
+def test_unknown_entries_of_an_answer_are_skipped() -> None:
+    """Entries of another form are skipped and the others are read; an unknown answer gives no edges."""
     good = {"name": "tcp.outbound.a/b|80.downstream_cx_total", "value": 1}
     odd: list[Any] = [None, 7, {}, {"name": 7}, {"name": good["name"], "value": "x"}, {"histograms": [1]}]
     assert read({"stats": [*odd, good]}).numbers["tcp"] == {"outbound.a/b|80": {"downstream_cx_total": 1}}
@@ -305,8 +322,8 @@ def _nothing() -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
     return tuple({scope: {} for scope in ("http", "tcp", "cluster", "vhost")} for _ in range(2))  # type: ignore[return-value] # two
 
 
-def test_whose_certificate_envoy_shows() -> None:
-    """The service's, by its SPIFFE ID; the proxy's own has none, and neither has a root."""
+def test_service_account_is_read_from_the_service_certificate() -> None:
+    """The account is read from the SPIFFE ID. The proxy's own certificate and roots have none."""
     proxy = {"cert_chain": [{"subject_alt_names": [{"dns": "u.alice.default"}]}], "ca_cert": [{}]}
     uri = {"uri": "spiffe://cluster.local/ns/default/sa/alice-account"}
     assert (

@@ -1,4 +1,4 @@
-"""Messages are what the library for them reads and writes."""
+"""Tests of the protobuf encoder and decoder against the library."""
 
 import pytest
 from hypothesis import example, given
@@ -12,10 +12,13 @@ NAMES = st.text(st.characters(codec="utf-8"), max_size=200)
 
 
 @given(NAMES, NAMES, COUNTS, st.lists(COUNTS, max_size=12), st.floats(allow_nan=False), st.booleans())
-def test_every_kind_of_field_is_as_the_library_writes_it(
+def test_encoded_fields_are_read_by_the_library(
     name: str, other: str, count: int, counts: list[int], amount: float, there: bool
 ) -> None:
-    """Texts, numbers, packed numbers, amounts, messages within messages, several of them, none."""
+    """The library reads every kind of field.
+
+    These are texts, numbers, packed numbers, floats, and nested and repeated messages.
+    """
     called = message((1, name), (2, other), (3, count & 0xFFFF))
     requests = message((1, tuple(counts)), (3, amount), (4, count))
     route = message((1, 2), (2, called), (3, other), (4, requests if there else []))
@@ -32,10 +35,10 @@ def test_every_kind_of_field_is_as_the_library_writes_it(
 
 @given(COUNTS, st.binary(max_size=300), st.floats(allow_nan=False), st.integers(0, 2**32 - 1))
 @example(0, b"", 0.0, 0)
-def test_a_number_is_found_among_other_fields(
+def test_number_is_found_among_unknown_fields(
     count: int, text: bytes, amount: float, next_after: int
 ) -> None:
-    """A newer control plane may say more: what is not known is passed over."""
+    """Unknown fields are skipped, because a newer control plane can send more."""
     more = message((2, count), (3, text), (4, amount))
     told = wire.ReportResponse(next_after_seconds=next_after).SerializeToString()
     assert number_of(more + told + more, 1) == next_after
@@ -46,12 +49,12 @@ def test_a_number_is_found_among_other_fields(
     "written",
     [b"\x08", b"\x08\x80", b"\x12\x05ab", b"\x09\x00", b"\x0b", b"\x08" + b"\xff" * 20, b"\x2d\x00"],
 )
-def test_what_is_no_message_is_refused(written: bytes) -> None:
-    """And nothing is read beyond its end."""
+def test_invalid_message_is_refused(written: bytes) -> None:
+    """Invalid or cut-off bytes raise ValueError, and no byte beyond the end is read."""
     with pytest.raises(ValueError, match="message"):
         number_of(written, 1)
 
 
-def test_an_amount_of_minus_zero_is_none() -> None:
-    """As no report has one."""
+def test_minus_zero_is_encoded_as_missing() -> None:
+    """The value -0.0 is left out like 0.0, because no report contains it."""
     assert message((3, -0.0)) == b""

@@ -1,4 +1,4 @@
-"""What the control plane is told of what Envoy counted: everything, once."""
+"""Tests of reports of Envoy's statistics to the control plane: every count is reported once."""
 
 import random
 import re
@@ -29,7 +29,7 @@ BACK = "default/shop-v1|8080"
 def counted(
     numbers: Mapping[str, int], times: Mapping[str, list[tuple[float, float, int]]] | None = None
 ) -> dict[str, Any]:
-    """Return what Envoy's admin interface answers."""
+    """Return an answer of Envoy's admin interface."""
     details = [
         {
             "name": name,
@@ -42,7 +42,7 @@ def counted(
 
 
 def _read(written: bytes) -> wire.ReportRequest:
-    """Return a report as the library reads it; nothing in it is unknown to it."""
+    """Return a report as the library reads it, without unknown fields."""
     found = wire.ReportRequest.FromString(written)
     assert found.SerializeToString() == written
     return found
@@ -53,8 +53,11 @@ def called_at(port: int) -> wire.Called:
     return wire.Called(namespace="default", service="shop", port=port)
 
 
-def test_a_report_has_what_was_counted_since_the_one_before() -> None:
-    """In the control plane's words; what has not grown is not in it, and what is open now never is."""
+def test_report_has_the_growth_since_the_report_before() -> None:
+    """Only growth is reported, in the control plane's protocol.
+
+    Unchanged counters and gauges of open connections are left out.
+    """
     before = counted(
         {
             f"http.{SHOP}.downstream_rq_2xx": 7,
@@ -137,8 +140,11 @@ def test_a_report_has_what_was_counted_since_the_one_before() -> None:
     )
 
 
-def test_times_are_told_that_envoy_tells_later_than_the_numbers() -> None:
-    """Counters are there at once, histograms up to five seconds later: by then no number may have changed."""
+def test_late_durations_are_reported_without_new_requests() -> None:
+    """Durations are reported even if no counter has grown.
+
+    Envoy updates histograms up to five seconds after counters.
+    """
     numbers = {
         f"http.{SHOP}.downstream_rq_2xx": 1,
         f"cluster.{BACK}.upstream_rq_2xx": 1,
@@ -155,8 +161,8 @@ def test_times_are_told_that_envoy_tells_later_than_the_numbers() -> None:
     assert [(sum(each.by_class), sum(each.by_time)) for each in told] == [(0, 1)] * 3
 
 
-def test_a_backend_at_a_port_that_has_a_name_is_told_by_it() -> None:
-    """A Service may name its target port, and so does the cluster."""
+def test_backend_with_a_named_port_is_reported_by_the_name() -> None:
+    """A Service can name its target port, and the cluster has the same name."""
     now = counted(
         {"cluster.default/shop-v1|http-web.upstream_rq_2xx": 2, f"cluster.{BACK}.upstream_rq_2xx": 1}
     )
@@ -167,8 +173,11 @@ def test_a_backend_at_a_port_that_has_a_name_is_told_by_it() -> None:
     assert by_port == {(0, "http-web"): 2, (8080, ""): 1}
 
 
-def test_what_a_proxy_ends_is_told_as_one_failure_of_the_backend() -> None:
-    """Envoy counts it as 5xx and as failed by gRPC, of each backend for itself; never fewer than none."""
+def test_error_counted_twice_is_reported_as_one_backend_failure() -> None:
+    """Envoy counts such an error as 5xx and as a failed gRPC call.
+
+    The 5xx count is subtracted for each backend, to at least 0.
+    """
     at = {each: f"cluster.default/shop-{each}|8080" for each in ("v1", "v2", "v3")}
     now = counted(
         {
@@ -187,8 +196,8 @@ def test_what_a_proxy_ends_is_told_as_one_failure_of_the_backend() -> None:
     }
 
 
-def test_a_route_is_told_by_a_name_that_can_be_taken() -> None:
-    """A report that has a name too long or unprintable is not taken, with all that is in it."""
+def test_route_name_is_shortened_and_made_printable() -> None:
+    """Names are cut and cleaned, because the control plane refuses a whole report with an invalid name."""
     names = ("default/canary/api", "default/canary/two\x7flines", "x" * 300)
     numbers = {f"vhost.default/shop.route.80|{each}.upstream_rq_2xx": 2 for each in names}
     found = _read(Reports("run").next(since(NOTHING, read(counted(numbers))), 10.0))
@@ -211,8 +220,8 @@ def names_of(kind: str) -> set[str]:
     }
 
 
-def test_whatever_a_proxy_is_given_can_be_told() -> None:
-    """Statistics by the names of all golden resources, colons as Envoy has them: a report that is taken."""
+def test_statistics_of_all_golden_resources_can_be_reported() -> None:
+    """Statistics with the names of all golden clusters and routes make an accepted report."""
     clusters, routes = (
         {each.replace(":", "_") for each in names_of(kind)} for kind in ("clusters", "routes")
     )
@@ -226,8 +235,8 @@ def test_whatever_a_proxy_is_given_can_be_told() -> None:
     assert any(each.called.port_name == "main" for each in of)
 
 
-def test_a_report_stays_small_whatever_is_called() -> None:
-    """What has no row of its own is told together: below the 64 KiB that the control plane takes."""
+def test_report_stays_below_64_kib() -> None:
+    """Services without a row of their own are summed up, because the control plane accepts at most 64 KiB."""
     numbers = {
         f"{scope}.{prefix}ns-{n:040}/service-{n:040}|80.{what}": n + 1
         for n in range(1000)
@@ -255,10 +264,10 @@ READINGS = st.lists(
 
 
 @given(READINGS)
-def test_increments_come_to_what_was_counted(
+def test_increments_add_up_to_the_counts(
     steps: list[tuple[bool, dict[str, int], dict[float, int]]],
 ) -> None:
-    """Over any readings, and Envoys that begin anew with whatever they have counted by then."""
+    """The increments add up to all counts, for any readings and restarts of Envoy."""
     counts, bins = Counter[str](), Counter[float]()
     told, told_bins = Counter[str](), Counter[float]()
     all_counts, all_bins = Counter[str](), Counter[float]()
@@ -284,25 +293,25 @@ def test_increments_come_to_what_was_counted(
 
 
 def _would_go_back(before: Counter[Any], more: Mapping[Any, int]) -> bool:
-    """Say whether a new Envoy is seen as one: no number of its first reading is as large as before."""
+    """Return whether no number of a new Envoy's first reading is as large as before."""
     return all(more.get(each, 0) < count for each, count in before.items() if count)
 
 
 class Admin(EnvoyAdmin):
-    """An Envoy's admin interface that says what a test wants."""
+    """Fake admin interface with a configurable number of requests."""
 
     def __init__(self) -> None:
         self.requests: int | None = 0
 
     async def json(self, path: str, method: str = "GET") -> Any:
-        """Answer as told; None does not."""
+        """Return the statistics; raise AdminUnreachable if the number is None."""
         if self.requests is None:
             raise AdminUnreachable("it does not run")
         return counted({f"http.{SHOP}.downstream_rq_2xx": self.requests})
 
 
 class Scene:
-    """An agent's task, its clock, and a control plane that answers one after the other what it is told."""
+    """A statistics reporter with a fake Envoy, control plane and clock."""
 
     def __init__(self, *answers: int | ReportRefused) -> None:
         self.admin = Admin()
@@ -313,7 +322,7 @@ class Scene:
         self.told = StatisticsReporter(self.admin, self._send, monotonic=lambda: self.now, dice=dice)
 
     async def after(self, seconds: float, requests: int | None) -> float:
-        """Let time pass until so many requests were counted in all, and tell."""
+        """Advance the clock, set the total number of requests, and report; return the pause."""
         self.now += seconds
         self.admin.requests = requests
         return await self.told.tell()
@@ -329,8 +338,11 @@ class Scene:
         return answer
 
 
-async def test_it_is_told_as_often_as_it_is_wanted() -> None:
-    """What was counted since; also that it was nothing. An Envoy that is not there is asked again."""
+async def test_reports_are_sent_at_the_requested_interval() -> None:
+    """Each report has the growth since the last, which can be 0.
+
+    Intervals are bounded, and an unreachable Envoy is retried.
+    """
     scene = Scene(10, 60, 1_000_000, 0)
     assert await scene.after(5, None) == FIRST_SECONDS
     assert await scene.after(5, 3) == 10
@@ -340,8 +352,8 @@ async def test_it_is_told_as_often_as_it_is_wanted() -> None:
     assert scene.got == [(1, 10.0, 3), (2, 10.0, 0), (3, 60.0, 4), (4, 60.0, 1)]
 
 
-async def test_what_has_no_answer_is_told_again() -> None:
-    """With its number, and nothing of what came after it: that is in the next."""
+async def test_unanswered_report_is_sent_again_unchanged() -> None:
+    """The same report is sent again with its number; later growth is in the next report."""
     scene = Scene(ReportRefused("away"), ReportRefused("away"), 10, 10)
     with structlog.testing.capture_logs() as logs:
         pauses = [await scene.after(10, requests) for requests in (3, 4, 5)]
@@ -352,24 +364,27 @@ async def test_what_has_no_answer_is_told_again() -> None:
     assert scene.got == [(1, 10.0, 3), (1, 10.0, 3), (1, 10.0, 3), (2, 30.0, 6)]
 
 
-async def test_who_does_not_want_to_be_told_is_asked_seldom() -> None:
-    """An older control plane knows no such call; one that is away for long is not asked more often."""
+async def test_pauses_after_refused_or_failed_reports_are_long() -> None:
+    """An older control plane refuses the method and is asked seldom.
+
+    Repeated failures reach the same pause.
+    """
     scene = Scene(ReportRefused("no such method", refused=True), *(ReportRefused("away") for _ in range(9)))
     pauses = [await scene.after(10, 3) for _ in range(10)]
     assert LONGEST_PAUSE / 2 <= pauses[0] <= LONGEST_PAUSE
     assert LONGEST_PAUSE / 2 <= pauses[-1] <= LONGEST_PAUSE
 
 
-async def test_a_report_that_is_unfit_keeps_no_other_back() -> None:
-    """It is not told again; what is counted after it is."""
+async def test_unfit_report_is_dropped_and_the_next_one_is_sent() -> None:
+    """A report with an invalid content is not sent again, and later growth is reported."""
     scene = Scene(ReportRefused("a number is too large", refused=True, unfit=True), 10)
     await scene.after(10, 3)
     assert await scene.after(300, 4) == 10
     assert scene.got == [(1, 10.0, 3), (2, 300.0, 1)]
 
 
-async def test_nothing_that_goes_wrong_in_telling_ends_the_task() -> None:
-    """The agent ends with its tasks, and Envoy with the agent: that a mistake of ours is not worth."""
+async def test_internal_error_does_not_end_the_reporter() -> None:
+    """An internal error is logged and retried, because the agent, and Envoy with it, ends with its tasks."""
     scene = Scene(ZeroDivisionError("ours"), 10)  # type: ignore[arg-type] # none that it should raise
     with structlog.testing.capture_logs() as logs:
         assert await scene.after(10, 3) == LONGEST_PAUSE

@@ -1,4 +1,4 @@
-"""Prometheus scrapes an agent beside an application that means harm: what the agent answers and asks."""
+"""Tests of the agent's scraping of an application that may be hostile."""
 
 import asyncio
 import contextlib
@@ -40,7 +40,7 @@ async def _served(app: web.Application) -> AsyncIterator[str]:
 
 @contextlib.asynccontextmanager
 async def _scraped(answer: Handler) -> AsyncIterator[Callable[[str], asyncio.Future[str]]]:
-    """Yield what asks an agent for a path, beside an application that answers so."""
+    """Yield a function that requests a path of an agent beside an application with this handler."""
     beside = web.Application()
     beside.router.add_get("/{path:.*}", answer)
     proxied = Mock(spec=ProxyControl)
@@ -61,14 +61,17 @@ async def _scraped(answer: Handler) -> AsyncIterator[Callable[[str], asyncio.Fut
 
 
 def _series(page: str) -> dict[str, float]:
-    """Return the series that are not zero, as Prometheus' own parser reads them."""
+    """Return the series that are not zero, as read by Prometheus' parser."""
     families = text_string_to_metric_families(page)
     samples = (each for family in families for each in family.samples if each.value)
     return {each.name + "".join(each.labels.values()): each.value for each in samples}
 
 
-async def test_a_redirect_is_not_followed() -> None:
-    """The agent's user is not intercepted: it would fetch what the application cannot, and show it."""
+async def test_redirect_of_the_metrics_page_is_not_followed() -> None:
+    """The agent's user is not intercepted.
+
+    A redirect could therefore show pages that the application cannot reach.
+    """
     asked: list[str] = []
 
     async def secret(request: web.Request) -> web.Response:
@@ -96,8 +99,8 @@ async def test_a_redirect_is_not_followed() -> None:
 
 @pytest.mark.parametrize("times", [1, 4], ids=["one byte too many", "a bomb"])
 @pytest.mark.parametrize("is_packed", [True, False], ids=["gzip", "plain"])
-async def test_a_page_that_is_too_large_is_left_out(times: int, *, is_packed: bool) -> None:
-    """After decompression; what is the sidecar's own comes as ever."""
+async def test_too_large_metrics_page_is_left_out(times: int, *, is_packed: bool) -> None:
+    """A page over 8 MiB after decompression is left out, and the sidecar's own metrics are served."""
     size = MOST_BYTES + 1 if times == 1 else MOST_BYTES * times
     content = b"a" * size
     headers = {"Content-Encoding": "gzip"} if is_packed else {}
@@ -112,8 +115,8 @@ async def test_a_page_that_is_too_large_is_left_out(times: int, *, is_packed: bo
     assert page.endswith("left out: the page has more than 8 MiB\n")
 
 
-async def test_a_page_that_never_ends_is_read_no_further_than_its_bound() -> None:
-    """The connection is closed, and no more than what is under way is sent in vain."""
+async def test_endless_metrics_page_is_read_up_to_its_limit() -> None:
+    """The connection is closed at the limit, so that little is sent in vain."""
     sent = 0
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -131,8 +134,8 @@ async def test_a_page_that_never_ends_is_read_no_further_than_its_bound() -> Non
     assert sent < 4 * MOST_BYTES
 
 
-async def test_an_application_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor one whose page drips: the whole answer has one time."""
+async def test_slow_metrics_page_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The timeout applies to the whole answer, so that a page which arrives in drops is left out too."""
     monkeypatch.setattr(application_metrics, "SECONDS", 0.05)
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -158,8 +161,8 @@ async def test_an_application_that_does_not_answer_is_not_waited_for(monkeypatch
     ],
     ids=["another", "none", "short", "more"],
 )
-async def test_an_encoding_that_is_not_taken_is_named(encoding: str, body: bytes, words: str) -> None:
-    """The agent asks for none; who sends gzip all the same is read."""
+async def test_unsupported_encoding_is_named(encoding: str, body: bytes, words: str) -> None:
+    """The agent requests identity and accepts gzip; the error names any other encoding or damage."""
 
     async def answer(request: web.Request) -> web.Response:
         assert request.headers["Accept-Encoding"] == "identity"
@@ -171,8 +174,8 @@ async def test_an_encoding_that_is_not_taken_is_named(encoding: str, body: bytes
     assert f"the page cannot be read: {words}" in page
 
 
-async def test_the_good_lines_of_a_page_come_and_the_others_are_counted() -> None:
-    """The sidecar's series are its own, and the page is one that Prometheus takes."""
+async def test_valid_lines_are_served_and_the_others_counted() -> None:
+    """The application cannot set the sidecar's series, and the dropped lines are counted by reason."""
     lines = b"# TYPE envoy_server_live counter\nenvoy_server_live 0\nmine 1\nmine 2\n<p>\nup 1\n"
 
     async def answer(_request: web.Request) -> web.Response:
@@ -193,8 +196,8 @@ async def test_the_good_lines_of_a_page_come_and_the_others_are_counted() -> Non
     )
 
 
-async def test_liveness_is_answered_while_a_page_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page of many lines takes seconds, in which the kubelet must have its answer."""
+async def test_liveness_is_answered_while_a_metrics_page_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long page takes seconds to parse, and meanwhile the kubelet must get its answer."""
     begun, alive = threading.Event(), threading.Event()
 
     def slowly(content: bytes) -> ApplicationPage:
@@ -215,8 +218,8 @@ async def test_liveness_is_answered_while_a_page_is_read(monkeypatch: pytest.Mon
         assert _series(await scraping) == {"envoy_server_live": 1, "mine": 1}
 
 
-async def test_those_who_scrape_at_one_time_cost_one_page() -> None:
-    """Whoever reaches the port cannot multiply what a page costs."""
+async def test_concurrent_scrapes_share_one_request() -> None:
+    """Concurrent scrapes request one page, so that clients cannot multiply its cost."""
     asked, all_here = 0, asyncio.Event()
 
     async def answer(_request: web.Request) -> web.Response:
@@ -236,8 +239,8 @@ async def test_those_who_scrape_at_one_time_cost_one_page() -> None:
     assert asked == 1
 
 
-async def test_the_log_has_one_line_for_all_that_is_wrong_in_a_while() -> None:
-    """However often Prometheus scrapes, and however the application changes its answers."""
+async def test_dropped_lines_are_logged_once_per_interval() -> None:
+    """Several scrapes with changing answers cause one log line per interval."""
     now, answers = 0.0, ["up 1\n", "<p>", "up 2\n"]
 
     async def answer(_request: web.Request) -> web.Response:

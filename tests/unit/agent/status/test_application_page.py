@@ -1,4 +1,4 @@
-"""An application's page becomes part of one that Prometheus reads, whatever the application writes."""
+"""Tests of an application's metrics page as a part of a valid Prometheus page."""
 
 from collections.abc import Iterator
 
@@ -46,15 +46,15 @@ EXPECTED = {
 
 @pytest.fixture
 def with_created() -> Iterator[None]:
-    """Have the library say when counters were begun, as it does for applications that let it."""
+    """Enable the client library's `_created` series during a test."""
     enable_created_metrics()  # type: ignore[no-untyped-call] # theirs
     yield
     disable_created_metrics()  # type: ignore[no-untyped-call] # theirs
 
 
 @pytest.mark.usefixtures("with_created")
-def test_an_applications_page_in_either_format() -> None:
-    """The same series, without exemplars, which the text format has not, and without when each was begun."""
+def test_page_in_either_format_gives_the_same_series() -> None:
+    """Prometheus text and OpenMetrics give the same series, without exemplars and `_created` series."""
     registry = _application()
     of_text = generate_latest(registry)
     of_open = openmetrics.generate_latest(registry)  # type: ignore[no-untyped-call] # theirs
@@ -67,23 +67,23 @@ def test_an_applications_page_in_either_format() -> None:
         assert page.dropped == {}
 
 
-def test_what_only_looks_like_it_stays() -> None:
-    """A gauge of one's own that ends in `_created`, and a label that holds what an exemplar begins with."""
+def test_lines_that_only_look_like_created_or_exemplars_are_kept() -> None:
+    """A gauge that ends in `_created`, and a label that contains the start of an exemplar, are kept."""
     page = '# TYPE orders_created gauge\norders_created 5\na{b="x # {c} 1"} 5\n'
     page += 'a{b=" # {c=\\"d\\"} 1"} 6 1700000000000\na{b="two\u2028lines",} NaN\na{b="}"} +Inf\n'
     assert application_page(page.encode()) == ApplicationPage(page.encode())
 
 
-def test_types_of_openmetrics_are_older_ones() -> None:
-    """A parser of the text format would refuse the page for a type that it does not know."""
+def test_openmetrics_types_become_prometheus_types() -> None:
+    """OpenMetrics types become older ones, because a parser of the text format refuses unknown types."""
     page = b"# TYPE a info\na_info 1\n# TYPE b unknown\nb 1\n# TYPE c stateset\nc 1\n# UNIT b s\n# EOF\n"
     assert application_page(page) == ApplicationPage(
         b"# TYPE a gauge\na_info 1\n# TYPE b untyped\nb 1\n# TYPE c gauge\nc 1\n"
     )
 
 
-def test_times_of_openmetrics_are_in_milliseconds() -> None:
-    """It has them in seconds, with which a parser of the text format refuses the page."""
+def test_openmetrics_timestamps_become_milliseconds() -> None:
+    """OpenMetrics timestamps are in seconds, which a parser of the text format refuses."""
     assert (
         application_page(b"a 1 1520879607.789\nb 1 15\n# EOF\n").content == b"a 1 1520879607789\nb 1 15000\n"
     )
@@ -127,29 +127,29 @@ def test_times_of_openmetrics_are_in_milliseconds() -> None:
         ("a 1\rb 1", DropReason.MALFORMED),
     ],
 )
-def test_a_line_that_would_spoil_the_page_is_left_out(line: str, reason: DropReason) -> None:
-    """It is counted by its reason; the lines around it stay."""
+def test_line_that_would_break_the_page_is_left_out(line: str, reason: DropReason) -> None:
+    """A reserved, duplicate or malformed line is counted by its reason, and the lines around it are kept."""
     before = '# HELP own Own.\n# TYPE own counter\nown 1\nnamed{x="1",y="2"} 1\n'
     found = application_page(f"{before}{line}\nlast 1\n".encode())
     assert (found.content.decode(), found.dropped) == (f"{before}last 1\n", {reason: 1})
 
 
-def test_what_is_no_text_is_left_out_by_the_line() -> None:
-    """One label in another encoding costs its own series alone."""
+def test_line_that_is_not_text_is_left_out() -> None:
+    """A label in another encoding affects its own line only."""
     assert application_page(b'a{b="\xff"} 1\r\nc 1\r\n') == ApplicationPage(
         b"c 1\n", {DropReason.MALFORMED: 1}, "a"
     )
 
 
-def test_people_are_shown_the_name_of_the_first_line_that_is_left_out() -> None:
-    """Without its labels and its value."""
+def test_first_dropped_line_is_named_without_labels() -> None:
+    """The name of the first dropped line is kept without labels and value, because these may be secret."""
     found = application_page(b'a{b="secret"} x\nup 1\n# TYPE envoy_x gauge\n')
     assert (found.first, found.dropped) == ("a", {DropReason.MALFORMED: 1, DropReason.RESERVED: 2})
     assert application_page(b"#  TYPE envoy_x gauge\n").first == "# TYPE envoy_x"
 
 
-def test_a_page_of_too_many_lines_is_none() -> None:
-    """Also of empty ones."""
+def test_page_with_too_many_lines_is_refused() -> None:
+    """Empty lines count too."""
     assert application_page(b"\n" * MOST_LINES) == ApplicationPage()
     with pytest.raises(TooManyLines, match=f"more than {MOST_LINES} lines"):
         application_page(b"\n" * (MOST_LINES + 1))

@@ -1,6 +1,6 @@
-"""HTTP probes as a kubelet asks them: redirects, and the headers that an application sees.
+"""Tests of HTTP probes in the manner of a kubelet: redirects and headers.
 
-What a kubelet does is that of Kubernetes' pkg/probe/http (1.34); the answers come from a real server.
+The reference is pkg/probe/http of Kubernetes 1.34; the answers are those of a real server.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -22,17 +22,17 @@ KUBELET = "kube-probe/1.34"
 
 
 class Application:
-    """A server with pages that redirect, and what it was asked."""
+    """A server with redirecting pages that records its requests."""
 
     def __init__(self) -> None:
-        """Listen nowhere yet."""
+        """Create an application without a port."""
         self.port = 0
         self.paths: list[str] = []
         self.further: dict[str, str | None] = {}
         self.headers: list[Mapping[str, str]] = []
 
     async def page(self, request: web.Request) -> web.Response:
-        """Answer: well at two pages only, and elsewhere a redirect or that it is sick."""
+        """Answer 200 at a few pages, a redirect at some, and 500 elsewhere."""
         self.paths.append(request.path_qs)
         self.headers.append(request.headers)
         here = f"http://{HERE}:{self.port}"
@@ -74,7 +74,7 @@ async def app() -> AsyncIterator[Application]:
 
 
 async def ask(app: Application, path: str, caller: Caller | None = None, *headers: tuple[str, str]) -> int:
-    """Return the outcome's status for a path."""
+    """Return the status of a probe of a path."""
     probe = Probe(HttpProbe(app.port, path, headers=headers), 5)
     return (await carry_out(probe, HERE, caller or Caller())).status
 
@@ -100,20 +100,23 @@ async def ask(app: Application, path: str, caller: Caller | None = None, *header
 async def test_redirects_are_followed_as_by_a_kubelet(
     app: Application, path: str, status: int, then: list[str]
 ) -> None:
-    """Within the host, resolved against where they come from (RFC 9110 10.2.2), and at most nine of them.
+    """Redirects within the host are followed up to nine times.
 
-    A redirect to another host, or to nowhere, is success. The pod's own address, by which a kubelet asks, is
-    the same host.
+    Locations are resolved against their own URL (RFC 9110, 10.2.2). A redirect to another host, or without
+    a location, is success. The pod's own address, by which a kubelet asks, is the same host.
     """
     assert await ask(app, path, Caller(host="192.0.2.7:15020")) == status
     assert app.paths == [path, *then]
 
 
 @pytest.mark.parametrize("is_declared", [True, False])
-async def test_a_redirect_leads_to_ports_of_the_application_alone(
+async def test_redirect_is_followed_to_ports_of_the_application_only(
     app: Application, is_declared: bool
 ) -> None:
-    """On loopback others listen, such as Envoy's admin interface, whom a kubelet would not reach."""
+    """Redirects to ports without a probe of the application are not followed.
+
+    Other programs listen on loopback, for example Envoy's admin interface, which a kubelet could not reach.
+    """
     asked: list[str] = []
 
     async def page(request: web.Request) -> web.Response:
@@ -145,8 +148,11 @@ async def _serving(page: Handler) -> AsyncIterator[int]:
         await runner.cleanup()
 
 
-async def test_an_application_sees_the_kubelet(app: Application) -> None:
-    """Its User-Agent and Accept, and nothing that a kubelet does not send."""
+async def test_application_gets_the_kubelet_s_headers(app: Application) -> None:
+    """The kubelet's User-Agent and Accept are sent, and no header that a kubelet does not send.
+
+    After a redirect the User-Agent is sent again.
+    """
     assert await ask(app, "/ok", Caller(user_agent=KUBELET)) == 200
     assert {name: value for name, value in app.headers[0].items() if name != "Host"} == {
         "User-Agent": KUBELET,
@@ -154,11 +160,14 @@ async def test_an_application_sees_the_kubelet(app: Application) -> None:
         "Connection": "close",
     }
     await ask(app, "/query", Caller(user_agent=KUBELET))
-    assert app.headers[-1]["User-Agent"] == KUBELET  # after a redirect as well
+    assert app.headers[-1]["User-Agent"] == KUBELET  # also after a redirect
 
 
-async def test_a_probes_own_headers_win(app: Application) -> None:
-    """Also over those of a kubelet, whatever their case; an empty one means none, and a name may be twice."""
+async def test_headers_of_a_probe_override_the_defaults(app: Application) -> None:
+    """A probe's headers replace the defaults in any case.
+
+    An empty value removes one, and a name can occur twice.
+    """
     by = Caller(user_agent=KUBELET)
     await ask(app, "/ok", by, ("user-agent", "mine/1"), ("accept", "text/html"), ("x", "1"), ("x", "2"))
     await ask(app, "/ok", by, ("User-Agent", ""), ("Accept", ""), ("Host", ""))
@@ -171,8 +180,8 @@ async def test_a_probes_own_headers_win(app: Application) -> None:
     assert [each["Host"] for each in (empty, named, led)] == [here, "shop.example", here]
 
 
-async def test_what_asks_the_agent_is_handed_on(app: Application) -> None:
-    """The agent's own port: by a probe's path, and by a header with the port, there with its query."""
+async def test_agent_forwards_probes_by_path_and_by_header(app: Application) -> None:
+    """The agent forwards a probe's path, and a request with the port header together with its query."""
     known = Probes(HERE, {"/app-health/a/livez": Probe(HttpProbe(app.port, "/ok"))}, frozenset({app.port}))
     runner = web.AppRunner(application(Mock(spec=ProxyControl), known, None), shutdown_timeout=0.01)
     await runner.setup()

@@ -1,4 +1,4 @@
-"""Probes of an application: how they are described, chosen and carried out against real servers."""
+"""Tests of an application's probes: parsing, selection, and execution against real servers."""
 
 import asyncio
 import ssl
@@ -28,8 +28,8 @@ from tests.unit.agent.credentials_of import write_server_certificate
 HERE = "127.0.0.1"
 
 
-def test_probes_are_read_as_kubernetes_has_them() -> None:
-    """All four kinds; defaults are Kubernetes'."""
+def test_probes_are_read_in_the_form_of_kubernetes() -> None:
+    """HTTP, HTTPS, TCP and gRPC probes are read with Kubernetes' defaults."""
     assert read_probes(
         {
             "/app-health/web/readyz": {
@@ -63,14 +63,14 @@ def test_probes_are_read_as_kubernetes_has_them() -> None:
         ({"/app-health/x": {"tcpSocket": {"port": 1}, "timeoutSeconds": 0}}, "timeoutSeconds is 0"),
     ],
 )
-def test_what_is_no_probe_is_refused(document: object, words: str) -> None:
-    """The message names the probe and what would be right."""
+def test_invalid_probe_is_refused(document: object, words: str) -> None:
+    """The message names the probe or the field, and the accepted values."""
     with pytest.raises(ProbeConfigError, match=words):
         read_probes(document)
 
 
-def test_a_request_chooses_by_path_or_by_header() -> None:
-    """The header leads only to ports of the application: the agent is no way into other ones."""
+def test_probe_is_chosen_by_path_or_by_header() -> None:
+    """The header may name only ports of the application, so that the agent gives no access to other ports."""
     known = Probes(HERE, {"/app-health/x": Probe(TcpProbe(1))}, frozenset({80}))
     assert chosen(known, "/app-health/x", None) == Probe(TcpProbe(1))
     assert chosen(known, "/other", None) == Outcome(404, "there is no probe /other")
@@ -83,13 +83,13 @@ def test_a_request_chooses_by_path_or_by_header() -> None:
 
 @pytest.fixture
 async def ends() -> AsyncIterator[AsyncExitStack]:
-    """End what a test started."""
+    """Yield a stack that stops the servers of a test."""
     async with AsyncExitStack() as stack:
         yield stack
 
 
 async def serving(ends: AsyncExitStack, tls: ssl.SSLContext | None = None) -> int:
-    """Start an application with good, bad, slow and redirecting pages."""
+    """Start an application with good, bad, slow and redirecting pages; return the port."""
 
     async def page(request: web.Request) -> web.Response:
         match request.path:
@@ -109,15 +109,15 @@ async def serving(ends: AsyncExitStack, tls: ssl.SSLContext | None = None) -> in
 
     app = web.Application()
     app.router.add_get("/{path:.*}", page)
-    runner = web.AppRunner(app, shutdown_timeout=0.01)  # 0 would be no bound at all
+    runner = web.AppRunner(app, shutdown_timeout=0.01)  # 0 would mean no bound
     await runner.setup()
     ends.push_async_callback(runner.cleanup)
     await web.TCPSite(runner, HERE, 0, ssl_context=tls).start()
     return int(runner.addresses[0][1])
 
 
-async def test_http(ends: AsyncExitStack) -> None:
-    """Status as it comes; redirects as a kubelet takes them; slowness and absence are failures."""
+async def test_http_probe_has_the_status_of_the_answer(ends: AsyncExitStack) -> None:
+    """Redirects are handled as by a kubelet; a timeout and a refused connection are 503."""
     port = await serving(ends)
     paths = {"/ok": 200, "/to-ok": 200, "/away": 302, "/round": 503, "/bad": 500, "ok": 200}
     assert {path: (await carry_out(Probe(HttpProbe(port, path)), HERE)).status for path in paths} == paths
@@ -126,8 +126,8 @@ async def test_http(ends: AsyncExitStack) -> None:
     assert (await carry_out(Probe(HttpProbe(1)), HERE)).status == 503
 
 
-async def test_https_without_asking_who_it_is(ends: AsyncExitStack, tmp_path: Path) -> None:
-    """A certificate that nobody trusts is good enough, as for a kubelet."""
+async def test_https_probe_accepts_any_certificate(ends: AsyncExitStack, tmp_path: Path) -> None:
+    """An untrusted certificate is accepted, as by a kubelet."""
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(write_server_certificate(tmp_path))
     port = await serving(ends, tls)
@@ -135,15 +135,15 @@ async def test_https_without_asking_who_it_is(ends: AsyncExitStack, tmp_path: Pa
     assert (await carry_out(Probe(HttpProbe(port, "/ok")), HERE)).status != 200
 
 
-async def test_tcp(ends: AsyncExitStack) -> None:
-    """A connection is enough."""
+async def test_tcp_probe_succeeds_with_a_connection(ends: AsyncExitStack) -> None:
+    """A connection is enough; a refused one is 503."""
     port = await serving(ends)
     assert await carry_out(Probe(TcpProbe(port)), HERE) == Outcome(200, "connected")
     assert (await carry_out(Probe(TcpProbe(1)), HERE)).status == 503
 
 
-async def test_grpc(ends: AsyncExitStack) -> None:
-    """The standard health service, of the server or of one service."""
+async def test_grpc_probe_asks_the_standard_health_service(ends: AsyncExitStack) -> None:
+    """The health of the server or of one service is asked; NOT_SERVING and NOT_FOUND are 503."""
     server = grpc.aio.server()
     servicer = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
@@ -157,10 +157,13 @@ async def test_grpc(ends: AsyncExitStack) -> None:
 
 
 @pytest.mark.parametrize(("has_ipv6", "status"), [(True, 200), (False, 503)])
-async def test_an_application_that_listens_for_ipv6_alone_is_found_there(
+async def test_application_on_ipv6_only_is_probed_by_ipv6(
     has_ipv6: bool, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As its sidecar finds it; where no call comes by IPv6 it is not well, for nobody reaches it."""
+    """An application on `::1` only is found if the machine has IPv6.
+
+    Otherwise it is unhealthy, because no call reaches it.
+    """
     monkeypatch.setattr("meshwright.agent.status.probes.has_ipv6", lambda: has_ipv6)
     async with AsyncExitStack() as ends:
         runner = web.AppRunner(web.Application())
@@ -169,5 +172,5 @@ async def test_an_application_that_listens_for_ipv6_alone_is_found_there(
         await web.TCPSite(runner, "::1", 0).start()
         port = runner.addresses[0][1]
         assert (await carry_out(Probe(TcpProbe(port), 5), HERE)).status == status
-        # What the application says there is its answer, here that there is no such page.
+        # The probe's status is that of the application, here 404.
         assert (await carry_out(Probe(HttpProbe(port), 5), HERE)).status == (404 if has_ipv6 else 503)

@@ -1,4 +1,4 @@
-"""What is read from Envoy's answers, and what follows."""
+"""Tests of readiness and draining, as read from Envoy's answers."""
 
 from dataclasses import replace
 
@@ -35,8 +35,8 @@ LISTENERS = {
 READY = ProxyState("LIVE", 2, 3, 1, workers_started=True, ports=frozenset({8080, 15003}))
 
 
-def test_a_state_is_read() -> None:
-    """Counters by name, ports of active listeners and of their chains."""
+def test_state_is_read_from_envoy_s_answers() -> None:
+    """Counters are read by name, and ports from active listeners and their filter chains."""
     assert read_state({"state": "LIVE"}, STATS, LISTENERS) == READY
     nothing = ProxyState("unknown", 0, 0, 0, workers_started=False, ports=frozenset())
     assert read_state({}, "", {"configs": "?"}) == nothing
@@ -53,8 +53,10 @@ def test_a_state_is_read() -> None:
         (replace(READY, accepted_listeners=0, rejected=0), (), ("no listeners have been received",)),
     ],
 )
-def test_what_is_missing(state: ProxyState, ports: tuple[int, ...], reasons: tuple[str, ...]) -> None:
-    """Each lack has its sentence."""
+def test_missing_condition_has_a_sentence(
+    state: ProxyState, ports: tuple[int, ...], reasons: tuple[str, ...]
+) -> None:
+    """Each missing condition of readiness has a sentence of its own."""
     assert missing(state, ports) == reasons
 
 
@@ -70,19 +72,24 @@ def test_what_is_missing(state: ProxyState, ports: tuple[int, ...], reasons: tup
         (45, None, True),
     ],
 )
-def test_draining_takes_at_least_and_at_most(elapsed: float, left: int | None, over: bool) -> None:
-    """The least whatever happens, then until nobody is left or it cannot be told, at most the most."""
+def test_draining_lasts_between_its_minimum_and_its_maximum(
+    elapsed: float, left: int | None, over: bool
+) -> None:
+    """After the minimum, draining ends when no connection is in use. At the maximum it ends in any case."""
     assert is_over(DrainSettings(5, 45), elapsed, left) is over
 
 
-def test_impossible_times_are_refused() -> None:
-    """The least is not more than the most."""
+def test_drain_minimum_over_the_maximum_is_refused() -> None:
+    """The minimum must not exceed the maximum."""
     with pytest.raises(ValueError, match="must not be longer than the maximum"):
         DrainSettings(10, 5)
 
 
-def test_what_is_in_use_is_requests_and_other_connections() -> None:
-    """A kept HTTP connection is not; listeners count once, the admin's and workers' gauges not at all."""
+def test_requests_and_other_connections_are_in_use() -> None:
+    """An idle HTTP connection is not in use.
+
+    Listeners count once, without the gauges of the admin interface and of workers.
+    """
     assert draining.CONNECTIONS_PATH.endswith("downstream_(cx|rq)_active$")
     text = """\
 http.admin.downstream_cx_active: 1
@@ -97,5 +104,5 @@ listener.admin.downstream_cx_active: 1
 listener.admin.main_thread.downstream_cx_active: 1
 """
     assert in_use(text) == 2 + 3 - 2 + 1
-    # Numbers of one moment do not always agree: an HTTP connection more than there are is none less.
+    # Gauges of one reading may disagree: more HTTP connections than connections must not give -1.
     assert in_use("http.rds-inbound.8080.downstream_cx_active: 2\n") == 0

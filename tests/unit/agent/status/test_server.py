@@ -1,4 +1,4 @@
-"""Where the agent's server listens, and who waits for what it says."""
+"""Tests of the agent's status server and of its clients."""
 
 import http.client
 import json
@@ -22,7 +22,7 @@ from meshwright.mesh.host_port import HostPort
 
 
 class _Server(HTTPServer):
-    """Answers as an agent would, one answer after the other, the last one for ever."""
+    """Fake agent that gives one answer after the other, and repeats the last one."""
 
     answers: list[tuple[int, str]]
 
@@ -31,7 +31,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_GET(self) -> None:
-        """Answer."""
+        """Send the next answer."""
         answers = self.server.answers
         status, words = answers.pop(0) if len(answers) > 1 else answers[0]
         assert self.path == (
@@ -42,12 +42,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(words.encode())
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def server() -> Iterator[_Server]:
-    """Serve on a port of this machine."""
+    """Serve the fake agent at a port of this machine."""
     with _Server(("127.0.0.1", 0), _Handler) as made:
         threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         yield made
@@ -67,10 +67,8 @@ FIELDS = [
 
 
 @pytest.mark.parametrize(("part", "field"), FIELDS)
-def test_an_agent_whose_status_lacks_a_field_is_not_understood(
-    server: _Server, part: str, field: str
-) -> None:
-    """As one of another version, or another program's: nothing is made of the rest."""
+def test_status_without_a_field_is_refused(server: _Server, part: str, field: str) -> None:
+    """A status without any one of its fields is refused, because it comes from another version or program."""
     at, page = HostPort("127.0.0.1", server.server_port), deepcopy(STATUS)
     server.answers = [(200, json.dumps(page))]
     assert status_of(at) == page
@@ -84,7 +82,7 @@ NOT_YET = (503, "Envoy is INITIALIZING\nno listeners have been received\n")
 
 
 def _waited(server: _Server, seconds: float, name: str = "") -> tuple[str, float]:
-    """Wait by a clock that goes on with each pause alone; return the words, and when that was."""
+    """Wait with a clock that only pauses advance; return the message and the elapsed seconds."""
     now = 0.0
 
     def pause(more: float) -> None:
@@ -94,26 +92,26 @@ def _waited(server: _Server, seconds: float, name: str = "") -> tuple[str, float
     return until_ready(HostPort("127.0.0.1", server.server_port), seconds, name, lambda: now, pause), now
 
 
-def test_it_is_asked_until_it_is_ready(server: _Server) -> None:
-    """And no more than that."""
+def test_agent_is_polled_until_it_is_ready(server: _Server) -> None:
+    """Polling ends with the first ready answer."""
     server.answers = [NOT_YET, NOT_YET, (200, "ok\n")]
     words, waited = _waited(server, 60)
     assert words == ""
     assert waited == pytest.approx(0.4)
 
 
-def test_who_waited_in_vain_is_told_why(server: _Server) -> None:
-    """What it said last, once the time is over."""
+def test_timeout_reports_the_last_answer(server: _Server) -> None:
+    """After the timeout the message has the reasons of the last answer."""
     server.answers = [(503, "Envoy is PRE_INITIALIZING\n"), NOT_YET]
     words, waited = _waited(server, 1)
     assert words == "Envoy is INITIALIZING; no listeners have been received"
     assert waited == pytest.approx(1)
 
 
-def test_no_answer_is_waited_for_longer_than_is_left(
+def test_request_timeout_is_bounded_by_the_remaining_time(
     server: _Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor longer than an answer may take; at last for long enough that it can be one."""
+    """Each request's timeout is the remaining time, but at least 1 s and at most 10 s."""
     allowed = list[float]()
 
     class Connection(http.client.HTTPConnection):
@@ -134,8 +132,11 @@ def test_no_answer_is_waited_for_longer_than_is_left(
     assert allowed == [1]
 
 
-def test_another_proxys_agent_is_not_the_one_waited_for(server: _Server) -> None:
-    """It is ready, and is not it: until the right one answers there, or the time is over, which is said."""
+def test_agent_of_another_proxy_does_not_count_as_ready(server: _Server) -> None:
+    """The wait continues until the right proxy answers.
+
+    After the timeout the message names the other proxy.
+    """
     ready, other, own = (200, "ok\n"), (200, '{"proxy": "b.buyer.shop"}'), (200, '{"proxy": "a.store.shop"}')
     server.answers = [ready, other, ready, own]
     words, waited = _waited(server, 60, "a.store.shop")
@@ -162,10 +163,10 @@ def test_another_proxys_agent_is_not_the_one_waited_for(server: _Server) -> None
         ("127.0.0.1", {"Host": "localhost:15020", "Origin": "http://localhost:15020"}, 403),
     ],
 )
-async def test_a_proxy_is_ended_from_its_own_machine_alone(
+async def test_proxy_is_ended_only_from_its_own_machine(
     remote: str, headers: dict[str, str], status: int
 ) -> None:
-    """Another machine cannot drain or end a proxy, nor can a web page in a browser of this machine."""
+    """Neither another machine nor a web page in a browser of this machine can drain or end a proxy."""
 
     async def ended(_: web.Request) -> web.StreamResponse:
         return web.Response()
