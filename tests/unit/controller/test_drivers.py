@@ -1,4 +1,4 @@
-"""Which drivers run, where, for whom; and how those that run are watched and ended."""
+"""Tests of sidecar drivers: selection, addresses and proxies, and their supervision."""
 
 import asyncio
 import contextlib
@@ -58,23 +58,23 @@ def _settings(tmp_path: Path, **told: object) -> Settings:
         ((workload("one", "pipy"),), {}, ("document",), tuple(BOTH)),
     ],
 )
-def test_the_drivers_that_somebody_needs_are_started(
+def test_needed_drivers_are_started(
     documents: tuple[str, ...], environment: dict[str, str], told: tuple[str, ...], expected: tuple[str, ...]
 ) -> None:
-    """The mesh's, those that objects name, those that we are told; nobody else's port is opened."""
+    """The default driver, drivers named by objects and drivers in the settings are started, and no other."""
     assert MeshDrivers(BOTH, environment).wanted(view(*documents), told) == expected
 
 
-def test_an_environment_that_chooses_nobody_is_an_error_at_once() -> None:
-    """As is a driver to start that is not there; with those that are."""
+def test_unknown_driver_is_an_error_with_the_known_ones() -> None:
+    """An unknown driver in the environment or in driver_addresses is an error at once."""
     with pytest.raises(UnknownDriverError, match="'pipy' is unknown; known: document, envoy"):
         MeshDrivers(BOTH, {CLASS: "pipy"})
     with pytest.raises(UnknownDriverError, match="driver_addresses: sidecar driver 'pipy' is unknown"):
         MeshDrivers(BOTH, {}).wanted(view(), ("pipy",))
 
 
-def test_what_stands_for_a_rejected_resource_is_its_driver_s_affair() -> None:
-    """A route is Envoy's and becomes one without routes; nothing stands for a document, or for a stranger."""
+def test_replacement_of_a_rejected_resource_comes_from_its_driver() -> None:
+    """A route is replaced by Envoy's empty route; documents and unknown types have no replacement."""
     drivers = MeshDrivers(BOTH, {})
     route = (ROUTE, ResourceName("r"))
     assert drivers.empty(route) == empty(route)
@@ -83,8 +83,8 @@ def test_what_stands_for_a_rejected_resource_is_its_driver_s_affair() -> None:
     assert drivers.empty((TypeUrl("type.example/thing"), ResourceName("r"))) is None
 
 
-def test_where_a_driver_listens(tmp_path: Path) -> None:
-    """What the server is told, MeshConfig's entry, the driver's own port: in this order."""
+def test_address_of_a_driver_is_taken_from_settings_then_mesh_config(tmp_path: Path) -> None:
+    """The order is: the setting, the entry in the MeshConfig, the driver's default port."""
     drivers, plain = MeshDrivers(BOTH, {}), view()
     entries = view(mesh_config("sidecarDrivers: [{sidecarName: envoy, proxyServerPort: 7}]"))
     silent, told = _settings(tmp_path), _settings(tmp_path, ads_address="127.0.0.1:9")
@@ -97,8 +97,8 @@ def test_where_a_driver_listens(tmp_path: Path) -> None:
     assert drivers.address("envoy", plain, given) == HostPort("127.0.0.1", 6)
 
 
-def test_whose_a_proxy_is() -> None:
-    """Each server refuses the others' proxies; whose it is that is not known (yet), nobody does."""
+def test_proxy_of_another_driver_is_refused() -> None:
+    """Each server refuses proxies of another known driver. A proxy whose driver is unknown is not refused."""
     drivers, of = MeshDrivers(BOTH, {}), view(workload("one", "document"), workload("two", "pipy", 2))
     one, two, three = (ProxyName.parse(f"{name}.store.shop") for name in ("one", "two", "three"))
     assert drivers.not_served(of, one, "document") == ""
@@ -110,7 +110,10 @@ def test_whose_a_proxy_is() -> None:
 
 
 def test_each_group_is_translated_by_its_driver(make_need: Callable[..., GroupInput]) -> None:
-    """MeshConfig's, or the one that the group names; unknown ones, and a missing certificate, raise."""
+    """The group's driver or the MeshConfig's is used.
+
+    Unknown drivers and a missing certificate raise errors.
+    """
     translate = translation(*BOTH.values(), environment={CLASS: "document"})
 
     def types(driver: str, sidecar: SidecarSettings) -> set[str]:
@@ -129,7 +132,7 @@ def test_each_group_is_translated_by_its_driver(make_need: Callable[..., GroupIn
 
 @pytest.fixture
 def make_need() -> Callable[..., GroupInput]:
-    """Return a maker of needs of one workload."""
+    """Return a factory of translation inputs for one workload."""
     of = view(workload("one"))
     policy = proxy_policy(of, group_of(of, next(iter(of.workloads.values()))))
 
@@ -140,8 +143,8 @@ def make_need() -> Callable[..., GroupInput]:
     return made
 
 
-async def test_pages_of_drivers_come_while_the_server_runs() -> None:
-    """Of two with one path the first stays; streams are those of all drivers."""
+async def test_driver_pages_can_be_added_while_the_server_runs() -> None:
+    """Of two pages with one path the first is kept."""
     pages = DriverPages()
 
     async def answer(query: Any) -> dict[str, object]:
@@ -153,8 +156,8 @@ async def test_pages_of_drivers_come_while_the_server_runs() -> None:
     assert pages.statuses() == ()
 
 
-async def test_a_probe_is_carried_out() -> None:
-    """TCP and HTTP; what is wrong is said and not raised."""
+async def test_health_probe_reports_failures_as_text() -> None:
+    """TCP and HTTP probes return an empty text for success, and otherwise the cause; they raise no error."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         line = await reader.readline()
@@ -171,8 +174,8 @@ async def test_a_probe_is_carried_out() -> None:
     assert await probing.carry_out(HealthProbe(port), "127.0.0.1") != ""
 
 
-async def test_a_connection_that_would_be_counted_is_announced() -> None:
-    """And only that; one that fails is taken back."""
+async def test_counted_probe_connection_is_announced() -> None:
+    """Only connections that would be counted are announced, and a failed one is withdrawn."""
     seen: list[str] = []
 
     @contextlib.contextmanager
@@ -193,8 +196,8 @@ async def test_a_connection_that_would_be_counted_is_announced() -> None:
     assert seen == ["begun", "begun", "failed"]
 
 
-async def test_drivers_that_do_not_answer_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each round anew, by name."""
+async def test_drivers_without_an_answer_are_reported_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each round of probes reports the names of drivers that failed it."""
     monkeypatch.setattr(probing, "PROBE_SECONDS", 0.0)
     async with await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0) as server:
         good = HealthProbe(server.sockets[0].getsockname()[1])
@@ -214,8 +217,8 @@ async def test_drivers_that_do_not_answer_are_told(monkeypatch: pytest.MonkeyPat
         task.cancel()
 
 
-async def test_a_driver_s_task_may_end_when_the_driver_does() -> None:
-    """Told to stop, it ends without an error, and is waited for."""
+async def test_task_of_a_stopped_driver_may_end() -> None:
+    """A task that ends after the stop is awaited and raises no error."""
     async with asyncio.TaskGroup() as group:
         tasks = DriverTasks(group, 5.0)
         closed: list[float] = []
@@ -228,8 +231,8 @@ async def test_a_driver_s_task_may_end_when_the_driver_does() -> None:
     assert closed == [5.0]
 
 
-async def test_a_driver_s_task_that_ends_by_itself_ends_the_program() -> None:
-    """As one that fails does, at whatever time."""
+async def test_task_of_a_running_driver_that_ends_stops_the_program() -> None:
+    """A task that returns before the stop raises TaskEnded, as a failed one does."""
 
     async def ends() -> None:
         return
@@ -240,8 +243,8 @@ async def test_a_driver_s_task_that_ends_by_itself_ends_the_program() -> None:
     assert isinstance(failed.value.exceptions[0], TaskEnded)
 
 
-async def test_a_driver_that_does_not_end_in_time_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program does not hang on a third party's mistake."""
+async def test_driver_that_does_not_stop_in_time_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The task is cancelled, so that the program does not hang because of a third party's driver."""
     monkeypatch.setattr("meshwright.controller.driver_runner.OVERTIME_SECONDS", 0.05)
 
     async def stays() -> None:
@@ -255,13 +258,13 @@ async def test_a_driver_that_does_not_end_in_time_is_cancelled(monkeypatch: pyte
 
 
 @pytest.mark.parametrize("text", ["document", "document=", "=127.0.0.1:1", "document=here"])
-def test_addresses_that_are_none_are_said(tmp_path: Path, text: str) -> None:
-    """With the setting, the value, and what would be right."""
+def test_invalid_driver_address_is_refused(tmp_path: Path, text: str) -> None:
+    """The error names the setting, the value and the accepted form."""
     with pytest.raises(SettingsError, match=r"--driver-addresses is .*must be"):
         _settings(tmp_path, driver_addresses=text)
 
 
-def test_addresses_can_be_shown(tmp_path: Path) -> None:
-    """As they are written."""
+def test_driver_addresses_are_printed_as_they_are_read(tmp_path: Path) -> None:
+    """The JSON form has the address as it was given."""
     told = _settings(tmp_path, driver_addresses="document=[::1]:5").model_dump(mode="json")
     assert told["driver_addresses"] == {"document": "[::1]:5"}

@@ -1,4 +1,4 @@
-"""Files in which things outlive a restart: what is wrong with one is said, and ends no server."""
+"""Tests of state files: content across restarts, and failures that are logged and end no server."""
 
 import stat
 from datetime import UTC, datetime
@@ -41,8 +41,8 @@ FORMS = pytest.mark.parametrize(
 
 
 @FORMS
-def test_what_was_kept_is_there_after_a_restart(form: Form[Any], value: object, tmp_path: Path) -> None:
-    """By its owner alone; where there is no file there is nothing, and nothing to say."""
+def test_saved_state_is_loaded_after_a_restart(form: Form[Any], value: object, tmp_path: Path) -> None:
+    """The file has mode 0600; a missing file is an empty state without a log line."""
     with capture_logs() as logs:
         assert StateFile(tmp_path, form).load() == form.nothing
         StateFile(tmp_path, form).keep(value)
@@ -52,8 +52,8 @@ def test_what_was_kept_is_there_after_a_restart(form: Form[Any], value: object, 
 
 
 @FORMS
-def test_a_file_that_others_can_read_is_one_of_ours(form: Form[Any], value: object, tmp_path: Path) -> None:
-    """Whoever looks whether the state directory is private knows it."""
+def test_state_file_readable_by_others_is_an_exposure(form: Form[Any], value: object, tmp_path: Path) -> None:
+    """The check of the state directory's privacy includes these files."""
     tmp_path.chmod(0o700)
     StateFile(tmp_path, form).keep(value)
     (tmp_path / form.file).chmod(0o640)
@@ -62,10 +62,10 @@ def test_a_file_that_others_can_read_is_one_of_ours(form: Form[Any], value: obje
 
 @FORMS
 @pytest.mark.parametrize("content", [b"", b"{}", b"\0", b'{"version": 2}', b"[1"])
-def test_of_a_damaged_file_nothing_is_used(
+def test_damaged_state_file_is_ignored_and_replaced(
     form: Form[Any], value: object, content: bytes, tmp_path: Path
 ) -> None:
-    """It is said what that costs, and the next thing that is kept takes its place."""
+    """The log has the consequence of the loss, and the next save replaces the file."""
     (tmp_path / form.file).write_bytes(content)
     file = StateFile(tmp_path, form)
     with capture_logs() as logs:
@@ -78,8 +78,10 @@ def test_of_a_damaged_file_nothing_is_used(
 
 
 @FORMS
-def test_what_cannot_be_read_or_written_is_said(form: Form[Any], value: object, tmp_path: Path) -> None:
-    """A directory in the place of the file, and no directory for it: once until it works again."""
+def test_unreadable_or_unwritable_state_file_is_logged_once(
+    form: Form[Any], value: object, tmp_path: Path
+) -> None:
+    """A failure is logged once until a save succeeds, and again after that."""
     (tmp_path / form.file).mkdir()
     gone = StateFile(tmp_path / "gone", form)
     with capture_logs() as logs:

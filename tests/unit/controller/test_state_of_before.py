@@ -1,7 +1,8 @@
-"""A state directory that an earlier version has written: it opens, and all that is in it holds.
+"""Tests of a state directory of an earlier version: it opens, and all its contents apply.
 
-`state_of_before/` is of before ledgers and pairs were contracts: a CA, its first certificates, the pairs of
-a service and of the server, answers and verdicts. It is never written anew; its ledger stands there as SQL.
+`state_of_before/` was written before ledgers and key pairs had contracts. It has a CA, its first
+certificates, the key pairs of a service and of the server, DNS answers and verdicts. The directory is never
+rewritten, and its ledger is kept as SQL.
 """
 
 import shutil
@@ -37,7 +38,7 @@ SIGNER = "acdc621a689f3f30b966de17df4a0b9c8ad3cdb0d542485cd9a4a3ae9d817bae"
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    """Return the directory as it was left, with the rights that its owner alone had."""
+    """Return a copy of the directory with its ledger and the original modes."""
     state = tmp_path / "state"
     shutil.copytree(WRITTEN, state, ignore=shutil.ignore_patterns("*.sql"))
     for path in (state, *state.rglob("*")):
@@ -55,8 +56,11 @@ def _entry(serial: str, uuid: str, days: int, **stamps: datetime) -> LedgerEntry
     return issued.stamped({Stamp(each): StampDetail(moment) for each, moment in stamps.items()})
 
 
-def test_ca_and_ledger_belong_together_and_nothing_is_forgotten(state: Path) -> None:
-    """The same CA, and every certificate in its state; the server and a command without one find the same."""
+def test_earlier_ca_and_ledger_are_used_with_all_entries(state: Path) -> None:
+    """The CA is not created anew, and each certificate keeps its state.
+
+    A command without a server finds the same ledger.
+    """
     with opened(state, DOMAIN, THEN + 4 * DAY) as found:
         assert (found.made, found.ledger.authority()) == (False, found.authority.fingerprint)
         assert found.ledger.entries() == (
@@ -74,8 +78,8 @@ def test_ca_and_ledger_belong_together_and_nothing_is_forgotten(state: Path) -> 
         assert issuing.revoke("38252ad45a0f9b2f84fd25ac9e3da62d0f600363").revoked_at == THEN + 5 * DAY
 
 
-def test_pairs_are_used_on(state: Path) -> None:
-    """No sidecar gets another key because the server is another version."""
+def test_earlier_key_pairs_are_used(state: Path) -> None:
+    """The pairs are reused, so that no sidecar gets another key because of the server's version."""
     identity = ServiceIdentity(Namespace("default"), ServiceAccountName("shop"))
     with opened(state, DOMAIN, THEN) as found, capture_logs() as logs:
         pairs = PairFiles(state)
@@ -89,8 +93,11 @@ def test_pairs_are_used_on(state: Path) -> None:
     )
 
 
-def test_answers_and_verdicts_are_known(state: Path) -> None:
-    """Names are not asked for first, nor are proxies offered what they refuse."""
+def test_earlier_answers_and_verdicts_are_loaded(state: Path) -> None:
+    """The answers and verdicts apply.
+
+    Names need no new query, and proxies are not offered rejected resources.
+    """
     answers = StateFile(state, DNS_ANSWERS).load()
     known = answers.states[Question("db.example", RecordType.A)]
     assert (known.answered, known.addresses) == (THEN, (IpAddress("10.1.2.3"),))

@@ -1,4 +1,4 @@
-"""The Secret with a gateway's certificate: made, kept, made anew, taken away, and never somebody else's."""
+"""Tests of a gateway certificate's Secret: creation, renewal and removal, and Secrets of other owners."""
 
 import base64
 import contextlib
@@ -33,7 +33,7 @@ OURS: Final = {"app.kubernetes.io/managed-by": "meshwright", "meshwright.dev/con
 
 
 class Cluster:
-    """An API server with Secrets by their paths; methods that are `refused` are forbidden."""
+    """Fake API server with Secrets by path; methods in `refused` are forbidden."""
 
     def __init__(self) -> None:
         self.secrets: dict[str, dict[str, Any]] = {}
@@ -41,7 +41,7 @@ class Cluster:
         self.asked: list[str] = []
 
     async def __call__(self, asked: Asked, line: Line) -> None:
-        """Answer."""
+        """Answer a request."""
         place = asked.path.removeprefix("/api/v1/namespaces/").replace("/secrets/", "/")
         self.asked.append(f"{asked.method} {place}")
         if asked.method in self.refused:
@@ -62,13 +62,13 @@ class Cluster:
             await line.answer(self.secrets[place])
 
     def data(self, name: str, place: str = "ingress/tls") -> bytes:
-        """Return what a Secret holds."""
+        """Return the decoded value of a Secret's field."""
         return base64.b64decode(self.secrets[place]["data"][name])
 
 
 @dataclass
 class Kept:
-    """Who keeps it, in a cluster, and what it is told and says."""
+    """A gateway Secret with a fake cluster, a clock, and its reported problems."""
 
     cluster: Cluster
     state: Path
@@ -80,28 +80,28 @@ class Kept:
     issued: int = 0
 
     async def look(self) -> list[str]:
-        """Have it look; return what it asked of the cluster."""
+        """Have the Secret checked; return the requests to the cluster."""
         self.cluster.asked.clear()
         await self.secret.look()
         return self.cluster.asked
 
     @property
     def serial(self) -> str:
-        """Return that of the certificate in the Secret."""
+        """Return the serial of the certificate in the Secret."""
         return read_leaf(self.cluster.data("tls.crt")).serial
 
     def count(self) -> None:
-        """Take note that one was issued."""
+        """Count an issued certificate."""
         self.issued += 1
 
     def say(self, problems: Problems) -> None:
-        """Take what is wrong."""
+        """Record the reported problems."""
         self.said = problems
 
 
 @contextlib.asynccontextmanager
 async def keeping(cluster: Cluster, state: Path, issuer: Issuer | None = None) -> AsyncIterator[Kept]:
-    """Have one who keeps it, with what an earlier one has left in the state directory."""
+    """Yield a gateway Secret that uses the given cluster and state directory."""
     made = Kept(cluster, state, issuer or authority(state))
     async with Played(cluster) as played, api_of(played) as api:
         made.secret = GatewaySecret(
@@ -124,33 +124,36 @@ def authority(state: Path) -> CertificateAuthority:
 
 
 class Turning:
-    """An issuer that is another one after a while, and may be unable to sign."""
+    """Fake issuer whose signing CA can change or fail."""
 
     def __init__(self, *all_: CertificateAuthority) -> None:
         self.trusted, self.signs, self.fails = list(all_[:1]), all_[0], False
 
     @property
     def trust_domain(self) -> TrustDomain:
-        """Return the mesh's."""
+        """Return the trust domain of the mesh."""
         return self.signs.trust_domain
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
-        """Sign, or fail."""
+        """Sign the request, or raise IssuerError."""
         if self.fails:
             raise IssuerError("it is down")
         return self.signs.issue(request, now)
 
     def trust_bundle(self) -> bytes:
-        """Return the roots that are trusted."""
+        """Return all trusted roots."""
         return b"".join(each.trust_bundle() for each in self.trusted)
 
     def signing_bundle(self) -> bytes:
-        """Return the root that signs."""
+        """Return the root of the signing CA."""
         return self.signs.trust_bundle()
 
 
-async def test_it_is_made_once_and_is_a_client_s(tmp_path: Path) -> None:
-    """Its key is in the Secret alone: not in what is said of it, nor in the state directory."""
+async def test_gateway_certificate_is_created_once_for_clients(tmp_path: Path) -> None:
+    """A client certificate is created once and found again after a restart.
+
+    Its key is in the Secret alone, not in the state directory.
+    """
     async with keeping(Cluster(), tmp_path) as kept:
         assert await kept.look() == ["GET ingress/tls", "PATCH ingress/tls"]
         secret = kept.cluster.secrets["ingress/tls"]
@@ -177,8 +180,10 @@ async def test_it_is_made_once_and_is_a_client_s(tmp_path: Path) -> None:
         GatewayCertificate(PLACE, WANTED.dns_names, timedelta(hours=1)),
     ],
 )
-async def test_what_is_wanted_otherwise_is_made_anew(tmp_path: Path, wanted: GatewayCertificate) -> None:
-    """Names, or validity; and back again."""
+async def test_gateway_certificate_is_reissued_after_a_change_of_names_or_validity(
+    tmp_path: Path, wanted: GatewayCertificate
+) -> None:
+    """Other DNS names or another validity, and the change back, each give a new certificate."""
     async with keeping(Cluster(), tmp_path) as kept:
         await kept.look()
         for each in (wanted, WANTED):
@@ -189,8 +194,8 @@ async def test_what_is_wanted_otherwise_is_made_anew(tmp_path: Path, wanted: Gat
             assert (leaf.names.dns_names, leaf.not_after) == (each.dns_names, NOW + each.validity)
 
 
-async def test_it_is_renewed_after_half_of_its_life(tmp_path: Path) -> None:
-    """Also where that is sooner than the next look."""
+async def test_gateway_certificate_is_renewed_after_half_of_its_lifetime(tmp_path: Path) -> None:
+    """The certificate is kept after 10 of 24 hours and renewed after 14 hours."""
     async with keeping(Cluster(), tmp_path) as kept:
         await kept.look()
         first = kept.serial
@@ -202,8 +207,11 @@ async def test_it_is_renewed_after_half_of_its_life(tmp_path: Path) -> None:
         assert kept.secret.end == kept.now + timedelta(hours=24)
 
 
-async def test_a_change_of_the_root_is_followed_stage_by_stage(tmp_path: Path) -> None:
-    """The new root is trusted with the old key, then signs, then is the only one."""
+async def test_gateway_certificate_follows_each_stage_of_a_root_change(tmp_path: Path) -> None:
+    """First the new root is trusted too, with the same key.
+
+    Then it signs, and in the end it is the only root.
+    """
     old, new = authority(tmp_path / "old"), authority(tmp_path / "new")
     turning = Turning(old)
     async with keeping(Cluster(), tmp_path, turning) as kept:
@@ -222,8 +230,8 @@ async def test_a_change_of_the_root_is_followed_stage_by_stage(tmp_path: Path) -
         assert (kept.serial, kept.cluster.data("ca.crt")) == (second, new.trust_bundle())
 
 
-async def test_it_is_taken_away_where_it_is_wanted_no_longer(tmp_path: Path) -> None:
-    """Also by who has been started since, and where another Secret is named."""
+async def test_unwanted_gateway_secret_is_deleted(tmp_path: Path) -> None:
+    """The Secret is deleted if another one is named or none is wanted, also after a restart."""
     other = GatewayCertificate(SecretName(Namespace("edge"), "tls"), WANTED.dns_names)
     async with keeping(Cluster(), tmp_path) as kept:
         await kept.look()
@@ -250,8 +258,11 @@ async def test_it_is_taken_away_where_it_is_wanted_no_longer(tmp_path: Path) -> 
         ),
     ],
 )
-async def test_what_is_another_s_stays(tmp_path: Path, labels: dict[str, str], whose: str) -> None:
-    """It is neither written nor taken away; what is said names it and what is right."""
+async def test_secret_of_another_owner_is_kept(tmp_path: Path, labels: dict[str, str], whose: str) -> None:
+    """A Secret with another owner's labels is neither written nor deleted.
+
+    The problem names the Secret and the next step.
+    """
     cluster = Cluster()
     theirs = {"metadata": {"labels": labels}, "data": {}}
     async with keeping(cluster, tmp_path) as kept:
@@ -271,10 +282,10 @@ async def test_what_is_another_s_stays(tmp_path: Path, labels: dict[str, str], w
 
 
 @pytest.mark.parametrize("spoilt", ["gone", "chain", "key", "another's key", "no base64", "roots", "empty"])
-async def test_what_somebody_changes_is_mended(
+async def test_damaged_secret_is_restored_at_the_next_check(
     tmp_path: Path, spoilt: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At the next look, though nothing else is wanted."""
+    """A deleted, emptied or changed Secret is written again, although the configuration is unchanged."""
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.0)
     async with keeping(Cluster(), tmp_path) as kept:
         await kept.look()
@@ -305,10 +316,13 @@ async def _another_key(state: Path) -> str:
 
 
 @pytest.mark.parametrize("method", ["GET", "PATCH"])
-async def test_a_right_that_is_missing_is_said_and_tried_again(
+async def test_missing_permission_is_reported_and_retried(
     tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With where it is granted; once it is, nothing is wrong any more."""
+    """The problem names the missing RBAC verb and the chart's value.
+
+    After the permission is granted the problem is gone.
+    """
     monkeypatch.setattr(module, "rest", lambda _: 0.0)
     async with keeping(Cluster(), tmp_path) as kept:
         kept.cluster.refused = {method}
@@ -327,8 +341,10 @@ async def test_a_right_that_is_missing_is_said_and_tried_again(
         assert (kept.said, list(kept.cluster.secrets)) == ((), ["ingress/tls"])
 
 
-async def test_one_that_cannot_be_renewed_serves_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is wrong with the issuer is said, and the Secret stays."""
+async def test_gateway_certificate_that_cannot_be_renewed_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The issuer's error is reported, the old certificate stays, and the renewal is retried."""
     monkeypatch.setattr(module, "rest", lambda _: 0.0)
     turning = Turning(authority(tmp_path / "ca"))
     async with keeping(Cluster(), tmp_path, turning) as kept:
@@ -344,8 +360,11 @@ async def test_one_that_cannot_be_renewed_serves_on(tmp_path: Path, monkeypatch:
         assert kept.serial != first
 
 
-async def test_what_cannot_be_taken_away_keeps_nothing_from_being_written(tmp_path: Path) -> None:
-    """And it is not forgotten: the next one takes it away."""
+async def test_failed_deletion_of_a_secret_blocks_no_write(tmp_path: Path) -> None:
+    """The new Secret is written although the old one cannot be deleted.
+
+    The deletion is retried after a restart.
+    """
     async with keeping(Cluster(), tmp_path) as kept:
         await kept.look()
         kept.cluster.refused = {"DELETE"}

@@ -1,4 +1,4 @@
-"""Another CA in files has followed: who hears of it, and when the server shows a certificate of it."""
+"""Tests of a CA in files that was replaced: confirmations by machines, and the server's new certificate."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ DAY: Final = 86400
 
 
 def _confirmed(found: AuthorityWithLedger, confirmations: Confirmations) -> None:
-    """Have a machine say, when the certificate is due, that it has the roots that are trusted now."""
+    """Record that a machine has confirmed the current roots at the time `DUE`."""
     digest = TrustBundle.of([found.authority.trust_bundle()]).digest
     confirmations.note(NAME, Confirmation(digest, "0a", DUE))
 
@@ -31,19 +31,23 @@ def _confirmed(found: AuthorityWithLedger, confirmations: Confirmations) -> None
 @pytest.mark.parametrize(
     ("every", "after", "said", "is_new"),
     [
-        (DAY, timedelta(minutes=50), True, False),  # others may not have come yet
+        (DAY, timedelta(minutes=50), True, False),  # other machines may not have asked yet
         (DAY, timedelta(hours=2), True, True),
         (DAY, timedelta(hours=2), False, False),
         (DAY, timedelta(days=2), False, False),
-        (DAY, timedelta(days=4), False, True),  # it is away
+        (DAY, timedelta(days=4), False, True),  # the machine is away
         (600, timedelta(hours=2), False, True),
-        (DAY * 20, timedelta(days=31), False, True),  # what has ended serves nobody
+        (DAY * 20, timedelta(days=31), False, True),  # the old certificate has expired
     ],
 )
-async def test_it_is_shown_once_machines_believe_it(
+async def test_new_server_certificate_is_shown_once_machines_trust_its_root(
     tmp_path: Path, every: int, after: timedelta, said: bool, is_new: bool
 ) -> None:
-    """One that does not would not ask any more, and so never hear of the root."""
+    """The new certificate is shown once machines have confirmed its root.
+
+    A machine without the root could no longer ask for it. The wait ends for machines that are away or whose
+    certificates have expired.
+    """
     scene, confirmations = Scene(tmp_path, BEGUN), Confirmations()
     first = scene.put("first")
     with scene.open() as found:
@@ -60,18 +64,21 @@ async def test_it_is_shown_once_machines_believe_it(
         assert stands_below(tls.identity().chain, (second if is_new else first).pem)
 
 
-def test_a_root_of_our_own_waits_by_its_stages(tmp_path: Path) -> None:
-    """Whatever machines say."""
+def test_change_of_our_own_root_does_not_wait_for_confirmations(tmp_path: Path) -> None:
+    """The mesh's own CA changes its root in stages, whatever machines have confirmed."""
     confirmations = Confirmations()
     confirmations.note(NAME, Confirmation("another", "0a", BEGUN))
     with Scene(tmp_path, BEGUN).open(own=True) as found:
         assert not patience(found, confirmations, DAY)(BEGUN)
 
 
-async def test_roots_are_looked_at_though_the_ledger_cannot_say_who_signs(
+async def test_new_roots_are_used_although_the_ledger_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Or who comes by the new root would be refused; the ledger is told as soon as it can be."""
+    """The new root is trusted at once, because proxies with certificates of it would be refused otherwise.
+
+    The ledger is updated as soon as it can be written.
+    """
     scene, steps = Scene(tmp_path, BEGUN), list[str]()
     scene.put("first")
 

@@ -1,4 +1,4 @@
-"""Which issuer the settings tell of, and what of them is refused."""
+"""Tests of the issuer's settings: the chosen issuer, and refused combinations."""
 
 import asyncio
 import socket
@@ -25,8 +25,8 @@ def _load(**given: object) -> Told:
     return told(load({"state": "/s", "mesh": "/m", **given}))
 
 
-def test_each_way_to_log_in() -> None:
-    """One of three, and where it is mounted."""
+def test_each_vault_login_is_read_from_the_settings() -> None:
+    """A token, an AppRole and a Kubernetes role are read, with the mount of the login method."""
     found = _load(**VAULT, vault_token_file="/t")
     assert isinstance(found, VaultSettings)
     assert found.login == ByToken(Path("/t"))
@@ -40,8 +40,8 @@ def test_each_way_to_log_in() -> None:
     assert _load() is None
 
 
-def test_a_ca_in_files() -> None:
-    """By their names, or in a directory as a Secret is mounted."""
+def test_ca_in_files_is_read_from_the_settings() -> None:
+    """The files are given by name, or as a directory in the form of a mounted Secret."""
     found = _load(issuer="files", ca_certificate="/c", ca_key="/k", ca_roots="/r")
     assert found == WatchedFiles(Path("/c"), Path("/k"), Path("/r"))
     assert _load(issuer="files", ca_directory="/d") == WatchedFiles.within(Path("/d"))
@@ -50,8 +50,11 @@ def test_a_ca_in_files() -> None:
 CERT_MANAGER = {"issuer": "cert-manager", "cert_manager_issuer": "ClusterIssuer/mesh"}
 
 
-def test_an_issuer_of_cert_manager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the control plane's namespace unless told; of a cluster that need not be the mesh's."""
+def test_cert_manager_issuer_is_read_from_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The namespace is the control plane's unless it is given.
+
+    The cluster can be another one than the mesh's.
+    """
     mesh = IssuerReference("ClusterIssuer", "mesh")
     assert _load(**CERT_MANAGER) == CertManagerSettings(mesh, "meshwright-system", 60.0)
     monkeypatch.setenv("POD_NAMESPACE", "here")
@@ -67,8 +70,11 @@ def test_an_issuer_of_cert_manager(monkeypatch: pytest.MonkeyPatch) -> None:
     assert others.name == "cert-manager:StepIssuer.certmanager.step.sm/a.b:here"
 
 
-def test_where_keys_are() -> None:
-    """The directory's own CA, unless it is somebody else's: by names, or in a directory."""
+def test_key_custody_is_read_from_the_settings() -> None:
+    """The CA is in the state directory by default.
+
+    An external CA is given by file names or as a directory.
+    """
 
     def found(**given: object) -> Custody:
         return custody(load({"state": "/s", "mesh": "/m", **given}))
@@ -128,16 +134,16 @@ def test_where_keys_are() -> None:
         ({"issuer": "valt"}, "--issuer is 'valt'"),
     ],
 )
-def test_what_does_not_go_together_is_said(given: dict[str, object], sentence: str) -> None:
-    """With the setting's name, before anything is asked."""
+def test_contradictory_issuer_settings_are_refused(given: dict[str, object], sentence: str) -> None:
+    """The error names the setting, and is raised when the settings are loaded."""
     with pytest.raises(SettingsError, match=sentence):
         _load(**given)
 
 
-async def test_a_start_that_waits_for_an_issuer_says_so(
+async def test_slow_issuer_at_startup_is_logged_and_a_stop_ends_the_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No port is open meanwhile, so nobody could ask; and a stop ends the wait."""
+    """A waiting start is logged, because no port is open meanwhile; a stop ends the wait."""
     monkeypatch.setattr("meshwright.controller.issuing.issuing.SILENT_SECONDS", 0.01)
     state, now, stop = tmp_path / "state", datetime(2031, 1, 1, tzinfo=UTC), asyncio.Event()
     with (

@@ -1,4 +1,4 @@
-"""Whether all sidecars have taken the roots of a new issuer."""
+"""Tests of the acknowledgement of a new issuer's roots by sidecars."""
 
 import asyncio
 from collections.abc import Iterator
@@ -23,8 +23,11 @@ def _taken(name: str, bundle: TrustBundle) -> AcknowledgedSecrets:
     return AcknowledgedSecrets(NodeKey(name), bundle.pem, b"")
 
 
-def test_who_has_not_taken_them() -> None:
-    """One that has acknowledged none either; nobody where nobody is there."""
+def test_sidecars_without_the_new_roots_are_listed() -> None:
+    """Sidecars that acknowledged other roots or none are listed by name.
+
+    Without sidecars the list is empty.
+    """
     none = TrustBundle.of([])
     found = [_taken("b", none), _taken("a", OLD), _taken("c", BOTH), _taken("d", NEW)]
     assert without(NEW, found) == ["a", "b"]
@@ -32,19 +35,19 @@ def test_who_has_not_taken_them() -> None:
 
 
 class Issuer:
-    """One that waits for NEW to be taken; noting it fails at first."""
+    """Fake issuer that waits for `NEW`, and whose first two writes fail."""
 
     def __init__(self) -> None:
         self.failures = 2
         self.noted: list[TrustBundle] = []
 
     def awaited(self, now: datetime) -> TrustBundle | None:
-        """Return the roots."""
+        """Return the roots to be acknowledged, or None after the write."""
         assert now == NOW
         return None if self.noted else NEW
 
     def have_taken(self, roots: TrustBundle) -> None:
-        """Note it."""
+        """Record the acknowledged roots; raise StateError for the first two calls."""
         assert roots is NEW
         if self.failures:
             self.failures -= 1
@@ -52,8 +55,13 @@ class Issuer:
         self.noted.append(roots)
 
 
-async def test_it_is_noted_once_everybody_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not before; who has not is said once, and so is a disk that is full."""
+async def test_acknowledged_roots_are_saved_once_all_sidecars_have_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The roots are saved after the last acknowledgement.
+
+    Missing sidecars and a full disk are each logged once.
+    """
     monkeypatch.setattr("meshwright.controller.issuing.roots_taken.LOOK_SECONDS", 0)
     issuer, looks, there = Issuer(), 0, [_taken("a", BOTH), _taken("b", OLD)]
 

@@ -1,4 +1,4 @@
-"""What a server is told of its cluster: whoever starts it learns at once what is wrong with that."""
+"""Tests of the cluster's settings at start: invalid or unreachable clusters end the start."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +17,7 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def _only(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Have a kubeconfig be the only one, with a cluster where nobody listens."""
+    """Set KUBECONFIG to a configuration with one cluster, at an address where no server listens."""
     config = folder / "config"
     config.write_text(
         "{current-context: a, clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}], "
@@ -36,10 +36,10 @@ def _only(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         (ClusterAccess(home="A"), "the control plane's namespace is 'A': must be 1 to 63 of a-z"),
     ],
 )
-async def test_what_is_wrong_is_said_before_anything_is_asked(
+async def test_invalid_cluster_settings_end_the_start(
     reached: ClusterAccess, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In one sentence, with which a start ends."""
+    """The error is one sentence and is raised before any request."""
     _only(monkeypatch, tmp_path)
     with pytest.raises(StartupError) as caught:
         cluster(reached, lambda: NOW, StateFile(tmp_path, ANSWER))
@@ -47,14 +47,14 @@ async def test_what_is_wrong_is_said_before_anything_is_asked(
     assert "\n" not in str(caught.value)
 
 
-async def test_where_nothing_is_known_there_is_nothing_to_serve(
+async def test_unreachable_cluster_without_a_saved_state_ends_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The start ends, with whom it asked; what was kept of another cluster says nothing of this one."""
+    """The error names the cluster and its address. The saved state of another cluster is not used."""
     _only(monkeypatch, tmp_path)
     answers = StateFile(tmp_path, ANSWER)
     answers.keep(SavedState(Identity("another"), ()))
-    for seconds in (0.5, 4, 32):  # a busy machine may need more than the first to be refused by the server
+    for seconds in (0.5, 4, 32):  # on a busy machine the refusal may take longer
         made = cluster(ClusterAccess(), lambda: NOW, answers, patience=timedelta(seconds=seconds))
         async with made.api:
             with pytest.raises(StartupError) as caught, explained():
@@ -65,14 +65,14 @@ async def test_where_nothing_is_known_there_is_nothing_to_serve(
     assert "127.0.0.1:1" in str(caught.value)
 
 
-def test_who_asks_for_a_server_elsewhere_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of whose namespace a MeshConfig counts; else what holds for a server here."""
+def test_namespace_of_the_control_plane_can_be_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The given namespace has priority over that of the pod, also for the scope of the MeshConfig."""
     _only(monkeypatch, tmp_path)
     monkeypatch.setenv("POD_NAMESPACE", "here")
     made = [cluster(each, lambda: NOW) for each in (ClusterAccess(), ClusterAccess(home="there"))]
     assert [(each.home, each.scope.home) for each in made] == [("here", "here"), ("there", "there")]
 
 
-def test_home_is_the_namespace_of_the_pod() -> None:
-    """Else the usual one."""
+def test_home_is_the_pod_s_namespace_or_the_default() -> None:
+    """The namespace is read from POD_NAMESPACE; without it the default is used."""
     assert (home({}), home({"POD_NAMESPACE": ""}), home({"POD_NAMESPACE": "mesh"})) == (HOME, HOME, "mesh")

@@ -1,4 +1,4 @@
-"""What the webhook shows in handshakes: renewed while the server runs, for the host that is dialled."""
+"""Tests of the webhook's certificate: renewal while the server runs."""
 
 import asyncio
 import ssl
@@ -17,7 +17,7 @@ HOST = "meshwright.mesh-system.svc"
 
 
 async def _shown(shows: WebhookTls, roots: bytes) -> bytes:
-    """Return the certificate that an API server sees, which it must be able to verify."""
+    """Return the certificate that an API server sees and can verify."""
 
     async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
@@ -32,8 +32,11 @@ async def _shown(shows: WebhookTls, roots: bytes) -> bytes:
     return certificate
 
 
-async def test_a_renewed_certificate_is_shown_at_once(tmp_path: Path) -> None:
-    """By the same context: the server goes on listening. One that is not due stays."""
+async def test_renewed_certificate_is_used_at_once(tmp_path: Path) -> None:
+    """The same TLS context shows the renewed certificate, so that the server keeps listening.
+
+    A certificate that is not due is kept.
+    """
     now = datetime.now(UTC)
     authority = CertificateAuthority.open(tmp_path, TrustDomain("cluster.local"), now - timedelta(days=99))
     shows = WebhookTls(authority, PairFiles(tmp_path), HOST, now - timedelta(days=51))
@@ -44,10 +47,8 @@ async def test_a_renewed_certificate_is_shown_at_once(tmp_path: Path) -> None:
     assert await _shown(shows, authority.trust_bundle()) != first
 
 
-async def test_a_renewal_that_the_system_refuses_is_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without a descriptor left there is no place for the key: server and webhook go on."""
+async def test_failed_renewal_is_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a free file descriptor the renewal fails; the task continues and retries."""
     now = datetime.now(UTC)
     authority = CertificateAuthority.open(tmp_path, TrustDomain("cluster.local"), now - timedelta(days=99))
     shows = WebhookTls(authority, PairFiles(tmp_path), HOST, now - timedelta(days=51))

@@ -1,4 +1,4 @@
-"""The numbers of a moment."""
+"""Tests of the gauges of the whole mesh."""
 
 import random
 import sys
@@ -29,8 +29,8 @@ def _resource(type_url: TypeUrl, name: str, version: str) -> Resource:
     return Resource(type_url, ResourceName(name), Version(version), b"")
 
 
-def test_a_resource_that_groups_share_is_one() -> None:
-    """Counted by type, name and version."""
+def test_resource_shared_by_groups_is_counted_once() -> None:
+    """Resources are counted by type, name and version."""
     shared, own = _resource(CLUSTER, "a", "1"), _resource(CLUSTER, "a", "2")
     listener = _resource(LISTENER, "a", "1")
     snapshots = [Snapshot.of([shared, listener]), Snapshot.of([shared]), Snapshot.of([own])]
@@ -41,8 +41,11 @@ def _named(snapshots: list[Snapshot]) -> Layers[GroupKey, Snapshot]:
     return Layers({GroupKey(f"g{number}"): snapshot for number, snapshot in enumerate(snapshots)})
 
 
-def test_counting_what_changed_comes_to_what_counting_everything_does() -> None:
-    """Random histories of three groups whose resources come, change, are shared, and go."""
+def test_incremental_count_equals_a_full_count() -> None:
+    """Both counts agree over random histories of up to three groups.
+
+    Resources are added, changed, shared and removed.
+    """
     chance = random.Random(5)  # noqa: S311 - histories, not keys
     following = ResourceCounts()
     for _ in range(300):
@@ -57,8 +60,11 @@ def test_counting_what_changed_comes_to_what_counting_everything_does() -> None:
         assert following.of(_named(made)) == ResourceCounts().of(_named(made))
 
 
-def test_parts_that_groups_share_are_counted_once() -> None:
-    """Random histories of three groups that have some of four parts, which change one after the other."""
+def test_parts_shared_by_groups_are_counted_once() -> None:
+    """Both counts agree over random histories of up to three groups.
+
+    The groups share some of four changing parts.
+    """
     chance = random.Random(6)  # noqa: S311 - histories, not keys
     following = ResourceCounts()
     parts = [ResourceSet.of([_resource(CLUSTER, f"own-{number}", "1")]) for number in range(4)]
@@ -77,8 +83,8 @@ def test_parts_that_groups_share_are_counted_once() -> None:
         assert following.of(_named(made)) == ResourceCounts().of(_named(plain))
 
 
-def test_what_a_shared_part_changes_is_counted_and_no_more() -> None:
-    """However large it is; of the groups that have it each is looked at."""
+def test_cost_of_a_count_depends_on_the_change_only() -> None:
+    """A change in a shared part costs the same for 300 and 1200 resources, with 20 groups."""
     costs = []
     for size in (300, 1200):
         part = ResourceSet.of(_resource(CLUSTER, f"c{number}", "1") for number in range(size))
@@ -101,8 +107,8 @@ def test_what_a_shared_part_changes_is_counted_and_no_more() -> None:
     assert costs[1] <= 1.05 * costs[0]
 
 
-def test_gauges_are_what_the_parts_say(now: datetime) -> None:
-    """All of it in one value."""
+def test_gauges_are_built_from_the_given_state(now: datetime) -> None:
+    """All gauges are set from snapshots, problems, sources and the given numbers."""
     group = GroupKey("g")
     published = PublishedSnapshots(
         Layers({group: Snapshot.of([_resource(CLUSTER, "a", "1")])}),
@@ -152,8 +158,8 @@ def _key(name: str) -> ObjectKey:
     return ObjectKey(SERVICE, Namespace("shop"), name)
 
 
-def test_objects_are_counted_by_what_became_of_them() -> None:
-    """An error about an object that is not in force is a refusal, two are one, and a warning is none."""
+def test_objects_are_counted_as_good_stale_or_refused() -> None:
+    """An object with errors that is not in force is refused, and counted once; a warning does not count."""
     value = Service(ServiceKey(Namespace("shop"), ServiceName("a")), (), ())
     objects = {
         _key(name): SourcedObject(_key(name), value, InFile("f"), stale=name == "old")
@@ -168,6 +174,6 @@ def test_objects_are_counted_by_what_became_of_them() -> None:
     assert Counts.of(objects, 1, problems) == Counts(good=2, stale=1, refused=1)
 
 
-def test_what_is_withheld_is_counted_by_the_words_for_types() -> None:
-    """As metrics have them."""
+def test_withheld_resources_are_counted_by_short_type_name() -> None:
+    """The keys are the short names of types, as in metrics."""
     assert withheld_counts({ROUTE: 2, CLUSTER: 1}) == {"route": 2, "cluster": 1}

@@ -1,4 +1,4 @@
-"""Whether a state directory can be written, as it is said."""
+"""Tests of the check that the state directory can be written."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +18,8 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield opened
 
 
-def test_a_trouble_is_said_when_it_begins_changes_and_ends(tmp_path: Path, ledger: Ledger) -> None:
-    """Each of its looks finds the same, and the log has three lines."""
+def test_disk_problem_is_logged_when_it_begins_changes_and_ends(tmp_path: Path, ledger: Ledger) -> None:
+    """Repeated checks with the same result add no line; the last line has the duration."""
     moments = iter((10.0, 17.25))
     room = StateRoom(tmp_path / "state", tmp_path / "state" / "ledger.sqlite", ledger, lambda: next(moments))
     with structlog.testing.capture_logs() as lines:
@@ -33,8 +33,8 @@ def test_a_trouble_is_said_when_it_begins_changes_and_ends(tmp_path: Path, ledge
     ]
 
 
-def test_a_directory_or_ledger_that_is_another_is_found(tmp_path: Path, ledger: Ledger) -> None:
-    """Though it can be written to."""
+def test_replaced_state_directory_or_ledger_is_detected(tmp_path: Path, ledger: Ledger) -> None:
+    """A moved or replaced ledger or directory is a problem, even if the new one can be written."""
     state = tmp_path / "state"
     room = StateRoom(state, state / "ledger.sqlite", ledger)
     assert room.look() == ""
@@ -49,8 +49,8 @@ def test_a_directory_or_ledger_that_is_another_is_found(tmp_path: Path, ledger: 
     assert room.look() == f"{state} {gone}"
 
 
-def test_a_look_leaves_nothing(tmp_path: Path) -> None:
-    """Nor does one that fails."""
+def test_check_of_the_disk_leaves_no_file(tmp_path: Path) -> None:
+    """A successful check leaves no file; a missing directory is reported with the cause."""
     assert probed(tmp_path) == ""
     assert list(tmp_path.iterdir()) == []
     missing = tmp_path / "missing"
@@ -58,8 +58,8 @@ def test_a_look_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
-def test_what_stands_there_by_the_name_of_the_probe_is_not_written_to(tmp_path: Path, link: str) -> None:
-    """`meshwright check` is root's to type, of a directory in which another user can put a link."""
+def test_link_in_place_of_the_probe_file_is_not_followed(tmp_path: Path, link: str) -> None:
+    """Root may run `meshwright check` on a directory in which another user can create a link."""
     victim, state = tmp_path / "victim", tmp_path / "state"
     victim.write_text("whole")
     state.mkdir()

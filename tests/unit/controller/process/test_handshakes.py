@@ -1,4 +1,4 @@
-"""Why a handshake failed, by gRPC's words; how many are said together."""
+"""Tests of failed handshakes: their reason in gRPC's log lines, and summaries in our log."""
 
 from pathlib import Path
 
@@ -35,15 +35,18 @@ CONTEXT = ": Invalid certificate verification context"
         ("TSI handshake shutdown", None),
     ],
 )
-def test_why_a_handshake_failed(line: str, why: Failure | None) -> None:
-    """As BoringSSL says it; what is not known is something else, with its words."""
+def test_reason_of_a_failed_handshake_is_read_from_boringssl_s_error(line: str, why: Failure | None) -> None:
+    """Known errors have a reason, and unknown ones are `OTHER` with the error's text.
+
+    Other lines are ignored.
+    """
     found = failed_handshake(line)
     assert (None if found is None else found.why) is why
     assert found is None or found.said
 
 
-def test_each_reason_is_said_at_once_and_then_together() -> None:
-    """A flood of connections is not one of lines; each is counted once."""
+def test_first_failure_of_a_reason_is_logged_at_once_and_later_ones_together() -> None:
+    """A flood of connections causes few log lines, and each failure is counted once."""
     failed = FailedHandshakes()
     first, other = FailedHandshake(Failure.EXPIRED, "a"), FailedHandshake(Failure.NO_TLS, "b")
     failed.note(first)
@@ -58,7 +61,7 @@ def test_each_reason_is_said_at_once_and_then_together() -> None:
     assert failed.counted() == {}
 
 
-def test_every_reason_is_documented() -> None:
-    """In the one table that there is of them."""
+def test_every_handshake_failure_is_documented() -> None:
+    """Each reason is in docs/operations.md."""
     text = (Path(__file__).parents[4] / "docs" / "operations.md").read_text()
     assert [each.value for each in Failure if f"`{each.value}`" not in text] == []

@@ -1,4 +1,4 @@
-"""Names of loggers, which do not follow the place of a module inside `meshwright`."""
+"""Tests of logger names, which are independent of a module's place in `meshwright`."""
 
 import logging
 from collections.abc import Iterator
@@ -21,21 +21,21 @@ NAMES = (
 
 @pytest.fixture(autouse=True)
 def levels() -> Iterator[None]:
-    """Take the levels away again."""
+    """Reset the levels after a test."""
     yield
     for name in NAMES:
         logging.getLogger(name).setLevel(logging.NOTSET)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_package_and_a_module_have_a_level(name: str) -> None:
-    """By the name that stands in the log."""
+def test_level_of_a_package_or_module_can_be_set(name: str) -> None:
+    """A level is set and read by the logger's name in the log."""
     LogLevels().set_level(name, "debug")
     assert LogLevels().levels()[name] == "debug"
 
 
 @pytest.mark.parametrize(("name", "near"), [("reportin", "reporting"), ("controler", "controller")])
-def test_a_name_that_is_misspelt_is_asked_about(name: str, near: str) -> None:
-    """With the name that may be meant."""
+def test_misspelt_logger_name_is_refused_with_a_suggestion(name: str, near: str) -> None:
+    """The error suggests the most similar logger name."""
     with pytest.raises(ValueError, match=f"did you mean {near}\\?"):
         LogLevels().set_level(name, "debug")

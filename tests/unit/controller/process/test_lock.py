@@ -1,4 +1,4 @@
-"""One server per state directory."""
+"""Tests of the state directory's lock: one server per directory."""
 
 import contextlib
 import os
@@ -12,8 +12,8 @@ from meshwright.controller.errors import StartupError
 from meshwright.controller.process.lock import LOCK_FILE, held, prepare
 
 
-def test_a_second_holder_is_told_who_holds_it(tmp_path: Path) -> None:
-    """The sentence names the directory and the process."""
+def test_second_holder_gets_an_error_with_the_first_one(tmp_path: Path) -> None:
+    """The error names the directory and the process that holds the lock."""
     with held(tmp_path), pytest.raises(StartupError) as caught, held(tmp_path):
         pass
     assert str(caught.value) == (
@@ -21,16 +21,16 @@ def test_a_second_holder_is_told_who_holds_it(tmp_path: Path) -> None:
     )
 
 
-def test_the_lock_is_free_after_its_holder(tmp_path: Path) -> None:
-    """A file that stays is no lock."""
+def test_lock_is_free_after_its_holder(tmp_path: Path) -> None:
+    """The lock file stays with mode 0600, and can be locked again."""
     with held(tmp_path):
         pass
     with held(tmp_path):
         assert (tmp_path / LOCK_FILE).stat().st_mode & 0o777 == 0o600
 
 
-def test_a_lock_is_waited_for(tmp_path: Path) -> None:
-    """A command may have it for a moment when the server starts."""
+def test_lock_is_waited_for_within_a_timeout(tmp_path: Path) -> None:
+    """The server waits, because a command may hold the lock for a moment."""
     with contextlib.ExitStack() as holding, ThreadPoolExecutor(1) as executor:
         holding.enter_context(held(tmp_path))
         started = threading.Event()
@@ -46,14 +46,14 @@ def test_a_lock_is_waited_for(tmp_path: Path) -> None:
         assert waited.result(60) == "held"
 
 
-def test_the_state_directory_is_made_private(tmp_path: Path) -> None:
-    """Nobody else may look into it."""
+def test_state_directory_is_created_with_mode_0700(tmp_path: Path) -> None:
+    """The directory is created with mode 0700, so that other users cannot read it."""
     prepare(tmp_path / "a" / "b")
     assert (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o700
 
 
-def test_a_file_in_its_place_is_said(tmp_path: Path) -> None:
-    """No traceback, a sentence."""
+def test_file_in_place_of_the_state_directory_is_an_error(tmp_path: Path) -> None:
+    """The error is one sentence with the cause."""
     (tmp_path / "state").write_text("")
     with pytest.raises(StartupError, match=r"cannot create the state directory .*: File exists"):
         prepare(tmp_path / "state")

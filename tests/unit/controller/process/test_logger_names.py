@@ -1,4 +1,4 @@
-"""Names of loggers whose level can be set before their first line."""
+"""Tests of the list of logger names, whose levels can be set before their first line."""
 
 import ast
 import logging
@@ -53,13 +53,13 @@ def names_in(text: str) -> set[str]:
     return found
 
 
-def test_the_list_has_every_logger_of_the_source() -> None:
+def test_list_has_every_logger_of_the_source() -> None:
     """Every literal name in the packages is listed, sorted, and no other name is."""
     assert sorted(set[str]().union(*map(names_in, _source()))) == list(LOGGER_NAMES)
 
 
-def test_names_are_found_as_literals_and_as_constants() -> None:
-    """A logger made inside a function counts; a name that is computed cannot be listed."""
+def test_logger_names_are_found_as_literals_and_constants() -> None:
+    """Calls within functions count; a computed name cannot be listed."""
     text = (
         'AUDIT: Final = "admin.audit"\n'
         'log = structlog.get_logger("delivery.loop")\n'
@@ -71,19 +71,19 @@ def test_names_are_found_as_literals_and_as_constants() -> None:
 
 @pytest.fixture
 def no_loggers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no logger made yet, as in a program that has just started."""
+    """Remove all existing loggers, as in a program that has just started."""
     monkeypatch.setattr(logging.Logger, "manager", logging.Manager(logging.root))
     monkeypatch.setattr(logging.root, "manager", logging.Logger.manager)
 
 
 @pytest.mark.usefixtures("no_loggers")
 @pytest.mark.parametrize("name", ["controller", "controller.root_change", "certs.roots.kept", "envoy"])
-def test_a_logger_that_has_written_no_line_yet_can_be_given_a_level(name: str) -> None:
-    """The name is in the source only; no module has it."""
+def test_level_of_a_logger_can_be_set_before_its_first_line(name: str) -> None:
+    """The level can be set although no module has created the logger yet."""
     LogLevels().set_level(name, "debug")
     assert LogLevels().levels() == {"": logging.getLevelName(logging.root.level).lower(), name: "debug"}
 
 
-def test_parents_are_every_beginning_up_to_a_dot() -> None:
-    """A level that is given to a parent holds for all its loggers."""
+def test_parents_of_a_logger_name_are_its_prefixes() -> None:
+    """Each prefix up to a dot is a parent, whose level applies to all its loggers."""
     assert with_parents(("a.b.c", "d")) == {"a", "a.b", "a.b.c", "d"}

@@ -1,4 +1,4 @@
-"""Logs are JSON off a terminal, and hold no secret."""
+"""Tests of logs: JSON outside a terminal, and no secrets."""
 
 import io
 import json
@@ -29,8 +29,11 @@ def _restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_restored")
-def test_lines_off_a_terminal_are_json_for_us_and_for_libraries() -> None:
-    """One line, one object; below the level nothing."""
+def test_lines_outside_a_terminal_are_json() -> None:
+    """Our lines and those of libraries are one JSON object each, with secrets replaced.
+
+    Lines below the level are dropped.
+    """
     stream = io.StringIO()
     configure(LogLevel.INFO, LogFormat.AUTO, stream)
     structlog.get_logger("ours").info("started", port=1, private_key="abc")
@@ -46,8 +49,8 @@ def test_lines_off_a_terminal_are_json_for_us_and_for_libraries() -> None:
 
 
 @pytest.mark.usefixtures("_restored")
-def test_the_level_debug_is_of_our_lines_and_not_of_each_step_of_a_library() -> None:
-    """Of whichever library, when the level is told and when it is set later; unless its logger is named."""
+def test_level_debug_applies_to_libraries_only_by_name() -> None:
+    """The root level "debug" applies to our loggers; a library's debug lines need its own name."""
     stream = io.StringIO()
     configure(LogLevel.DEBUG, LogFormat.JSON, stream)
     LogLevels().set_level("", "debug")
@@ -69,8 +72,8 @@ def test_the_level_debug_is_of_our_lines_and_not_of_each_step_of_a_library() -> 
 
 @pytest.mark.usefixtures("_restored")
 @pytest.mark.parametrize("style", [LogFormat.JSON, LogFormat.CONSOLE])
-def test_a_traceback_shows_no_local_variables(style: LogFormat) -> None:
-    """A key is a local variable wherever it is used."""
+def test_traceback_has_no_local_variables(style: LogFormat) -> None:
+    """Local variables are not logged, because a key can be one of them."""
     stream = io.StringIO()
     configure(LogLevel.INFO, style, stream)
     local = "".join(("very", "secret"))
@@ -84,8 +87,8 @@ def test_a_traceback_shows_no_local_variables(style: LogFormat) -> None:
 
 @pytest.mark.usefixtures("_restored")
 @pytest.mark.parametrize("name", ["ours", "library"])
-def test_a_json_line_has_its_traceback_as_text_without_keys(name: str) -> None:
-    """Of ours and of libraries': where it was raised, and what it says but for the key in it."""
+def test_traceback_in_json_is_text_without_keys(name: str) -> None:
+    """The traceback of our loggers and of libraries has the place and the message, with keys replaced."""
     stream = io.StringIO()
     configure(LogLevel.INFO, LogFormat.JSON, stream)
     try:
@@ -105,8 +108,8 @@ def test_a_json_line_has_its_traceback_as_text_without_keys(name: str) -> None:
 
 
 @pytest.mark.usefixtures("_restored")
-def test_what_no_line_shows_is_not_asked_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the process nor the place: hundreds of lines are written in a second."""
+def test_process_and_place_of_a_line_are_not_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process and the calling place are not looked up. Hundreds of lines can be written per second."""
     configure(LogLevel.INFO, LogFormat.AUTO, stream := io.StringIO())
     asked: list[str] = []
     monkeypatch.setattr(os, "getpid", lambda: asked.append("process"))
@@ -117,10 +120,10 @@ def test_what_no_line_shows_is_not_asked_for_each(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.usefixtures("_restored")
-def test_our_lines_are_written_without_a_record_of_each_and_libraries_in_the_same_form(
+def test_our_lines_need_no_log_record_and_have_the_form_of_libraries(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Counted: what is said to us and by a library stands in the same stream, in order, in one form."""
+    """Only libraries' lines create a LogRecord. All lines are written in order, in the same form."""
     made: list[str] = []
     record = logging.Logger.makeRecord
 
@@ -143,8 +146,8 @@ def test_our_lines_are_written_without_a_record_of_each_and_libraries_in_the_sam
 
 
 @pytest.mark.usefixtures("_restored")
-def test_our_levels_are_those_of_the_standard_library_as_they_are_set_later() -> None:
-    """Of one logger, of a package, and of all."""
+def test_levels_of_the_standard_library_apply_to_our_loggers() -> None:
+    """A level that is set later on a package applies to our loggers."""
     configure(LogLevel.INFO, LogFormat.JSON, stream := io.StringIO())
     logger = structlog.get_logger("of_ours.part")
     package = logging.getLogger("of_ours")
@@ -165,8 +168,8 @@ class _Full(io.StringIO):
 
 
 @pytest.mark.usefixtures("_restored")
-def test_a_line_that_cannot_be_written_ends_nobody(capsys: pytest.CaptureFixture[str]) -> None:
-    """It is reported as the library's own handlers do it, and the next is tried as well."""
+def test_failed_write_of_a_line_raises_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """The failure is printed to standard error as by the library's handlers, and the next line is tried."""
     configure(LogLevel.INFO, LogFormat.JSON, _Full())
     structlog.get_logger("ours").info("said")
     assert "No space left on device" in capsys.readouterr().err
@@ -181,8 +184,8 @@ class _Terminal(io.StringIO):
 
 @pytest.mark.usefixtures("_restored")
 @pytest.mark.parametrize("stream", [io.StringIO, _Terminal])
-def test_in_lines_for_people_nothing_of_others_steers_their_terminal(stream: type[io.StringIO]) -> None:
-    """Of our lines and the libraries': each is one line, and colours are ours alone."""
+def test_control_characters_are_escaped_in_the_console_format(stream: type[io.StringIO]) -> None:
+    """Text of others cannot control the terminal or begin a line. Only our own colour codes are written."""
     hostile, written = "a\x1b[2J\x9b1m\u202e\r\nFORGED", stream()
     configure(LogLevel.INFO, LogFormat.CONSOLE, written)
     structlog.get_logger("ours").warning(hostile, path=hostile, of={hostile: [hostile]})
@@ -199,8 +202,8 @@ def test_in_lines_for_people_nothing_of_others_steers_their_terminal(stream: typ
     assert "failed" in third
 
 
-def test_secrets_are_replaced_by_name_and_by_look() -> None:
-    """In nested values too; the rest stays."""
+def test_secrets_are_replaced_by_name_and_by_content() -> None:
+    """Secrets are replaced in nested values too, and other values are kept."""
     event: dict[str, object] = {
         "event": "e",
         "nested": {"ca_key": 1, "ok": [PEM, "x"]},

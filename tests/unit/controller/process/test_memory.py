@@ -1,4 +1,4 @@
-"""The collector: young cycles are found, what stays is frozen, and looked through again but rarely."""
+"""Tests of the garbage collector's use: young cycles are freed, old objects frozen and rarely scanned."""
 
 import gc
 import itertools
@@ -11,7 +11,7 @@ from meshwright.controller.process import memory
 
 
 class Cycle:
-    """Something that only the collector can free."""
+    """An object that only the garbage collector can free."""
 
     def __init__(self) -> None:
         self.itself = self
@@ -19,7 +19,7 @@ class Cycle:
 
 @pytest.fixture(autouse=True, scope="module")
 def _as_before() -> Iterator[None]:
-    """Freeze in the end what stays, as it was before: else all tests to come look through it."""
+    """Freeze all objects after a test, as before it, so that later tests need not scan them."""
     yield
     gc.unfreeze()
     gc.collect()
@@ -28,15 +28,15 @@ def _as_before() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _alone(_as_before: None) -> Iterator[None]:
-    """Let no collection come by itself, nor look through what all other tests have left."""
+    """Disable automatic collections and freeze the objects of earlier tests."""
     gc.disable()
     gc.freeze()
     yield
     gc.enable()
 
 
-def test_the_collector_is_as_it_was_in_the_end() -> None:
-    """Thresholds and callbacks are there for the block alone, and nothing stays frozen."""
+def test_collector_settings_are_restored_at_the_end() -> None:
+    """Thresholds and callbacks apply within the block only, and no object stays frozen."""
     before = gc.get_threshold(), tuple(gc.callbacks)
     with memory.tended():
         assert gc.get_threshold() == memory.THRESHOLDS
@@ -46,8 +46,11 @@ def test_the_collector_is_as_it_was_in_the_end() -> None:
     assert gc.get_freeze_count() == 0
 
 
-def test_what_survives_a_full_collection_is_frozen_and_garbage_is_not() -> None:
-    """A loose cycle is freed by the collection; one that is held is frozen by it, and missed afterwards."""
+def test_objects_that_survive_a_full_collection_are_frozen() -> None:
+    """A loose cycle is freed by the collection.
+
+    A referenced one is frozen, and is not freed by later collections.
+    """
     with memory.tended():
         loose, held = Cycle(), Cycle()
         freed, kept = weakref.ref(loose), weakref.ref(held)
@@ -59,8 +62,8 @@ def test_what_survives_a_full_collection_is_frozen_and_garbage_is_not() -> None:
         assert kept() is not None
 
 
-def test_a_collection_of_the_youngest_freezes_nothing() -> None:
-    """What is young may be garbage soon."""
+def test_collection_of_the_youngest_generation_freezes_no_object() -> None:
+    """Young objects are not frozen, because they may soon be garbage."""
     with memory.tended():
         before = gc.get_freeze_count()
         gc.collect(0)
@@ -68,9 +71,9 @@ def test_a_collection_of_the_youngest_freezes_nothing() -> None:
 
 
 class Looks:
-    """The collections there were: their generation, and how many objects each looked through.
+    """The collections of a test, with their generation and number of scanned objects.
 
-    It is a clock as well, by which an object takes a microsecond.
+    The record is also a clock, for which an object takes a microsecond.
     """
 
     def __init__(self) -> None:
@@ -78,11 +81,11 @@ class Looks:
         gc.callbacks.insert(0, self._note)
 
     def end(self) -> None:
-        """Look on no more."""
+        """Stop recording."""
         gc.callbacks.remove(self._note)
 
     def seconds(self) -> float:
-        """Return the time of this clock."""
+        """Return the time of this clock in seconds."""
         return sum(count for _, count in self.found) / 1e6
 
     def _note(self, phase: str, info: dict[str, int]) -> None:
@@ -92,21 +95,21 @@ class Looks:
 
 
 def _always(looks: Looks) -> memory.YoungScan:
-    """Return what looks each time, as in a process that computes all the time."""
+    """Return a scan that runs each time, as in a process that always computes."""
     return memory.YoungScan(looks.seconds, itertools.count().__next__)
 
 
 @pytest.fixture
 def looks() -> Iterator[Looks]:
-    """Return the collections of a test; what was there before it is frozen."""
+    """Yield the collections of a test; earlier objects are frozen."""
     gc.freeze()
     found = Looks()
     yield found
     found.end()
 
 
-def test_no_collection_has_more_than_was_made_since_the_last_looks(looks: Looks) -> None:
-    """New values in the place of old ones, so that the collector itself sees no reason to run."""
+def test_each_collection_scans_only_objects_made_since_the_last_ones(looks: Looks) -> None:
+    """New values replace old ones, so that the collector itself sees no reason to run."""
     made = 1_000
     young, held = _always(looks), [[each] for each in range(50 * made)]
     gc.freeze()
@@ -119,8 +122,11 @@ def test_no_collection_has_more_than_was_made_since_the_last_looks(looks: Looks)
     assert max(count for _, count in looks.found) < most
 
 
-def test_while_each_look_finds_many_none_is_looked_through_twice(looks: Looks) -> None:
-    """A mesh is made anew: what the first look finds waits for the second; then each finds its own."""
+def test_surviving_objects_are_not_scanned_twice_while_each_scan_finds_many(looks: Looks) -> None:
+    """While the mesh is rebuilt, the first scan's objects wait for the second scan.
+
+    Then each scan has its own.
+    """
     made = round(2 * memory.STAYED_SECONDS * 1e6)
     young, held, rounds = _always(looks), list[list[int]](), 8
     with memory.tended():
@@ -131,8 +137,8 @@ def test_while_each_look_finds_many_none_is_looked_through_twice(looks: Looks) -
     assert sum(count for _, count in looks.found) < (rounds + 2) * made
 
 
-def test_what_hardly_computes_is_not_looked_through(looks: Looks) -> None:
-    """An idle server is asked twenty times a second: it collects after each so many milliseconds of CPU."""
+def test_idle_process_is_scanned_rarely(looks: Looks) -> None:
+    """A scan needs a certain CPU time since the last one. An idle server is asked 20 times per second."""
     used = [0.0]
     young = memory.YoungScan(looks.seconds, lambda: used[0])
     with memory.tended():
@@ -142,8 +148,8 @@ def test_what_hardly_computes_is_not_looked_through(looks: Looks) -> None:
     assert 9 <= len(looks.found) <= 10
 
 
-def test_few_objects_that_stay_are_not_frozen_soon(looks: Looks) -> None:
-    """An idle server's looks are many and find little: what they leave may be garbage yet."""
+def test_few_surviving_objects_are_not_frozen_soon(looks: Looks) -> None:
+    """An idle server's scans find few objects, which may still become garbage."""
     young, held = _always(looks), []
     with memory.tended():
         frozen = gc.get_freeze_count()
@@ -151,12 +157,15 @@ def test_few_objects_that_stay_are_not_frozen_soon(looks: Looks) -> None:
             held.append(Cycle())
             young.look()
             assert looks.found[-1][0] == 0, each
-        # Fewer, where an object ended that was frozen before this test.
+        # Fewer if an object that was frozen before this test has been freed.
         assert gc.get_freeze_count() <= frozen
 
 
-def test_the_collectors_own_count_lets_the_young_become_many() -> None:
-    """As many go as come, so that it sees no reason to run: what the test above guards against."""
+def test_collector_alone_lets_young_objects_accumulate() -> None:
+    """As many objects are freed as are made, so that the collector sees no reason to run.
+
+    This is the negative control of the test with replaced values.
+    """
     with memory.tended():
         held = [[each] for each in range(2 * memory.THRESHOLDS[0])]
         gc.freeze()
@@ -166,10 +175,10 @@ def test_the_collectors_own_count_lets_the_young_become_many() -> None:
         assert len(gc.get_objects(0)) >= len(held)
 
 
-def test_a_frozen_cycle_that_came_loose_is_found_when_all_is_looked_through(
+def test_full_scan_at_twice_the_expected_objects_frees_frozen_cycles(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """That is when twice as much is frozen as there should be, not before; then this is what is alive."""
+    """A full scan runs when twice as many objects are frozen as expected, and then counts the living ones."""
     monkeypatch.setattr(memory, "LEAST", 0)
     with memory.tended():
         held = [Cycle() for _ in range(100)]
@@ -186,8 +195,8 @@ def test_a_frozen_cycle_that_came_loose_is_found_when_all_is_looked_through(
         assert look.held == 7
 
 
-def test_what_the_server_has_come_to_remember_is_no_reason_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mesh that has doubled is twice as many objects; that it has shrunk says nothing."""
+def test_growth_of_the_mesh_causes_no_full_scan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A doubled mesh explains twice as many objects. A mesh that has shrunk explains none."""
     monkeypatch.setattr(memory, "LEAST", 0)
     with memory.tended():
         gc.collect()
@@ -197,8 +206,11 @@ def test_what_the_server_has_come_to_remember_is_no_reason_to_look(monkeypatch: 
         assert memory.thorough(last, 0, connected=False) is not last
 
 
-def test_nobody_who_is_connected_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It waits until nobody is, or until it is so much that memory matters more."""
+def test_full_scan_waits_while_proxies_are_connected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scan waits until no proxy is connected.
+
+    With too many objects it runs in any case, because memory matters more.
+    """
     monkeypatch.setattr(memory, "LEAST", 0)
     with memory.tended():
         gc.collect()

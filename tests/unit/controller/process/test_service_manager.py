@@ -1,4 +1,4 @@
-"""What a service manager is told, at a socket such as its own."""
+"""Tests of the notifications to a service manager, at a socket like its own."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ from meshwright.controller.process.service_manager import (
 
 @pytest.fixture(params=["path", "abstract"])
 def manager(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[socket.socket, str]]:
-    """Return where a manager listens, and how it calls that place."""
+    """Yield the listening socket of a manager and its name in the environment."""
     name = str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(name if request.param == "path" else "\0" + name[1:])
@@ -31,7 +31,7 @@ def manager(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[so
 
 
 def _told(listening: socket.socket) -> Iterator[str]:
-    """Yield what was sent, one datagram each."""
+    """Yield the received datagrams."""
     while True:
         try:
             yield listening.recv(4096).decode()
@@ -59,10 +59,13 @@ async def _beside(work: Coroutine[object, object, None]) -> AsyncIterator[None]:
         await task
 
 
-async def test_ready_is_said_once_and_how_it_is_whenever_that_changes(
+async def test_readiness_is_sent_once_and_the_status_at_each_change(
     manager: tuple[socket.socket, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At sockets with and without a path; a program that is ready stays so for its manager."""
+    """READY is sent once, because a service stays ready for its manager.
+
+    The socket can have a path or an abstract name.
+    """
     monkeypatch.setattr(service_manager, "SOON_SECONDS", 0.005)
     monkeypatch.setattr(service_manager, "LATER_SECONDS", 0.005)
     listening, name = manager
@@ -75,7 +78,7 @@ async def test_ready_is_said_once_and_how_it_is_whenever_that_changes(
     async with _beside(subject.followed(lacking, lambda: tuple(remarks))):
         await _until(lambda: "STATUS=not ready: no room, first read, drivers" in _grown(told, listening))
         with subject.reloading():
-            pass  # it is not ready, and must not be taken for it
+            pass  # not ready, so no READY may be sent
         missing.clear()
         await _until(lambda: "STATUS=ready; but: no room" in _grown(told, listening))
         missing.append("a driver")
@@ -97,10 +100,10 @@ async def test_ready_is_said_once_and_how_it_is_whenever_that_changes(
     ]
 
 
-async def test_a_reload_is_said_with_its_time_and_its_end(
+async def test_reload_is_sent_with_its_time_and_its_end(
     manager: tuple[socket.socket, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever becomes of it: what was in force goes on."""
+    """RELOADING is sent with its monotonic time, and READY afterwards, also after a failed reload."""
     listening, name = manager
     told = list[str]()
 
@@ -119,10 +122,10 @@ async def test_a_reload_is_said_with_its_time_and_its_end(
         assert before <= int(second.removeprefix("MONOTONIC_USEC=")) <= time.monotonic_ns() // 1000
 
 
-async def test_a_loop_that_turns_feeds_the_watchdog_and_one_that_is_held_does_not(
+async def test_watchdog_is_fed_only_by_a_running_loop(
     manager: tuple[socket.socket, str],
 ) -> None:
-    """Nor does one whose heart does not beat."""
+    """A blocked loop and a process without heartbeats send no WATCHDOG datagram."""
     listening, name = manager
     alive = True
     environment = {"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "20000", "WATCHDOG_PID": str(os.getpid())}
@@ -141,10 +144,10 @@ async def test_a_loop_that_turns_feeds_the_watchdog_and_one_that_is_held_does_no
         assert [*_told(listening)] == []
 
 
-async def test_what_there_is_no_room_for_is_said_again(
+async def test_notification_that_found_no_room_is_sent_again(
     manager: tuple[socket.socket, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """That the program is ready above all; nobody waits for a manager that does not read."""
+    """A full socket does not block the server; READY and the status are sent when there is room."""
     monkeypatch.setattr(service_manager, "SOON_SECONDS", 0.005)
     listening, name = manager
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as flooding:
@@ -167,8 +170,8 @@ async def test_what_there_is_no_room_for_is_said_again(
     assert told == ["READY=1", "STATUS=ready"]
 
 
-def test_no_child_finds_the_variables() -> None:
-    """It would be taken for the program, or be watched in its place."""
+def test_variables_of_the_service_manager_are_removed() -> None:
+    """Child processes must not inherit them, because the manager would take a child for the service."""
     environment = {"NOTIFY_SOCKET": "/run/x", "WATCHDOG_USEC": "1", "WATCHDOG_PID": "1", "HOME": "/"}
     assert ServiceManager.of(environment).listens
     assert environment == {"HOME": "/"}
@@ -179,8 +182,8 @@ def test_no_child_finds_the_variables() -> None:
     ("text", "address"),
     [("/run/x", "/run/x"), ("@x", "\0x"), ("", None), ("@", None), ("vsock:2:1", None), ("run/x", None)],
 )
-def test_where_the_manager_listens(text: str, address: str | None) -> None:
-    """A path, or a name without one; nothing else."""
+def test_address_of_the_manager_is_a_path_or_an_abstract_name(text: str, address: str | None) -> None:
+    """Absolute paths and names with `@` are accepted, and all other values are ignored."""
     assert socket_address(text) == address
 
 
@@ -188,20 +191,22 @@ def test_where_the_manager_listens(text: str, address: str | None) -> None:
     ("microseconds", "pid", "seconds"),
     [("500000", "", 0.5), ("500000", "7", 0.5), ("500000", "8", None), ("0", "", None), ("", "7", None)],
 )
-def test_whom_the_watchdog_is_for(microseconds: str, pid: str, seconds: float | None) -> None:
-    """The process that was started, and no other."""
+def test_watchdog_applies_to_the_given_process_only(
+    microseconds: str, pid: str, seconds: float | None
+) -> None:
+    """The timeout applies without a process ID or with our own."""
     assert watchdog_seconds(microseconds, pid, 7) == seconds
 
 
-def test_what_is_said_is_one_line() -> None:
-    """And no longer than a manager takes."""
+def test_status_is_one_line_of_bounded_length() -> None:
+    """Newlines become spaces, and the line is cut to 1000 characters."""
     assert sentence((), ()) == "ready"
     assert sentence(("a\n b",), ("c",)) == "not ready: c, a b"
     assert len(sentence(("x" * 5000,), ())) == 1000
 
 
-def test_words_that_are_no_text_are_told(manager: tuple[socket.socket, str]) -> None:
-    """A path of any bytes, or half a character that somebody else has said: it ends nobody."""
+def test_status_that_is_not_unicode_is_escaped(manager: tuple[socket.socket, str]) -> None:
+    """Surrogates, for example from a path of any bytes, are escaped and raise no error."""
     listening, address = manager
     told = ServiceManager(socket_address(address))
 

@@ -1,4 +1,4 @@
-"""A task that should live as long as the program may not end unseen."""
+"""Tests of guarded tasks, which must not end while the program runs."""
 
 import asyncio
 
@@ -20,14 +20,14 @@ async def _fails() -> None:
     raise ValueError("broken")
 
 
-async def test_a_task_that_returns_is_an_error_that_names_it() -> None:
-    """The unexpected end is said."""
+async def test_task_that_returns_is_an_error_with_its_name() -> None:
+    """A task that returns raises TaskEnded with its name."""
     with pytest.raises(TaskEnded, match="the task 'watch' ended, and should not have"):
         await guard("watch", _returns())
 
 
-async def test_a_task_that_fails_is_an_error_with_its_cause() -> None:
-    """Name, type and message of the cause are in the sentence."""
+async def test_task_that_fails_is_an_error_with_its_cause() -> None:
+    """The message has the name of the task, and the type and message of the cause."""
     with (
         structlog.testing.capture_logs() as said,
         pytest.raises(TaskEnded, match="the task 'watch' failed: ValueError: broken") as caught,
@@ -37,8 +37,8 @@ async def test_a_task_that_fails_is_an_error_with_its_cause() -> None:
     assert isinstance(caught.value.__cause__, ValueError)
 
 
-async def test_a_group_ends_with_the_first_task_that_ends() -> None:
-    """The others are cancelled, and a cancelled one is no error."""
+async def test_group_ends_with_its_first_finished_task() -> None:
+    """The other tasks are cancelled, and a cancelled task is not an error."""
 
     async def together() -> None:
         async with asyncio.TaskGroup() as group:

@@ -1,4 +1,4 @@
-"""A loop that was held is said, with what it was at; every beat is counted."""
+"""Tests of the watchdog of the event loop: logged and counted delays."""
 
 import structlog
 
@@ -8,8 +8,8 @@ from meshwright.controller.process.watchdog import NOTED_SECONDS, REMEMBERED, Wa
 from tests.meshes import values as a
 
 
-def test_only_a_loop_that_was_held_is_said() -> None:
-    """The log has what took more than a tenth of a second, the histogram everything."""
+def test_only_delays_over_a_tenth_of_a_second_are_logged() -> None:
+    """The log has delays over 0.1 s with the current activity; the histogram has all of them."""
     metrics = Metrics()
     watchdog = Watchdog(metrics, lambda: "publishing", lambda: a.EPOCH)
     with structlog.testing.capture_logs() as said:
@@ -29,8 +29,8 @@ def test_only_a_loop_that_was_held_is_said() -> None:
     assert watchdog.moments() == tuple(LateMoment(a.EPOCH, late, "publishing") for late in (0.1234, 0.1))
 
 
-def test_only_the_last_moments_are_remembered() -> None:
-    """Newest first; a beat that came in time is none."""
+def test_only_the_last_delays_are_remembered() -> None:
+    """The newest `REMEMBERED` delays are kept, newest first, without heartbeats that were in time."""
     watchdog = Watchdog(Metrics(), lambda: "", lambda: a.EPOCH)
     for number in range(REMEMBERED + 3):
         watchdog.late(number + 1.0)

@@ -1,4 +1,4 @@
-"""Steps of a change of the root that the disk, or the clock, gets in the way of."""
+"""Tests of steps of a root change with a full disk or a clock that is behind."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -23,12 +23,12 @@ CART: Final = ProxyName.parse("cart.shop.prod")
 
 @pytest.fixture
 def authority(tmp_path: Path) -> ChangingAuthority:
-    """Return one whose root is not being changed."""
+    """Return a CA without a root change."""
     return ChangingAuthority.open(tmp_path, TrustDomain("cluster.local"), NOW)
 
 
 def _change(authority: ChangingAuthority, ledger: MemoryLedger) -> RootChange:
-    """Return what changes its root, at a clock that stands; the server itself always follows at once."""
+    """Return a root change with a fixed clock, for a server that always follows at once."""
 
     async def said() -> RootAcknowledgements:
         trusted = authority.held_in(authority.trust_bundle())
@@ -42,10 +42,10 @@ def _change(authority: ChangingAuthority, ledger: MemoryLedger) -> RootChange:
     return RootChange(authority, ledger, said, stepped, lambda: NOW)
 
 
-async def test_a_step_that_was_taken_is_no_error_though_the_ledger_cannot_say_it(
+async def test_step_of_a_root_change_succeeds_although_the_ledger_cannot_be_written(
     authority: ChangingAuthority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is noted as soon as there is room, also where the change is over by then."""
+    """The ledger is updated as soon as there is room, even if the change is over by then."""
     monkeypatch.setattr("meshwright.controller.roots.change.LOOK_SECONDS", 0.01)
     record = Record()
     ledger = MemoryLedger(record)
@@ -69,10 +69,10 @@ async def test_a_step_that_was_taken_is_no_error_though_the_ledger_cannot_say_it
         await asyncio.gather(stepping, return_exceptions=True)
 
 
-async def test_a_stage_begins_after_all_that_was_issued_though_the_clock_is_behind(
+async def test_stage_begins_after_the_newest_certificate_although_the_clock_is_behind(
     authority: ChangingAuthority,
 ) -> None:
-    """Or who has files from before would count as one who was given both roots."""
+    """An earlier start would count proxies with old files as proxies that were given both roots."""
     ledger, later = MemoryLedger(Record()), NOW + timedelta(hours=1)
     ledger.record(
         LedgerEntry.issued("0a", CART, later, later + timedelta(days=1), signer=authority.fingerprint)

@@ -1,4 +1,4 @@
-"""docs/settings.md is what the program prints, and says of each setting all that there is to know."""
+"""Tests of docs/settings.md: the page equals the program's output and describes each setting."""
 
 import os
 from pathlib import Path
@@ -12,14 +12,14 @@ ROOT = Path(__file__).parents[4]
 GIVEN = {"mesh": "m", "state": "s"}
 
 
-def test_the_page_is_what_the_program_makes() -> None:
-    """`meshwright serve --settings > docs/settings.md` mends it."""
+def test_settings_page_equals_the_program_s_output() -> None:
+    """The page is generated with `meshwright serve --settings > docs/settings.md`."""
     assert (ROOT / "docs" / "settings.md").read_text() == page()
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row.name)
-def test_a_default_is_read_as_it_is_written(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the environment; each setting says what it is and what it is for."""
+def test_documented_default_is_read_from_the_environment(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each documented default is parsed to the real one, and each setting has a type and a meaning."""
     assert row.meaning.endswith(".")
     assert row.what
     assert row.variable == f"MESHWRIGHT_{row.name.upper()}"

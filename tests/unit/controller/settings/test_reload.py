@@ -1,4 +1,4 @@
-"""Settings that are read again: what holds, what waits for a restart, and what is wrong."""
+"""Tests of the reload of settings: applied changes, changes that need a restart, and errors."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,16 +17,16 @@ def _load(**others: object) -> Settings:
 
 
 @pytest.mark.parametrize("name", sorted(Settings.model_fields))
-def test_every_setting_either_holds_or_is_said_to_need_a_restart(name: str) -> None:
-    """None is passed over in silence."""
+def test_each_changed_setting_is_applied_or_needs_a_restart(name: str) -> None:
+    """A change of any setting is in one of the two lists, so that none is ignored silently."""
     before = _load()
     after = before.model_copy(update={name: "another"})
     holds, waits = other(before, after)
     assert (holds, waits) == (((name,), ()) if name in IN_PLACE else ((), (name,)))
 
 
-def test_what_can_hold_does_and_the_rest_stays_what_it_was() -> None:
-    """Twice the same is no change."""
+def test_applicable_changes_are_applied_and_others_keep_their_value() -> None:
+    """A second reload with the same settings applies no change."""
     reloading, applied = SettingsReloader(_load()), list[tuple[Settings, Sequence[str]]]()
     with capture_logs() as logs:
         for _ in range(2):
@@ -38,8 +38,8 @@ def test_what_can_hold_does_and_the_rest_stays_what_it_was() -> None:
     assert [changed for _, changed in applied] == [("quiet_seconds",), ()]
 
 
-async def test_what_cannot_be_read_changes_nothing_and_is_asked_for_again() -> None:
-    """The next time is another try."""
+async def test_failed_reload_changes_no_setting_and_can_be_repeated() -> None:
+    """An error is logged and the settings are kept; the next reload is applied."""
     answers: list[Settings | None] = [None, _load(log_level="debug")]
 
     def read() -> Settings:

@@ -1,4 +1,4 @@
-"""Where settings come from, and what is said when they are wrong."""
+"""Tests of settings: their sources, and messages about invalid ones."""
 
 from pathlib import Path
 
@@ -11,10 +11,10 @@ from meshwright.mesh.host_port import HostPort
 REQUIRED = {"mesh": "m", "state": "s"}
 
 
-def test_flags_win_over_environment_over_file_over_defaults(
+def test_flags_override_environment_file_and_defaults(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each source is seen where no stronger one speaks."""
+    """Each source is used if no stronger source has the setting."""
     config = tmp_path / "config.yaml"
     config.write_text(
         "ads-address: 1.1.1.1:1\nhttp_address: 1.1.1.1:1\ndebug_address: 1.1.1.1:1\nads_hosts: [a.example]\n"
@@ -107,18 +107,18 @@ def test_flags_win_over_environment_over_file_over_defaults(
         ({"colour": "x"}, "--colour is not a setting"),
     ],
 )
-def test_a_wrong_flag_is_named_with_its_value_and_what_would_be_right(
+def test_invalid_flag_is_named_with_its_value_and_the_accepted_form(
     flags: dict[str, object], sentence: str
 ) -> None:
-    """One sentence, no traceback of the library."""
+    """The error is one sentence, without text of the library."""
     with pytest.raises(SettingsError) as caught:
         load(REQUIRED | flags)
     assert str(caught.value).startswith(sentence)
     assert "\n" not in str(caught.value)
 
 
-def test_a_wrong_variable_is_named_as_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reader finds the place to mend."""
+def test_invalid_variable_is_named_as_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error has the variable's name, so that the reader finds the place to correct."""
     monkeypatch.setenv("MESHWRIGHT_HTTP_ADDRESS", "x")
     with pytest.raises(SettingsError, match=r"^MESHWRIGHT_HTTP_ADDRESS is 'x': must be HOST:PORT"):
         load(REQUIRED)
@@ -146,8 +146,8 @@ def test_a_wrong_variable_is_named_as_a_variable(monkeypatch: pytest.MonkeyPatch
         ("\ud800".encode("utf-8", "surrogatepass"), "is not YAML: the byte at offset 0 is not UTF-8"),
     ],
 )
-def test_a_wrong_file_is_named(tmp_path: Path, text: str | bytes, sentence: str) -> None:
-    """Errors of the file are told from errors of flags."""
+def test_invalid_config_file_is_named_in_the_error(tmp_path: Path, text: str | bytes, sentence: str) -> None:
+    """Errors of the config file name the file or the setting in it, in one line."""
     config = tmp_path / "config.yaml"
     config.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(SettingsError) as caught:
@@ -156,27 +156,27 @@ def test_a_wrong_file_is_named(tmp_path: Path, text: str | bytes, sentence: str)
     assert "\n" not in str(caught.value)
 
 
-def test_a_missing_file_is_said(tmp_path: Path) -> None:
-    """A config file that was named must be there."""
+def test_missing_config_file_is_an_error(tmp_path: Path) -> None:
+    """A config file that was given must exist."""
     with pytest.raises(SettingsError, match=r"cannot read the config file .*: No such file"):
         load(REQUIRED | {"config": str(tmp_path / "none.yaml")})
 
 
-def test_addresses_are_written_as_they_are_read() -> None:
-    """IPv6 hosts keep their brackets."""
+def test_addresses_are_printed_as_they_are_read() -> None:
+    """IPv6 addresses keep their brackets."""
     assert [str(HostPort.parse(text)) for text in ("[::1]:1", "a.example:0")] == ["[::1]:1", "a.example:0"]
 
 
-def test_what_nobody_has_asked_for_is_not_open_to_the_network() -> None:
-    """Without settings, debug pages listen on loopback, and machines cannot join; there is no webhook."""
+def test_defaults_open_no_optional_port_to_the_network() -> None:
+    """By default debug pages listen on loopback, and enrolment, renewal and the webhook are off."""
     settings = load(REQUIRED)
     assert settings.debug_address == HostPort("127.0.0.1", 9092)
     others = (settings.enrolment_address, settings.renewal_address, settings.webhook_address)
     assert (others, settings.driver_addresses) == ((None, None, None), {})
 
 
-def test_any_source_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A directory is one of those that there may be; a variable set to nothing takes it away."""
+def test_each_source_of_the_mesh_is_sufficient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory, a cluster or a provider is sufficient. An empty variable removes the directory."""
     monkeypatch.setenv("MESHWRIGHT_MESH", "")
     settings = load({"state": "s", "providers": "mine:a=1;other", "kubernetes": True})
     assert settings.mesh is None
@@ -188,8 +188,8 @@ def test_any_source_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["kubeconfig", "kube_context", "namespaces", "namespace_selector"])
-def test_what_is_of_a_cluster_says_so_where_none_is_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would be without effect: who gives it has forgotten a flag."""
+def test_cluster_setting_without_kubernetes_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The setting would have no effect, so the error names the missing --kubernetes."""
     flag = f"--{name.replace('_', '-')}"
     with pytest.raises(SettingsError, match=f"^{flag} has no effect without --kubernetes: add --kubernetes"):
         load(REQUIRED | {name: "a"})
@@ -205,8 +205,8 @@ def test_what_is_of_a_cluster_says_so_where_none_is_read(name: str, monkeypatch:
     assert load(REQUIRED | {name: ""}).kubernetes is False
 
 
-def test_nameservers_are_written_as_they_are_read() -> None:
-    """With the port where it is not the usual one; in the order given."""
+def test_nameservers_are_printed_as_they_are_read() -> None:
+    """The order is kept, and the port is shown only if it is not 53."""
     settings = load(REQUIRED | {"dns_nameservers": "[fd00::2]:5353, 10.0.0.2,10.0.0.3:53"})
     expected = ["[fd00::2]:5353", "10.0.0.2", "10.0.0.3"]
     assert settings.model_dump(mode="json")["dns_nameservers"] == expected
@@ -231,10 +231,10 @@ _WRITTEN = {
 
 
 @pytest.mark.parametrize(("name", "text"), [(name, text) for name, of in _WRITTEN.items() for text in of])
-def test_a_setting_means_in_a_file_what_it_means_in_the_environment(
+def test_setting_has_the_same_meaning_in_a_file_and_in_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
 ) -> None:
-    """Where text can say it there: no word, number or address becomes anything else on its way."""
+    """Words, numbers and addresses in YAML are not converted to other values."""
     config = tmp_path / "config.yaml"
     mesh = "" if name == "mesh" else "mesh: m\n"
     config.write_text(f"{mesh}state: s\n{name}: {text}\n")
@@ -253,9 +253,9 @@ def test_a_setting_means_in_a_file_what_it_means_in_the_environment(
     assert found == getattr(load(others), name)
 
 
-def test_a_comment_alone_is_no_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor is an empty file."""
-    monkeypatch.delenv("MESHWRIGHT_VERIFY", raising=False)  # of whoever runs the tests
+def test_empty_config_file_has_no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is empty, or has only a comment or a document marker, is valid."""
+    monkeypatch.delenv("MESHWRIGHT_VERIFY", raising=False)  # may be set where the tests run
     config = tmp_path / "config.yaml"
     for text in ("", "# nothing yet\n", "---\n"):
         config.write_text(text)
