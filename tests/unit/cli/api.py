@@ -1,4 +1,4 @@
-"""The JSON API over a reading, at the socket of a state directory: as the command line asks it."""
+"""The JSON API of a reading, at the socket of a state directory, as the command line uses it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,7 +17,7 @@ from meshwright.controller.sources import as_read
 
 @asynccontextmanager
 async def answering(reading: MeshReading, state: Path) -> AsyncIterator[None]:
-    """Answer there, and at no other path."""
+    """Serve the API of a reading at the socket of a state directory."""
     app = web.Application()
     add_api(app, Api(reading, lambda: datetime.now(UTC), TrialRunner(reading, as_read)))
     async with serving(app, unix_socket(state / SOCKET_NAME)):

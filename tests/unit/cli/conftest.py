@@ -1,4 +1,4 @@
-"""The command in this process, in the folder of the test."""
+"""Fixture that runs the command in this process, in the directory of the test."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +12,9 @@ from tests.tools.forked_cli import Done
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
-    """Return a runner of the command in the test's own folder; keywords are environment variables.
+    """Return a runner of the command in the test's directory; keywords are environment variables.
 
-    Commands that replace their process (`serve`, `agent`) cannot run here: see tests/feature/cli.
+    Commands that replace their process (`serve`, `agent`) cannot run here. See tests/feature/cli.
     """
 
     def run(*arguments: str, **environment: str) -> Done:

@@ -1,6 +1,7 @@
-"""A bookstore in the shape in which OSM publishes its demo; written for these tests.
+"""A bookstore in the form of OSM's published demo, written for these tests.
 
-Controllers make the pods: no document has an address. Policies come in every version of SMI that OSM used.
+Controllers create the pods, so no document has an address. Policies come in every version of SMI that OSM
+used.
 """
 
 from collections.abc import Iterator
@@ -57,7 +58,7 @@ def namespaces() -> Iterator[Manifest]:
 
 
 def account(namespace: str, name: str) -> Manifest:
-    """Make a ServiceAccount."""
+    """Return a ServiceAccount."""
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
@@ -66,7 +67,7 @@ def account(namespace: str, name: str) -> Manifest:
 
 
 def service(namespace: str, name: str, /, **port: object) -> Manifest:
-    """Make a Service that selects `app: <name>`, headless where it has an appProtocol."""
+    """Return a Service that selects `app: <name>`; it is headless if it has an appProtocol."""
     spec: Manifest = {"ports": [{"port": 14001, "name": f"{name}-port"} | port], "selector": {"app": name}}
     if "appProtocol" in port:
         spec["clusterIP"] = "None"
@@ -77,7 +78,7 @@ def service(namespace: str, name: str, /, **port: object) -> Manifest:
 def controller(
     namespace: str, name: str, kind: str = "Deployment", port: int | None = 14001, account: str = ""
 ) -> Manifest:
-    """Make a controller of pods with the label `app: <name>`."""
+    """Return a controller of pods with the label `app: <name>`."""
     labels = {"app": name, "version": "v1"}
     container: Manifest = {"name": name, "image": f"openservicemesh/{name}:v1.1.0", "command": [f"/{name}"]}
     if port is not None:
@@ -96,7 +97,7 @@ def controller(
 
 
 def applications() -> list[Manifest]:
-    """Make the demo's applications."""
+    """Return the demo's applications."""
     return [
         account("bookbuyer", "bookbuyer"),
         controller("bookbuyer", "bookbuyer", port=None),
@@ -122,7 +123,7 @@ def _account(namespace: str, name: str) -> Manifest:
 
 
 def target(version: str, namespace: str, name: str, rule: Manifest, *sources: str) -> Manifest:
-    """Make a TrafficTarget of that version, for the ServiceAccount of its own name."""
+    """Return a TrafficTarget of the given version for the ServiceAccount of the same name."""
     body = {
         "destination": _account(namespace, name),
         "specs" if version == "v1alpha1" else "rules": [rule],
@@ -137,7 +138,7 @@ def target(version: str, namespace: str, name: str, rule: Manifest, *sources: st
 
 
 def routes(version: str, namespace: str, name: str, *matches: Manifest) -> Manifest:
-    """Make an HTTPRouteGroup of that version."""
+    """Return an HTTPRouteGroup of the given version."""
     head = {
         "apiVersion": f"specs.smi-spec.io/{version}",
         "kind": "HTTPRouteGroup",
@@ -148,7 +149,7 @@ def routes(version: str, namespace: str, name: str, *matches: Manifest) -> Manif
 
 
 def tcp_route(version: str) -> Manifest:
-    """Make the database's TCPRoute; only v1alpha4 has ports."""
+    """Return the database's TCPRoute; only v1alpha4 has ports."""
     head = {
         "apiVersion": f"specs.smi-spec.io/{version}",
         "kind": "TCPRoute",
@@ -158,7 +159,7 @@ def tcp_route(version: str) -> Manifest:
 
 
 def policies(access: str = "v1alpha3", specs: str = "v1alpha4") -> list[Manifest]:
-    """Make the demo's access policies."""
+    """Return the demo's access policies."""
     named = {"kind": "HTTPRouteGroup", "name": "bookstore-service-routes"}
     rule = named | {"matches": ["buy-a-book", "books-bought"]}
     restock = {"kind": "HTTPRouteGroup", "name": "bookwarehouse-service-routes", "matches": ["restock-books"]}
@@ -194,7 +195,7 @@ def policies(access: str = "v1alpha3", specs: str = "v1alpha4") -> list[Manifest
 
 
 def split(version: str = "v1alpha2") -> Manifest:
-    """Make the demo's TrafficSplit; weights of v1alpha1 are quantities."""
+    """Return the demo's TrafficSplit; weights of v1alpha1 are quantities."""
     share: object = "500m" if version == "v1alpha1" else 50
     backends = [{"service": name, "weight": share} for name in ("bookstore", "bookstore-v2")]
     return {
@@ -206,10 +207,10 @@ def split(version: str = "v1alpha2") -> Manifest:
 
 
 def demo(access: str = "v1alpha3", specs: str = "v1alpha4", splits: str = "v1alpha2") -> list[Manifest]:
-    """Make the whole demo but its MeshConfig."""
+    """Return the whole demo without its MeshConfig."""
     return [*namespaces(), *applications(), *policies(access, specs), split(splits)]
 
 
 def text(manifests: list[Manifest]) -> str:
-    """Write manifests as one file of several documents."""
+    """Return manifests as one file of several documents."""
     return yaml.safe_dump_all(manifests, sort_keys=False, explicit_start=True)

@@ -1,4 +1,4 @@
-"""Objects keep their age when manifests are applied over them, and one MeshConfig counts everywhere."""
+"""Tests of ages of applied manifests, and of the one MeshConfig that counts."""
 
 from dataclasses import replace
 
@@ -24,13 +24,16 @@ def _raw(name: str, created: str, level: str) -> dict[str, object]:
 
 
 def _services() -> tuple[Service, Service]:
-    """Return an older Service for HTTP, and one for TCP that is first by name, at one port."""
+    """Return an older Service for HTTP, and one for TCP that is first by name, with the same port."""
     shop = replace(a.service("shop"), created=OLD)
     return shop, replace(a.service("front", a.port(443, 8080, Protocol.TCP), app="shop"), created=NEW)
 
 
-def test_a_service_that_is_applied_again_is_as_old_as_before() -> None:
-    """Its manifest has no age: as the youngest it would lose its port, and lint would say what is not so."""
+def test_service_that_is_applied_again_keeps_its_age() -> None:
+    """A manifest has no age.
+
+    As the youngest Service it would lose its port, and lint would report a false problem.
+    """
     shop, front = _services()
     pod = a.workload("shop-1", "10.0.0.1", app="shop")
     cluster = _held(shop, front, pod)
@@ -39,8 +42,8 @@ def test_a_service_that_is_applied_again_is_as_old_as_before() -> None:
     assert seen(applied).problems == seen(cluster).problems
 
 
-def test_a_service_that_is_new_is_the_youngest() -> None:
-    """As it will be; and a manifest that says an age is taken at its word."""
+def test_new_service_has_no_age_and_a_given_age_is_kept() -> None:
+    """A new Service counts as the youngest, and an age in a manifest replaces that of the cluster."""
     shop, front = _services()
     assert _held(shop).below(_held(replace(front, created=""))).objects[a.object_key(front)].value == replace(
         front, created=""
@@ -50,8 +53,8 @@ def test_a_service_that_is_new_is_the_youngest() -> None:
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-def test_the_injector_s_mesh_config_is_the_server_s(backwards: bool) -> None:
-    """`check` and `explain injection` take the one that counts, in whatever order they are listed."""
+def test_injector_uses_the_mesh_config_of_the_server(backwards: bool) -> None:
+    """`check` and `explain-injection` use the MeshConfig that counts, in any order of the list."""
     resource = Resource("config.openservicemesh.io", "v1alpha2", "meshconfigs", "MeshConfig")
 
     def level(*items: dict[str, object]) -> str:

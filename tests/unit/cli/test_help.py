@@ -1,4 +1,4 @@
-"""The help of each command: its examples can be run, and none of its text is lost as markup."""
+"""Tests of the help of each command: valid examples, and no text lost as markup."""
 
 import re
 import shlex
@@ -36,7 +36,7 @@ def _examples() -> Iterator[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("words", sorted(set(_examples())), ids=" ".join)
-def test_an_example_in_the_help_can_be_run(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_example_in_the_help_can_be_run(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """The command accepts the example's arguments, given the state directory in the environment."""
     monkeypatch.setenv("MESHWRIGHT_STATE", "state")
     names = max((each for each in COMMANDS if words[: len(each)] == each), key=len)
@@ -46,15 +46,15 @@ def test_an_example_in_the_help_can_be_run(words: tuple[str, ...], monkeypatch: 
 
 
 @pytest.mark.parametrize("names", list(COMMANDS), ids=" ".join)
-def test_no_text_of_the_help_is_lost_as_markup(names: tuple[str, ...]) -> None:
-    """Typer reads help as Rich markup, which drops words in brackets, such as [all]."""
+def test_help_text_is_not_lost_as_markup(names: tuple[str, ...]) -> None:
+    """Typer reads help as Rich markup, which drops words in brackets, for example [all]."""
     command = COMMANDS[names]
     texts = [command.help or "", *(getattr(each, "help", None) or "" for each in command.params)]
     assert [Text.from_markup(each).plain for each in texts] == texts
 
 
 def test_each_command_and_option_has_help() -> None:
-    """A sentence that begins with a capital and ends with a full stop, or a colon before an example."""
+    """The text begins with a capital letter or a bracket, and ends with a full stop."""
     texts = {
         f"{' '.join(names)} {each.name}": (getattr(each, "help", None) or "").strip()
         for names, command in COMMANDS.items()

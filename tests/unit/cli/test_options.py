@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Tests of options that several commands share."""
 
 from pathlib import Path
 
@@ -16,10 +16,8 @@ from tests.unit.cli.commands.test_explain import Run
     "flag",
     ["--kubeconfig", "--context", "--namespaces", "--namespace-selector", "--control-plane-namespace"],
 )
-def test_what_is_of_a_cluster_says_so_where_none_is_asked(
-    command: tuple[str, ...], flag: str, run: Run
-) -> None:
-    """Who types it has forgotten a flag, and would be told of a directory alone."""
+def test_cluster_option_without_kubernetes_is_refused(command: tuple[str, ...], flag: str, run: Run) -> None:
+    """The option would have no effect, so the error names the missing --kubernetes."""
     done = run(*command, flag, "a")
     assert (done.returncode, done.stdout) == (2, "")
     assert (
@@ -28,8 +26,8 @@ def test_what_is_of_a_cluster_says_so_where_none_is_asked(
     )
 
 
-def test_what_stands_in_the_environment_is_for_others(run: Run, tmp_path: Path) -> None:
-    """A directory is looked at without a cluster all the same."""
+def test_cluster_variables_are_ignored_without_kubernetes(run: Run, tmp_path: Path) -> None:
+    """A directory is checked without a cluster, because the variables may be meant for other commands."""
     (tmp_path / "list.yaml").write_text("{apiVersion: v1, kind: List, items: []}")
     done = run("lint", ".", MESHWRIGHT_KUBECONFIG="/etc/kubeconfig", MESHWRIGHT_NAMESPACES="shop")
     assert (done.returncode, done.stdout) == (0, "no problems found\n"), done.stderr

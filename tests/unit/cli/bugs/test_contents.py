@@ -1,4 +1,4 @@
-"""What a report says where there is nothing to be asked."""
+"""Tests of the contents of a bug report, mostly without a running server."""
 
 import io
 import json
@@ -12,8 +12,8 @@ from meshwright.cli.main import app
 from tests.tools.command_runner import CliRunner
 
 
-def test_of_a_server_that_does_not_run_it_says_so(tmp_path: Path) -> None:
-    """Everything that could not be had is named with its reason, and what can be had is there."""
+def test_report_without_a_server_lists_the_missing_files(tmp_path: Path) -> None:
+    """Each missing file has its reason, and the available ones are in the archive."""
     log, out = tmp_path / "server.log", tmp_path / "out.tar.gz"
     log.write_text("it ended\n")
     state = tmp_path / "state"
@@ -37,8 +37,8 @@ def test_of_a_server_that_does_not_run_it_says_so(tmp_path: Path) -> None:
     assert about["version"]
 
 
-def test_of_a_long_log_the_last_whole_lines_go_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And no half one at their beginning."""
+def test_long_log_is_cut_to_its_last_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report has the last bytes of a long log, without a partial first line."""
     monkeypatch.setattr(gathered, "LOG_BYTES", 10)
     log, report = tmp_path / "a.log", gathered.Report()
     log.write_text("".join(f"line {number}\n" for number in range(9)))
@@ -46,16 +46,21 @@ def test_of_a_long_log_the_last_whole_lines_go_along(tmp_path: Path, monkeypatch
     assert report.files == {"logs/a.log": "line 8\n"}
 
 
-def test_nothing_in_a_log_steers_the_terminal_of_who_reads_the_report(tmp_path: Path) -> None:
-    """A log has what strangers have sent, and its name is somebody's too."""
+def test_control_characters_of_a_log_are_escaped_in_the_report(tmp_path: Path) -> None:
+    """Control characters in a log's text or name are escaped. They could control a reader's terminal."""
     log, report = tmp_path / "a\x1b[2J.log", gathered.Report()
     log.write_text("one\x1b[2J\x9b1m\u202e\ttwo\n")
     gathered.log(report, log)
     assert report.files == {r"logs/a\x1b[2J.log": "one\\x1b[2J\\x9b1m\\u202e\\x09two\n"}
 
 
-def test_proxies_not_in_step_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of many proxies a few, and of these all there is; a name is asked for as it is."""
+def test_report_has_the_first_proxies_that_are_not_in_sync(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Proxies that are not in sync come first, up to the limit.
+
+    Configurations are included only with values.
+    """
     asked = list[tuple[str, object]]()
 
     def api(_state: Path, path: str, query: object = None) -> object:
@@ -86,8 +91,8 @@ def test_proxies_not_in_step_come_first(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("out", ["-", "/dev/stdout"])
-def test_a_report_leaves_a_container_by_standard_output(tmp_path: Path, out: str) -> None:
-    """The image of the control plane has no tar, so `kubectl exec` is the only way out of its Pod."""
+def test_report_can_be_written_to_standard_output(tmp_path: Path, out: str) -> None:
+    """The control plane's image has no tar, so a report leaves its Pod through `kubectl exec`."""
     done = CliRunner().invoke(app, ["bug-report", "--state", str(tmp_path / "none"), "--out", out])
     assert done.exit_code == 0, done.output
     with tarfile.open(fileobj=io.BytesIO(done.stdout_bytes)) as made:
@@ -95,8 +100,8 @@ def test_a_report_leaves_a_container_by_standard_output(tmp_path: Path, out: str
     assert done.stderr.startswith("standard output: 2 files\nnot in it: metrics.txt: ")
 
 
-def test_an_archive_and_json_do_not_share_standard_output(tmp_path: Path) -> None:
-    """Nobody could take them apart."""
+def test_archive_and_json_on_standard_output_are_refused(tmp_path: Path) -> None:
+    """Both on one stream could not be separated."""
     words = ["bug-report", "--state", str(tmp_path / "none"), "--out", "-", "--json"]
     done = CliRunner().invoke(app, words)
     assert (done.exit_code, done.stdout) == (2, "")

@@ -1,4 +1,4 @@
-"""What is secret is taken out, and what is not stays, wherever it stands."""
+"""Tests of redaction in bug reports: secrets are removed, and other text is kept."""
 
 import json
 import tarfile
@@ -35,8 +35,8 @@ PEM = f"-----BEGIN EC PRIVATE KEY-----\nMHcC{S}\n{S}==\n-----END EC PRIVATE KEY-
         PEM.partition("-----END")[0],
     ],
 )
-def test_no_secret_stays_in_text(text: str) -> None:
-    """As it is typed, logged or put into an address; also in JSON and in a log."""
+def test_secret_is_removed_from_text_json_and_logs(text: str) -> None:
+    """Secrets are removed from options, headers, settings, URLs and PEM blocks, also within JSON and logs."""
     assert S not in of_text(text)
     assert S not in of_log(f"before\n{text}\nafter {text}\n")
     assert S not in json.dumps(of_json({"reason": text, "args": [text]}))
@@ -54,14 +54,14 @@ def test_no_secret_stays_in_text(text: str) -> None:
         "cluster default/shop|8080 rejected: regex too complex",
     ],
 )
-def test_what_is_none_stays(text: str) -> None:
-    """Who reads a report is to see what it is about."""
+def test_text_without_a_secret_is_kept(text: str) -> None:
+    """Text that only mentions secrets or tokens is kept, because readers of a report need it."""
     assert of_text(text) == text
     assert of_json({"secrets": [text], "type": "secret"}) == {"secrets": [text], "type": "secret"}
 
 
-def test_json_is_known_by_its_names() -> None:
-    """A Secret's data, a header's value beside its name, a setting."""
+def test_secrets_in_json_are_known_by_the_field_names() -> None:
+    """The data of a Secret, the value of a sensitive header and secret settings are hidden."""
     found = of_json(
         {
             "objects": [
@@ -96,8 +96,8 @@ def test_json_is_known_by_its_names() -> None:
     }
 
 
-def test_of_policies_there_is_who_and_where() -> None:
-    """Not what stands in objects, nor what problems quote of it; neither in checks nor in logs."""
+def test_policies_are_reduced_to_names_and_origins() -> None:
+    """Values of objects and texts of problems are removed from pages, checks and logs."""
     problem = {"code": "MW1013", "object": "RoutePolicy shop/a", "field": "spec.x", "origin": "a.yaml:1"}
     page = {
         "objects": [{"kind": "RoutePolicy", "namespace": "shop", "name": "a", "value": {"set": S}}],
@@ -120,8 +120,8 @@ def test_of_policies_there_is_who_and_where() -> None:
     )
 
 
-def test_an_archive_is_its_owner_s_and_overwrites_nothing(tmp_path: Path) -> None:
-    """Read by nobody else; of the same files the same bytes, so that two can be compared."""
+def test_archive_has_mode_0600_and_replaces_no_file(tmp_path: Path) -> None:
+    """An existing file is an error, and equal contents give equal bytes, so that archives can be compared."""
     files = {"b.txt": "b\n", "a/c.json": "{}\n"}
     first, second = tmp_path / "1.tar.gz", tmp_path / "2.tar.gz"
     for path in (first, second):

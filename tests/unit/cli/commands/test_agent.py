@@ -1,4 +1,4 @@
-"""`meshwright agent` and `intercept` as they are typed, as far as nothing runs."""
+"""Tests of the arguments of `meshwright agent` and `meshwright intercept`, without running either."""
 
 import pytest
 
@@ -80,10 +80,10 @@ CREDENTIALS = ("agent", "--credentials", "none", "--ads", "127.0.0.1:1")
         (("intercept", "--no-inbound", "--no-outbound"), "neither inbound nor outbound"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_sentence(
+def test_invalid_agent_arguments_give_one_sentence(
     arguments: tuple[str, ...], sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On standard error, with status 1, and without a traceback."""
+    """The error is one line on standard error, without a traceback and without the token."""
     for name in ("MESHWRIGHT_CREDENTIALS", "MESHWRIGHT_ADS"):
         monkeypatch.delenv(name, raising=False)
     done = CliRunner().invoke(app, arguments)

@@ -1,4 +1,4 @@
-"""`meshwright explain` and `meshwright lint` as they are typed: offline, and explain against a server."""
+"""Tests of `meshwright explain` and `meshwright lint`, offline and against a server."""
 
 import asyncio
 import json
@@ -42,15 +42,18 @@ spec: {address: 10.0.0.2, uuid: u2, serviceAccount: buyer}
 
 @pytest.fixture
 def mesh(tmp_path: Path) -> Path:
-    """A directory with a store that nobody may call."""
+    """Create a directory with a store that no workload may call."""
     directory = tmp_path / "mesh"
     directory.mkdir()
     (directory / "mesh.yaml").write_text(MESH)
     return directory
 
 
-def test_what_is_printed_makes_it_a_yes(run: Run, mesh: Path) -> None:
-    """Denied with status 1; the YAML that is printed, put beside, gives a yes and status 0."""
+def test_printed_policy_allows_a_denied_request(run: Run, mesh: Path) -> None:
+    """A denied request has status 1.
+
+    With the printed YAML added, the request is allowed and the status is 0.
+    """
     denied = run("explain", "--mesh", str(mesh), *ASK)
     assert (denied.returncode, denied.stderr) == (1, "")
     assert denied.stdout.startswith("shop/buyer to shop/store:80 GET /books?x=1: unreachable\n")
@@ -69,8 +72,11 @@ def test_what_is_printed_makes_it_a_yes(run: Run, mesh: Path) -> None:
     assert run("lint", "--strict", str(mesh)).returncode == 0
 
 
-def test_what_policy_lacks_is_not_all(run: Run, mesh: Path) -> None:
-    """Where something else is in the way too, the YAML does not promise a yes, and added gives none."""
+def test_printed_policy_is_not_promised_to_be_sufficient(run: Run, mesh: Path) -> None:
+    """If another object blocks the call too, the heading says so.
+
+    The YAML alone then does not allow the call.
+    """
     (mesh / "narrow.yaml").write_text(
         """
 apiVersion: v1
@@ -91,8 +97,8 @@ metadata: {name: shop, annotations: {meshwright.dev/egress-services: none}}
     assert run("explain", "--mesh", str(mesh), *ASK).returncode == 0
 
 
-def test_as_json(run: Run, mesh: Path) -> None:
-    """The same for programs; a host is given where no header says one."""
+def test_explain_json_has_the_given_headers_and_a_host(run: Run, mesh: Path) -> None:
+    """The JSON has the same answer, and a host header is added if none is given."""
     done = run("explain", "--mesh", str(mesh), "--json", "--header", "X-Tag: a: b", *ASK)
     found = json.loads(done.stdout)
     assert found["headers"] == [["X-Tag", "a: b"], ["host", "store.shop"]]
@@ -121,8 +127,8 @@ WAS = (
 )
 
 
-def test_a_line_of_the_access_log_is_explained(run: Run, mesh: Path) -> None:
-    """As the same question in words, with what the log says became of it."""
+def test_access_log_line_is_explained_like_a_question(run: Run, mesh: Path) -> None:
+    """The steps equal those of the question in words, with the logged result added."""
     where = ("explain", "--mesh", str(mesh))
     agent = ("--header", "host: store.shop", "--header", "user-agent: curl/8")
     first, *steps = run(*where, *ASK, *agent).stdout.splitlines()
@@ -155,8 +161,8 @@ def test_a_line_of_the_access_log_is_explained(run: Run, mesh: Path) -> None:
         ("-", "the input has 0 lines: give one line of an access log, for example with `tail -1`"),
     ],
 )
-def test_what_a_line_does_not_say_is_asked_for(run: Run, mesh: Path, line: str, sentence: str) -> None:
-    """With the option that says it."""
+def test_missing_detail_of_a_log_line_is_asked_for(run: Run, mesh: Path, line: str, sentence: str) -> None:
+    """The error names the option that gives the missing detail."""
     done = run("explain", "--mesh", str(mesh), line)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"meshwright: {sentence}")
@@ -171,8 +177,8 @@ spec: {traffic: {enableEgress: false}}
 """
 
 
-def test_out_of_the_mesh_is_closed_and_the_egress_that_opens_it_is_printed(run: Run, mesh: Path) -> None:
-    """What is printed makes it a yes, as for calls in the mesh, and beside a MeshConfig, which is named."""
+def test_external_call_is_denied_and_the_printed_egress_allows_it(run: Run, mesh: Path) -> None:
+    """The printed Egress allows the call; a MeshConfig that denies external calls is named."""
     closed = run("explain", "--mesh", str(mesh), *OUT)
     assert (closed.returncode, closed.stderr) == (1, "")
     assert closed.stdout.startswith("shop/buyer to 203.0.113.1:443: unreachable\n")
@@ -192,13 +198,18 @@ def test_out_of_the_mesh_is_closed_and_the_egress_that_opens_it_is_printed(run: 
     assert named["objects"][0]["origin"] == "added.yaml:2 (document 1)"
 
 
-def test_what_does_not_come_to_a_sidecar_passes(run: Run, mesh: Path) -> None:
-    """In explicit interception all but upstreams, in transparent IPv6 that is not captured."""
+def test_connection_that_bypasses_the_sidecar_is_allowed(run: Run, mesh: Path) -> None:
+    """In explicit interception all calls except those to upstreams bypass the sidecar.
+
+    In transparent interception uncaptured IPv6 does.
+    """
     v6 = ("--from", "shop/buyer", "--to", "[2001:db8::1]:443")
     assert "IPv6 connections bypass its sidecar." in run("explain", "--mesh", str(mesh), *v6).stdout
     assert run("explain", "--mesh", str(mesh), *v6).returncode == 0
     mapped = ("--from", "shop/buyer", "--to", "[::ffff:203.0.113.1]:443")
-    assert run("explain", "--mesh", str(mesh), *mapped).returncode == 1  # which IPv4 carries
+    assert (
+        run("explain", "--mesh", str(mesh), *mapped).returncode == 1
+    )  # an IPv4-mapped address, sent as IPv4
     text = (mesh / "mesh.yaml").read_text()
     (mesh / "mesh.yaml").write_text(text.replace("uuid: u2,", "uuid: u2, applicationAddress: 127.0.0.1,"))
     explicit = run("explain", "--mesh", str(mesh), *OUT)
@@ -218,8 +229,10 @@ def test_what_does_not_come_to_a_sidecar_passes(run: Run, mesh: Path) -> None:
         ("203.0.113.1:0", "the port must be 1 to 65535"),
     ],
 )
-def test_an_address_of_the_mesh_is_not_outside(run: Run, mesh: Path, to: str, said: str) -> None:
-    """It is said whose it is, and how to ask."""
+def test_address_within_the_mesh_is_refused_as_an_external_one(
+    run: Run, mesh: Path, to: str, said: str
+) -> None:
+    """The error names the workload or Service of the address, and the right question."""
     service = "apiVersion: v1\nkind: Service\nmetadata: {name: known, namespace: shop}\n"
     (mesh / "known.yaml").write_text(service + "spec: {clusterIP: 10.96.0.9, ports: [{port: 80}]}\n")
     done = run("explain", "--mesh", str(mesh), "--from", "shop/buyer", "--to", to)
@@ -229,31 +242,33 @@ def test_an_address_of_the_mesh_is_not_outside(run: Run, mesh: Path, to: str, sa
 
 @dataclass
 class OneView:
-    """admin.reading.MeshReading as far as this page reads it."""
+    """Fake of `admin.reading.MeshReading` for this page."""
 
     shown: View
 
     def view(self) -> View:
-        """Return it."""
+        """Return the view."""
         return self.shown
 
     def proxies(self) -> tuple[()]:
-        """Return none."""
+        """Return no proxies."""
         return ()
 
     def streams(self) -> tuple[()]:
-        """Return none."""
+        """Return no streams."""
         return ()
 
     def left_out(self) -> tuple[()]:
-        """Return none."""
+        """Return no excluded parts."""
         return ()
 
 
-async def test_the_running_server_is_asked(run: Run, mesh: Path, tmp_path: Path) -> None:
-    """Through its socket, with the same steps as offline, and its refusals are said.
+async def test_explain_of_a_server_adds_whether_policy_is_enforced(
+    run: Run, mesh: Path, tmp_path: Path
+) -> None:
+    """The steps equal the offline ones, and an error of the server is shown.
 
-    It also says whether policy is in force, which nobody knows here: no sidecar has ever come.
+    Enforcement is unknown here, because no sidecar has ever connected.
     """
     reading: Any = OneView(read(mesh).view)
     async with answering(reading, tmp_path):
@@ -300,10 +315,10 @@ NOBODY = (
         (("--mesh", "mesh", *ASK[:4], "GET", "x"), "path is 'x': must begin with /, or be a URL"),
     ],
 )
-def test_what_cannot_be_explained_is_said(
+def test_invalid_explain_arguments_give_one_sentence(
     run: Run, mesh: Path, arguments: tuple[str, ...], sentence: str
 ) -> None:
-    """One sentence and status 2."""
+    """The error is one sentence with status 2."""
     done = run("explain", *arguments)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"meshwright: {sentence}\n")
 
@@ -324,8 +339,8 @@ spec: {selector: {app: none}, ports: [{name: http, port: 80}]}
 """
 
 
-def test_lint_says_what_the_server_would(run: Run, mesh: Path) -> None:
-    """Errors of reading and of references with their places; the status is for CI."""
+def test_lint_reports_the_server_s_problems(run: Run, mesh: Path) -> None:
+    """Errors of reading and of references have their origin, and the status is 1 for CI."""
     good = run("lint", str(mesh))
     assert (good.returncode, good.stdout, good.stderr) == (0, "no problems found\n", "")
     (mesh / "bad.yaml").write_text(BAD)
@@ -350,8 +365,11 @@ def test_lint_says_what_the_server_would(run: Run, mesh: Path) -> None:
 
 
 @pytest.mark.parametrize("also", ["", ", {name: other, port: 81, targetPort: 8080, appProtocol: http}"])
-def test_a_wrong_target_port_is_what_is_named(run: Run, mesh: Path, also: str) -> None:
-    """Not the selector, behind which somebody is; also where another port of the Service is right."""
+def test_wrong_target_port_is_reported_instead_of_the_selector(run: Run, mesh: Path, also: str) -> None:
+    """The error names the target port, because the selector matches workloads.
+
+    Another correct port of the Service changes nothing.
+    """
     text = (mesh / "mesh.yaml").read_text()
     text = text.replace("targetPort: 8080}]", f"targetPort: wbe}}{also}]")
     ports = "serviceAccount: store, ports: [{name: web, port: 8080}, {name: admin, port: 9}]"
@@ -362,7 +380,7 @@ def test_a_wrong_target_port_is_what_is_named(run: Run, mesh: Path, also: str) -
         "No port of the workloads behind it has this name, so calls to port 80 get no answer. Use "
         "one of admin, web (did you mean web?)."
     )
-    # A slice that somebody else keeps may have a port of that name.
+    # An EndpointSlice of another controller may have a port of this name.
     (mesh / "slice.yaml").write_text(
         "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\naddressType: IPv4\n"
         "metadata: {name: s, namespace: shop, labels: {kubernetes.io/service-name: store}}\n"
@@ -372,16 +390,16 @@ def test_a_wrong_target_port_is_what_is_named(run: Run, mesh: Path, also: str) -
     assert "spec.ports.targetPort" not in {each["field"] for each in told}
 
 
-def test_lint_fails_for_warnings_if_told_to(run: Run, mesh: Path) -> None:
-    """A Service with nobody behind it is a warning; a directory that is not there is status 2."""
+def test_strict_lint_fails_for_warnings(run: Run, mesh: Path) -> None:
+    """A Service without workloads is a warning; a missing directory has status 2."""
     (mesh / "bad.yaml").write_text(BAD.partition("---")[2])
     assert run("lint", str(mesh)).returncode == 0
     assert run("lint", "--strict", str(mesh)).returncode == 1
     assert run("lint", "none").returncode == 2
 
 
-def test_the_page_of_codes_is_what_the_program_prints(run: Run) -> None:
-    """docs/codes.md is `meshwright lint --codes`: after a change, write it anew with that."""
+def test_page_of_codes_equals_the_program_s_output(run: Run) -> None:
+    """docs/codes.md is generated with `meshwright lint --codes`."""
     done = run("lint", "--codes")
     assert (done.returncode, done.stdout) == (0, (ROOT / "docs" / "codes.md").read_text())
     said = (

@@ -1,4 +1,4 @@
-"""`meshwright explain-injection --file`: all kinds of workloads and Lists, each with what comes of it."""
+"""Tests of `meshwright explain-injection --file` with all kinds of workloads and Lists."""
 
 import json
 import shutil
@@ -12,8 +12,8 @@ KINDS = ROOT / "tests" / "unit" / "kubernetes" / "injection" / "cases" / "kinds.
 IMAGE = {"MESHWRIGHT_SIDECAR_IMAGE": "proxy:1"}
 
 
-def test_each_object_of_a_file_is_explained_in_its_order(run: Run, tmp_path: Path) -> None:
-    """As `inject` takes them; what has no pods is passed over, and a Job's pods are known to end."""
+def test_each_workload_of_a_file_is_explained_in_order(run: Run, tmp_path: Path) -> None:
+    """The workloads are those that `inject` accepts, in their order; objects without pods are skipped."""
     shutil.copy(KINDS, tmp_path / "kinds.yaml")
     done = run("explain-injection", "-f", "kinds.yaml", "--json", **IMAGE)
     objects = json.loads(done.stdout)["objects"]
@@ -36,8 +36,11 @@ def test_each_object_of_a_file_is_explained_in_its_order(run: Run, tmp_path: Pat
     assert "\n\nCronJob default/cronjob\n  Rules of the decision:\n" in shown
 
 
-def test_one_that_gets_none_is_the_status(run: Run, tmp_path: Path) -> None:
-    """The namespace in the same file counts; a Job with a classic sidecar is warned of."""
+def test_workload_without_injection_gives_status_1(run: Run, tmp_path: Path) -> None:
+    """A namespace in the same file is used.
+
+    A Job with a classic sidecar gets a warning, because it would not end.
+    """
     (tmp_path / "config.yaml").write_text("sidecar: {image: 'proxy:1', placement: classic}\n")
     (tmp_path / "two.yaml").write_text(
         "apiVersion: v1\nkind: Namespace\n"
@@ -54,8 +57,8 @@ def test_one_that_gets_none_is_the_status(run: Run, tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == f"  Result: skipped: {said}"
 
 
-def test_a_file_without_pods_and_a_workload_without_a_template_are_errors(run: Run, tmp_path: Path) -> None:
-    """With what is missing, and of which object."""
+def test_file_without_pods_and_workload_without_template_are_errors(run: Run, tmp_path: Path) -> None:
+    """Both have status 2, and the error names the object and the missing field."""
     (tmp_path / "none.yaml").write_text("apiVersion: v1\nkind: Service\nmetadata: {name: a}\n")
     assert run("explain-injection", "-f", "none.yaml").returncode == 2
     (tmp_path / "half.yaml").write_text(

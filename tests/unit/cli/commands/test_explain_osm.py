@@ -1,4 +1,4 @@
-"""What docs/osm.md types to explain callers from outside the mesh, with the objects that it shows."""
+"""Tests of the commands in docs/osm.md that explain external callers, with the objects of that page."""
 
 import re
 import shlex
@@ -28,8 +28,8 @@ spec:
 """
 
 
-def test_there_are_such_commands() -> None:
-    """Of a caller by its address, and by the name in its certificate."""
+def test_page_has_two_explain_commands() -> None:
+    """The section has one command for a caller by address and one for a caller by certificate."""
     assert len(TYPED) == 2
 
 
@@ -37,10 +37,13 @@ def test_there_are_such_commands() -> None:
     ("command", "protocol", "status"),
     [(TYPED[0], "http", 0), (TYPED[1], "https", 0), (TYPED[0], "https", 1), (TYPED[1], "http", 1)],
 )
-def test_what_is_typed_says_who_gets_in(
+def test_documented_command_allows_only_its_kind_of_caller(
     run: Run, tmp_path: Path, command: str, protocol: str, status: int
 ) -> None:
-    """By the object for plain text and by that for certificates; a caller of the other kind does not."""
+    """The object for plain text allows the caller by address.
+
+    The one for certificates allows the caller by name.
+    """
     (tmp_path / "examples").mkdir()
     shown = [each for each in EXAMPLES if f"protocol: {protocol}}}" in each or "kind: EndpointSlice" in each]
     assert len(shown) == 2, protocol

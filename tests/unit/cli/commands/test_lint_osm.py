@@ -1,4 +1,4 @@
-"""`meshwright lint` as it is typed, on what users of OSM have: no false alarm, and every real fault."""
+"""Tests of `meshwright lint` with manifests of OSM users: no false alarms, and all real faults."""
 
 import json
 from collections.abc import Callable
@@ -30,7 +30,10 @@ TO_COME = [
 
 @pytest.fixture
 def lint(run: Run, tmp_path: Path) -> Lint:
-    """Write files, lint them, and return severity, code, object and value of every problem, sorted."""
+    """Return a function that lints files.
+
+    The result is a sorted list of severity, code, object and value of each problem.
+    """
 
     def lint(**files: str) -> list[tuple[str, str, str, str]]:
         return sorted(
@@ -64,17 +67,18 @@ def _problems(run: Run, folder: Path, files: dict[str, str]) -> list[dict[str, A
         ("v1alpha1", "v1alpha1", "v1alpha2"),
     ],
 )
-def test_osms_demo_has_no_error_and_no_warning(lint: Lint, access: str, specs: str, splits: str) -> None:
-    """In every version of SMI that OSM used; of each Service it is said whose pods will be behind it.
+def test_osm_demo_has_no_error_and_no_warning(lint: Lint, access: str, specs: str, splits: str) -> None:
+    """In every version of SMI that OSM used, the demo causes only infos.
 
-    Before v1alpha4 a TCPRoute cannot name ports, and it is worth knowing that it means all.
+    An example is a Service whose pods do not exist yet. Before v1alpha4 a TCPRoute cannot name ports, and
+    an info says that it means all ports.
     """
     wide_open = [("info", "MW2053", "TrafficTarget bookwarehouse/mysql", "")] * (specs != "v1alpha4")
     assert lint(demo=osm.text(osm.demo(access, specs, splits))) == [*GUESSED, *TO_COME, *wide_open]
 
 
-def test_the_published_mesh_config_is_in_force_and_says_what_is_not(run: Run, tmp_path: Path) -> None:
-    """One warning names the fields that are in the wrong section; the rest is read."""
+def test_published_mesh_config_is_used_with_one_warning(run: Run, tmp_path: Path) -> None:
+    """One warning names the fields in the wrong section, and the other fields are used."""
     found = _problems(run, tmp_path, {"demo": osm.text(osm.demo()), "config": osm.MESH_CONFIG})
     (warning,) = [each for each in found if each["severity"] != "info"]
     assert warning["line"] == (
@@ -197,7 +201,7 @@ def _pod(manifests: list[osm.Manifest], kind: str, name: str) -> osm.Manifest:
 def test_real_faults_in_the_demo_are_found(
     lint: Lint, change: Change, expected: list[tuple[str, str, str, str]]
 ) -> None:
-    """The negative control: each fault is said, and nothing else but what was said without it."""
+    """Negative control: each fault causes its own problems and no other warning or error."""
     manifests = osm.demo()
     change(manifests)
     found = lint(demo=osm.text(manifests))
@@ -219,8 +223,8 @@ spec: {sidecar: {maxDataPlaneConnections: 7}}
 """
 
 
-def test_policy_that_is_not_enforced_is_a_warning(lint: Lint, run: Run, tmp_path: Path) -> None:
-    """Each by its own name; `--strict` fails for them."""
+def test_unenforced_policy_is_a_warning(lint: Lint, run: Run, tmp_path: Path) -> None:
+    """Each object is named, and `--strict` fails."""
     assert lint(unenforced=UNENFORCED) == [
         ("warning", "MW1030", "AccessControl bookstore/front", '"AccessControl"'),
         ("warning", "MW1030", "MeshConfig osm-system/osm-mesh-config", ""),
@@ -232,7 +236,7 @@ def test_policy_that_is_not_enforced_is_a_warning(lint: Lint, run: Run, tmp_path
 
 
 def _as_kubectl_prints(manifests: list[osm.Manifest]) -> str:
-    """Return manifests as `kubectl get -o yaml` would: one List, with what the API server adds to each."""
+    """Return manifests as one List in the form of `kubectl get -o yaml`, with the API server's fields."""
     added = {
         "creationTimestamp": "2026-01-02T03:04:05Z",
         "resourceVersion": "17",
@@ -284,8 +288,11 @@ CLUSTER = """
 """
 
 
-def test_a_whole_cluster_has_no_error(lint: Lint) -> None:
-    """What every cluster has of itself: UDP, Endpoints beside an equal slice, servers of no one's mesh."""
+def test_objects_of_every_cluster_cause_no_error(lint: Lint) -> None:
+    """UDP ports, Endpoints with an equal EndpointSlice, and servers outside the mesh are accepted.
+
+    A differing EndpointSlice is an error.
+    """
     manifests = libyaml.load(CLUSTER)
     expected = [
         ("info", "MW1031", "None", '"Node"'),
@@ -302,7 +309,7 @@ def test_a_whole_cluster_has_no_error(lint: Lint) -> None:
 
 
 def _as_helm_prints(manifests: list[osm.Manifest]) -> str:
-    """Return manifests as `helm template` would: comments and documents that came out empty."""
+    """Return manifests in the form of `helm template`, with comments and empty documents."""
     return "".join(
         f"---\n# Source: demo/templates/{n}.yaml\n{yaml.safe_dump(each)}---\n\n---\n# nothing\n"
         for n, each in enumerate(manifests)
@@ -319,10 +326,10 @@ def _as_helm_prints(manifests: list[osm.Manifest]) -> str:
     ],
     ids=["kubectl", "helm", "windows", "json"],
 )
-def test_however_the_demo_is_written_it_has_no_false_alarm(
+def test_demo_has_the_same_result_in_every_format(
     lint: Lint, written: Callable[[list[osm.Manifest]], str]
 ) -> None:
-    """The same is said of it as of plain manifests."""
+    """Output of kubectl and helm, Windows line ends and JSON cause the same infos as plain manifests."""
     assert lint(demo=written(osm.demo())) == [*GUESSED, *TO_COME]
 
 
@@ -368,8 +375,8 @@ spec: {template: {spec: {containers: [{image: a}]}}}
 KUSTOMIZATION = "resources:\n- demo.yaml\nnamespace: bookstore\n"
 
 
-def test_what_stands_beside_policy_is_no_error(lint: Lint, run: Run, tmp_path: Path) -> None:
-    """One word for each kind, no value of a Secret, and kustomize's own file is no manifest."""
+def test_other_objects_beside_policy_are_no_error(lint: Lint, run: Run, tmp_path: Path) -> None:
+    """Each unused kind has one info, values of Secrets are not printed, and kustomize's file is skipped."""
     found = lint(demo=osm.text(osm.demo()), beside=BESIDE, kustomization=KUSTOMIZATION)
     kinds = [
         "Certificate.cert-manager.io",

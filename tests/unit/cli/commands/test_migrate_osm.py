@@ -1,4 +1,4 @@
-"""`meshwright migrate osm`: what Open Service Mesh's own manifests come to, and what is written anew."""
+"""Tests of `meshwright migrate osm`: the result for OSM's manifests, and the generated files."""
 
 import json
 import re
@@ -111,7 +111,10 @@ def deployment(name: str, annotations: Document | None = None, **container: obje
 
 @pytest.fixture
 def migrate(run: Run, tmp_path: Path) -> Callable[..., Document]:
-    """Return what migrates objects and reads the report; `lost` says what is expected of its status."""
+    """Return a function that migrates objects and returns the report.
+
+    `lost` is true for the expected status 1.
+    """
 
     def typed(*documents: Document, lost: bool = False, more: tuple[str, ...] = ()) -> Document:
         (tmp_path / "osm.yaml").write_text(yaml.safe_dump_all(documents))
@@ -123,12 +126,15 @@ def migrate(run: Run, tmp_path: Path) -> Callable[..., Document]:
 
 
 def standings(report: Document, what: str) -> dict[str, str]:
-    """Return how the fields of an object stand."""
+    """Return the standing of each field of an object."""
     return {each["field"]: each["standing"] for each in report["findings"] if each["what"] == what}
 
 
-def test_of_every_field_of_a_mesh_config_something_is_said(migrate: Callable[..., Document]) -> None:
-    """What is rewritten is as the table has it; what works, and what does not, is what the reader says."""
+def test_each_field_of_a_mesh_config_has_a_standing(migrate: Callable[..., Document]) -> None:
+    """The rewritten fields are those of the table.
+
+    The others have the standing that the reader gives them.
+    """
     found = standings(migrate(MESH_CONFIG, lost=True), "MeshConfig osm-system/osm-mesh-config")
     fields = {f"spec.{section}.{name}": (section, name) for section, held in SPEC.items() for name in held}
     assert found.pop("metadata.namespace") == "rewritten"
@@ -145,10 +151,10 @@ def test_of_every_field_of_a_mesh_config_something_is_said(migrate: Callable[...
     assert set(found.values()) == {"works", "rewritten", "not used", "not enforced"}
 
 
-def test_the_mesh_config_that_is_written_means_the_same_and_nothing_of_it_is_wrong(
+def test_written_mesh_config_has_the_same_meaning_and_no_problems(
     migrate: Callable[..., Document],
 ) -> None:
-    """As far as it is read: what works is in it, but for images that have no agent."""
+    """All working fields are kept, except images, because OSM's images have no agent."""
     report = migrate(MESH_CONFIG, lost=True)
     (manifest,) = report["manifests"]
     assert manifest["metadata"] == {"name": "osm-mesh-config", "namespace": "meshwright-system"}
@@ -164,10 +170,10 @@ def test_the_mesh_config_that_is_written_means_the_same_and_nothing_of_it_is_wro
     assert (config.sidecar.linux_image, config.sidecar.init_image) == ("", "")
 
 
-def test_the_values_are_taken_by_the_chart_the_server_and_the_injector(
+def test_written_values_are_accepted_by_chart_server_and_injector(
     migrate: Callable[..., Document], run: Run, tmp_path: Path
 ) -> None:
-    """Each says something that the MeshConfig said."""
+    """The values set for server and injector what the MeshConfig set."""
     report = migrate(MESH_CONFIG, namespace("shop", "enabled"), lost=True, more=("--out", "to"))
     values = libyaml.load((tmp_path / "to" / "values.yaml").read_text())
     assert values == report["values"]
@@ -182,10 +188,10 @@ def test_the_values_are_taken_by_the_chart_the_server_and_the_injector(
     assert overlay.interception["securityContext"] == {"privileged": True, "allowPrivilegeEscalation": True}
 
 
-def test_what_osms_chart_makes_its_mesh_config_of_counts_where_there_is_none(
+def test_preset_mesh_config_of_osm_s_chart_is_used_without_another(
     migrate: Callable[..., Document],
 ) -> None:
-    """A ConfigMap of JSON: who renders the chart to a directory has no MeshConfig yet."""
+    """A chart rendered to a directory has only a ConfigMap with JSON, and no MeshConfig yet."""
     spec = {"traffic": {"enableEgress": True}, "certificate": {"certKeyBitSize": 2048}}
     metadata = {"name": "preset-mesh-config", "namespace": "osm-system"}
     presets = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
@@ -193,8 +199,10 @@ def test_what_osms_chart_makes_its_mesh_config_of_counts_where_there_is_none(
     assert [each["spec"] for each in found["manifests"]] == [{"traffic": {"enableEgress": True}}]
 
 
-def test_of_several_mesh_configs_one_counts_and_the_others_are_said(migrate: Callable[..., Document]) -> None:
-    """What each says would be mixed into what nobody has written."""
+def test_first_of_several_mesh_configs_is_used_and_others_are_refused(
+    migrate: Callable[..., Document],
+) -> None:
+    """Mixing several MeshConfigs would give settings that no object has."""
     other = {**MESH_CONFIG, "metadata": {"name": "other", "namespace": "elsewhere"}}
     plain = {**MESH_CONFIG, "spec": {"traffic": {"enableEgress": True}}}
     found = migrate(plain, {**other, "spec": {"traffic": {"enableEgress": False}}}, lost=True)
@@ -204,8 +212,8 @@ def test_of_several_mesh_configs_one_counts_and_the_others_are_said(migrate: Cal
     assert "MeshConfig osm-system/osm-mesh-config is used" in said["said"]
 
 
-def test_what_was_written_before_is_no_second_mesh_config(migrate: Callable[..., Document]) -> None:
-    """Asked again while Open Service Mesh is still there, the report and the values are the same."""
+def test_written_mesh_config_is_not_a_second_one(migrate: Callable[..., Document]) -> None:
+    """Another run with the result beside OSM's MeshConfig gives the same report and values."""
     first = migrate(MESH_CONFIG, lost=True)
     (manifest,) = first["manifests"]
     again = migrate(manifest, MESH_CONFIG, lost=True)
@@ -228,10 +236,10 @@ def test_what_was_written_before_is_no_second_mesh_config(migrate: Callable[...,
         ),
     ],
 )
-def test_what_cannot_be_read_is_said_and_not_written(
+def test_unreadable_object_is_reported_and_not_written(
     given: Document, what: str, field: str, migrate: Callable[..., Document], tmp_path: Path
 ) -> None:
-    """Nothing is lost without a word, and no file is written elsewhere."""
+    """The object is refused in the report, and no file is written outside the directory."""
     found = migrate(given, lost=bool(what), more=("--out", "to"))
     assert found["manifests"] == []
     assert [*(tmp_path / "to" / "manifests").iterdir()] == []
@@ -239,8 +247,8 @@ def test_what_cannot_be_read_is_said_and_not_written(
     assert refused == ({(what, field)} if what else set())
 
 
-def test_what_an_earlier_run_has_written_is_said(run: Run, tmp_path: Path) -> None:
-    """It would be applied with the rest: a namespace that has been mended would get none again."""
+def test_file_of_an_earlier_run_is_reported(run: Run, tmp_path: Path) -> None:
+    """The file would be applied with the others, although it may be obsolete."""
     said = ("migrate", "osm", "-f", "osm.yaml", "--out", "to")
     (tmp_path / "osm.yaml").write_text(yaml.safe_dump(MESH_CONFIG))
     assert run(*said).stderr == ""
@@ -253,10 +261,10 @@ def test_what_an_earlier_run_has_written_is_said(run: Run, tmp_path: Path) -> No
     )
 
 
-def test_lists_are_opened_also_those_whose_items_do_not_say_what_they_are(
+def test_lists_are_opened_also_with_items_without_a_kind(
     migrate: Callable[..., Document],
 ) -> None:
-    """kubectl's, and an API server's own."""
+    """Lists of kubectl and typed lists of an API server are opened."""
     said = {"apiVersion": "v1", "kind": "List", "items": [MESH_CONFIG]}
     item = {"metadata": namespace("watched")["metadata"]}
     bare = {"apiVersion": "v1", "kind": "NamespaceList", "metadata": {}, "items": [item]}
@@ -265,8 +273,11 @@ def test_lists_are_opened_also_those_whose_items_do_not_say_what_they_are(
     assert found["commands"] == ["kubectl label --overwrite namespace watched meshwright.dev/inject=false"]
 
 
-def test_who_got_no_sidecar_gets_none(migrate: Callable[..., Document]) -> None:
-    """Being watched is enough here, and was not there; what is asked for is decided by the injector."""
+def test_namespace_without_sidecars_gets_a_label_against_injection(migrate: Callable[..., Document]) -> None:
+    """In Meshwright the label of a watched namespace would enable injection, which OSM did not do.
+
+    Explicit choices are kept.
+    """
     given = (
         namespace("enabled", "enabled"),
         namespace("disabled", "disabled"),
@@ -289,8 +300,8 @@ def test_who_got_no_sidecar_gets_none(migrate: Callable[..., Document]) -> None:
     assert report["manifests"] == []
 
 
-def test_a_namespace_is_labelled_and_never_applied_in_part(run: Run, tmp_path: Path) -> None:
-    """Applying a Namespace with one label deletes the others, as those of Pod Security."""
+def test_namespace_is_labelled_and_not_applied(run: Run, tmp_path: Path) -> None:
+    """Applying a Namespace with one label would delete its others, for example those of Pod Security."""
     given = namespace("gitops", team="payments", **{"pod-security.kubernetes.io/enforce": "baseline"})
     (tmp_path / "osm.yaml").write_text(yaml.safe_dump(given))
     done = run("migrate", "osm", "-f", "osm.yaml", "--out", "to")
@@ -301,10 +312,10 @@ def test_a_namespace_is_labelled_and_never_applied_in_part(run: Run, tmp_path: P
     ]
 
 
-def test_a_mesh_config_that_is_written_over_keeps_its_labels_and_annotations(
+def test_overwritten_mesh_config_keeps_its_labels_and_annotations(
     migrate: Callable[..., Document],
 ) -> None:
-    """A GitOps tool finds its object by them, and loses it if they are deleted."""
+    """GitOps tools find an object by these. A MeshConfig in another namespace has none of them."""
     last = "kubectl.kubernetes.io/last-applied-configuration"
     metadata = {"labels": {"app": "mesh"}, "annotations": {"argocd.example/id": "1", last: "{}"}}
     given = {**MESH_CONFIG, "metadata": {**MESH_CONFIG["metadata"], **metadata}, "spec": {}}
@@ -318,8 +329,8 @@ def test_a_mesh_config_that_is_written_over_keeps_its_labels_and_annotations(
     assert elsewhere["metadata"] == {"name": "osm-mesh-config", "namespace": "meshwright-system"}
 
 
-def test_two_meshes_are_one_too_many(run: Run, tmp_path: Path) -> None:
-    """Unless somebody says which one is meant; of the other no pod gets a sidecar."""
+def test_two_meshes_need_a_choice(run: Run, tmp_path: Path) -> None:
+    """Two meshes are an error without --mesh-name, and the other mesh's pods get no sidecar."""
     other = namespace("other", "enabled", **{"openservicemesh.io/monitored-by": "second"})
     (tmp_path / "two.yaml").write_text(yaml.safe_dump_all([namespace("shop", "enabled"), other]))
     done = run("migrate", "osm", "-f", "two.yaml")
@@ -330,10 +341,10 @@ def test_two_meshes_are_one_too_many(run: Run, tmp_path: Path) -> None:
     assert "no sidecar" in said["Namespace other"]
 
 
-def test_the_secret_of_a_gateway_is_permitted_by_the_values(
+def test_values_permit_the_gateway_s_secret(
     migrate: Callable[..., Document], run: Run, tmp_path: Path
 ) -> None:
-    """Without the chart's value the control plane may write no Secret, and the gateway has no certificate."""
+    """The chart's value grants the right to write this Secret. Without it the gateway gets no certificate."""
     gateway = {"subjectAltNames": ["edge"], "secret": {"name": "gateway-cert", "namespace": "edge"}}
     given = {**MESH_CONFIG, "spec": {"certificate": {"ingressGateway": gateway}}}
     report = migrate(given, more=("--out", "to"))
@@ -370,7 +381,7 @@ def ingress(name: str, **annotations: str) -> Document:
 
 
 def http_proxy(name: str, subject: str) -> Document:
-    """Return Contour's kind of ingress in the namespace `shop`."""
+    """Return Contour's HTTPProxy in the namespace `shop`."""
     service = {"name": "web", "port": 80, "validation": {"caSecret": "ca", "subjectName": subject}}
     return {
         "apiVersion": "projectcontour.io/v1",
@@ -380,10 +391,13 @@ def http_proxy(name: str, subject: str) -> Document:
     }
 
 
-def test_a_gateway_that_verifies_osms_name_of_a_sidecar_is_to_be_changed(
+def test_gateway_that_verifies_osm_s_certificate_name_must_be_changed(
     migrate: Callable[..., Document],
 ) -> None:
-    """As all of Open Service Mesh's guides have it; a sidecar's certificate has the names of its Services."""
+    """OSM's guides use the name of the service account.
+
+    Meshwright's certificates have the names of Services.
+    """
     annotation = "metadata.annotations.nginx.ingress.kubernetes.io"
     report = migrate(
         ingress("snippet", configuration_snippet=f'proxy_ssl_name "{OSM_NAME}";'),
@@ -403,8 +417,8 @@ def test_a_gateway_that_verifies_osms_name_of_a_sidecar_is_to_be_changed(
     assert all("web.shop.svc.cluster.local" in each["do"] for each in found.values())
 
 
-def test_policy_that_others_leave_nothing_to_do_does_not_work(migrate: Callable[..., Document]) -> None:
-    """A canary by header behind a split for every request, also of objects that name no namespace."""
+def test_policy_without_effect_behind_another_is_not_enforced(migrate: Callable[..., Document]) -> None:
+    """A canary by header behind a split for all requests is reported, also without a namespace."""
     group = {"apiVersion": "specs.smi-spec.io/v1alpha4", "kind": "HTTPRouteGroup"}
     any_get = {
         **group,
@@ -443,7 +457,7 @@ def test_policy_that_others_leave_nothing_to_do_does_not_work(migrate: Callable[
 
 
 def test_pods_are_judged_by_the_injector(migrate: Callable[..., Document]) -> None:
-    """Who has the old sidecar is to be made anew, and who cannot have ours is said."""
+    """Pods with the old sidecar must be recreated, and Pods that cannot get a new one are refused."""
     old = {"name": "old", "namespace": "shop", "labels": {"osm-proxy-uuid": "x"}}
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "old-1", "uid": "u", "controller": True}
     ports = "openservicemesh.io/outbound-port-exclusion-list"
@@ -474,8 +488,8 @@ def test_pods_are_judged_by_the_injector(migrate: Callable[..., Document]) -> No
     assert found["Deployment shop/scraped", unread]["standing"] == "not used"
 
 
-def test_policy_stands_as_its_reader_says(migrate: Callable[..., Document]) -> None:
-    """Each kind that is known and not enforced; SMI's are as they are."""
+def test_standing_of_policy_is_that_of_its_reader(migrate: Callable[..., Document]) -> None:
+    """Each known but unsupported kind is not enforced; SMI objects work or are refused."""
     unenforced = [
         {
             "apiVersion": f"{kind.group}/v1alpha1",
@@ -501,10 +515,10 @@ def test_policy_stands_as_its_reader_says(migrate: Callable[..., Document]) -> N
     assert found["TrafficSplit shop/refused"][0] == "refused"
 
 
-def test_the_demo_that_osm_publishes_is_lost_nowhere_but_in_its_mesh_config(
+def test_published_osm_demo_is_migrated_without_loss(
     migrate: Callable[..., Document],
 ) -> None:
-    """Namespaces, workloads and policies of the bookstore, in the newest versions."""
+    """Only fields of the MeshConfig are unused; namespaces, workloads and policies are kept."""
     report = migrate(*osm_demo.demo(), libyaml.load(osm_demo.MESH_CONFIG), lost=True)
     lost = {each["what"] for each in report["findings"] if each["standing"] in ("refused", "not enforced")}
     assert lost == set()
@@ -512,8 +526,8 @@ def test_the_demo_that_osm_publishes_is_lost_nowhere_but_in_its_mesh_config(
     assert unused <= {"MeshConfig osm-system/osm-mesh-config", "MeshConfig osm-mesh-config"}
 
 
-def test_what_is_still_there_of_osm_is_to_be_taken_away(migrate: Callable[..., Document]) -> None:
-    """Control plane, webhooks, and definitions whose versions it converts."""
+def test_remains_of_osm_must_be_removed(migrate: Callable[..., Document]) -> None:
+    """The control plane, its webhooks and definitions with its conversion webhook have a next step."""
     conversion = {"strategy": "Webhook", "webhook": {"clientConfig": {"service": {"name": "osm-bootstrap"}}}}
     spec = {"group": "config.openservicemesh.io", "conversion": conversion}
     webhook = {"name": "osm-inject.k8s.io"}
@@ -530,8 +544,8 @@ def test_what_is_still_there_of_osm_is_to_be_taken_away(migrate: Callable[..., D
     assert len(found) == len(given) + 1
 
 
-def test_the_page_shows_what_is_printed(run: Run, tmp_path: Path) -> None:
-    """Of the objects on it."""
+def test_migration_page_shows_the_program_s_output(run: Run, tmp_path: Path) -> None:
+    """The output in docs/from-osm.md is that for the objects on the page."""
     page = (ROOT / "docs" / "from-osm.md").read_text("utf-8")
     (manifests,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     ((command, shown),) = re.findall(

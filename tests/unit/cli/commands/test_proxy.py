@@ -1,4 +1,4 @@
-"""One proxy as lines for people."""
+"""Tests of the text of one proxy."""
 
 from meshwright.cli.commands.proxy import text
 
@@ -43,14 +43,14 @@ behind: route pending for 3 s
 """
 
 
-def test_a_proxy_is_where_it_stands_and_its_sections() -> None:
-    """Those that the server gave, in the order of the help; an empty one is said."""
+def test_proxy_is_shown_with_its_state_and_sections() -> None:
+    """The given sections are shown in the order of the help; an empty one shows "none"."""
     shown = text(FOUND | {"routes": [{"text": "a -> b"}], "listeners": []})
     assert shown == HEAD + "\nlisteners\n  none\n\nroutes\n  a -> b\n"
 
 
-def test_what_a_proxy_is_not_served_as_it_should_be_stands_above() -> None:
-    """What it has rejected, and what its kind cannot do."""
+def test_rejected_and_unserved_parts_are_shown_first() -> None:
+    """Rejected resources and policy that the driver cannot serve come before the sections."""
     shown = text(FOUND | {"rejected": ["route a"], "left_out": ["MW1: no TCP"]})
     assert shown.removeprefix(HEAD).splitlines() == [
         "rejected, and left out or served in the version before: route a",
@@ -58,14 +58,14 @@ def test_what_a_proxy_is_not_served_as_it_should_be_stands_above() -> None:
     ]
 
 
-def test_a_proxy_in_step_whose_workload_is_gone() -> None:
-    """What there is nothing to say of is left out."""
+def test_missing_details_of_a_proxy_are_left_out() -> None:
+    """A proxy without a workload and without a reason has no lines for these."""
     gone = {"cn": "u.store.shop", "state": "disconnected", "age": "1 h", "sync": {}, "why": ""}
     assert text(gone) == "u.store.shop: no workload is known\ndisconnected for 1 h\n"
 
 
-def test_a_push_is_one_line() -> None:
-    """What, how much, the answer, and why."""
+def test_push_is_shown_in_one_line() -> None:
+    """The line has the resources, the size, the answer and the trigger."""
     nacked = PUSH | {"answer": "nack", "seconds": 0.0124, "error": {"code": 3, "message": "no\nway"}}
     asked = PUSH | {"trigger": {"why": "subscribed", "waves": []}, "answer": "ack", "seconds": 0.001}
     nothing = {"added": [], "changed": [], "removed": ["c"], "again": 0}

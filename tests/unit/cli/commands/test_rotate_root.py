@@ -1,4 +1,4 @@
-"""What is said of a change of the root: the words, line by line."""
+"""Tests of the text of a root rotation, line by line."""
 
 from pathlib import Path
 
@@ -25,8 +25,8 @@ CHANGE = {
 }
 
 
-def test_who_is_waited_for_and_why() -> None:
-    """In words; a reason that this program does not know is said as it came."""
+def test_proxies_that_a_rotation_waits_for_are_shown_with_reasons() -> None:
+    """Known reasons are sentences, and an unknown one is printed as it is."""
     assert list(text(CHANGE)) == [
         (
             "stage 1 of 3, trusting: all proxies learn to trust root 5cdeaa61c8a888b2; "
@@ -40,8 +40,8 @@ def test_who_is_waited_for_and_why() -> None:
     ]
 
 
-def test_an_abort_and_nothing_at_all() -> None:
-    """The way back is said, and that nobody is waited for."""
+def test_aborted_and_missing_rotations_are_shown() -> None:
+    """An abort shows the way back. Without waiting proxies the next stage is announced."""
     back = {**CHANGE, "stage": "replacing", "number": 2, "aborted": True, "waiting_for": [], "given_up": {}}
     assert next(iter(text(back))) == (
         "going back, stage 2 of 3, replacing: root 7a740101fb39acd1 signs; "
@@ -51,8 +51,11 @@ def test_an_abort_and_nothing_at_all() -> None:
     assert list(text({"stage": None})) == ["no root rotation is running"]
 
 
-def test_what_of_the_server_is_waited_for() -> None:
-    """Its own certificates, and that its cluster was told; why not is in the cluster's words."""
+def test_waiting_for_the_server_is_shown_with_its_reason() -> None:
+    """The server's own certificates and the cluster's webhook configuration are shown.
+
+    The cluster's error is added.
+    """
     ours = [
         {"part": "server", "why": "server-certificate", "reason": None},
         {"part": "webhook", "why": "webhook-trust", "reason": "RBAC grants no `patch`"},
@@ -66,8 +69,8 @@ def test_what_of_the_server_is_waited_for() -> None:
     ]
 
 
-def test_an_age_that_is_empty_begins_no_change() -> None:
-    """As a shell writes a variable that is not set: before anybody is asked."""
+def test_empty_age_starts_no_rotation() -> None:
+    """An unset shell variable gives an empty age, which is an error before any request."""
     with pytest.raises(
         CommandFailed, match="--give-up-older-than is '': must be a number followed by s, m, h or d"
     ):

@@ -1,4 +1,4 @@
-"""`meshwright schema`, as somebody types it."""
+"""Tests of `meshwright schema`."""
 
 import json
 from pathlib import Path
@@ -10,8 +10,8 @@ from meshwright.cli.offline import reference
 from tests.tools.command_runner import CliRunner
 
 
-def test_one_kind_and_all_of_them() -> None:
-    """Each stands on its own feet."""
+def test_schema_of_one_kind_equals_its_part_of_all() -> None:
+    """The schema of one kind is complete in itself."""
     one = json.loads(CliRunner().invoke(app, ["schema", "Workload"]).stdout)
     every = json.loads(CliRunner().invoke(app, ["schema"]).stdout)
     assert one["properties"]["kind"] == {"const": "Workload"}
@@ -19,8 +19,8 @@ def test_one_kind_and_all_of_them() -> None:
     assert one["$schema"] == every["$schema"] == "https://json-schema.org/draft/2020-12/schema"
 
 
-def test_the_page_for_programs() -> None:
-    """All kinds with their fields, as the page has them."""
+def test_schema_page_as_json_has_the_fields_of_each_kind() -> None:
+    """The JSON has the type, default and versions of each field, as the page does."""
     found = json.loads(CliRunner().invoke(app, ["schema", "--page", "--json"]).stdout)
     (workload,) = (each for each in found if each["kind"] == "Workload")
     (weight,) = (each for each in workload["fields"] if each["field"] == "spec.weight")
@@ -31,8 +31,8 @@ def test_the_page_for_programs() -> None:
     )
 
 
-def test_files_are_written_and_named(tmp_path: Path) -> None:
-    """For programs as JSON."""
+def test_schema_files_are_written_and_listed(tmp_path: Path) -> None:
+    """The written files are listed as lines or as JSON."""
     wanted = [str(tmp_path / "s" / name) for name in reference.schemas()]
     plain = CliRunner().invoke(app, ["schema", "--directory", str(tmp_path / "s")])
     as_json = CliRunner().invoke(app, ["schema", "--directory", str(tmp_path / "s"), "--json"])
@@ -50,8 +50,8 @@ def test_files_are_written_and_named(tmp_path: Path) -> None:
         (("--directory", "/dev/null/x"), "cannot write the schemas: "),
     ],
 )
-def test_what_cannot_be_done_is_said(words: tuple[str, ...], said: str) -> None:
-    """With status 2."""
+def test_invalid_schema_arguments_give_status_2(words: tuple[str, ...], said: str) -> None:
+    """The error is printed to standard error, with the most similar kind if there is one."""
     found = CliRunner().invoke(app, ["schema", *words])
     assert (found.exit_code, found.stdout) == (2, "")
     assert said in found.stderr

@@ -1,4 +1,4 @@
-"""Units: what stands in them for what is told, and what systemd itself says of them."""
+"""Tests of systemd units: their content for given arguments, and refused arguments."""
 
 import json
 from collections.abc import Callable
@@ -25,7 +25,7 @@ Unit = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def unit(monkeypatch: pytest.MonkeyPatch) -> Unit:
-    """Return what prints a unit, in an environment without variables of ours."""
+    """Return a function that prints a unit, without MESHWRIGHT_ENVOY in the environment."""
     monkeypatch.delenv("MESHWRIGHT_ENVOY", raising=False)
 
     def run(which: str, *arguments: str) -> tuple[int, str, str]:
@@ -36,15 +36,15 @@ def unit(monkeypatch: pytest.MonkeyPatch) -> Unit:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_the_examples_are_what_is_printed(unit: Unit, name: str) -> None:
-    """Byte for byte."""
+def test_example_units_equal_the_program_s_output(unit: Unit, name: str) -> None:
+    """The files in docs/examples/systemd equal the printed units byte for byte."""
     status, text, _ = unit(*EXAMPLES[name])
     assert status == 0
     assert text == (ROOT / "docs" / "examples" / "systemd" / name).read_text()
 
 
-def test_what_the_program_is_told_is_in_what_it_may_do(unit: Unit) -> None:
-    """Where it writes, at which ports it listens, and how long it takes to end."""
+def test_arguments_determine_the_permissions_of_the_unit(unit: Unit) -> None:
+    """Directories, low ports and times in the arguments set the unit's paths, capabilities and timeouts."""
     served = unit("serve", "--", "--state", "/var/lib/mesh/one", "--set", "drain_seconds=30.5")[1]
     assert "--mesh /etc/meshwright/mesh --state /var/lib/mesh/one --set drain_seconds=30.5\n" in served
     assert "\nStateDirectory=mesh/one\n" in served
@@ -61,8 +61,8 @@ def test_what_the_program_is_told_is_in_what_it_may_do(unit: Unit) -> None:
         assert f"\n{line}\n" in agent
 
 
-def test_a_kubeconfig_is_handed_over_and_a_cluster_needs_no_directory(unit: Unit) -> None:
-    """The unit's user is made when it starts: no file could be given to it."""
+def test_kubeconfig_is_passed_as_a_credential(unit: Unit) -> None:
+    """The unit's user exists only while it runs, so that no file could be given to it."""
     text = unit("serve", "--", "--kubernetes", "--kubeconfig", "/etc/meshwright/kubeconfig")[1]
     told = "--state /var/lib/meshwright --kubernetes --kubeconfig /etc/meshwright/kubeconfig"
     assert f" serve {told} --kubeconfig ${{CREDENTIALS_DIRECTORY}}/kubeconfig\n" in text
@@ -80,14 +80,14 @@ def test_a_kubeconfig_is_handed_over_and_a_cluster_needs_no_directory(unit: Unit
         (("--set", "drain_seconds=1"), {}, "--mesh /etc/meshwright/mesh "),
     ],
 )
-def test_a_directory_is_told_where_nothing_else_is_read(
+def test_mesh_directory_is_set_only_without_a_cluster(
     unit: Unit,
     monkeypatch: pytest.MonkeyPatch,
     arguments: tuple[str, ...],
     variables: dict[str, str],
     told: str,
 ) -> None:
-    """However it is said what else is: by an option, a setting, or the environment."""
+    """A cluster in an option, a setting or the environment replaces the default directory."""
     monkeypatch.setenv("MESHWRIGHT_KUBECONFIG", "/etc/meshwright/kubeconfig")
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
@@ -99,16 +99,16 @@ def test_a_directory_is_told_where_nothing_else_is_read(
     assert f" serve {told}--state /var/lib/meshwright " in f"{start} "
 
 
-def test_a_folder_that_a_setting_names_is_told_once(unit: Unit) -> None:
-    """The state directory as well."""
+def test_directory_in_a_setting_replaces_the_default(unit: Unit) -> None:
+    """The default state directory is not set in addition to that of a setting."""
     text = unit("serve", "--", "--set", "state=/var/lib/other", "--mesh", "/srv/mesh")[1]
     assert "/var/lib/meshwright" not in text
 
 
-def test_settings_of_the_environment_and_of_the_file_count(
+def test_settings_of_the_environment_are_written_into_the_unit(
     unit: Unit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """As they would for the program itself: those of the environment stand in the unit."""
+    """Known variables are used as by the program and written into the unit; unknown ones are left out."""
     monkeypatch.setenv("MESHWRIGHT_STATE", "/var/lib/other")
     monkeypatch.setenv("MESHWRIGHT_QUIET_SECONDS", "0.5")
     monkeypatch.setenv("MESHWRIGHT_UNKNOWN", "1")
@@ -119,10 +119,10 @@ def test_settings_of_the_environment_and_of_the_file_count(
 
 
 @pytest.mark.parametrize("by", ["environment", "--set"])
-def test_what_may_be_a_secret_is_not_written_into_a_unit(
+def test_possible_secret_is_not_written_into_a_unit(
     by: str, unit: Unit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Everybody may read it; the refusal does not say the secret either."""
+    """All users can read a unit. The error does not contain the secret either."""
     given: tuple[str, ...] = ("--set", "providers=mine:token=hush")
     if by == "environment":
         monkeypatch.setenv("MESHWRIGHT_PROVIDERS", "mine:token=hush")
@@ -134,8 +134,8 @@ def test_what_may_be_a_secret_is_not_written_into_a_unit(
     assert "hush" not in said
 
 
-def test_it_is_json_if_asked_for(unit: Unit) -> None:
-    """With the file where it belongs."""
+def test_unit_as_json_has_its_path(unit: Unit) -> None:
+    """The JSON has the unit's text and its path below /etc/systemd/system."""
     status, text, _ = unit("agent", "--json", "--", *ADS)
     found = json.loads(text)
     assert (status, found["file"]) == (0, f"/etc/systemd/system/{AGENT_UNIT}")
@@ -190,15 +190,15 @@ def test_it_is_json_if_asked_for(unit: Unit) -> None:
         ),
     ],
 )
-def test_what_a_unit_could_not_run_is_said(unit: Unit, arguments: tuple[str, ...], words: str) -> None:
-    """Now, and not by systemd some day."""
+def test_unit_that_cannot_run_is_refused(unit: Unit, arguments: tuple[str, ...], words: str) -> None:
+    """Arguments that the unit could not run with are errors when the unit is printed."""
     status, text, said = unit(*arguments)
     assert (status, text) == (2, "")
     assert words in said or words in " ".join(said.split())
 
 
-def test_the_levels_of_the_log_are_those_that_there_are() -> None:
-    """They are said before anything is imported that logs."""
+def test_log_levels_of_the_options_are_the_real_ones() -> None:
+    """The options list the levels themselves. They are defined before any module that logs is imported."""
     assert tuple(LogLevel) == LOG_LEVELS
 
 
@@ -215,13 +215,13 @@ def test_the_levels_of_the_log_are_those_that_there_are() -> None:
         ("a;b", '"a;b"'),
     ],
 )
-def test_words_are_what_they_were(word: str, written: str) -> None:
-    """Whatever systemd would read into them."""
+def test_words_are_quoted_for_systemd(word: str, written: str) -> None:
+    """Quoted words reach the program unchanged, whatever systemd would expand in them."""
     assert quoted(word) == written
 
 
-def test_an_agent_that_joins_or_renews_may_write_its_certificate(unit: Unit) -> None:
-    """And one that does neither may not."""
+def test_agent_that_enrols_or_renews_can_write_its_credentials(unit: Unit) -> None:
+    """Only an agent that enrols or renews may write the directory of its credentials."""
     joining = ("--enrol", "control:15130", "--join-token", "/etc/meshwright/join-token")
     for told in (joining, ("--renewal", "control:15131")):
         status, text, _ = unit("agent", "--", *ADS, *told)
@@ -231,8 +231,11 @@ def test_an_agent_that_joins_or_renews_may_write_its_certificate(unit: Unit) -> 
 
 
 @pytest.mark.parametrize("flag", ["--join-token", "--kubernetes-token"])
-def test_a_token_is_in_no_unit(unit: Unit, flag: str) -> None:
-    """Everybody may read one: it names the file in which the token stands."""
+def test_token_in_the_arguments_is_refused(unit: Unit, flag: str) -> None:
+    """All users can read a unit, so that it must name the token's file.
+
+    The error does not contain the token.
+    """
     status, text, said = unit(
         "agent", "--", *ADS, "--enrol", "control:15130", flag, f"0123456789ab.{'s' * 43}"
     )

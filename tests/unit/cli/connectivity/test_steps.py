@@ -1,4 +1,4 @@
-"""Every step's verdict, from facts alone: what is as policy says, what is not, and what nobody can tell."""
+"""Tests of the verdict of each step of a connectivity check, from facts alone."""
 
 from dataclasses import replace
 
@@ -67,13 +67,13 @@ CLOSED, OPEN, SILENT, NO_LISTENER = (
 def verdict(
     facts: Facts, point: Point, agent: Agent = AGENT, seen: RequestOutcome = YES
 ) -> tuple[Verdict, str, str]:
-    """Return how the one step about a point was judged."""
+    """Return the verdict, text and next step of the only step about a point."""
     (found,) = (each.judged for each in steps(facts, agent, seen) if each.point is point)
     return found.verdict, found.text, found.do
 
 
-def test_all_is_as_policy_says() -> None:
-    """Allowed and answered, denied and denied: both are a yes, and no step is the first to differ."""
+def test_all_steps_are_ok_if_the_result_is_as_policy_says() -> None:
+    """An allowed and answered request and a denied one both have the status "yes"."""
     for facts, seen in ((FACTS, YES), (REFUSED, FORBIDDEN), (UNREACHABLE, NO_LISTENER)):
         found = steps(facts, AGENT, seen)
         assert [each.point for each in found] == list(Point)
@@ -92,8 +92,10 @@ def test_all_is_as_policy_says() -> None:
     ],
 )
 @pytest.mark.parametrize("point", [Point.CALLER, Point.CALLED])
-def test_a_sidecar_that_is_not_in_step_differs(stands: SidecarState, next_step: str, point: Point) -> None:
-    """On either side, with its words and the next step; what comes after it is judged all the same."""
+def test_sidecar_that_is_not_in_sync_fails_its_step(
+    stands: SidecarState, next_step: str, point: Point
+) -> None:
+    """The step has the sidecar's reason and the next step; the steps after it are judged too."""
     ill = replace(STORE, stands=stands, said="is so", rejected=("route r: no such regex: it",))
     side = replace(FACTS, callers=(ill,)), replace(FACTS, servers=(ill,))
     facts = side[point is Point.CALLED]
@@ -107,16 +109,16 @@ def test_a_sidecar_that_is_not_in_step_differs(stands: SidecarState, next_step: 
     assert (first.point, len(all_steps), status(all_steps)) == (point, len(Point), Status.NO)
 
 
-def test_a_sidecar_that_decides_without_a_part_differs() -> None:
-    """It has acknowledged its configuration, which is less than policy says."""
+def test_sidecar_without_a_part_of_policy_fails_its_step() -> None:
+    """The sidecar has acknowledged its configuration, which lacks a part of the policy."""
     without = "u1.store.shop is served without TrafficTarget shop/buyers, which the proxy rejects: no"
     found, text, do = verdict(replace(FACTS, servers=(replace(STORE, lacks=(without,)),)), Point.CALLED)
     assert (found, text) == (Verdict.FAILED, without)
     assert "proxy retry" in do
 
 
-def test_of_many_sidecars_those_in_trouble_are_named() -> None:
-    """So many of them, the rest counted; those in step stand on one line."""
+def test_failing_sidecars_are_named_up_to_a_limit() -> None:
+    """At most `NAMED` failing sidecars are named and the others counted; those in sync share one line."""
     ill = [replace(STORE, proxy=f"u{each}.s.n", stands=SidecarState.HELD) for each in range(NAMED + 2)]
     facts = replace(FACTS, servers=(STORE, *ill, replace(STORE, proxy="v.s.n")))
     called = [each.judged for each in steps(facts, AGENT, YES) if each.point is Point.CALLED]
@@ -125,8 +127,8 @@ def test_of_many_sidecars_those_in_trouble_are_named() -> None:
     assert called[-1].text == "2 sidecars have acknowledged their configuration: u1.store.shop, v.s.n"
 
 
-def test_what_decides_is_said_to_be_acknowledged() -> None:
-    """Where the push that brought it is remembered, and was accepted."""
+def test_acknowledged_push_of_the_deciding_object_is_shown() -> None:
+    """The push is shown if the control plane remembers it and the sidecar accepted it."""
     brought = DecisivePush("route", "2026-01-02T03:04:05.000Z", "ack")
     facts = replace(FACTS, servers=(replace(STORE, brought=brought),))
     _, text, _ = verdict(facts, Point.CALLED)
@@ -136,14 +138,17 @@ def test_what_decides_is_said_to_be_acknowledged() -> None:
     )
 
 
-def test_nobody_runs_as_the_caller() -> None:
-    """There is nothing to look at."""
+def test_caller_without_a_sidecar_is_unknown() -> None:
+    """Without a sidecar of the caller the step cannot be judged."""
     found, text, _ = verdict(replace(FACTS, callers=()), Point.CALLER)
     assert (found, text) == (Verdict.UNKNOWN, "the control plane knows no sidecar of shop/buyer")
 
 
-def test_endpoints() -> None:
-    """All withheld or none there differs, whatever the request; some withheld are said; denied has none."""
+def test_withheld_or_missing_endpoints_fail_unless_policy_denies() -> None:
+    """Some withheld endpoints are only mentioned.
+
+    With none left the step fails, unless policy denies the call.
+    """
     held = Endpoint("10.0.0.2:8080", given=False, withheld="its sidecar is late")
     seen = {"all": (held,), "none": (), "some": (THERE, held), "untold": (replace(THERE, given=False),)}
     of = {name: verdict(replace(FACTS, endpoints=each), Point.ENDPOINTS) for name, each in seen.items()}
@@ -162,8 +167,8 @@ def test_endpoints() -> None:
     assert verdict(by_itself, Point.ENDPOINTS)[0] is Verdict.OK
 
 
-def test_the_agent_s_words_come_first() -> None:
-    """It knows best why its proxy has no control plane; while it does not know yet, nobody does."""
+def test_agent_s_reason_is_shown_first() -> None:
+    """The agent knows best why its proxy has no control plane. Without a reason yet the step is unknown."""
     said = {
         "proxy": "u2.buyer.shop",
         "ready": True,
@@ -218,25 +223,26 @@ def test_the_agent_s_words_come_first() -> None:
         (FACTS, not_tried("no agent"), "unknown", "not tried: no agent"),
     ],
 )
-def test_the_request_is_held_against_policy(
-    facts: Facts, seen: RequestOutcome, wanted: str, said: str
-) -> None:
-    """A denial where policy denies is as it should be; whatever else differs has a next step."""
+def test_request_is_compared_with_policy(facts: Facts, seen: RequestOutcome, wanted: str, said: str) -> None:
+    """A denial by policy is as expected; any other difference has a next step."""
     found, text, do = verdict(facts, Point.REQUEST, seen=seen)
     assert found.value == wanted, text
     assert said in text
     assert bool(do) is (found is not Verdict.OK)
 
 
-def test_an_application_that_is_down_is_named() -> None:
-    """By where it should listen: both sidecars have all they need."""
+def test_unreachable_application_is_named_by_its_address() -> None:
+    """The next step is to check the application's address, because both sidecars have their configuration."""
     assert (
         verdict(FACTS, Point.REQUEST, seen=DOWN)[2] == "check that the application listens at 127.0.0.1:8080"
     )
 
 
-def test_how_the_request_is_made() -> None:
-    """As the workload of this agent calls it, or not at all, and why."""
+def test_request_is_planned_like_the_workload_s_own_calls() -> None:
+    """The request uses the workload's address and redirection.
+
+    A gRPC port, another proxy's agent or a missing address gives a reason.
+    """
     where = HostPort("127.0.0.3", 7001)
     assert planned(FACTS, AGENT, 2) == Call(where, "GET", "/books", (("host", "store.shop"),), False, 2)
     assert planned(replace(FACTS, protocol=Protocol.TCP), AGENT, 2) == Call(where, "", "", (), False, 2)
@@ -264,16 +270,16 @@ def test_how_the_request_is_made() -> None:
     )
 
 
-def test_without_a_request_nobody_is_asked() -> None:
-    """The rest is enough for a yes."""
+def test_steps_without_a_request_can_be_a_yes() -> None:
+    """Without a request its step is missing, and the other steps decide."""
     found = steps(FACTS, None, None)
     assert Point.REQUEST not in {each.point for each in found}
     assert status(found) is Status.YES
 
 
 @pytest.mark.parametrize("found", [{}, {"explained": []}, {"explained": {"from": "a/b"}}])
-def test_what_is_no_answer_is_said(found: dict[str, object]) -> None:
-    """What is missing is named."""
+def test_incomplete_answer_raises_an_error_with_the_missing_field(found: dict[str, object]) -> None:
+    """The error names the missing field or object."""
     with pytest.raises(ValueError, match=r"missing|no object"):
         read_facts(found)
 
@@ -301,10 +307,8 @@ def test_what_is_no_answer_is_said(found: dict[str, object]) -> None:
         ),
     ],
 )
-def test_what_envoy_answers_by_itself_is_not_blamed_on_the_application(
-    status: int, words: str, named: str
-) -> None:
-    """The remedy names whose answer it is."""
+def test_errors_of_envoy_are_not_blamed_on_the_application(status: int, words: str, named: str) -> None:
+    """The next step names the cause of Envoy's own answer."""
     seen = RequestOutcome(Outcome.ANSWERED, "127.0.0.3:7001", status, words=words)
     found, _, do = verdict(FACTS, Point.REQUEST, seen=seen)
     assert (found, "see that the application" in do) == (Verdict.FAILED, False)
@@ -324,10 +328,13 @@ def test_what_envoy_answers_by_itself_is_not_blamed_on_the_application(
     ],
     ids=lambda each: each.details or ",".join(each.flags) if isinstance(each, OwnAnswer) else "",
 )
-def test_an_answer_without_words_is_known_as_the_sidecar_s(
+def test_own_answer_of_a_sidecar_is_named_with_its_side(
     status: int, own: OwnAnswer, wanted: str, said: str, remedy: str
 ) -> None:
-    """Side, flag and details are named with what to do; a RoutePolicy's fault is as policy says."""
+    """The side, flags and details are shown with a next step.
+
+    An injected fault of a RoutePolicy is as policy says.
+    """
     found, text, do = verdict(
         FACTS, Point.REQUEST, seen=RequestOutcome(Outcome.ANSWERED, "here", status, own=own)
     )
@@ -336,8 +343,11 @@ def test_an_answer_without_words_is_known_as_the_sidecar_s(
     assert (remedy in do, bool(do)) == (True, bool(remedy))
 
 
-def test_a_sidecar_s_own_answer_has_not_come_through() -> None:
-    """Where policy refuses, or nobody is to be reached, an own 404 is no application's."""
+def test_own_answer_of_a_sidecar_does_not_count_as_reached() -> None:
+    """A sidecar's own 404 does not show that an application was reached.
+
+    The case matters if policy refuses the call or no workload is reachable.
+    """
     seen = RequestOutcome(
         Outcome.ANSWERED, "here", 404, own=OwnAnswer(Side.CALLER, ("NR",), "route_not_found")
     )

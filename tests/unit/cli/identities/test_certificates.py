@@ -1,4 +1,4 @@
-"""What is asked about by `certs show`: a serial, a proxy, an identity."""
+"""Tests of `certs show` by serial, proxy and identity."""
 
 from typing import Any
 
@@ -33,20 +33,22 @@ FOUND: dict[str, Any] = {
         ("shop/store", [], [], [SERVICE]),
     ],
 )
-def test_what_concerns_one(wanted: str, proxies: object, participants: object, services: object) -> None:
-    """With what it shows to others, as it has acknowledged it."""
+def test_certificates_are_found_by_serial_proxy_or_identity(
+    wanted: str, proxies: object, participants: object, services: object
+) -> None:
+    """The result includes the service certificate that the proxy has acknowledged."""
     expected = {"proxy_certificates": proxies, "participants": participants, "service_certificates": services}
     assert about(FOUND, wanted) == expected
 
 
 @pytest.mark.parametrize("wanted", ["ff", "u3", "store.shop", "", "u1.store"])
-def test_what_concerns_nobody(wanted: str) -> None:
-    """Nothing is guessed."""
+def test_unknown_or_partial_name_finds_no_certificate(wanted: str) -> None:
+    """A partial or unknown name is not guessed."""
     assert about(FOUND, wanted) is None
 
 
-def test_without_a_server_nobody_knows_who_takes_part() -> None:
-    """Which is not that nobody does."""
+def test_participants_are_unknown_without_a_server() -> None:
+    """Without a server the participants are None, which differs from an empty list."""
     offline = {"proxy_certificates": [NEW], "participants": None, "service_certificates": None}
     assert about(offline, "u1") == offline
 
@@ -59,8 +61,8 @@ def test_without_a_server_nobody_knows_who_takes_part() -> None:
         (None, "  valid until t9"),
     ],
 )
-def test_whose_ca_has_signed_it(signer: str | None, line: str) -> None:
-    """As the ledger knows it; of one whose signer was not noted nothing is said."""
+def test_signer_of_a_certificate_is_shown_if_it_is_known(signer: str | None, line: str) -> None:
+    """The ledger's signer is compared with the current CA. Without a recorded signer no line is shown."""
     authority = {"kind": "files", "place": "/etc/ca", "signer": "ab12", "not_after": "t8"}
     found = about({**FOUND, "authority": authority, "proxy_certificates": [{**NEW, "signer": signer}]}, "u1")
     assert found is not None
@@ -69,8 +71,8 @@ def test_whose_ca_has_signed_it(signer: str | None, line: str) -> None:
     assert sum("signed by" in each for each in lines) == (signer is not None)
 
 
-def test_everything_is_said_of_it() -> None:
-    """In lines for people; what is not known has none."""
+def test_known_details_of_a_certificate_are_shown_as_lines() -> None:
+    """Each known detail of the certificate and of its proxy has a line."""
     found = about(FOUND, "a1")
     assert found is not None
     assert [*certificates_lines(found)] == [

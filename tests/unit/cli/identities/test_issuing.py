@@ -1,4 +1,4 @@
-"""Issuing and revoking while somebody else has the state directory."""
+"""Tests of issuing while another process holds the state directory."""
 
 import contextlib
 from concurrent.futures import ThreadPoolExecutor
@@ -15,10 +15,10 @@ from meshwright.controller.process.lock import held
 REQUEST = ProxyRequest("u1", "shop", "default", None)
 
 
-def test_a_server_that_has_the_directory_but_does_not_answer_yet_is_waited_for(
+def test_command_waits_for_a_starting_server_that_holds_the_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Asked again and again; here the one who has it goes, and the command goes on without."""
+    """The server is asked repeatedly; when the lock is released, the command continues without a server."""
     with contextlib.ExitStack() as holding, ThreadPoolExecutor(1) as executor:
         holding.enter_context(held(tmp_path))
         asked: list[str] = []
@@ -36,8 +36,10 @@ def test_a_server_that_has_the_directory_but_does_not_answer_yet_is_waited_for(
     assert (tmp_path / "out").is_dir()
 
 
-def test_one_who_keeps_it_and_never_answers_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the end it is an error, as it was for a second server."""
+def test_holder_of_the_directory_that_never_answers_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the wait the error names the process that holds the directory."""
     monkeypatch.setattr(meshwright.cli.identities.issuing, "START_SECONDS", 0.0)
     with held(tmp_path), pytest.raises(IssuingError, match=r"in use by another meshwright \(process \d+\)"):
         issue(tmp_path, REQUEST, "cluster.local", tmp_path / "out")

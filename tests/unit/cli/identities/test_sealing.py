@@ -1,4 +1,4 @@
-"""Commands on a state directory whose private keys are encrypted, where no server runs."""
+"""Tests of commands on a state directory with encrypted private keys, without a server."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ ISSUE = ("certs", "issue-proxy", "--uuid", "u1", "--service", "shop", "--namespa
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    """Return a state directory in which something was issued, and no key is encrypted."""
+    """Return a state directory with one issued certificate and plain keys."""
     path = tmp_path / "state"
     assert ran(*ISSUE, "--state", str(path), "--out", str(tmp_path / "out")).exit_code == 0
     return path
@@ -25,19 +25,24 @@ def ran(*words: str) -> Result:
 
 
 def passphrase(path: Path, words: str) -> str:
-    """Return the file of a passphrase."""
+    """Write a passphrase to a private file; return its path."""
     path.write_text(words)
     path.chmod(0o600)
     return str(path)
 
 
 def plain(state: Path) -> bool:
-    """Say whether the CA's key can be read."""
+    """Return whether the CA's key is stored in plain text."""
     return b"PRIVATE KEY" in (state / "ca" / "ca.key").read_bytes()
 
 
-def test_there_and_back(state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the environment or the config file names opens it for every command; another does for none."""
+def test_keys_are_sealed_rekeyed_and_unsealed(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every command opens sealed keys with the passphrase from the environment or the config file.
+
+    A wrong passphrase is an error.
+    """
     first, second = (passphrase(tmp_path / each, f"words {each}\n") for each in ("first", "second"))
     where = ("--state", str(state))
     sealed = ran("certs", "seal", *where, "--key-passphrase-file", first)
@@ -68,8 +73,8 @@ def test_there_and_back(state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert ran("certs", "list", *where).exit_code == 0
 
 
-def test_what_cannot_be(state: Path, tmp_path: Path) -> None:
-    """Each with the reason."""
+def test_impossible_sealing_is_an_error_with_its_reason(state: Path, tmp_path: Path) -> None:
+    """The passphrase is missing, the keys are not encrypted, or the directory is not a state directory."""
     words = passphrase(tmp_path / "words", "words")
     told = ("--state", str(state), "--key-passphrase-file", words)
     assert (

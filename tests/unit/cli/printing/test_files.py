@@ -1,4 +1,4 @@
-"""Files are written whole, and keys are private."""
+"""Tests of written files: whole content, and private keys."""
 
 from pathlib import Path
 
@@ -8,8 +8,8 @@ from meshwright.cli.printing.files import write, write_credentials
 from tests.tools.volumes import short_files
 
 
-def test_credentials_are_three_files_the_key_for_its_owner_alone(tmp_path: Path) -> None:
-    """And the directory too, where it is made."""
+def test_credentials_are_written_as_files_with_a_private_key(tmp_path: Path) -> None:
+    """The key has mode 0600, and a new directory 0700. A given trust domain is a fourth file."""
     out = tmp_path / "a" / "b"
     write_credentials(out, b"CHAIN", b"KEY", b"CA")
     assert {path.name: (path.read_bytes(), path.stat().st_mode & 0o777) for path in out.iterdir()} == {
@@ -22,8 +22,8 @@ def test_credentials_are_three_files_the_key_for_its_owner_alone(tmp_path: Path)
     assert (out / "trust-domain").read_text() == "mesh.example\n"
 
 
-def test_an_old_file_of_other_permissions_is_replaced(tmp_path: Path) -> None:
-    """The new key is not readable for whoever could read the old one."""
+def test_old_file_with_other_permissions_is_replaced(tmp_path: Path) -> None:
+    """The new key has mode 0600, although users could read the old one."""
     path = tmp_path / "proxy.key"
     path.write_bytes(b"OLD")
     path.chmod(0o644)
@@ -31,16 +31,16 @@ def test_an_old_file_of_other_permissions_is_replaced(tmp_path: Path) -> None:
     assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"NEW", 0o600)
 
 
-def test_a_file_that_cannot_be_put_in_place_leaves_nothing_behind(tmp_path: Path) -> None:
-    """A directory stands where the file should be."""
+def test_failed_replacement_leaves_no_temporary_file(tmp_path: Path) -> None:
+    """A directory in place of the file is an error, and no other file remains."""
     (tmp_path / "x").mkdir()
     with pytest.raises(OSError, match="x"):
         write(tmp_path / "x", b"", 0o600)
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
-def test_credentials_that_do_not_all_fit_leave_the_old_ones(tmp_path: Path) -> None:
-    """Not a new key beside an old certificate; nor a directory that was made for nothing."""
+def test_credentials_without_room_leave_the_old_ones(tmp_path: Path) -> None:
+    """A failed write does not leave a new key beside an old certificate."""
     write_credentials(tmp_path, b"CHAIN", b"KEY", b"CA")
     with short_files(100):
         for out in (tmp_path, tmp_path / "new"):

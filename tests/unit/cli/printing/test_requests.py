@@ -1,4 +1,4 @@
-"""Requests that are watched, as a terminal shows them."""
+"""Tests of the text of watched requests in a terminal."""
 
 from typing import Any
 
@@ -45,13 +45,13 @@ BEGINS = "03:04:05.678  shop/alice  →  shop/cart (01234567):8080  GET cart.sho
         ({"at": "2026-01-02T03:04:05Z"}, BEGINS.replace(".678", "") + "200  2.5ms  by shop/books"),
     ],
 )
-def test_a_request_is_a_line(other: dict[str, Any], line: str) -> None:
-    """When, from whom, to whom, what, how it was answered, and who admitted it, or why not."""
+def test_request_is_shown_in_one_line(other: dict[str, Any], line: str) -> None:
+    """The line has the time, caller, called workload, request, answer, and the policy or the reason."""
     assert request_line(REQUEST | other) == line
 
 
-def test_nothing_that_a_caller_writes_is_a_command_of_the_terminal() -> None:
-    """Neither a path nor a host; who shows no certificate is known by the address."""
+def test_control_characters_of_a_request_are_escaped() -> None:
+    """Path and host are escaped; a caller without a certificate is shown by its address."""
     written = {"path": "/\x1b[2J\r\n", "authority": "\x07h\u202e", "caller": None}
     found = request_line(REQUEST | written)
     assert "10.0.0.7 (no certificate)  →" in found
@@ -79,6 +79,6 @@ def test_nothing_that_a_caller_writes_is_a_command_of_the_terminal() -> None:
         ({"new\n": 1}, "{'new\\n': 1}"),
     ],
 )
-def test_what_is_said_besides_is_a_sentence(line: dict[str, Any], words: str) -> None:
-    """Also what only a newer server says."""
+def test_remark_of_the_server_is_one_sentence(line: dict[str, Any], words: str) -> None:
+    """An unknown remark of a newer server is printed as it is."""
     assert remark(line) == words

@@ -1,4 +1,4 @@
-"""Tables of how calls fare."""
+"""Tests of the tables of traffic statistics."""
 
 import io
 
@@ -30,7 +30,7 @@ EDGE: dict[str, object] = {
 
 
 def printed(of: str, *rows: Found) -> list[list[str]]:
-    """Return the lines of a table, each as its cells."""
+    """Return the lines of a table, split into cells."""
     out = io.StringIO()
     (table,) = figures_tables(of, {"rows": list(rows)})
     Console(file=out, width=240).print(table)
@@ -47,15 +47,15 @@ def printed(of: str, *rows: Found) -> list[list[str]]:
         ("backends", EDGE | {"backend": {**STORE, "service": "v2"}}, ["shop/buyer", "shop/v2:80", "4"]),
     ],
 )
-def test_each_kind_of_rows_has_its_columns(of: str, row: dict[str, object], cells: list[str]) -> None:
-    """Then success, rate and times, which are the same for all."""
+def test_each_kind_of_row_has_its_own_columns(of: str, row: dict[str, object], cells: list[str]) -> None:
+    """The first columns depend on the kind, and the figures after them are the same."""
     header, line = printed(of, row)
     assert line == [*cells, "98.33%", "2.0", "3.1ms", "8.7ms", "-", "2", "1"]
     assert len(header) == len(line)
 
 
-def test_what_nobody_answered_has_no_success_and_tcp_no_rate() -> None:
-    """A dash, and no zero that somebody might believe."""
+def test_missing_figures_are_shown_as_a_dash() -> None:
+    """A row without answers has no success rate, and TCP has no request rate."""
     _, line = printed("edges", EDGE | {"protocol": "tcp", "success": None, "p50_ms": None, "p95_ms": None})
     assert line[3:] == ["-", "-", "-", "-", "-", "2", "1"]
 
@@ -69,6 +69,6 @@ def test_what_nobody_answered_has_no_success_and_tcp_no_rate() -> None:
         (None, None, ""),
     ],
 )
-def test_who_says_nothing_is_said(told: object, here: object, expected: str) -> None:
-    """A table without rows is not taken for a mesh without calls."""
+def test_missing_reports_of_proxies_are_remarked(told: object, here: object, expected: str) -> None:
+    """The remark prevents that missing reports are taken for missing traffic."""
     assert remark({"reporting": {"proxies": told, "connected": here}}) == expected

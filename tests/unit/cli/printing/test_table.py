@@ -1,4 +1,4 @@
-"""Tables for people."""
+"""Tests of the tables of proxies, certificates and sources."""
 
 import io
 
@@ -16,8 +16,8 @@ def _printed(*tables: object) -> list[list[str]]:
     return [line.split() for line in stream.getvalue().splitlines()]
 
 
-def test_a_proxy_in_sync_is_one_word() -> None:
-    """And one that is not says where."""
+def test_proxy_in_sync_has_one_word() -> None:
+    """A proxy that is not in sync shows the type and the reason."""
     proxies = [
         PROXY | {"state": "connected", "sync": {"cluster": "synced", "route": "synced"}},
         PROXY | {"state": "connected", "sync": {"cluster": "synced", "route": "nacked"}, "why": "bad"},
@@ -33,8 +33,8 @@ def test_a_proxy_in_sync_is_one_word() -> None:
     ]
 
 
-def test_pods_and_nodes_are_columns_where_there_are_any() -> None:
-    """Beside a proxy on a plain machine, which is in no Pod."""
+def test_pods_and_nodes_have_columns_if_there_are_any() -> None:
+    """A proxy on a plain machine has a dash in these columns."""
     proxies = [
         PROXY | {"state": "connected", "pod": "n/web-1", "node": "worker-2", "sync": {"route": "synced"}},
         PROXY | {"state": "connected", "pod": None, "node": None, "sync": {"route": "synced"}},
@@ -46,8 +46,8 @@ def test_pods_and_nodes_are_columns_where_there_are_any() -> None:
     ]
 
 
-def test_certificates_are_two_tables() -> None:
-    """Service certificates and proxy certificates."""
+def test_certificates_have_tables_by_kind() -> None:
+    """Service certificates, proxy certificates and proxies without a certificate each have a table."""
     found = {
         "service_certificates": [
             {"identity": "n/a", "serial": "1", "not_after": "t", "dns_names": ["x", "y"]}
@@ -68,8 +68,8 @@ def test_certificates_are_two_tables() -> None:
     ]
 
 
-def test_without_a_server_there_is_one_table() -> None:
-    """Nobody knows service certificates, nor who takes part."""
+def test_certificates_without_a_server_are_one_table() -> None:
+    """Without a server, service certificates and participants are unknown."""
     entry = {"cn": "u.s.n", "serial": "2", "state": "claimed", "not_after": "t", "last_seen": "s"}
     assert _printed(*certificates_tables({"service_certificates": None, "proxy_certificates": [entry]})) == [
         ["PROXY", "SERIAL", "STATE", "VALID", "UNTIL", "LAST", "SEEN"],
@@ -77,8 +77,8 @@ def test_without_a_server_there_is_one_table() -> None:
     ]
 
 
-def test_sources_are_a_table() -> None:
-    """Ages, what each holds, what is held back, and since when it cannot be read."""
+def test_sources_are_shown_with_ages_counts_and_errors() -> None:
+    """A source shows its ages, its counts, its held objects and its error with the start."""
     objects = {"good": 3, "stale": 2, "refused": 1}
     fresh = {"name": "directory", "age": "1 s", "event_age": "9 min", "objects": objects}
     idle = {"name": "idle", "objects": {"good": 0, "stale": 0, "refused": 0}}
@@ -91,8 +91,8 @@ def test_sources_are_a_table() -> None:
     ]
 
 
-def test_what_is_watched_is_a_table_of_its_own() -> None:
-    """Where anything is."""
+def test_watches_have_a_table_of_their_own() -> None:
+    """The watches of a source follow in a second table."""
     pods = {"name": "pods", "heard_age": "1 s", "event_age": "2 s", "list_age": "5 min"}
     counts = {"events": 7, "relists": 1}
     errors = {"errors": {"gone": 1, "timeout": 3}}

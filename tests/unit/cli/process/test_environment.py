@@ -1,4 +1,4 @@
-"""Variables of ours that nobody reads are named, with what may be meant."""
+"""Tests of unknown MESHWRIGHT variables, which are reported with a suggestion."""
 
 from typing import Annotated
 
@@ -12,8 +12,8 @@ from meshwright.controller.settings.settings import Settings, variables
 OF_PROGRAM = frozenset(of_commands(typer.main.get_command(app)))
 
 
-def test_a_slip_in_a_variable_is_asked_about() -> None:
-    """Of settings and of flags; others' variables are theirs."""
+def test_misspelt_variable_has_a_suggestion() -> None:
+    """Variables of settings and options are checked, and those with another prefix ignored."""
     environment = {
         "MESHWRIGHT_QUIET_SECOND": "1",
         "MESHWRIGHT_LOG_LEVEL": "info",
@@ -29,8 +29,11 @@ def test_a_slip_in_a_variable_is_asked_about() -> None:
     }
 
 
-def test_what_kubernetes_says_of_services_is_no_slip() -> None:
-    """Of a Service called meshwright, and of one whose name begins so; any other port is one."""
+def test_service_links_of_kubernetes_are_not_reported() -> None:
+    """Kubernetes sets such variables for Services whose names begin with "meshwright".
+
+    Other ports are reported.
+    """
     links = {
         f"{service}_{name}": ""
         for service in ("MESHWRIGHT", "MESHWRIGHT_ADS")
@@ -39,15 +42,15 @@ def test_what_kubernetes_says_of_services_is_no_slip() -> None:
     assert unknown({**links, "MESHWRIGHT_HTTP_PORT": "1"}, variables()).keys() == {"MESHWRIGHT_HTTP_PORT"}
 
 
-def test_every_setting_and_every_flag_s_variable_is_known() -> None:
-    """So are those that choose images and drivers."""
+def test_variables_of_all_settings_and_options_are_known() -> None:
+    """The variables for images and drivers are known too."""
     known = variables() | OF_PROGRAM
     assert {f"MESHWRIGHT_{name.upper()}" for name in Settings.model_fields} <= known
     assert {"MESHWRIGHT_ADS", "MESHWRIGHT_ENVOY", "MESHWRIGHT_RUN", "MESHWRIGHT_SIDECAR_CLASS"} <= known
 
 
-def test_a_command_in_a_group_knows_the_variables_of_commands_in_other_groups() -> None:
-    """Those of its own, of the group beside its own, and of a group's options."""
+def test_command_knows_the_variables_of_all_groups() -> None:
+    """The variables of its own group, of other groups and of a group's options are known."""
     program, here, there = (typer.Typer() for _ in range(3))
     found: list[frozenset[str]] = []
 

@@ -1,4 +1,4 @@
-"""Being told to stop: once by a signal, and never twice."""
+"""Tests of stop signals and of the hang-up signal."""
 
 import asyncio
 import os
@@ -10,8 +10,8 @@ from meshwright.cli.process.signals import not_hung_up, until_told
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_sets_the_event_and_the_next_one_is_the_system_s(number: signal.Signals) -> None:
-    """What the program returns is returned."""
+async def test_signal_sets_the_stop_event_and_restores_its_default(number: signal.Signals) -> None:
+    """The first signal sets the event, and a second one has its default effect."""
     before = signal.getsignal(number)
 
     async def program(stop: asyncio.Event) -> object:
@@ -26,8 +26,8 @@ async def test_a_signal_sets_the_event_and_the_next_one_is_the_system_s(number: 
         signal.signal(number, before)
 
 
-async def test_a_hang_up_is_told_and_ends_nothing() -> None:
-    """Before, while and after the program runs."""
+async def test_hang_up_does_not_stop_the_program() -> None:
+    """SIGHUP is ignored before and after the program runs, and only reported while it runs."""
     before, again = signal.getsignal(signal.SIGHUP), asyncio.Event()
 
     async def program(stop: asyncio.Event) -> bool:

@@ -1,4 +1,4 @@
-"""Asking the server over its socket, and what is said when that fails."""
+"""Tests of the client of the server's socket, and of its errors."""
 
 import http.server
 import json
@@ -27,7 +27,7 @@ ANSWERS: Mapping[str, tuple[int, object]] = {
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
-    """Answers what it was asked, and refuses `/no`."""
+    """Fake server that echoes requests, with a few special paths."""
 
     def _answer(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
@@ -51,16 +51,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     do_GET = do_POST = _answer  # noqa: N815 - http.server's names
 
     def log_message(self, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def address_string(self) -> str:
-        """Answer something: a Unix peer has no address."""
+        """Return an empty text, because a Unix peer has no address."""
         return ""
 
 
 @pytest.fixture
 def state(tmp_path: Path) -> Iterator[Path]:
-    """Return a state directory whose socket answers."""
+    """Yield a state directory whose socket is served."""
     with socketserver.UnixStreamServer(str(tmp_path / SOCKET_NAME), _Handler) as server:
         server.awaited = threading.Event()  # type: ignore[attr-defined]
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
@@ -71,14 +71,14 @@ def state(tmp_path: Path) -> Iterator[Path]:
         thread.join()
 
 
-def test_an_answer_is_returned_as_json(state: Path) -> None:
-    """Path, query and body arrive."""
+def test_answer_is_returned_as_json(state: Path) -> None:
+    """The path, query and body reach the server."""
     assert ask(state, "GET", "/a", {"b": "c d"}) == ["/a?b=c+d", ""]
     assert ask(state, "POST", "/a", body={"x": 1}) == ["/a", '{"x": 1}']
 
 
-def test_a_no_is_raised_as_one_only_where_its_reason_is_said(state: Path) -> None:
-    """Whatever else comes with that status, nothing was found out."""
+def test_negative_answer_needs_a_reason(state: Path) -> None:
+    """Status 409 without a reason in JSON is an unexpected answer and not a negative one."""
     with pytest.raises(NegativeAnswer, match=r"^nobody has it$"):
         ask(state, "GET", "/found-out")
     with pytest.raises(ServerRefused, match=r"^status 409$"):
@@ -86,8 +86,8 @@ def test_a_no_is_raised_as_one_only_where_its_reason_is_said(state: Path) -> Non
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
-def test_an_explanation_that_lacks_its_answer_is_no_no(state: Path, more: tuple[str, ...]) -> None:
-    """Of a server of another version: status 2, and one sentence."""
+def test_explanation_without_an_answer_gives_status_2(state: Path, more: tuple[str, ...]) -> None:
+    """A server of another version gives status 2 and one sentence, and not the status for "no"."""
     asked = ("explain", "--from", "a/b", "--to", "c/d:80", "--state", str(state), *more)
     done = CliRunner().invoke(app, asked)
     assert (done.exit_code, done.stdout) == (2, "")
@@ -97,20 +97,20 @@ def test_an_explanation_that_lacks_its_answer_is_no_no(state: Path, more: tuple[
     )
 
 
-def test_a_refusal_is_raised_in_the_server_s_words(state: Path) -> None:
-    """Not as a status code."""
+def test_refusal_has_the_server_s_text(state: Path) -> None:
+    """The error has the server's text instead of the status code."""
     with pytest.raises(ServerRefused, match=r"^because$"):
         ask(state, "GET", "/no")
 
 
-def test_an_answer_that_is_none_is_said(state: Path) -> None:
-    """Something else listens there."""
+def test_answer_that_is_not_http_is_an_error(state: Path) -> None:
+    """Another program may listen at the socket."""
     with pytest.raises(ServerRefused, match="the server did not answer as expected"):
         ask(state, "GET", "/garbage")
 
 
-def test_a_server_that_goes_away_or_is_silent_is_said(state: Path) -> None:
-    """It was there: whether it did what it was asked nobody knows."""
+def test_closed_or_silent_connection_is_an_error_with_the_next_step(state: Path) -> None:
+    """The errors differ from that of a missing server, because the request may have had an effect."""
     with pytest.raises(
         ServerRefused, match=r"^the server stopped before it answered: try again when it runs$"
     ):
@@ -122,8 +122,8 @@ def test_a_server_that_goes_away_or_is_silent_is_said(state: Path) -> None:
         ask(state, "GET", "/slow", seconds=0.05)
 
 
-def test_what_is_asked_of_the_api_is_an_object(state: Path) -> None:
-    """Below its own path, with names that may have any character."""
+def test_api_answer_must_be_an_object(state: Path) -> None:
+    """Names of proxies are escaped in the path, and empty names or dots are refused."""
     assert api(state, "/sources", [("a", "b"), ("a", "c")]) == {"sources": []}
     with pytest.raises(
         UnexpectedResponse,
@@ -139,8 +139,8 @@ def test_what_is_asked_of_the_api_is_an_object(state: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/new", "/before", "/before/any/api"])
-def test_a_server_that_lacks_the_path_is_said_to_be_older(state: Path, path: str) -> None:
-    """Whether it has an API, and not this of it, or none at all; with what to do."""
+def test_missing_api_path_means_an_older_server(state: Path, path: str) -> None:
+    """A server without the path or without any API is older, and the error names the next step."""
     with pytest.raises(UnexpectedResponse) as caught:
         api(state, path)
     assert caught.value.in_words() == (
@@ -150,8 +150,8 @@ def test_a_server_that_lacks_the_path_is_said_to_be_older(state: Path, path: str
     )
 
 
-def test_no_server_is_said_with_the_directory(tmp_path: Path) -> None:
-    """Without a socket, and with one that nobody serves."""
+def test_missing_server_is_an_error_with_the_directory(tmp_path: Path) -> None:
+    """A missing socket, and a socket without a server, raise ServerNotRunning."""
     with pytest.raises(ServerNotRunning, match="no server is running with the state directory"):
         ask(tmp_path, "GET", "/a")
     socketserver.UnixStreamServer(str(tmp_path / SOCKET_NAME), _Handler).server_close()

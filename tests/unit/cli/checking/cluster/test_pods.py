@@ -1,4 +1,4 @@
-"""A cluster's Pods by what is to be said of them, and the configuration by which that is decided."""
+"""Tests of the check of a cluster's Pods, and of the injector's configuration."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -34,10 +34,10 @@ CANARY = _namespace("tried", **{INJECT: "true", REVISION: "canary"})
 
 
 @pytest.mark.parametrize(("revision", "namespace"), [("", "shop"), ("canary", "tried"), ("other", None)])
-def test_each_control_plane_has_the_namespaces_that_have_chosen_it(
+def test_each_control_plane_checks_the_namespaces_of_its_revision(
     revision: str, namespace: str | None
 ) -> None:
-    """What another one would do is no business of its check."""
+    """Namespaces that chose another revision are left to that control plane's check."""
     pods = [
         _pod("one", "shop"),
         _pod("one", "tried"),
@@ -50,8 +50,8 @@ def test_each_control_plane_has_the_namespaces_that_have_chosen_it(
     assert (found.injected, found.outdated) == (0, ())
 
 
-def test_a_pod_of_another_make_is_one_of_its_own_revision() -> None:
-    """Made by an older configuration in both namespaces."""
+def test_outdated_pods_are_reported_for_their_own_revision_only() -> None:
+    """Only the Pod in the namespace of this revision is reported, with the difference."""
     old = InjectionInputs(InjectionConfig(image="proxy:0"), DRIVERS, version=(1, 30))
     pods = []
     for each in (DEFAULT, CANARY):
@@ -67,8 +67,8 @@ def _config_map(text: str) -> Any:
     return {"data": {"config.yaml": text}}
 
 
-def test_the_configuration_is_read_as_the_server_reads_it() -> None:
-    """Its own namespace is known to it better than to a file."""
+def test_injection_configuration_is_read_as_by_the_server() -> None:
+    """The given namespace of the control plane overrides the one in the ConfigMap."""
     home = "mesh"
     assert config_of(None, home) == InjectionConfig(control_plane_namespace=Namespace(home))
     read = config_of(_config_map("controlPlane: {namespace: elsewhere}\nmesh: osm\n"), home)
@@ -84,8 +84,8 @@ def test_the_configuration_is_read_as_the_server_reads_it() -> None:
         ("polcy: enabled\n", "polcy"),
     ],
 )
-def test_a_configuration_that_the_server_does_not_take_is_said(text: str, named: str) -> None:
-    """Also what other readers of YAML would take."""
+def test_invalid_injection_configuration_is_named(text: str, named: str) -> None:
+    """A configuration that the server refuses is an error, also if other YAML parsers accept it."""
     with pytest.raises(ConfigurationError, match=named):
         config_of(_config_map(text), "mesh")
 
@@ -161,10 +161,10 @@ SIDECAR, INIT = "meshwright-sidecar", "meshwright-init"
         ("Pending", 960, [_status(SIDECAR, **RUNS), _status("app", **_waiting("ErrImagePull"))], "", ""),
     ],
 )
-def test_a_sidecar_that_cannot_start_is_found_in_every_phase_of_its_pod(
+def test_sidecar_that_cannot_start_is_found_in_every_phase(
     phase: str, age: int, status: list[dict[str, Any]], unready: str, late: str
 ) -> None:
-    """A Pod is Pending while its native sidecar crashes or has no image: the check must count such a Pod."""
+    """A Pod is Pending while its native sidecar crashes or has no image, and must be counted nevertheless."""
     pod = injected(InjectionInputs(CONFIG, DRIVERS, version=(1, 30)), DEFAULT, _pod("web", "shop", phase)).pod
     made: Any = pod
     made["metadata"]["creationTimestamp"] = (NOW - timedelta(seconds=age)).isoformat()

@@ -1,4 +1,4 @@
-"""Which webhooks `check --kubernetes` looks at, where several control planes are in a cluster."""
+"""Tests of the webhooks that `check --kubernetes` uses, with several control planes in a cluster."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def _made(home: str, revision: str = "") -> dict[str, Any]:
 
 
 def _empty(name: str, **labels: str) -> dict[str, Any]:
-    """Return what a chart has made, and no control plane has filled in."""
+    """Return a webhook configuration from a chart that no control plane has filled in yet."""
     return {"metadata": {"name": name, "labels": {"app.kubernetes.io/name": "meshwright", **labels}}}
 
 
@@ -39,10 +39,13 @@ CANARY = _empty("meshwright-canary", **{"meshwright.dev/revision": "canary"})
         ([], "one", (None, "")),
     ],
 )
-async def test_the_webhooks_are_those_of_the_control_plane_that_is_named(
+async def test_webhook_of_the_given_control_plane_is_found(
     there: list[dict[str, Any]], home: str, expected: tuple[str | None, str]
 ) -> None:
-    """By its own namespace; one that nobody has filled in yet is whoever's is missing."""
+    """The webhook of the given namespace is used.
+
+    One that is not filled in yet belongs to the control plane without a webhook.
+    """
 
     async def play(asked: Asked, line: Line) -> None:
         await line.answer(
@@ -63,10 +66,13 @@ async def test_the_webhooks_are_those_of_the_control_plane_that_is_named(
         (Scope.of(("new",)), ["old", "ignored"]),
     ],
 )
-async def test_which_namespaces_are_of_the_mesh_its_policy_webhook_says(
+async def test_namespaces_outside_the_policy_webhook_s_selector_are_found(
     scope: Scope, outside: list[str]
 ) -> None:
-    """As settings have it: one that asks for sidecars beside them has Pods that nobody knows."""
+    """The webhook's selector has the namespaces of the settings.
+
+    A namespace outside it has Pods that the control plane does not know.
+    """
     labels = {
         "old": {"openservicemesh.io/monitored-by": "osm"},
         "new": {"meshwright.dev/inject": "true"},

@@ -1,4 +1,4 @@
-"""Judgements of a cluster and of what is installed in it, by values."""
+"""Tests of the judgements of a cluster and of its installation."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -29,13 +29,19 @@ POD = Need("list", "", "pods")
 @pytest.mark.parametrize(
     ("version", "status"), [((1, 24), "failed"), ((1, 28), "warning"), ((1, 29), "ok"), ((1, 36), "ok")]
 )
-def test_versions(version: tuple[int, int], status: str) -> None:
-    """Rules from 1.25 on, native sidecars from 1.29 on."""
+def test_version_of_the_api_server_is_judged(version: tuple[int, int], status: str) -> None:
+    """Versions before 1.25 are a failure.
+
+    Those before 1.29 get a warning, because native sidecars are missing.
+    """
     assert cluster.api_server(version, "v").status == status
 
 
-def test_permissions_are_those_of_the_manifests() -> None:
-    """To apply them, and to do what their roles grant; what a manifest defines need not be served yet."""
+def test_needed_permissions_are_read_from_the_manifests() -> None:
+    """Permissions are needed to apply the manifests and to grant their roles.
+
+    A kind that a manifest defines need not be served yet.
+    """
     kind = ("rbac.authorization.k8s.io", "ClusterRole")
     assert {each.verb for each in to_apply([ROLE], {kind: "clusterroles"})} == {"create", "patch"}
     assert granted([ROLE]) == (POD,)
@@ -46,8 +52,8 @@ def test_permissions_are_those_of_the_manifests() -> None:
     assert unserved([definition, made], {("d", "CustomResourceDefinition"): "ds"}) == ()
 
 
-def test_what_is_denied_is_named() -> None:
-    """What could not be asked is a warning, never a yes."""
+def test_denied_permission_is_named() -> None:
+    """A permission that could not be checked is a warning and never a success."""
     assert permitted("p", "you", {POD: True}, "").status is Status.OK
     denied = permitted("p", "you", {POD: False}, "ask")
     assert (denied.status, denied.do) == (Status.FAILED, "ask")
@@ -57,7 +63,7 @@ def test_what_is_denied_is_named() -> None:
 
 
 def test_other_meshes_are_known_by_their_webhooks() -> None:
-    """One that nobody knows is none."""
+    """A known mesh's webhook is a warning with its name; an unknown webhook is ignored."""
     istio = Injector("namespace.sidecar-injector.istio.io", "istio-sidecar-injector")
     assert cluster.other_meshes([Injector("quota.example.com", "quota")], []).status is Status.OK
     found = cluster.other_meshes([istio], ["istio-system/istio-cni-node"])
@@ -65,8 +71,8 @@ def test_other_meshes_are_known_by_their_webhooks() -> None:
     assert "Istio (istio-sidecar-injector)" in found.said
 
 
-def test_what_is_left_of_open_service_mesh() -> None:
-    """Webhooks that nobody answers any more keep Pods and policy from being made."""
+def test_remains_of_open_service_mesh_are_judged() -> None:
+    """Webhooks without a running controller are a failure. They block the creation of Pods and policy."""
     hook = "mutatingwebhookconfiguration/osm-webhook-osm"
     assert cluster.open_service_mesh([], [], 0).status is Status.OK
     assert cluster.open_service_mesh(["osm-system/osm-controller"], [hook], 3).status is Status.WARNING
@@ -76,8 +82,8 @@ def test_what_is_left_of_open_service_mesh() -> None:
     assert left.do.endswith(f"`kubectl delete {hook}`")
 
 
-def test_pods_whose_proxies_have_no_control_plane() -> None:
-    """Each is named with what its agent says; that not all were asked is said."""
+def test_pods_without_a_control_plane_connection_are_named() -> None:
+    """Each Pod is named with its agent's message, and the number of unchecked Pods is shown."""
     assert installed.streams([], 0, 2).status is Status.OK
     assert installed.streams([], 2, 2).said == "all of 2 are connected to the control plane"
     assert (
@@ -103,13 +109,13 @@ def test_pods_whose_proxies_have_no_control_plane() -> None:
         ("", ""),
     ],
 )
-def test_what_an_agent_remarks(answer: str, expected: str) -> None:
-    """Of a proxy that is ready, and has no control plane."""
+def test_remark_of_a_ready_agent_is_read(answer: str, expected: str) -> None:
+    """A ready proxy without a control plane has the remark in the lines that begin with "but:"."""
     assert remark(answer) == expected
 
 
-def test_kinds_that_somebody_converts() -> None:
-    """Without whom nobody can read them."""
+def test_kinds_with_a_conversion_webhook_are_named() -> None:
+    """Kinds whose webhook has no endpoint cannot be read, which is a failure; others are a warning."""
     found = {"Service osm-system/osm-bootstrap": ["TrafficSplit"], "https://a": ["TrafficTarget"]}
     there, gone = (cluster.conversions(found, away) for away in ([], ["Service osm-system/osm-bootstrap"]))
     assert (there.status, gone.status) == (Status.WARNING, Status.FAILED)
@@ -117,8 +123,11 @@ def test_kinds_that_somebody_converts() -> None:
     assert gone.said.endswith("no ready endpoint, so objects of these kinds cannot be read: TrafficSplit")
 
 
-def test_kinds_by_their_versions() -> None:
-    """Unread is a failure, missing one once it is installed, older is to be looked at."""
+def test_served_versions_of_kinds_are_judged() -> None:
+    """A kind without a readable version is a failure, and an older version is a warning.
+
+    A missing kind is a failure only after the installation.
+    """
     newest = {kind: READ[kind].versions[-1:] for kind in (TRAFFIC_TARGET, HTTP_ROUTE_GROUP)}
     assert cluster.kinds(newest, before=False).status is Status.OK
     assert cluster.kinds({**newest, TRAFFIC_TARGET: ("v9",)}, before=False).status is Status.FAILED
@@ -127,8 +136,8 @@ def test_kinds_by_their_versions() -> None:
     assert cluster.kinds({**newest, TRAFFIC_TARGET: ("v1alpha1",)}, before=False).status is Status.WARNING
 
 
-def test_the_control_plane_runs_and_is_of_one_version() -> None:
-    """In the namespace that is said."""
+def test_control_plane_runs_in_one_version() -> None:
+    """A missing or unready Pod is a failure, and several images are a warning."""
     good = Runner("a-0", ready=True, image="i:1")
     assert installed.control_plane([], "home").status is Status.FAILED
     assert installed.control_plane([good], "home").status is Status.OK
@@ -147,16 +156,16 @@ def test_the_control_plane_runs_and_is_of_one_version() -> None:
         (WebhookRegistration("w", 1, ends=(NOW + timedelta(days=3000),)), Status.OK),
     ],
 )
-def test_a_webhook_is_registered_filled_in_and_trusted(
+def test_webhook_must_be_registered_with_valid_roots(
     found: WebhookRegistration | None, status: Status
 ) -> None:
-    """One that nobody has asked for may be missing."""
+    """A missing, empty or expired webhook is a failure. An unwanted webhook may be missing."""
     assert installed.webhook("w", found, NOW, wanted=True).status is status
     assert installed.webhook("w", None, NOW, wanted=False).status is Status.OK
 
 
-def test_answers_services_and_pods() -> None:
-    """Each way round."""
+def test_results_of_services_webhooks_and_pods_are_judged() -> None:
+    """Each judgement is tested with a good and a bad result."""
     pod = PodFinding("shop/web", "why")
     assert [installed.service("s", "a/b", each).status for each in (0, 1)] == [Status.FAILED, Status.OK]
     for judge in (installed.judged, installed.injects):
@@ -174,15 +183,15 @@ def test_answers_services_and_pods() -> None:
 
 
 @pytest.mark.parametrize("standing", ConfigMapState)
-def test_roots_are_right_or_it_is_said_what_they_are(standing: ConfigMapState) -> None:
-    """In which namespace."""
+def test_wrong_roots_are_named_with_their_namespace(standing: ConfigMapState) -> None:
+    """Any state of the ConfigMap other than the right one is a failure that names the namespace."""
     found = installed.roots({"shop": standing}, "meshwright-roots")
     assert found.status is (Status.OK if standing is ConfigMapState.RIGHT else Status.FAILED)
     assert standing is ConfigMapState.RIGHT or "shop" in found.said
 
 
-def test_selectors_of_webhooks() -> None:
-    """None has all; each requirement must hold."""
+def test_selector_of_a_webhook_must_match_completely() -> None:
+    """A missing selector matches all labels; otherwise each requirement must hold."""
     expressions = [{"key": "b", "operator": "NotIn", "values": ["x"]}, {"key": "c", "operator": "Exists"}]
     selector = {"matchLabels": {"a": "1"}, "matchExpressions": expressions}
     assert selects(None, {})
@@ -191,8 +200,8 @@ def test_selectors_of_webhooks() -> None:
     assert not selects(selector, {"a": "1"})
 
 
-def test_a_control_plane_that_is_scaled_to_nothing_is_installed() -> None:
-    """What helps is to scale it, and not to install it once more."""
+def test_control_plane_scaled_to_zero_is_told_to_scale() -> None:
+    """The next step is to scale the StatefulSet, and not to install it again."""
     found = installed.no_control_plane({"meshwright": 0}, "mesh")
     assert (found.status, found.said) == (Status.FAILED, "StatefulSet mesh/meshwright is scaled to 0")
     assert found.do == "`kubectl -n mesh scale statefulset meshwright --replicas=1`"
@@ -218,10 +227,10 @@ GONE = 'Internal error occurred: failed calling webhook "namespace.inject.meshwr
         ([Offer("a", refused=GONE)], {"asked": Status.FAILED, "Pods with sidecar": Status.OK}),
     ],
 )
-def test_a_namespace_that_takes_no_pod_with_a_sidecar_is_named(
+def test_namespace_that_refuses_injected_pods_is_named(
     found: list[Offer], expected: dict[str, Status]
 ) -> None:
-    """A quota or a LimitRange is no fault of the webhook, which the next namespace shows to be well."""
+    """A quota or a LimitRange is not the webhook's failure, which another namespace shows to work."""
     lines = {each.name: each for each in installed.offers("asked", found, len(found))}
     assert {name: each.status for name, each in lines.items()} == expected
     if expected.get("Pods with sidecar") is Status.FAILED:

@@ -1,4 +1,4 @@
-"""What is said of a machine with a sidecar, for each thing that can be wrong with it."""
+"""Tests of the judgements of a machine with a sidecar, for each possible problem."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -175,8 +175,10 @@ WELL = [
     ("found", "said", "do", "status"),
     [(*each, Status.FAILED) for each in FAILED] + [(*each, Status.WARNING) for each in WARNINGS],
 )
-def test_what_is_wrong_is_said_with_the_next_step(found: Check, said: str, do: str, status: Status) -> None:
-    """One line each, whatever it is."""
+def test_problem_of_a_machine_is_one_line_with_the_next_step(
+    found: Check, said: str, do: str, status: Status
+) -> None:
+    """Each problem has its status, and its cause and next step have no newline."""
     assert found.status is status
     assert said in found.said
     assert do in found.do
@@ -184,16 +186,16 @@ def test_what_is_wrong_is_said_with_the_next_step(found: Check, said: str, do: s
 
 
 @pytest.mark.parametrize("found", WELL, ids=lambda each: each.name)
-def test_what_is_well_needs_no_step(found: Check) -> None:
-    """And says what was seen."""
+def test_good_state_of_a_machine_needs_no_step(found: Check) -> None:
+    """A good result has a description and no next step."""
     assert (found.status, found.do) == (Status.OK, ""), found
     assert found.said
 
 
 @pytest.mark.parametrize("capture", Capture)
 @pytest.mark.parametrize("family", Family)
-def test_rules_that_are_made_are_read_back(capture: Capture, family: Family) -> None:
-    """Whom they leave alone, and to which ports they lead, of both ways to capture."""
+def test_created_redirection_rules_are_read_back(capture: Capture, family: Family) -> None:
+    """The excluded user and the target ports are read from the rules of both capture methods and families."""
     wanted = Interception(uid=77, capture=capture, families=frozenset({family}), outbound_port=4711)
     lines = [line for table in rules(wanted, family).values() for line in table]
     assert Redirection.by(lines) == Redirection(
@@ -202,8 +204,11 @@ def test_rules_that_are_made_are_read_back(capture: Capture, family: Family) -> 
     assert Redirection.by(()) == Redirection()
 
 
-def test_the_envoys_that_are_tried_are_those_of_the_tests() -> None:
-    """The oldest and the newest that `make conformance` installs, and all between."""
+def test_supported_envoy_versions_are_the_installed_ones() -> None:
+    """The oldest and newest supported version are those that `make conformance` installs.
+
+    All versions between them are supported.
+    """
     names = (Path(__file__).parents[5] / "requirements" / "envoys").glob("*.txt")
     found = sorted(Version(*map(int, re.findall(r"\d+", each.name))) for each in names)
     assert (found[0], found[-1]) == (OLDEST, NEWEST)
@@ -213,8 +218,11 @@ def test_the_envoys_that_are_tried_are_those_of_the_tests() -> None:
     assert is_tried(Version(1, NEWEST.minor, 99))
 
 
-def test_a_version_is_found_in_what_envoy_says() -> None:
-    """On its command line, and of its admin."""
+def test_version_is_read_from_envoy_s_output() -> None:
+    """The version is read from the command line's and the admin interface's text.
+
+    Other programs have none.
+    """
     revision = "9e5580933739775e8bce696a57a2e1bc99368f23"
     assert read_version(f"\nenvoy  version: {revision}/1.40.0/Clean/RELEASE/BoringSSL\n") == Version(1, 40, 0)
     assert read_version(f"{revision}/1.41.0-dev/Modified/RELEASE/BoringSSL") == Version(1, 41, 0)
@@ -222,8 +230,8 @@ def test_a_version_is_found_in_what_envoy_says() -> None:
 
 
 @pytest.mark.parametrize("name", ["credentials", "certificate", "agent", "Envoy", "Envoy's program"])
-def test_in_a_pod_nothing_is_installed_or_copied_by_hand(name: str) -> None:
-    """Its image has the programs, and its agent joins by the Pod's own token."""
+def test_steps_in_a_pod_name_no_manual_installation(name: str) -> None:
+    """A Pod's image has the programs, and its agent enrols with the Pod's own token."""
     failed = machine.in_a_pod(Check.failed(name, "x", "have it issued (`meshwright certs issue-proxy`)"))
     assert "issue-proxy" not in failed.do
     assert failed.said == "x"

@@ -1,4 +1,4 @@
-"""What Events report of the control plane's own objects, judged: what stops something is a failure."""
+"""Tests of the judgement of Events about the control plane's own objects."""
 
 from meshwright.cli.checking.judgements.check import Check
 from meshwright.cli.checking.judgements.reported_problems import NAME, ReportedProblem, reported
@@ -12,14 +12,14 @@ SECOND = ReportedProblem("MeshConfig mesh/another", "MW2040", "one MeshConfig co
 DO = "follow the text of the Event; for all Events: `kubectl -n mesh get events`"
 
 
-def test_a_gateway_without_its_certificate_fails_with_the_words_of_the_event() -> None:
-    """It is named before what is in force."""
+def test_gateway_without_its_certificate_fails_with_the_event_s_text() -> None:
+    """This problem is a failure, and is named before others."""
     said = f"{GATEWAY.about}: {GATEWAY.note} ({GATEWAY.reason}), {SECOND.about}: {SECOND.note} (MW2040)"
     assert reported([SECOND, GATEWAY], "mesh") == Check.failed(NAME, said, DO)
 
 
-def test_another_problem_is_a_warning_and_none_is_well() -> None:
-    """A MeshConfig that does not count stops nothing."""
+def test_other_reported_problem_is_a_warning() -> None:
+    """A MeshConfig that does not count is only a warning; without Events the result is good."""
     said = "MeshConfig mesh/another: one MeshConfig counts (MW2040)"
     assert reported([SECOND], "mesh") == Check.warning(NAME, said, DO)
     none = "no Event reports a problem of an object in namespace mesh"

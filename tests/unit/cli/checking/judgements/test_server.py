@@ -1,4 +1,4 @@
-"""What is said of a server, for each thing that can be wrong with it."""
+"""Tests of the judgements of a server, for each possible problem."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -187,8 +187,10 @@ WELL = [
     ("found", "said", "do", "status"),
     [(*each, Status.FAILED) for each in FAILED] + [(*each, Status.WARNING) for each in WARNINGS],
 )
-def test_what_is_wrong_is_said_with_the_next_step(found: Check, said: str, do: str, status: Status) -> None:
-    """One line each, whatever it is."""
+def test_problem_of_a_server_is_one_line_with_the_next_step(
+    found: Check, said: str, do: str, status: Status
+) -> None:
+    """Each problem has its status, and its cause and next step have no newline."""
     assert found.status is status
     assert said in found.said
     assert do in found.do
@@ -196,14 +198,14 @@ def test_what_is_wrong_is_said_with_the_next_step(found: Check, said: str, do: s
 
 
 @pytest.mark.parametrize("found", WELL, ids=lambda each: each.name)
-def test_what_is_well_needs_no_step(found: Check) -> None:
-    """And says what was seen."""
+def test_good_state_of_a_server_needs_no_step(found: Check) -> None:
+    """A good result has a description and no next step."""
     assert (found.status, found.do) == (Status.OK, ""), found
     assert found.said
 
 
-def test_the_worst_counts() -> None:
-    """Of none nothing is wrong."""
+def test_worst_status_of_all_checks_counts() -> None:
+    """The result is the worst status; without checks it is good."""
     assert worst(()) is Status.OK
     assert worst((Check.ok("a", "x"), Check.warning("b", "x", "y"))) is Status.WARNING
     assert worst((Check.failed("a", "x", "z"), Check.warning("b", "x", "y"))) is Status.FAILED

@@ -1,4 +1,4 @@
-"""Judgements of what a control plane says of itself, and how its metrics are read."""
+"""Tests of the judgements of a control plane's own metrics, and of reading these metrics."""
 
 from datetime import timedelta
 
@@ -22,8 +22,11 @@ DAY = timedelta(days=1)
         ({"connected": 2, "expected": 1, "disconnected": 1}, Status.FAILED),
     ],
 )
-def test_proxies_that_should_be_here(found: dict[str, int], status: Status) -> None:
-    """As where the server runs; there they are named."""
+def test_missing_proxies_are_judged_by_their_state(found: dict[str, int], status: Status) -> None:
+    """An expected proxy is a warning and a disconnected one a failure.
+
+    The next step is a command that names the proxies.
+    """
     check = answered.proxies(found, "home", "meshwright-0")
     assert check.status is status
     assert status is Status.OK or "`kubectl -n home exec meshwright-0 -- meshwright proxies`" in check.do
@@ -38,16 +41,19 @@ def test_proxies_that_should_be_here(found: dict[str, int], status: Status) -> N
         (0, {"proxy": -DAY, "service": DAY}, Status.FAILED, "one of proxy"),
     ],
 )
-def test_certificates_that_proxies_hold(
+def test_certificates_held_by_proxies_are_judged(
     running_out: int, first: dict[str, timedelta], status: Status, said: str
 ) -> None:
-    """One that has ended is held by a proxy that talks no more."""
+    """An expired certificate, or one that cannot be renewed, is a failure.
+
+    The proxy of an expired one can no longer communicate.
+    """
     check = answered.certificates(running_out, first, "home", "meshwright-0")
     assert (check.status, said in check.said) == (status, True)
 
 
-def test_metrics_are_those_of_the_server() -> None:
-    """By the names that the server gives them; of one that has just begun nothing is known."""
+def test_measurements_are_read_by_the_server_s_metric_names() -> None:
+    """The names are those of the server's metrics; a server that has just started has no expiry."""
     text = Metrics().text().decode()
     assert measured(text).first == {}
     for name in ("proxies", "certificates_running_out", "certificate_acknowledged_expiry_seconds"):

@@ -1,4 +1,4 @@
-"""What an installation needs of a cluster is looked for before it is installed."""
+"""Tests of the checks of a cluster's storage and definitions before an installation."""
 
 import pytest
 
@@ -25,17 +25,17 @@ FAST, SLOW = StorageClass("fast"), StorageClass("slow", default=True)
         (None, [], Status.OK, "persistence.enabled is false"),
     ],
 )
-def test_a_volume_can_be_made_or_it_is_said(
+def test_storage_class_must_exist_or_the_check_fails(
     wanted: str | None, found: list[StorageClass], status: Status, said: str
 ) -> None:
-    """Without a StorageClass the control plane's Pod is Pending after an installation that succeeded."""
+    """Without a StorageClass the control plane's Pod stays Pending after a successful installation."""
     check = storage.volume(wanted, found)
     assert (check.status, said in check.said) == (status, True), check
     assert status is Status.OK or "persistence." in check.do
 
 
-def test_definitions_of_others_keep_helm_from_installing() -> None:
-    """As those of Open Service Mesh: Helm takes over nothing that it has not made."""
+def test_foreign_definitions_are_a_warning_before_an_installation() -> None:
+    """Helm does not take over definitions that it has not created, for example those of Open Service Mesh."""
     foreign = ["trafficsplits.split.smi-spec.io"]
     assert storage.definitions([], installed=True).status is Status.OK
     assert storage.definitions(foreign, installed=False).status is Status.OK

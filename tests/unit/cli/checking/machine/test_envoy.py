@@ -1,4 +1,4 @@
-"""As whom a program is run that somebody else has named."""
+"""Tests of the user as whom a program named by others is run."""
 
 import os
 import stat
@@ -12,10 +12,10 @@ from meshwright.cli.checking.machine import envoy
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another")
-def test_root_runs_the_program_of_another_user_as_that_one() -> None:
-    """Whoever answers where an agent is asked names it."""
+def test_root_runs_the_program_of_another_user_as_that_user() -> None:
+    """The path of the program comes from the answer of an agent, so that root must not run it as root."""
     everybody = stat.S_IRWXU | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH
-    with tempfile.TemporaryDirectory() as folder:  # others may go there, unlike where pytest has its own
+    with tempfile.TemporaryDirectory() as folder:  # other users may enter it, unlike pytest's directory
         program = Path(folder, "envoy")
         program.write_text("#!/bin/sh\nid -u; id -G\n")
         for each in (program.parent, program):

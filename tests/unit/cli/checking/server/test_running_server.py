@@ -1,4 +1,4 @@
-"""A server of another version, whose pages lack a field or have another thing there: never taken for well."""
+"""Tests of the check of a server of another version, whose pages lack a field or have another type."""
 
 import json
 import socketserver
@@ -80,7 +80,7 @@ LINES: Final[Mapping[str, set[str]]] = {
 
 
 def _fields(page: Any, at: Way = ()) -> Iterator[Way]:
-    """Yield the way to each field of a page whose name is fixed."""
+    """Yield the path to each field of a page that has a fixed name."""
     match page:
         case dict():
             for name, each in page.items():
@@ -103,7 +103,7 @@ HOLDING: Final = [(path, way) for path, way in EVERY if isinstance(_at(PAGES[pat
 
 
 class _Server(socketserver.ThreadingUnixStreamServer):
-    """Answers the pages at the socket of a state directory."""
+    """Fake server that answers pages at the socket of a state directory."""
 
     pages: Mapping[str, Any]
 
@@ -112,14 +112,14 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_GET(self) -> None:
-        """Answer."""
+        """Answer the page of the path."""
         body = json.dumps(self.server.pages[self.path]).encode()
         self.send_response(200)
         self.end_headers()
         self.wfile.write(body)
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
@@ -140,8 +140,8 @@ def _not_understood(lines: Mapping[str, Check]) -> set[str]:
     return {each.name for each in lines.values() if "is not understood" in each.said}
 
 
-def test_what_has_every_field_is_understood(tmp_path: Path) -> None:
-    """So that the tests below are of what they leave out."""
+def test_complete_pages_of_a_server_are_understood(tmp_path: Path) -> None:
+    """Positive control: pages with all fields are understood."""
     found = _checked(tmp_path, PAGES)
     assert _not_understood(found) == set()
     assert found["proxies"].said.startswith("1 connected")
@@ -149,8 +149,8 @@ def test_what_has_every_field_is_understood(tmp_path: Path) -> None:
     assert found["event loop"].status is Status.OK
 
 
-def test_what_a_server_reads_need_be_no_directory(tmp_path: Path) -> None:
-    """All of it is named."""
+def test_all_sources_of_a_server_are_named(tmp_path: Path) -> None:
+    """A cluster and providers are named if there is no directory."""
     told: dict[str, Any] = {"mesh": None, "kubernetes": True, "providers": {"mine": {}}}
     settings = PAGES["/api/v1/config"]["settings"] | told
     found = _checked(tmp_path, {**PAGES, "/api/v1/config": {**PAGES["/api/v1/config"], "settings": settings}})
@@ -158,8 +158,8 @@ def test_what_a_server_reads_need_be_no_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("path", "way"), EVERY, ids=str)
-def test_what_lacks_a_field_is_not_understood(tmp_path: Path, path: str, way: Way) -> None:
-    """All that is said of that page says so, with the field and what to do; the rest is as it was."""
+def test_page_that_lacks_a_field_is_not_understood(tmp_path: Path, path: str, way: Way) -> None:
+    """All lines of this page name the field and the next step; other lines are unaffected."""
     pages = deepcopy(dict(PAGES))
     holder = _at(pages[path], way[:-1])
     del holder[way[-1]]
@@ -167,8 +167,8 @@ def test_what_lacks_a_field_is_not_understood(tmp_path: Path, path: str, way: Wa
 
 
 @pytest.mark.parametrize(("path", "way"), HOLDING, ids=str)
-def test_what_has_text_where_others_should_be_is_not_understood(tmp_path: Path, path: str, way: Way) -> None:
-    """As where there is nothing."""
+def test_page_with_text_instead_of_an_object_is_not_understood(tmp_path: Path, path: str, way: Way) -> None:
+    """A text in place of an object or list gives the same result as a missing field."""
     pages = deepcopy(dict(PAGES))
     _at(pages[path], way[:-1])[way[-1]] = "another"
     _require_said(_checked(tmp_path, pages), path, way)
@@ -191,8 +191,10 @@ def _require_said(found: Mapping[str, Check], path: str, way: Way) -> None:
         ({}, None),
     ],
 )
-def test_whose_ca_a_running_server_has(settings: dict[str, str], certificate: Path | None) -> None:
-    """As it was told; one of before that says nothing of it has its own."""
+def test_ca_of_a_running_server_is_read_from_its_settings(
+    settings: dict[str, str], certificate: Path | None
+) -> None:
+    """An older server without these settings has a CA in its state directory."""
     said: dict[str, Any] = {
         "mesh": None,
         "kube_context": "",
