@@ -1,4 +1,4 @@
-"""What follows a random mesh through a random history, and where that differs from nothing."""
+"""Random histories of random meshes, and their comparison with meshes computed from scratch."""
 
 import random
 from dataclasses import dataclass, replace
@@ -37,7 +37,7 @@ class Replica:
         self.problems = AllProblems()
 
     def wave(self) -> None:
-        """Follow the mesh."""
+        """Apply the mesh's changes, and serve the steps that follow."""
         edits = replace(self.view.edits_to(self.mesh.known()), settings=self.mesh.settings)
         while self.view.graph.collect(3):  # a server does this in parts, too
             pass
@@ -56,7 +56,7 @@ class Replica:
         self.cache.publish_changes(step.snapshots, step.members)
 
     def answer(self, dice: random.Random) -> None:
-        """Have some proxy acknowledge or reject some of what it is served."""
+        """Let a random proxy acknowledge or reject some of its resources."""
         node = dice.choice([*sorted(self.published.members), None])
         served = None if node is None else self.cache.snapshot(node)
         if node is None or served is None or not served.types():
@@ -79,11 +79,11 @@ class Replica:
                 self._serve(each)
 
     def look(self) -> None:
-        """Look for problems in what changed."""
+        """Look for problems in changed objects."""
         self.problems.found(self.linter.looks())
 
     def differences(self) -> tuple[str, ...]:
-        """Return where this is not what the mesh comes to from nothing."""
+        """Return the differences from the same mesh computed from scratch."""
         mesh = self.mesh
         inputs = Inputs(mesh.known(), mesh.settings, mesh.certificates, mesh.roots)
         served, exclusions = self.quarantine.served(), self.quarantine.exclusions()
@@ -101,17 +101,17 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """The first step of a history (from 1) after which a replica differs from its mesh made from nothing."""
+    """The first step of a history (from 1) after which a replica differs from its mesh from scratch."""
 
     step: int
     differences: tuple[str, ...]
 
 
 def mismatch(seed: int, steps: int = 6, first: int = 1) -> Mismatch | None:
-    """Drive a random mesh through a random history; return its first mismatch, None if there is none.
+    """Run a random mesh through a random history; return its first mismatch, None without one.
 
-    Proxies answer what they are served, and reject some of it. Steps before `first` are not compared, because
-    the comparison is most of the work.
+    Proxies acknowledge or reject their resources. Steps before `first` are not compared, because the
+    comparison is most of the work.
     """
     dice = random.Random(seed)  # noqa: S311 - dice
     answers = random.Random(seed)  # noqa: S311 - other dice, so that the mesh's history is its own

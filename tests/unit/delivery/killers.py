@@ -1,4 +1,4 @@
-"""Search the histories that find what is wrong without the recorded reads of one table or index.
+"""Search for histories that differ without the recorded reads of one table or index.
 
     python -m tests.unit.delivery.killers [NAME ...]
 
@@ -23,7 +23,7 @@ SEEDS: Final = 3000
 
 
 def forgetful(name: str) -> Callable[[Graph, Derivation, dict[Node, None]], None]:
-    """Return a way to take over what a value has read that forgets what was read of one table or index."""
+    """Return a replacement of `Graph._link` that forgets the reads of one table or index."""
     link = Graph._link
 
     def linking(self: Graph, node: Derivation, reads: dict[Node, None]) -> None:
@@ -43,9 +43,9 @@ def names() -> set[str]:
 
 
 def killer(name: str) -> tuple[int, int] | None:
-    """Return the first history that differs without the reads of one table or index, None if none does.
+    """Return the first history that differs without the reads of one table or index.
 
-    It is returned with the first step after which it differs.
+    The result is its seed and the first step that differs, None if no history differs.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Graph, "_link", forgetful(name))

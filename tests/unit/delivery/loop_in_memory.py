@@ -1,4 +1,4 @@
-"""A loop that serves who is here, over a source in memory; time is a number, streams are watches."""
+"""A loop for connected proxies over a source in memory; time is a number, streams are watches."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -74,17 +74,17 @@ class Plane:
 
     @property
     def model(self) -> Model:
-        """What is followed."""
+        """The loop's current model."""
         assert self.loop.model is not None
         return self.loop.model
 
     @property
     def kept(self) -> list[str]:
-        """The proxies that a snapshot is kept for, sorted."""
+        """The proxies with a published snapshot, sorted."""
         return sorted(self.publishing.published.members)
 
     def work(self) -> Work:
-        """Return what was done so far."""
+        """Return the work done so far."""
         return self.model.work()
 
     def open(self, name: str) -> Watch:
@@ -92,20 +92,20 @@ class Plane:
         return self.cache.watch(node(name), lambda: None)
 
     async def come(self, *names: str) -> list[Watch]:
-        """Let proxies come, and have them served."""
+        """Open streams of proxies, and serve them."""
         found = [self.open(each) for each in names]
         await self.loop.attend()
         return found
 
     async def leave(self, *watches: Watch, seconds: float = LINGERING) -> None:
-        """Let proxies leave, and attend to that so much later."""
+        """Close streams, and let the loop attend to that after so many seconds."""
         for each in watches:
             self.cache.unwatch(each)
         self.seconds += seconds
         await self.loop.attend()
 
     async def change(self, after: Iterable[object], before: Iterable[object] = ()) -> None:
-        """Have objects be these that were those, and make a wave."""
+        """Replace the objects `before` by the objects `after`, and run a wave."""
         self.source.change({**dict.fromkeys(a.objects(*before)), **a.objects(*after)})
         await self.loop.wave()
 

@@ -1,4 +1,4 @@
-"""Made for who is here: nothing before the first stream, soon after it, nothing a while after the last."""
+"""Tests of snapshots on demand: computed for connected proxies, dropped after a grace period."""
 
 import asyncio
 import itertools
@@ -17,7 +17,7 @@ New = Callable[..., Plane]
 
 
 def _mesh(services: int) -> list[object]:
-    """Make services that may all be called by the first, each with a workload."""
+    """Return services that the first service may call, each with a workload."""
     found: list[object] = [a.route_group("all", a.match("any", "/.*"))]
     for number in range(services):
         name = f"s{number}"
@@ -28,12 +28,15 @@ def _mesh(services: int) -> list[object]:
 
 @pytest.fixture
 def plane(tmp_path: Path, now: datetime) -> New:
-    """Return a maker of planes over a mesh."""
+    """Return a function that returns a plane over a mesh."""
     return lambda *objects: Plane(tmp_path / "state", now, *objects)
 
 
-async def test_with_nobody_here_nothing_is_made(plane: New) -> None:
-    """No resource, no certificate, no group; but everything is followed, and the roots are there."""
+async def test_mesh_without_connected_proxies_encodes_and_issues_nothing(plane: New) -> None:
+    """Without connected proxies there is no resource, certificate or group, because they would be unused.
+
+    The mesh is followed all the same, and the roots are ready, so that a first proxy is served soon.
+    """
     made = plane(*_mesh(5))
     await made.loop.wave()
     assert (made.work().encoded, made.issued, made.kept) == (0, 0, [])
@@ -42,8 +45,8 @@ async def test_with_nobody_here_nothing_is_made(plane: New) -> None:
     assert made.model.certified
 
 
-async def test_a_service_more_with_nobody_here_costs_the_same_in_every_mesh(plane: New) -> None:
-    """What is computed is a small number, and what is made none."""
+async def test_added_service_without_connected_proxies_costs_the_same_in_any_mesh(plane: New) -> None:
+    """A new service needs the same few computations among 10 and 40 services, and no encoding."""
     counted = []
     for size in (10, 40):
         made = plane(*_mesh(size))
@@ -57,8 +60,11 @@ async def test_a_service_more_with_nobody_here_costs_the_same_in_every_mesh(plan
     assert (computed < 40, encoded) == (True, 0)
 
 
-async def test_a_stream_has_its_group_made_and_no_other(plane: New) -> None:
-    """With the certificate of its identity alone; no wave is made for it, and none is its cause."""
+async def test_first_stream_of_a_proxy_serves_only_its_group(plane: New) -> None:
+    """A stream leads to its group's snapshot and its identity's certificate, but to no wave.
+
+    The next wave therefore does not list the stream as a cause.
+    """
     made = plane(*_mesh(5))
     await made.loop.wave()
     await made.come("s1")
@@ -71,8 +77,8 @@ async def test_a_stream_has_its_group_made_and_no_other(plane: New) -> None:
     assert [str(each.kind) for each in wave.causes] == ["TrafficTarget"]
 
 
-async def test_who_comes_to_a_group_that_is_there_waits_for_nothing(plane: New) -> None:
-    """The second proxy of a service finds its snapshot; nothing is computed for it."""
+async def test_second_proxy_of_a_served_group_finds_its_snapshot(plane: New) -> None:
+    """The second proxy of a group gets the snapshot that exists; no resource is encoded for it."""
     made = plane(*_mesh(3), a.workload("other", "10.8.0.1", app="s1", account="s1"))
     await made.loop.wave()
     await made.come("s1")
@@ -84,8 +90,11 @@ async def test_who_comes_to_a_group_that_is_there_waits_for_nothing(plane: New) 
     assert (made.work() - before).encoded == 0
 
 
-async def test_what_is_kept_lingers_and_is_forgotten(plane: New) -> None:
-    """Values and certificates are counted back to what they were; what is stored of a certificate stays."""
+async def test_snapshot_is_dropped_at_the_end_of_the_grace_period(plane: New) -> None:
+    """When the grace period ends, the proxy's snapshot, certificate and computed values are dropped.
+
+    The stored certificate stays, so that a proxy that connects again needs no new one.
+    """
     made = plane(*_mesh(5))
     await made.loop.wave()
     await made.come()
@@ -105,8 +114,8 @@ async def test_what_is_kept_lingers_and_is_forgotten(plane: New) -> None:
     assert made.issued == issued, "it is the one that was stored"
 
 
-async def test_one_that_is_back_while_it_lingers_finds_everything(plane: New) -> None:
-    """Nothing is computed or made again."""
+async def test_proxy_that_returns_within_the_grace_period_finds_its_snapshot(plane: New) -> None:
+    """Nothing is computed or encoded again for a proxy that returns within its grace period."""
     made = plane(*_mesh(5))
     await made.loop.wave()
     (stream,) = await made.come("s0")
@@ -119,8 +128,8 @@ async def test_one_that_is_back_while_it_lingers_finds_everything(plane: New) ->
     assert (work.computed, work.encoded) == (0, 0)
 
 
-async def test_what_lingers_is_kept_current(plane: New) -> None:
-    """A change meanwhile is in what it finds."""
+async def test_snapshot_follows_changes_within_the_grace_period(plane: New) -> None:
+    """A disconnected proxy's snapshot is kept current, because the proxy may return."""
     made = plane(*_mesh(3))
     await made.loop.wave()
     (stream,) = await made.come("s0")
@@ -130,10 +139,11 @@ async def test_what_lingers_is_kept_current(plane: New) -> None:
     assert made.cache.snapshot(node("s0")) is not before
 
 
-async def test_a_storm_is_made_in_parts_and_published_as_it_is_made(
-    plane: New, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first proxies have theirs before the last ones' are begun; a wave goes between two parts."""
+async def test_burst_of_arrivals_is_published_in_parts(plane: New, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first part of a burst is published before the next work begins, here another part or a wave.
+
+    The first proxies therefore do not wait for the last ones.
+    """
     size = 3 * ATTENDED
     made = plane(*_mesh(size))
     await made.loop.wave()
@@ -159,8 +169,8 @@ async def test_a_storm_is_made_in_parts_and_published_as_it_is_made(
     assert ATTENDED in served, "the first part is there when something else is begun"
 
 
-async def test_those_that_come_meanwhile_are_served_with_the_others(plane: New) -> None:
-    """Whoever comes while others are made does not have to wait for another look."""
+async def test_proxy_that_connects_during_a_burst_is_served_with_it(plane: New) -> None:
+    """A proxy that connects while the loop serves others is served in the same round."""
     made = plane(*_mesh(ATTENDED + 2))
     await made.loop.wave()
     for number in range(ATTENDED + 1):
@@ -172,8 +182,11 @@ async def test_those_that_come_meanwhile_are_served_with_the_others(plane: New) 
     assert len(made.kept) == ATTENDED + 2
 
 
-async def test_a_proxy_that_moves_to_another_group_is_served_what_that_has(plane: New) -> None:
-    """Its old group is kept no more, as nobody of it is here."""
+async def test_proxy_in_a_new_group_is_served_and_its_old_group_dropped(plane: New) -> None:
+    """A workload with another ServiceAccount gets the snapshot and the certificate of its new group.
+
+    The old group is dropped, because none of its proxies is connected.
+    """
     moved = a.workload("s1", "10.0.1.2", account="s2")
     made = plane(*_mesh(3))
     await made.loop.wave()
@@ -186,8 +199,8 @@ async def test_a_proxy_that_moves_to_another_group_is_served_what_that_has(plane
     assert [str(each) for each in made.certificates.certificates] == ["default/s2"]
 
 
-async def test_a_stream_that_nothing_can_be_made_for_waits_for_its_workload(plane: New) -> None:
-    """The wave that brings that serves it."""
+async def test_stream_without_a_workload_is_served_once_the_workload_exists(plane: New) -> None:
+    """A connected proxy without a workload has no snapshot; the wave that adds the workload serves it."""
     made = plane(*_mesh(2))
     await made.loop.wave()
     await made.come("new")
@@ -197,8 +210,8 @@ async def test_a_stream_that_nothing_can_be_made_for_waits_for_its_workload(plan
     assert made.cache.snapshot(node("new")) is not None
 
 
-async def test_who_has_another_name_than_the_workload_has_nothing_made(plane: New) -> None:
-    """The UUID alone makes no proxy of it."""
+async def test_proxy_id_with_another_service_account_gets_no_snapshot(plane: New) -> None:
+    """A known UUID alone is not enough: the ServiceAccount in the proxy ID must be the workload's."""
     made = plane(*_mesh(2))
     await made.loop.wave()
     made.cache.watch(NodeKey(node("s1").replace(".s1.", ".s0.")), lambda: None)
@@ -206,10 +219,14 @@ async def test_who_has_another_name_than_the_workload_has_nothing_made(plane: Ne
     assert (made.kept, made.work().encoded) == ([], 0)
 
 
-async def test_a_part_that_fails_leaves_the_others_and_the_next_wave_begins_anew(
+async def test_failed_round_keeps_served_snapshots_and_the_next_wave_serves_all(
     plane: New, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who is here is known to it."""
+    """A round that fails is reported and keeps the snapshots of the proxies served before.
+
+    Here the certificates cannot be written. The next wave serves every connected proxy, because presence does
+    not depend on the model.
+    """
     made = plane(*_mesh(3))
     await made.loop.wave()
     await made.come("s0")
@@ -229,8 +246,11 @@ async def test_a_part_that_fails_leaves_the_others_and_the_next_wave_begins_anew
     assert made.cache.snapshot(node("s0")) == kept
 
 
-async def test_what_is_asked_for_of_an_absent_proxy_is_made_and_not_kept(plane: New) -> None:
-    """Without secrets: no certificate is issued for it."""
+async def test_preview_for_a_disconnected_proxy_is_computed_and_not_kept(plane: New) -> None:
+    """A preview equals the later snapshot without its secrets, and no certificate is issued for it.
+
+    Its values are dropped afterwards. Served and unknown proxies have no preview.
+    """
     made = plane(*_mesh(4))
     await made.loop.wave()
     await made.come()
@@ -249,8 +269,8 @@ async def test_what_is_asked_for_of_an_absent_proxy_is_made_and_not_kept(plane: 
     assert serving.previewed(node("nobody")) is None
 
 
-async def test_who_comes_while_there_is_no_model_waits_for_the_next_wave(plane: New) -> None:
-    """And nobody looks again until then: the event loop would be held for ever."""
+async def test_proxy_that_connects_without_a_model_waits_for_the_next_wave(plane: New) -> None:
+    """Until the next wave no further round is due, because it would block the event loop for ever."""
     made = plane(*_mesh(2))
     await made.loop.wave()
     made.loop.model = None
@@ -264,8 +284,8 @@ async def test_who_comes_while_there_is_no_model_waits_for_the_next_wave(plane: 
     assert made.kept == [node("s0")]
 
 
-async def test_a_renewed_certificate_is_served_by_the_wave_that_renewed_it(plane: New) -> None:
-    """Nothing else needs to happen for it; once a day's half is over it is another one."""
+async def test_renewed_certificate_is_served_by_the_wave_that_renewed_it(plane: New) -> None:
+    """A wave after half of a certificate's day renews and publishes it without any other change."""
     made = plane(*_mesh(2))
     await made.loop.wave()
     await made.come("s0")

@@ -1,4 +1,4 @@
-"""A step in parts: together they are the step, and no proxy ever sees half of what it is to have."""
+"""Tests of a step's parts: together they are the step, and no proxy sees a half-applied change."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ def _snapshot(version: object) -> Snapshot:
 
 
 def _published(dice: random.Random, era: str) -> PublishedSnapshots:
-    """Return groups with some proxies each, of which some are in none."""
+    """Return groups with some proxies each; some proxies are in no group."""
     members = {node: dice.choice(GROUPS) for node in NODES if dice.random() < 0.8}
     there = sorted(set(members.values()))
     return PublishedSnapshots(
@@ -34,9 +34,9 @@ def _published(dice: random.Random, era: str) -> PublishedSnapshots:
 
 
 def _step(dice: random.Random, before: PublishedSnapshots) -> Step:
-    """Return the step to other groups, of which some are as they were."""
+    """Return a step to other groups, some of which are unchanged."""
     after = _published(dice, "after")
-    if dice.random() < 0.5:  # nobody moves
+    if dice.random() < 0.5:  # no proxy moves
         changed = {group: _snapshot(f"after {group}") for group in before.snapshots}
         after = PublishedSnapshots(Layers(changed), before.members)
     kept = {group for group in after.snapshots if group in before.snapshots and dice.random() < 0.3}
@@ -52,7 +52,7 @@ def _step(dice: random.Random, before: PublishedSnapshots) -> Step:
 
 
 def _halves(seed: int, parting: Parting) -> list[str]:
-    """Return what proxies see between the parts of a random step that is neither before nor after."""
+    """Return the proxies that see neither the old nor the new snapshot between parts of a random step."""
     dice = random.Random(seed)  # noqa: S311 - dice
     before = _published(dice, "before")
     step = _step(dice, before)
@@ -72,7 +72,7 @@ def _halves(seed: int, parting: Parting) -> list[str]:
 
 
 def _heedless(step: Step, before: PublishedSnapshots, size: int) -> Iterator[Step]:
-    """Part a step by its groups alone, whoever moves between them: first what comes, in the end what goes."""
+    """Split a step by its groups alone: first the groups that stay or are new, last removals and moves."""
     del before
     here = [group for group, snapshot in step.snapshots.items() if snapshot is not None]
     for first in range(0, len(here), size):
@@ -81,19 +81,22 @@ def _heedless(step: Step, before: PublishedSnapshots, size: int) -> Iterator[Ste
 
 
 @given(st.integers(0, 2**32))
-def test_between_two_parts_a_proxy_has_the_old_or_the_new(seed: int) -> None:
-    """Whether groups come, go or change, and whoever moves between them."""
+def test_proxy_has_its_old_or_new_snapshot_between_two_parts(seed: int) -> None:
+    """New, removed and changed groups, and proxies that move between them, cause no mixed state."""
     assert _halves(seed, parts) == []
 
 
-def test_a_parting_by_groups_alone_is_found_out() -> None:
-    """A proxy that leaves a group that changes would be served what is not for it."""
+def test_split_by_groups_alone_is_detected() -> None:
+    """Negative control: a split that ignores moving proxies serves some proxy a foreign snapshot."""
     assert any(_halves(seed, _heedless) for seed in range(20))
 
 
 @given(st.integers(0, 2**32))
-def test_all_parts_together_are_the_step(seed: int) -> None:
-    """Each change is in one of them, none is larger than it must be, and a small step is left whole."""
+def test_parts_together_are_the_step(seed: int) -> None:
+    """Each change of a group is in one part, and a step below the size stays whole.
+
+    A part has more groups than the size only if it moves proxies, which must change together.
+    """
     dice = random.Random(seed)  # noqa: S311 - dice
     before = _published(dice, "before")
     step = _step(dice, before)
@@ -110,8 +113,8 @@ def test_all_parts_together_are_the_step(seed: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3])
-def test_groups_that_nobody_leaves_go_so_many_at_a_time(size: int) -> None:
-    """A change of everything is published in parts of that size."""
+def test_groups_without_moving_proxies_are_split_by_size(size: int) -> None:
+    """A change of 8 groups is published in parts of at most `size` groups, e.g. 3, 3 and 2."""
     step = Step({group: _snapshot("after") for group in GROUPS})
     found = list(
         parts(step, PublishedSnapshots(Layers({group: _snapshot("before") for group in GROUPS})), size)

@@ -1,4 +1,4 @@
-"""A running loop over sources of which one follows the other: what it publishes first, counted."""
+"""Tests of a running loop with the DNS as a following source: publications and DNS questions."""
 
 import asyncio
 import contextlib
@@ -51,7 +51,7 @@ def _db() -> Service:
 
 
 class Nameserver(Resolver):
-    """Knows one address, says so when `open`, and counts the names that it is asked for."""
+    """A resolver that knows one address, answers once `open` is set, and records its questions."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,17 +59,18 @@ class Nameserver(Resolver):
         self.asked: list[Question] = []
 
     async def ask(self, question: Question) -> DnsAnswer:
-        """Answer once it is open."""
+        """Record the question, and answer once `open` is set."""
         self.asked.append(question)
         await self.open.wait()
         return DnsAnswer(3600, (ADDRESS,) if question.record is RecordType.A else (), nameserver="10.9.0.1")
 
 
 class Running:
-    """A loop over a source in memory and the DNS; `published` are the addresses behind the Service, in order.
+    """A loop over a source in memory and the DNS.
 
-    None is where there is no such cluster; what is published again the same is one. `asked` is how many
-    questions there were at each publication, and `causes` is what led to it.
+    `published` are the addresses of the Service's endpoints, one entry for each change of them; None means
+    that there is no cluster. `asked` is the number of DNS questions at each entry, and `causes` are the
+    causes of its waves.
     """
 
     def __init__(self, state: Path, now: datetime) -> None:
@@ -111,13 +112,13 @@ class Running:
         self._heard.set()
 
     async def until_found(self) -> None:
-        """Return when the Service has its endpoint."""
+        """Wait until the Service has its endpoint."""
         while self.published[-1] != {ADDRESS}:
             self._heard.clear()
             await self._heard.wait()
 
     async def until(self, publications: int) -> None:
-        """Return when so much has been published."""
+        """Wait until `published` has so many entries."""
         while len(self.published) < publications:
             self._heard.clear()
             await self._heard.wait()
@@ -135,7 +136,7 @@ def _addresses(body: bytes) -> set[str]:
 
 @pytest.fixture
 async def running(tmp_path: Path, now: datetime) -> AsyncIterator[Running]:
-    """Run everything, with the mesh published."""
+    """Run the loop and its sources after a first wave."""
     made = Running(tmp_path, now)
     await made.sources.first()
     await made.loop.wave()
@@ -149,8 +150,8 @@ async def running(tmp_path: Path, now: datetime) -> AsyncIterator[Running]:
             await task
 
 
-async def test_a_new_service_is_published_with_what_the_dns_says_of_it(running: Running) -> None:
-    """Where it says so soon: there is no wave in which the Service is there and nobody behind it."""
+async def test_new_service_is_published_together_with_its_dns_endpoints(running: Running) -> None:
+    """If the nameserver answers soon, no wave publishes the Service without its endpoint."""
     running.nameserver.open.set()
     running.cluster.change(a.objects(_db()))
     await running.until_found()
@@ -158,8 +159,11 @@ async def test_a_new_service_is_published_with_what_the_dns_says_of_it(running: 
     assert "EndpointSlice default/db-dns added (dns (db.test at 10.9.0.1))" in running.causes
 
 
-async def test_a_nameserver_that_takes_its_time_holds_nobody_up(running: Running) -> None:
-    """The Service is published without it, its name being asked for already; then with it."""
+async def test_slow_nameserver_does_not_delay_a_new_service(running: Running) -> None:
+    """The Service is published without endpoints, with its two questions (A, AAAA) already asked.
+
+    A later wave adds the endpoint once the nameserver answers.
+    """
     running.cluster.change(a.objects(_db()))
     await running.until(2)
     assert (running.published[1:], running.asked[1:]) == ([set()], [2])
@@ -168,8 +172,8 @@ async def test_a_nameserver_that_takes_its_time_holds_nobody_up(running: Running
     assert running.published == [None, set(), {ADDRESS}]
 
 
-async def test_a_service_that_goes_takes_its_endpoints_with_it(running: Running) -> None:
-    """And its name is asked for anew when it comes back."""
+async def test_removed_service_loses_its_dns_endpoints_and_is_resolved_again(running: Running) -> None:
+    """A Service that returns is resolved anew: two questions (A, AAAA) for each of its two lives."""
     running.nameserver.open.set()
     for turn in (1, 2):
         running.cluster.change(a.objects(_db()))
@@ -180,8 +184,8 @@ async def test_a_service_that_goes_takes_its_endpoints_with_it(running: Running)
     assert len(running.nameserver.asked) == 4
 
 
-async def test_a_node_that_a_workload_runs_on_makes_nothing_be_pushed(tmp_path: Path, now: datetime) -> None:
-    """People see it; no proxy is configured by it."""
+async def test_changed_node_of_a_workload_changes_no_snapshot(tmp_path: Path, now: datetime) -> None:
+    """The node is only shown to users; no proxy's configuration depends on it."""
     running = Running(tmp_path, now)
     await running.loop.wave()
     before = dict(running.loop.state.published.snapshots)

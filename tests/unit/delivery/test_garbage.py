@@ -1,4 +1,4 @@
-"""What a control plane lets go of is freed at once: nothing of it waits for the garbage collector."""
+"""Test of memory: a control plane's unused objects are freed without the garbage collector."""
 
 import gc
 import random
@@ -13,7 +13,7 @@ from tests.unit.delivery.histories import Replica
 
 @pytest.fixture
 def unreachable() -> Iterator[list[object]]:
-    """Have the collector keep what it finds, and collect nothing by itself."""
+    """Let the collector keep what it finds, and disable automatic collections."""
     gc.collect()
     gc.disable()
     gc.set_debug(gc.DEBUG_SAVEALL)
@@ -26,8 +26,8 @@ def unreachable() -> Iterator[list[object]]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_waves_leave_no_cycles(unreachable: list[object], seed: int) -> None:
-    """Whatever changes, comes, goes, fails and is rejected; so the collector may look seldom."""
+def test_waves_leave_no_reference_cycles(unreachable: list[object], seed: int) -> None:
+    """Random changes, acknowledgements and rejections leave no cycles, so the collector may run seldom."""
     dice = random.Random(seed)  # noqa: S311 - dice
     replica = Replica(random_mesh(dice))
     for _ in range(25):

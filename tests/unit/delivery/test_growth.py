@@ -1,4 +1,4 @@
-"""What a wave costs: the same in a mesh four times as large, for each kind of change, counted."""
+"""Tests of a wave's cost: for each kind of change it is the same in a mesh four times as large."""
 
 import functools
 from collections.abc import Awaitable, Callable, Mapping
@@ -44,7 +44,7 @@ PUT_TOGETHER = CHANGES.keys() - {"a target is narrowed", "a namespace is annotat
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What was done: functions run, values looked at, proxies concerned, and calls of any function."""
+    """Work of a wave: computed functions, reused values, woken proxies, and calls of any function."""
 
     computed: int
     reused: int
@@ -53,7 +53,7 @@ class Work:
 
 
 class Plane:
-    """A mesh in memory, with a few sidecars that are here."""
+    """A mesh in memory with a few connected sidecars."""
 
     def __init__(self, state: Path, now: datetime, services: int, permissive: bool) -> None:
         self._services, self._permissive = services, permissive
@@ -67,7 +67,7 @@ class Plane:
                 self.delivery.cache.watch(node, functools.partial(self.woken.append, node))
 
     async def work(self, change: Callable[..., Mapping[ObjectKey, MeshObject | None]], count: int) -> Work:
-        """Make a change, and whatever follows of it."""
+        """Apply a change, and return the work of its wave and gauges."""
         edits = change(self._services, count, self._permissive)
         self._source.change(
             {key: None if value is None else meshes.sourced(key, value) for key, value in edits.items()}
@@ -114,7 +114,7 @@ def _delivery(state: Path, now: datetime, source: MemorySource) -> Delivery:
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, bool], Awaitable[Plane]]:
-    """Return planes by size and mode, each made once."""
+    """Return a function that returns planes by size and mode; each plane is created once."""
     made: dict[tuple[int, bool], Plane] = {}
     now = datetime.fromisoformat("2026-01-01T00:00:00+00:00")
 
@@ -134,10 +134,13 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, bool], Awa
     ("name", "permissive"),
     [(name, mode) for name in CHANGES for mode in (False, True) if not mode or name not in PUT_TOGETHER],
 )
-async def test_a_wave_costs_what_changed(
+async def test_wave_costs_the_same_in_a_larger_mesh(
     plane: Callable[[int, bool], Awaitable[Plane]], name: str, permissive: bool
 ) -> None:
-    """Four times as many services: as many values and proxies, hardly a call more, with gauges and all."""
+    """With four times as many services, a change computes as many values and wakes as many proxies.
+
+    The calls of functions, those for gauges included, grow by at most 5 %.
+    """
     small, large = await plane(SMALL, permissive), await plane(LARGE, permissive)
     for count in range(4):
         few, many = await small.work(CHANGES[name], count), await large.work(CHANGES[name], count)
@@ -146,8 +149,8 @@ async def test_a_wave_costs_what_changed(
         assert many.calls <= 1.05 * few.calls
 
 
-async def test_those_are_concerned_who_are_here(plane: Callable[[int, bool], Awaitable[Plane]]) -> None:
-    """What is asserted above is not that nothing is done."""
+async def test_only_connected_proxies_are_concerned(plane: Callable[[int, bool], Awaitable[Plane]]) -> None:
+    """The counts of woken proxies compared above are not zero: here 4, 2 and all 6 connected sidecars."""
     small = await plane(SMALL, False)
     assert (await small.work(CHANGES["an endpoint moves"], 97)).touched == 4
     assert (await small.work(CHANGES["a weight changes"], 97)).touched == 2

@@ -1,4 +1,4 @@
-"""What is served after any history is what the same inputs come to from nothing, byte for byte."""
+"""Tests of random histories: served resources equal, byte for byte, those computed from scratch."""
 
 import random
 from dataclasses import replace
@@ -59,15 +59,15 @@ pytestmark = pytest.mark.timeout(30)  # many histories each
 
 @settings(max_examples=examples(15, fresh=100), deadline=None)
 @given(st.integers(0, 2**32))
-def test_incremental_equals_from_scratch(seed: int) -> None:
-    """Objects come, change, go; endpoints move; certificates rotate; settings switch; problems as well."""
+def test_incremental_output_equals_output_from_scratch(seed: int) -> None:
+    """Snapshots and problems stay right after changes of objects, endpoints, certificates and settings."""
     assert mismatch(seed) is None
 
 
 @settings(max_examples=examples(10), deadline=None)
 @given(st.integers(0, 2**32))
-def test_replicas_serve_identical_versions(seed: int) -> None:
-    """Two that were fed the same objects in different orders, one of them in many steps."""
+def test_replicas_with_the_same_objects_serve_identical_versions(seed: int) -> None:
+    """Two replicas that get the objects in different orders and waves agree on every version."""
     dice = random.Random(seed)  # noqa: S311 - dice
     mesh = random_mesh(dice)
     one, other = Replica(mesh), Replica(Mesh())
@@ -173,8 +173,8 @@ REACHED = {"UpstreamPolicies", "UpstreamPolicies by service"}
 """Those of limits, of what is tried again or becomes of requests, of how endpoints are reached, of roots."""
 
 
-def test_every_table_and_index_has_its_mutant() -> None:
-    """A new one cannot be forgotten."""
+def test_every_table_and_index_has_a_mutation_test() -> None:
+    """A new table or index fails here until a test shows that its recorded reads matter."""
     others = (
         NOT_READ
         | ONE_BY_ONE
@@ -197,8 +197,8 @@ def test_every_table_and_index_has_its_mutant() -> None:
 
 
 @pytest.mark.parametrize("name", KILLED_BY)
-def test_every_recorded_read_matters(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the recorded reads of one table or index, what is served differs after a step of a history.
+def test_forgotten_reads_of_a_table_or_index_are_detected(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the recorded reads of one table or index, served resources differ after a step of a history.
 
     Negative control: with them, nothing differs after the same step of the same history.
     """
@@ -210,10 +210,13 @@ def test_every_recorded_read_matters(name: str, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(ONE_BY_ONE)])
-def test_what_a_client_sees_follows_splits_and_identities(
+def test_visible_services_follow_splits_and_identities(
     forgotten: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A service comes into sight by a split with a backend in sight, and by a workload of an identity."""
+    """A workload of a visible identity, or a split with a visible backend, makes a service visible.
+
+    If the reads of one index are forgotten, the change is missed.
+    """
     monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
     before = (a.service("a"), a.service("b"), a.service("c"), a.workload("a", "10.0.0.1"))
     policy = (a.route_group("r", a.match("m")), a.target("t", "client", "a", a.http("r")))
@@ -229,8 +232,10 @@ def test_what_a_client_sees_follows_splits_and_identities(
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(LIMITED)])
-def test_limits_follow_their_settings(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A setting comes, and is edited."""
+def test_connection_limits_follow_added_and_edited_settings(
+    forgotten: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An added and an edited UpstreamTrafficSetting change the limits, unless reads are forgotten."""
     monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
     service = a.service("shop")
     view = a.view(service)
@@ -244,8 +249,13 @@ def test_limits_follow_their_settings(forgotten: str, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(NAMED)])
-def test_problems_of_settings_follow_egresses(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A setting for a host outside is for nobody until an Egress names it."""
+def test_unknown_host_problem_disappears_once_an_egress_names_the_host(
+    forgotten: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A setting for an external host has no effect until an Egress names the host and the setting.
+
+    If the reads of the index are forgotten, the problem remains.
+    """
     monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
     setting = UpstreamTrafficSetting(a.policy_key("s"), "x.test", ConnectionLimits(1))
     view = a.view(setting)
@@ -261,8 +271,13 @@ def test_problems_of_settings_follow_egresses(forgotten: str, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(TOLD)])
-def test_logs_follow_their_policy(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A collector comes, then a Telemetry that names it, which is edited; and the collector goes."""
+def test_access_logs_follow_telemetries_and_their_collector(
+    forgotten: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Telemetry is added, then edited, then its collector is added; the access log follows each step.
+
+    If the reads of one table are forgotten, a step is missed.
+    """
     monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
     things: tuple[object, ...] = (a.service("shop"), a.workload("shop", "10.0.0.1"))
     collector = ExtensionService(a.policy_key("c"), HostPort("collector", 4317))
@@ -285,8 +300,10 @@ def _logging(view: View, _: str) -> AccessLogPolicy:
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(RETRIED)])
-def test_retries_follow_their_policy(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One comes, and is edited."""
+def test_retries_follow_added_and_edited_retry_policies(
+    forgotten: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An added and an edited Retry change the attempts, unless their reads are forgotten."""
     monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
     things = (a.service("shop"), a.workload("buyer", "10.0.0.1"), MeshConfig(permissive=True))
     view = a.view(*things)
@@ -307,8 +324,10 @@ def test_retries_follow_their_policy(forgotten: str, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(ROUTED)])
-def test_rules_follow_their_policy(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One comes, and is edited."""
+def test_route_rules_follow_added_and_edited_route_policies(
+    forgotten: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An added and an edited RoutePolicy change the timeout, unless their reads are forgotten."""
     monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
     things = (a.service("shop"), a.workload("buyer", "10.0.0.1"), MeshConfig(permissive=True))
     view = a.view(*things)
@@ -328,8 +347,13 @@ def test_rules_follow_their_policy(forgotten: str, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("forgotten", ["", *map("".join, ROOTS.items())])
-def test_problems_of_a_root_follow_the_others(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is passive, and nobody signs until another comes that does."""
+def test_missing_active_root_problem_disappears_with_an_active_root(
+    forgotten: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A passive root alone is a problem, because no root signs; an active root resolves it.
+
+    If the reads of the set of roots are forgotten, the problem remains.
+    """
     monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
     passive = MeshRootCertificate(a.policy_key("p"), SecretName(Namespace("default"), "p"), role=Role.PASSIVE)
     active = MeshRootCertificate(a.policy_key("a"), SecretName(Namespace("default"), "a"))
@@ -344,8 +368,13 @@ def test_problems_of_a_root_follow_the_others(forgotten: str, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(REACHED)])
-def test_destinations_and_routes_follow_their_policy(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One comes, and is edited: of the cluster, and of the routes that lead there."""
+def test_balancing_and_hash_keys_follow_upstream_policies(
+    forgotten: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An added and an edited UpstreamPolicy change the cluster's balancing and the routes' hash keys.
+
+    If the reads of one table are forgotten, a change is missed.
+    """
     monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
     things = (a.service("shop"), a.workload("buyer", "10.0.0.1"), MeshConfig(permissive=True))
     view = a.view(*things)
@@ -381,8 +410,13 @@ def test_destinations_and_routes_follow_their_policy(forgotten: str, monkeypatch
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(PLAIN)])
-def test_callers_in_plain_text_follow_their_policy(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One comes, and is edited."""
+def test_plaintext_access_rules_follow_mutual_tls_policies(
+    forgotten: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A permissive MutualTLS adds a rule for plaintext, and its edit to strict removes the rule.
+
+    If the reads of one table are forgotten, a change is missed.
+    """
     monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
     things = (a.service("shop"), a.workload("shop", "10.0.0.1"))
     view = a.view(*things)
@@ -397,8 +431,11 @@ def test_callers_in_plain_text_follow_their_policy(forgotten: str, monkeypatch: 
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(ASKED)])
-def test_who_is_asked_follows_its_policy(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One comes, and is edited."""
+def test_external_authorizer_follows_its_policy(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An added ExternalAuthorization sets the ports' authorizer, and its edit removes the authorizer.
+
+    If the reads of one table are forgotten, a change is missed.
+    """
     monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
     things = (a.service("shop"), a.workload("shop", "10.0.0.1"))
     view = a.view(*things)
@@ -413,8 +450,13 @@ def test_who_is_asked_follows_its_policy(forgotten: str, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(WATCHED)])
-def test_what_is_watched_follows_who_watches(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One begins, another joins in, both end; of another service nothing follows."""
+def test_tapped_ports_follow_the_taps_of_their_service(
+    forgotten: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tap starts, a second one joins, and both end; a tap of another service changes nothing.
+
+    If the reads of taps are forgotten, a change is missed.
+    """
     monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
     view = a.view(a.service("shop"), a.workload("shop", "10.0.0.1"))
     (group,) = groups(view)
@@ -434,8 +476,13 @@ def test_what_is_watched_follows_who_watches(forgotten: str, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(CLAIMED)])
-def test_a_sidecar_is_the_next_claimant_s(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two that claim one UUID the older has it as soon as it is known, and the other once it is gone."""
+def test_sidecar_belongs_to_the_oldest_workload_with_its_uuid(
+    forgotten: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An older workload with the same UUID takes the sidecar over, and its removal gives it back.
+
+    If the reads of the index are forgotten, the takeover is missed.
+    """
     monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
     new = replace(a.workload("a", "10.0.0.1", app="shop", account="a"), created="2026-11-22T10:00:00Z")
     of_new = replace(a.workload("b", "10.0.0.2", app="shop", account="b"), uuid=new.uuid)
@@ -453,10 +500,13 @@ def test_a_sidecar_is_the_next_claimant_s(forgotten: str, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("forgotten", ["", *map("".join, LINTED.items())])
-def test_problems_follow_names_elsewhere_and_the_most_sources(
+def test_problems_follow_names_in_other_namespaces_and_the_widest_target(
     forgotten: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A name comes up in another namespace; a target gets more sources than any had, all there are."""
+    """A name that appears in another namespace, and a target with more sources than any, change problems.
+
+    The problems must equal those found from scratch, unless the reads of one index are forgotten.
+    """
     monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
     workloads = [a.workload(each, f"10.0.0.{number}") for number, each in enumerate("abcd", 1)]
     targets = (a.target("t", "a", "gone"), a.target("u", "b", "a"))
@@ -476,10 +526,13 @@ def test_problems_follow_names_elsewhere_and_the_most_sources(
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(MESHED)])
-def test_a_service_of_nobody_is_one_of_the_mesh_once_its_namespace_is(
+def test_service_without_endpoints_is_a_problem_once_its_namespace_has_a_sidecar(
     forgotten: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That is when the first sidecar comes; until then a Service that is empty is no one's problem."""
+    """A namespace without sidecars is outside the mesh, so an empty Service there is no problem.
+
+    If the reads of the index are forgotten, the problem is missed.
+    """
     monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
     empty = a.service("empty", app="none")
     view = a.view(empty, a.workload("only", "10.0.0.1", sidecar=False))
@@ -493,8 +546,13 @@ def test_a_service_of_nobody_is_one_of_the_mesh_once_its_namespace_is(
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(SUGGESTED)])
-def test_suggestions_follow_who_comes(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A ServiceAccount that nobody has gets a nearer name when a workload, or a pod to come, brings one."""
+def test_suggested_names_follow_new_pod_templates_and_workloads(
+    forgotten: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unknown ServiceAccount gets a suggestion once a Deployment or a workload has a similar name.
+
+    If the reads of one index are forgotten, the problems differ from those found from scratch.
+    """
     monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
     there: tuple[object, ...] = (a.workload("shop", "10.0.0.1"), a.target("t", "warehose", "shop"))
     view = a.view(*there)
@@ -512,8 +570,8 @@ def test_suggestions_follow_who_comes(forgotten: str, monkeypatch: pytest.Monkey
     assert right == (not forgotten)
 
 
-def test_every_early_stop_matters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine that takes every outcome for the old one is found."""
+def test_engine_that_ignores_changed_outcomes_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: an engine that takes every outcome for unchanged differs from scratch."""
     monkeypatch.setattr(Derivation, "outcome_is", lambda *_: True)
     assert mismatch(0, 10)
 
@@ -522,8 +580,11 @@ WITHHELD = (5, 12, 13, 18)
 """Histories in which the group of a proxy changes that rejected something; of a hundred there are a dozen."""
 
 
-def test_what_is_withheld_follows_what_it_is_withheld_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Proxies that rejected something, and are left with that when their group changes, are found."""
+def test_withheld_resources_follow_changes_of_the_proxys_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy that rejected something is served the later changes of its group.
+
+    Negative control: a quarantine that ignores those proxies on a change is detected.
+    """
     after = Quarantine.after
 
     def forgetful(self: Quarantine, step: Step) -> Step:
@@ -540,6 +601,9 @@ EQUAL = (496, 2469)
 """Histories in which a proxy refuses a unit of a route that was the same, made from something else."""
 
 
-def test_what_is_left_out_is_left_out_of_what_there_is_now() -> None:
-    """A resource whose content stays is replaced nevertheless when it is made from something else."""
+def test_resource_of_equal_content_but_other_inputs_is_replaced() -> None:
+    """Units are withheld from the current resource, even if only its inputs differ and not its content.
+
+    Otherwise a proxy that rejected a unit would be served the older policy without that unit.
+    """
     assert [seed for seed in EQUAL if mismatch(seed, STEPS)] == []

@@ -1,4 +1,4 @@
-"""The loop: changes become snapshots, unchanged ones do not, failures leave the mesh as it was."""
+"""Tests of the delivery loop: changes become snapshots, failures keep the last configuration."""
 
 import asyncio
 import os
@@ -55,12 +55,12 @@ def _broken(need: GroupInput) -> Iterable[Piece]:
 
 
 class Plane:
-    """A loop over one source, with what it has told of its states."""
+    """A loop over one source, with the states that the loop reported."""
 
     def __init__(self, state: Path, source: DirectorySource, now: datetime) -> None:
         self.cache = SnapshotCache()
         self.states: list[MeshState] = []
-        self.said: list[list[str]] = []  # the problems with each of them: they change with the next
+        self.said: list[list[str]] = []  # the problems of each state, which change with the next one
         self.metrics = Metrics()
         self.source = source
         self.now = now
@@ -79,7 +79,7 @@ class Plane:
         settings: MeshSettings | None = None,
         verify: bool = False,
     ) -> Loop:
-        """Make a loop."""
+        """Return a new loop."""
 
         def on_state(state: MeshState) -> None:
             self.states.append(state)
@@ -110,8 +110,8 @@ def plane(tmp_path: Path, source_of: SourceOf, now: datetime) -> Plane:
     return Plane(tmp_path / "state", source_of(("a", "store")), now)
 
 
-async def test_a_wave_publishes_snapshots_with_certificates(plane: Plane) -> None:
-    """The certificate of the workload's identity is issued on the way."""
+async def test_wave_publishes_snapshots_with_certificates(plane: Plane) -> None:
+    """The wave issues the certificate of the workload's identity, and the snapshot uses it."""
     loop = plane.loop()
     await loop.wave()
     (certificate,) = plane.keeper.certificates.values()
@@ -122,8 +122,8 @@ async def test_a_wave_publishes_snapshots_with_certificates(plane: Plane) -> Non
     assert b'meshwright_waves_total{result="published"} 1.0' in plane.metrics.text()
 
 
-async def test_a_wave_without_a_change_publishes_nothing(plane: Plane) -> None:
-    """The snapshot is the same object, and the wave is counted as unchanged."""
+async def test_wave_without_a_change_publishes_nothing(plane: Plane) -> None:
+    """The snapshot stays the same object, and the wave is counted as unchanged."""
     loop = plane.loop()
     await loop.wave()
     before = plane.cache.snapshot(NODE)
@@ -132,8 +132,8 @@ async def test_a_wave_without_a_change_publishes_nothing(plane: Plane) -> None:
     assert b'meshwright_waves_total{result="unchanged"} 1.0' in plane.metrics.text()
 
 
-async def test_a_group_that_fails_is_a_problem(plane: Plane) -> None:
-    """It is said in the same place as what is wrong with manifests."""
+async def test_group_whose_translation_fails_is_a_problem(plane: Plane) -> None:
+    """A failed translation is listed among the state's problems with its cause, and counted."""
     loop = plane.loop(_broken)
     await loop.wave()
     assert plane.cache.snapshot(NODE) is None
@@ -145,8 +145,11 @@ async def test_a_group_that_fails_is_a_problem(plane: Plane) -> None:
     assert b"meshwright_group_failures_total 1.0" in plane.metrics.text()
 
 
-async def test_a_wave_that_fails_leaves_the_mesh_as_it_was(plane: Plane, source_of: SourceOf) -> None:
-    """Here a source gives what is no object; when it is mended, the next wave begins from nothing."""
+async def test_failed_wave_keeps_the_last_configuration(plane: Plane, source_of: SourceOf) -> None:
+    """A source with an invalid object fails the wave; the view and the snapshots stay as they were.
+
+    After the source is corrected, the next wave starts from scratch and serves new workloads too.
+    """
     loop = plane.loop()
     await loop.wave()
     before, view = plane.cache.snapshot(NODE), loop.state.view
@@ -169,8 +172,8 @@ async def test_a_wave_that_fails_leaves_the_mesh_as_it_was(plane: Plane, source_
     assert plane.cache.snapshot(NODE) is before
 
 
-async def test_without_virtual_addresses_who_needs_none_goes_on(plane: Plane) -> None:
-    """The range is too small: it is said, and proxies that call nobody at such an address are served."""
+async def test_proxy_without_virtual_addresses_is_served_despite_a_small_range(plane: Plane) -> None:
+    """A range that is too small is a problem, but proxies that need no virtual address are served."""
     loop = plane.loop(settings=MeshSettings(virtual_addresses=IPv4Network("240.0.0.0/32")))
     await loop.wave()
     assert plane.cache.snapshot(NODE) is not None
@@ -179,12 +182,12 @@ async def test_without_virtual_addresses_who_needs_none_goes_on(plane: Plane) ->
 
 
 @pytest.mark.differs
-async def test_a_server_can_verify_itself(
+async def test_self_check_logs_and_counts_a_difference(
     plane: Plane, source_of: SourceOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After each wave everything is computed from nothing; a difference is logged and counted.
+    """With verification, each wave is compared with a computation from scratch.
 
-    Here it comes from an engine that tells nobody of a change.
+    Here the difference comes from an engine that marks no reader of a changed input.
     """
     loop = plane.loop(translation(EnvoyDriver()), verify=True)
     await loop.wave()
@@ -201,8 +204,8 @@ async def test_a_server_can_verify_itself(
     assert b"meshwright_verification_differences_total 0.0" not in plane.metrics.text()
 
 
-async def test_the_loop_runs_when_something_changed(plane: Plane, source_of: SourceOf) -> None:
-    """A workload that appears is served by the running loop."""
+async def test_running_loop_follows_added_and_removed_workloads(plane: Plane, source_of: SourceOf) -> None:
+    """Each notification of a change leads to a wave, which serves new workloads and drops removed ones."""
     loop = plane.loop()
     task = asyncio.create_task(loop.run())
     plane.gathering.changed()
@@ -214,13 +217,13 @@ async def test_the_loop_runs_when_something_changed(plane: Plane, source_of: Sou
     plane.gathering.changed()
     await plane.heard.wait()
     assert plane.cache.snapshot(NodeKey("b.store.shop")) is not None
-    assert plane.cache.snapshot(NODE) is None  # a stream of it would keep what it has
+    assert plane.cache.snapshot(NODE) is None  # an open stream would keep its configuration
     task.cancel()
     await asyncio.wait([task])
 
 
-async def test_a_proxy_whose_workload_vanished_has_nothing(plane: Plane, source_of: SourceOf) -> None:
-    """Its stream, which knows what that means, is woken to nothing, and not to an empty configuration."""
+async def test_proxy_of_a_removed_workload_has_no_snapshot(plane: Plane, source_of: SourceOf) -> None:
+    """Its stream is woken to None and not to an empty snapshot, which would delete its configuration."""
     loop = plane.loop()
     await loop.wave()
     found: list[Snapshot | None] = []
@@ -231,8 +234,8 @@ async def test_a_proxy_whose_workload_vanished_has_nothing(plane: Plane, source_
     assert found == [None]
 
 
-async def test_problems_are_looked_for_after_waves(plane: Plane, source_of: SourceOf) -> None:
-    """While somebody runs that, a wave does not wait for it; its findings become the state's."""
+async def test_wave_does_not_wait_for_the_running_lint(plane: Plane, source_of: SourceOf) -> None:
+    """The wave's state has no lint problems; the lint adds its findings to a later state."""
     loop = plane.loop()
     await loop.wave()
     task = asyncio.create_task(loop.linting.run())
@@ -253,8 +256,13 @@ async def test_problems_are_looked_for_after_waves(plane: Plane, source_of: Sour
     await asyncio.wait([task])
 
 
-async def test_who_asks_what_is_wrong_is_told_it_of_the_last_wave(plane: Plane, source_of: SourceOf) -> None:
-    """However long the look would have waited; who comes second has what the first one found."""
+async def test_requested_lint_finds_problems_of_the_last_wave_without_delay(
+    plane: Plane, source_of: SourceOf
+) -> None:
+    """`finish` lints the last wave at once, even if another caller of it is cancelled.
+
+    A further call finds nothing new, so it reports no state.
+    """
     loop = plane.loop()
     loop.linting.postpone()
     source_of(("a", "store"))
@@ -265,7 +273,7 @@ async def test_who_asks_what_is_wrong_is_told_it_of_the_last_wave(plane: Plane, 
     assert "MW2020" not in [each.code for each in loop.state.problems]
     first, second = (asyncio.create_task(loop.linting.finish()) for _ in range(2))
     await asyncio.sleep(0)
-    first.cancel()  # whoever asked has gone
+    first.cancel()  # the first caller has gone
     await second
     assert "MW2020" in [each.code for each in loop.state.problems]
     said = len(plane.said)
@@ -273,8 +281,8 @@ async def test_who_asks_what_is_wrong_is_told_it_of_the_last_wave(plane: Plane, 
     assert len(plane.said) == said
 
 
-async def test_waves_of_a_burst_are_looked_at_together(plane: Plane) -> None:
-    """And not before proxies had time to answer the first of them; the next one is looked at as well."""
+async def test_waves_of_a_burst_are_linted_together(plane: Plane) -> None:
+    """One lint covers a burst, after a pause in which proxies can answer; a later wave has its own lint."""
     loop = plane.loop()
     await loop.wave()
     gates, found = asyncio.Semaphore(0), asyncio.Queue[object]()
@@ -297,10 +305,13 @@ async def test_waves_of_a_burst_are_looked_at_together(plane: Plane) -> None:
     await asyncio.wait([task])
 
 
-async def test_what_a_proxy_rejects_is_said_and_withheld_until_it_changes(
+async def test_rejected_resource_is_reported_and_withheld_until_it_changes(
     plane: Plane, source_of: SourceOf
 ) -> None:
-    """The next certificate is another version: it is served, and the problem is gone."""
+    """A rejection is a problem of its Service, and the proxy is served the version it accepted before.
+
+    Another version of the resource is served again, and the problem disappears.
+    """
 
     def translate(need: GroupInput) -> Iterable[Piece]:
         ports = ",".join(str(each.port) for each in need.policy.inbound)
@@ -338,10 +349,10 @@ async def _retarget(plane: Plane, loop: Loop, port: int) -> None:
     await loop.wave()
 
 
-async def test_a_workload_whose_group_cannot_be_told_is_a_problem(
+async def test_workload_whose_group_cannot_be_computed_is_a_problem(
     plane: Plane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would vanish otherwise: its proxy keeps what it has, and nobody would know why."""
+    """The proxy keeps its last configuration, and the problem names the workload and the cause."""
 
     def fails(*_: object) -> None:
         raise ValueError("who is it?")

@@ -1,4 +1,4 @@
-"""What sources brought, and whose pace it goes at."""
+"""Tests of the mesh's sources: counts of their changes, and the pace of each kind of change."""
 
 from collections.abc import Callable
 
@@ -18,8 +18,8 @@ from tests.meshes import values as a
 from tests.meshes.sources import MemorySource
 
 
-def test_every_change_is_counted_once(source_of: Callable[..., DirectorySource]) -> None:
-    """By source and kind, whatever the source is."""
+def test_every_change_is_counted_once_by_source_and_kind(source_of: Callable[..., DirectorySource]) -> None:
+    """Changes of manifests, of the DNS and of admissions are counted alike, once each."""
     source, dns = source_of(("a", "store")), MemorySource("dns")
     admitted: dict[ProxyName, Admission] = {}
     pace = Pace()
@@ -48,6 +48,6 @@ def test_every_change_is_counted_once(source_of: Callable[..., DirectorySource])
         ({}, Matter.POLICY),
     ],
 )
-def test_endpoints_alone_have_their_own_pace(events: Counts, of: Matter) -> None:
-    """Anything else beside them, and what brings no event, goes at the general one."""
+def test_only_changes_of_endpoints_and_admissions_have_their_own_pace(events: Counts, of: Matter) -> None:
+    """A wave with any other change, or without events, has the pace of policy."""
     assert matter(events) is of

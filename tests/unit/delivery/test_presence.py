@@ -1,4 +1,4 @@
-"""Who is here: as long as they have a stream, a while longer, and no more of them than there is room for."""
+"""Tests of presence: connected proxies, their grace period, and its limit."""
 
 import asyncio
 
@@ -13,8 +13,8 @@ def _here(lingering: ConnectionGracePeriod, now: float) -> list[str]:
     return [each.uuid for each in lingering.here(now)]
 
 
-def test_a_proxy_is_here_until_a_while_after_its_last_stream() -> None:
-    """And the picture is the very same as long as nobody comes or goes."""
+def test_proxy_is_present_until_its_grace_period_ends() -> None:
+    """A proxy is present until 10 s after its last stream; until then the picture is the same object."""
     lingering = ConnectionGracePeriod(10.0)
     assert lingering.came(ONE)
     assert lingering.due() is None
@@ -27,8 +27,8 @@ def test_a_proxy_is_here_until_a_while_after_its_last_stream() -> None:
     assert lingering.due() is None
 
 
-def test_one_that_comes_back_in_time_was_never_gone() -> None:
-    """Nothing is made for it again; it lingers anew when it leaves."""
+def test_proxy_that_returns_within_the_grace_period_is_no_arrival() -> None:
+    """Nothing is computed again for the proxy, and its next departure starts a new grace period."""
     lingering = ConnectionGracePeriod(10.0)
     lingering.came(ONE)
     here = lingering.here(0.0)
@@ -39,8 +39,8 @@ def test_one_that_comes_back_in_time_was_never_gone() -> None:
     assert lingering.due() == 111.0
 
 
-def test_one_that_comes_and_goes_between_two_looks_lingers_too() -> None:
-    """What it had asked for is made: it may be back."""
+def test_proxy_that_connects_and_leaves_between_two_looks_is_present() -> None:
+    """Its snapshot is computed all the same, because the proxy may return within the grace period."""
     lingering = ConnectionGracePeriod(10.0)
     lingering.came(ONE)
     lingering.left(ONE, 1.0)
@@ -48,8 +48,8 @@ def test_one_that_comes_and_goes_between_two_looks_lingers_too() -> None:
     assert _here(lingering, 11.0) == []
 
 
-def test_without_lingering_one_is_gone_at_once() -> None:
-    """The setting may be 0."""
+def test_proxy_without_a_grace_period_is_absent_at_once() -> None:
+    """A grace period of 0 s is a valid setting: the end of the last stream makes the proxy absent."""
     lingering = ConnectionGracePeriod(0.0)
     lingering.came(ONE)
     assert _here(lingering, 0.0) == ["one"]
@@ -57,8 +57,8 @@ def test_without_lingering_one_is_gone_at_once() -> None:
     assert _here(lingering, 1.0) == []
 
 
-def test_so_many_linger_and_no_more() -> None:
-    """Beyond that those that left first are gone: flapping thousands do not keep everything."""
+def test_number_of_proxies_in_their_grace_period_is_limited() -> None:
+    """Beyond the limit, proxies that left first are absent, so that flapping proxies do not fill memory."""
     lingering = ConnectionGracePeriod(10.0, most=2)
     for moment, each in enumerate((ONE, TWO, THREE)):
         lingering.came(each)
@@ -68,8 +68,8 @@ def test_so_many_linger_and_no_more() -> None:
     assert lingering.due() == 11.0
 
 
-def test_the_cache_tells_of_first_watches_and_last_ones() -> None:
-    """Two streams of one proxy are one presence."""
+def test_cache_reports_the_first_and_the_last_watch_of_a_proxy() -> None:
+    """Two streams of one proxy are one presence, so the second watch is not reported."""
     told: list[tuple[str, bool]] = []
 
     def attended(node: NodeKey, *, here: bool) -> None:
@@ -84,8 +84,8 @@ def test_the_cache_tells_of_first_watches_and_last_ones() -> None:
     assert told == [(ONE, True), (ONE, False), (ONE, True)]
 
 
-async def test_arrivals_after_quiet_are_due_at_once_and_those_that_follow_together() -> None:
-    """Of a burst each is looked at with those that came meanwhile."""
+async def test_arrival_after_a_quiet_time_is_due_at_once_and_a_burst_together() -> None:
+    """Arrivals soon after another one wait, so that one round handles all proxies of a burst."""
     now = [100.0]
     presence = Presence(ConnectionGracePeriod(10.0), lambda: now[0])
     presence.attended(ONE, here=True)
@@ -101,8 +101,8 @@ async def test_arrivals_after_quiet_are_due_at_once_and_those_that_follow_togeth
     assert len(presence.here()) == 3
 
 
-async def test_the_end_of_lingering_is_due() -> None:
-    """Nobody has to come for it."""
+async def test_end_of_a_grace_period_is_due_without_an_arrival() -> None:
+    """A round is due when a grace period ends, because the proxy's snapshot is then dropped."""
     now = [100.0]
     presence = Presence(ConnectionGracePeriod(10.0), lambda: now[0])
     presence.attended(ONE, here=True)

@@ -1,4 +1,4 @@
-"""What is wrong, said by several: each once, logged once, and counted as it comes and goes."""
+"""Tests of problems from several reporters: each is listed, logged and counted once."""
 
 import random
 
@@ -23,8 +23,8 @@ def _logged(problems: AllProblems) -> tuple[bool, list[str]]:
     return other, [each["code"] for each in lines if each["event"] == "problem"]
 
 
-def test_what_several_say_is_one_problem_until_none_says_it() -> None:
-    """Sorted, and the very same as long as nothing is other."""
+def test_problem_of_several_reporters_is_listed_once_until_all_drop_it() -> None:
+    """Problems are sorted and counted, and two reads without a change return the same object."""
     problems = AllProblems()
     problems.found([("a", (TWO, ONE)), ("b", (ONE,))])
     assert problems.all() == (ONE, TWO)
@@ -36,8 +36,8 @@ def test_what_several_say_is_one_problem_until_none_says_it() -> None:
     assert problems.counts() == {"error": 0, "warning": 1, "info": 0}
 
 
-def test_what_is_new_is_logged_once() -> None:
-    """Not what stood before, whoever says it now, and not what went and came back in between."""
+def test_new_problem_is_logged_once() -> None:
+    """A problem that moves to another reporter, or appears and vanishes between two logs, is not logged."""
     problems = AllProblems()
     problems.say("lint", "a", (TWO, ONE))
     assert _logged(problems) == (True, ["MW1", "MW2"])
@@ -51,8 +51,8 @@ def test_what_is_new_is_logged_once() -> None:
     assert _logged(problems) == (True, ["MW2"])
 
 
-def test_the_end_of_what_was_logged_is_logged() -> None:
-    """In its own words, with its code, once nobody says it any more; sources log theirs themselves."""
+def test_resolved_problem_is_logged_once_when_its_last_reporter_drops_it() -> None:
+    """The line has the problem's text and code. Problems of sources are left out; sources log them."""
     problems = AllProblems()
     problems.of_sources({"directory": (THREE,)})
     problems.say("lint", "a", (TWO, ONE))
@@ -72,8 +72,8 @@ def test_the_end_of_what_was_logged_is_logged() -> None:
     assert [each["problem"] for each in lines] == [str(ONE)]
 
 
-def test_what_a_source_has_logged_is_not_logged_again() -> None:
-    """As long as it says so, whoever says it as well."""
+def test_problem_of_a_source_is_not_logged_while_the_source_reports_it() -> None:
+    """Another reporter's copy is silent as long, because the source logs the problem itself."""
     problems = AllProblems()
     problems.of_sources({"directory": (ONE,), "dns": ()})
     problems.say("between sources", None, (ONE, TWO))
@@ -85,8 +85,8 @@ def test_what_a_source_has_logged_is_not_logged_again() -> None:
     assert _logged(problems) == (True, ["MW1"])
 
 
-def test_what_is_said_again_after_all_was_forgotten_is_not_logged_again() -> None:
-    """A wave that failed forgets what was said; the next one says it from nothing."""
+def test_problem_found_again_after_forget_is_not_logged_again() -> None:
+    """A failed wave forgets all problems, and the next one finds them from scratch."""
     problems = AllProblems()
     problems.found([("a", (ONE,))])
     assert _logged(problems) == (True, ["MW1"])
@@ -96,8 +96,8 @@ def test_what_is_said_again_after_all_was_forgotten_is_not_logged_again() -> Non
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_by_differences_it_is_what_it_is_from_nothing(seed: int) -> None:
-    """Random parts say random things: the list, the counts, and what is logged."""
+def test_incremental_problems_equal_problems_from_scratch(seed: int) -> None:
+    """After random reports the list, the counts and the logged problems equal a recomputation."""
     chance = random.Random(seed)  # noqa: S311 - dice
     problems, said, before = AllProblems(), dict[tuple[str, int], tuple[Problem, ...]](), set[Problem]()
     for _ in range(60):
@@ -115,8 +115,8 @@ def test_by_differences_it_is_what_it_is_from_nothing(seed: int) -> None:
         before = now
 
 
-def test_who_follows_is_told_what_comes_and_goes() -> None:
-    """At first all there are; then what is otherwise than at the last look, not what came and went."""
+def test_follower_gets_the_net_changes_since_its_last_take() -> None:
+    """The first `take` returns all problems; later ones omit problems that appeared and vanished."""
     problems = AllProblems()
     problems.say("wave", None, (ONE,))
     moves = problems.follow()

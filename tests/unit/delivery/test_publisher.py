@@ -1,4 +1,4 @@
-"""Publishing: a change of everything wakes so many streams a turn, and what fails half-way stays true."""
+"""Tests of the publisher: streams woken in each turn, failures half-way, and empty steps."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ WAVE = Wave(0, (), 0, 0.0, 0.0, datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def _step(version: str, *, first: bool = False) -> Step:
-    """Serve every group another snapshot; each has one proxy."""
+    """Return a step with another snapshot for every group; each group has one proxy."""
     resource = Resource(CLUSTER, ResourceName("c"), Version(version), b"")
     members: dict[NodeKey, GroupKey | None] = (
         {NodeKey(f"{n}"): GroupKey(f"{n}") for n in ALL} if first else {}
@@ -34,13 +34,13 @@ def _step(version: str, *, first: bool = False) -> Step:
 
 
 def _always_late() -> Slices:
-    """Return slices of a clock by which each part takes a whole one."""
+    """Return time slices on a clock by which each part takes longer than a slice."""
     moments: Iterator[float] = iter(range(10_000))
     return Slices(lambda: next(moments) * 2 * SLICE_SECONDS)
 
 
 class Plane:
-    """A cache whose proxies all have streams, and how many of them were woken in each turn of the loop."""
+    """A cache with a stream of every proxy, and how many were woken in each turn of the event loop."""
 
     def __init__(self, told: publishing.OnPublished = publishing.nobody) -> None:
         self.cache = SnapshotCache()
@@ -53,7 +53,7 @@ class Plane:
         self.turns[-1] += 1
 
     async def publish(self, step: Step) -> int | None:
-        """Publish a step beside somebody who runs once in each turn."""
+        """Publish a step beside a task that runs once in each turn of the event loop."""
         others = asyncio.create_task(self._others())
         try:
             return await self.publishing.publish(WAVE, step, _always_late())
@@ -66,8 +66,8 @@ class Plane:
             await asyncio.sleep(0)
 
 
-async def test_a_change_of_everything_wakes_so_many_streams_a_turn() -> None:
-    """Others run between the parts, and every stream is woken once."""
+async def test_large_step_wakes_a_limited_number_of_streams_per_turn() -> None:
+    """Other tasks run between the parts, and every stream is woken once."""
     plane = Plane()
     await plane.publish(_step("1", first=True))
     plane.turns = [0]
@@ -76,8 +76,8 @@ async def test_a_change_of_everything_wakes_so_many_streams_a_turn() -> None:
     assert plane.publishing.published.snapshots == _step("2").snapshots
 
 
-async def test_streams_have_their_turn_before_anything_is_said() -> None:
-    """Who is concerned waits for no line of the log."""
+async def test_streams_are_woken_before_the_log_line_is_written() -> None:
+    """The log must not delay the proxies' configuration."""
     cache, said = SnapshotCache(), list[int]()
     node, group = NodeKey("n"), GroupKey("g")
     resource = Resource(CLUSTER, ResourceName("c"), Version("1"), b"")
@@ -90,8 +90,8 @@ async def test_streams_have_their_turn_before_anything_is_said() -> None:
     assert [each["event"] for each in lines] == ["snapshots published"]
 
 
-async def test_publishing_all_at_once_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without parts the test above would see every stream woken in one turn."""
+async def test_publication_in_one_part_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: without parts, every stream is woken in one turn."""
     monkeypatch.setattr(publishing, "parts", lambda step, before: parts(step, before, len(ALL)))
     plane = Plane()
     await plane.publish(_step("1", first=True))
@@ -100,8 +100,8 @@ async def test_publishing_all_at_once_is_found_out(monkeypatch: pytest.MonkeyPat
     assert [each for each in plane.turns if each] == [len(ALL)]
 
 
-async def test_what_was_published_before_something_failed_is_known() -> None:
-    """The next step is made from what proxies have, not from what they had."""
+async def test_step_that_fails_half_way_records_its_published_parts() -> None:
+    """The next step must start from the snapshots that proxies have, not from their older ones."""
     left = [4]  # three parts of the first step, one of the second
 
     def told(wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
@@ -122,8 +122,8 @@ async def test_what_was_published_before_something_failed_is_known() -> None:
     )
 
 
-async def test_a_step_of_nothing_publishes_nothing() -> None:
-    """Nobody is told, and it is said."""
+async def test_empty_step_publishes_nothing_and_notifies_no_follower() -> None:
+    """`publish` returns None, which differs from the number of woken streams of other steps."""
     heard: list[Wave] = []
     plane = Plane(lambda wave, step, replaced: heard.append(wave))
     assert await plane.publish(Step()) is None

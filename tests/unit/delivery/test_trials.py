@@ -1,4 +1,4 @@
-"""The search by halves: it finds exactly what is refused, in few trials, and lets nothing wait for ever."""
+"""Tests of the search by halves: it finds exactly the rejected items, in few trials."""
 
 import math
 
@@ -11,8 +11,8 @@ SUSPECTS = st.integers(1, 200)
 
 
 @given(SUSPECTS, st.data())
-def test_exactly_the_guilty_ones_are_found_in_few_trials(count: int, data: st.DataObject) -> None:
-    """Whichever they are."""
+def test_search_finds_exactly_the_guilty_items_in_few_trials(count: int, data: st.DataObject) -> None:
+    """At most 2 k ceil(log2 n) + 1 trials find k guilty items of n, whichever items they are."""
     bad = data.draw(st.sets(st.integers(0, count - 1), min_size=1, max_size=8))
     trials = 0
 
@@ -26,8 +26,8 @@ def test_exactly_the_guilty_ones_are_found_in_few_trials(count: int, data: st.Da
 
 
 @given(SUSPECTS, st.data())
-def test_what_is_let_in_is_never_what_is_known_to_be_guilty(count: int, data: st.DataObject) -> None:
-    """And nothing is at two places at once."""
+def test_tried_items_are_never_known_to_be_guilty(count: int, data: st.DataObject) -> None:
+    """An item is never tried and excluded together, and an accepted item is never excluded again."""
     bad = data.draw(st.sets(st.integers(0, count - 1), min_size=1))
     nothing: Trials[int] = Trials()
     trials = nothing.refused(range(count))
@@ -46,8 +46,8 @@ def test_what_is_let_in_is_never_what_is_known_to_be_guilty(count: int, data: st
     assert innocent == {*range(count)} - bad
 
 
-def test_guilty_ones_are_tried_again_one_by_one() -> None:
-    """So that one that is good by now comes back, though others are not."""
+def test_guilty_items_are_retried_one_by_one() -> None:
+    """An item that is valid by now is accepted, although others are still refused."""
     trials: Trials[str] = Trials(guilty=frozenset("abc"))
     again = trials.again("ab")
     assert again == Trials((("a",), ("b",)), (), frozenset("c"))
@@ -56,7 +56,7 @@ def test_guilty_ones_are_tried_again_one_by_one() -> None:
     assert first.next() == Trials((), ("b",), frozenset("c")), "a was accepted"
 
 
-def test_what_is_gone_is_forgotten_wherever_it_is() -> None:
-    """It waits, is tried, or is guilty."""
+def test_removed_items_are_forgotten_in_every_state() -> None:
+    """`less` removes items that wait, that are tried, or that are guilty."""
     trials: Trials[str] = Trials((("a", "b"), ("c",)), ("d",), frozenset("ef"))
     assert trials.less("acdf") == Trials((("b",),), (), frozenset("e"))

@@ -1,4 +1,4 @@
-"""What a wave was made for: each input that is another one, once, with where it was read."""
+"""Tests of a wave's causes: each changed input once, with its origin."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,8 +22,8 @@ def _causes(before: View, after: View) -> list[str]:
     return [str(each) for each in causes(before, before.edits_to(after.known()))]
 
 
-def test_each_kind_of_change_is_named() -> None:
-    """With the file of objects; what came is from its new place, what went from where it was."""
+def test_added_changed_and_removed_objects_are_causes_with_their_origin() -> None:
+    """Added and changed objects have their new place in the file, removed ones their last place."""
     before = a.view(STORE, a.service("cart"))
     after = a.view(a.service("store", app="other"), a.service("bank"))
     assert sorted(_causes(before, after)) == [
@@ -33,15 +33,15 @@ def test_each_kind_of_change_is_named() -> None:
     ]
 
 
-def test_an_object_that_only_moved_in_its_file_is_no_cause() -> None:
-    """Nothing but messages depends on it."""
+def test_object_that_only_moved_in_its_file_is_no_cause() -> None:
+    """Only messages depend on an object's place in its file."""
     assert _causes(a.view(STORE), a.view(a.service("cart"), STORE)) == [
         "Service default/cart added (test:1 (document 1))"
     ]
 
 
-def test_what_a_source_knows_without_a_file_is_named_with_what_it_says() -> None:
-    """A slice found in the DNS: the name it was found under, and the nameserver."""
+def test_cause_from_the_dns_has_the_resolved_name_and_nameserver() -> None:
+    """An EndpointSlice from the DNS has no file, so its origin is the name and the nameserver."""
     value = EndpointSlice("db", Namespace("default"), "db-dns", ("10.0.0.1",), ())
     found = FoundSlice(value, "db.test at 10.9.0.1").sourced()
     assert [str(each) for each in causes(a.view(), Edits({found.key: found}))] == [
@@ -49,8 +49,8 @@ def test_what_a_source_knows_without_a_file_is_named_with_what_it_says() -> None
     ]
 
 
-def test_another_form_of_a_slice_is_one_change() -> None:
-    """Although the view knows it as another slice."""
+def test_changed_endpoint_slice_is_one_cause() -> None:
+    """A slice with other addresses is one change, although the view has it as another slice."""
     before, after = (
         a.view(EndpointSlice("store", Namespace("default"), "s", (each,), ()))
         for each in ("10.0.0.1", "10.0.0.2")
@@ -58,16 +58,16 @@ def test_another_form_of_a_slice_is_one_change() -> None:
     assert _causes(before, after) == ["EndpointSlice default/s changed (test:1 (document 1))"]
 
 
-def test_more_causes_than_are_named_are_counted() -> None:
-    """The next wave begins anew."""
+def test_causes_beyond_the_limit_are_counted() -> None:
+    """`take` returns the first NAMED causes and the number of the others; the next wave starts anew."""
     gathered = Causes()
     gathered.note(Cause(SERVICE, f"n/{each}", str(InFile("f")), Change.ADDED) for each in range(NAMED + 5))
     named, more = gathered.take()
     assert (len(named), more, gathered.take()) == (NAMED, 5, ((), 0))
 
 
-def test_large_edits_come_in_parts_that_are_the_whole() -> None:
-    """Objects before workloads; few edits are one part."""
+def test_large_edits_are_split_with_objects_before_workloads() -> None:
+    """Few edits stay one part; otherwise the parts together have all edits, and workloads come last."""
     moved = replace(W, address=IpAddress("10.0.0.2"))
     edits = a.view(W).edits_to(a.view(STORE, a.service("cart"), moved).known())
     assert list(edits.parts(10)) == [edits]
