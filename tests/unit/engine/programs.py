@@ -1,4 +1,4 @@
-"""Random programs of derived values, run incrementally and naively."""
+"""Random programs of derived values, evaluated incrementally and naively."""
 
 import random
 from collections.abc import Hashable, Iterable, Mapping
@@ -19,14 +19,14 @@ Outcome = tuple[str, Any]
 
 
 class Fault(Exception):
-    """What a random program raises."""
+    """The error of random programs."""
 
 
 @dataclass
 class Program:
     """Functions by number, each reading inputs and functions of smaller numbers.
 
-    The first `early` of them may stand behind a derived index and firewalls, which the others read.
+    A derived index and firewalls may be computed from the first `early` functions; the others read them.
     """
 
     functions: list[Expression]
@@ -34,7 +34,7 @@ class Program:
 
 
 def random_program(dice: random.Random) -> Program:
-    """Make a program; every way of reading is likely to be in it."""
+    """Return a random program that is likely to read in every way."""
     early = dice.randint(1, 3)
     late = dice.randint(1, 4)
     functions = [_expression(dice, number, early, 2) for number in range(early + late)]
@@ -72,7 +72,7 @@ def _expression(dice: random.Random, number: int, early: int, depth: int) -> Exp
 
 @dataclass(eq=False)
 class Machine:
-    """A program over inputs, incrementally."""
+    """A program over inputs, evaluated incrementally."""
 
     program: Program
     graph: Graph = field(default_factory=Graph)
@@ -91,13 +91,13 @@ class Machine:
         self.pins = [Pin(function, self, number) for number in range(len(self.program.functions))]
 
     def change(self, inputs: dict[int, Any]) -> None:
-        """Go over to these inputs."""
+        """Replace the inputs."""
         self.graph.apply(
             [self.inputs.set(key, inputs[key]) if key in inputs else self.inputs.remove(key) for key in KEYS]
         )
 
     def outcomes(self, order: Iterable[int]) -> dict[int, Outcome]:
-        """Ask for the functions in some order."""
+        """Return the outcomes of functions, evaluated in the given order."""
         return {number: outcome_of(self, number) for number in order}
 
     def _read_call(self, number: int) -> Any:
@@ -133,20 +133,20 @@ class Machine:
 
 @derived
 def wall(machine: Machine) -> Outcome:
-    """Stand behind the machine's firewall."""
+    """Return the value for the machine's firewall."""
     return outcome_of(machine, machine.program.early - 1)
 
 
 @derived
 def held(machine: Machine) -> Mapping[int, tuple[Hashable, int]]:
-    """Stand behind the machine's firewall that is read by key, with an error where the first function has."""
+    """Return the mapping for the machine's firewall by key; it fails if the first function fails."""
     function(machine, 0)
     return {key: (typed(machine.inputs[key]), machine.program.early) for key in machine.inputs if key % 2}
 
 
 @derived
 def gate(machine: Machine, number: int) -> Any:
-    """Stand behind the firewalls that the machine has for each early function."""
+    """Return the value for the firewall of one early function."""
     return repr(function(machine, number))
 
 
@@ -157,7 +157,7 @@ def function(machine: Machine, number: int) -> Any:
 
 
 def outcome_of(machine: Machine, number: int) -> Outcome:
-    """Return what a function came to, its error if it raised one."""
+    """Return a function's value, or its fault if it raised one."""
     try:
         return ("value", typed(function(machine, number)))
     except Fault as fault:
@@ -165,7 +165,7 @@ def outcome_of(machine: Machine, number: int) -> Outcome:
 
 
 def typed(value: Any) -> Hashable:
-    """Tell 1 from True, which are equal."""
+    """Return a value with its type, which tells 1 from True."""
     return tuple(map(typed, value)) if isinstance(value, tuple) else (type(value).__name__, value)
 
 
@@ -180,7 +180,7 @@ def evaluate(world: "Machine | Naive", expression: Expression) -> Any:
 
 
 def combined(kind: str, parts: list[Any]) -> Any:
-    """Put parts together; each is evaluated only if it is needed."""
+    """Combine parts; each part is evaluated only if it is needed."""
     match kind:
         case "if":
             return parts[1]() if parts[0]() else parts[2]()
@@ -203,14 +203,14 @@ def combined(kind: str, parts: list[Any]) -> Any:
 
 
 class Naive:
-    """A program over inputs, evaluated anew each time it is asked, without a graph."""
+    """A program over inputs, evaluated from scratch at each call, without a graph."""
 
     def __init__(self, program: Program, inputs: dict[int, Any]) -> None:
         self.program = program
         self.inputs = inputs
 
     def outcome(self, number: int) -> Outcome:
-        """Evaluate one function."""
+        """Return the outcome of one function."""
         try:
             return ("value", typed(self._read_call(number)))
         except Fault as fault:
@@ -264,7 +264,7 @@ def random_inputs(dice: random.Random, before: dict[int, Any]) -> dict[int, Any]
 
 
 def mismatch(dice: random.Random, steps: int) -> str | None:
-    """Drive a random program through a random history; say where it differs from naive."""
+    """Run a random program through a random history; return its difference from naive, or None."""
     program = random_program(dice)
     machine = Machine(program)
     inputs: dict[int, Any] = {}

@@ -1,4 +1,4 @@
-"""Columns: who reads one part of a value is not concerned by the others."""
+"""Tests of columns: a reader of one part of a value is not touched by changes of other parts."""
 
 from dataclasses import dataclass, field
 
@@ -23,18 +23,18 @@ class Town:
 
 @derived
 def dear(town: Town, name: str) -> bool:
-    """Say whether a shop is dear."""
+    """Return whether a shop's price is above 5."""
     return town.prices.get(name, 0) > 5
 
 
 @derived
 def shops(town: Town) -> tuple[str, ...]:
-    """Return the names of all that have a price."""
+    """Return the names of all shops with a price."""
     return tuple(town.prices)
 
 
-def test_a_column_follows_its_table() -> None:
-    """What was there when it was made, what comes, changes and goes."""
+def test_column_follows_added_changed_and_removed_rows_of_its_table() -> None:
+    """Rows from before the column's creation are included too."""
     town = Town()
     assert dict(town.prices) == {"baker": 2}
     town.graph.apply([town.shops.set("baker", ("main street", 7)), town.shops.set("smith", ("lane", 1))])
@@ -44,8 +44,8 @@ def test_a_column_follows_its_table() -> None:
     assert (dear(town, "baker"), shops(town)) == (False, ("smith",))
 
 
-def test_a_part_that_is_none_is_not_there() -> None:
-    """It comes and goes as its table's keys do, whatever these do."""
+def test_row_whose_part_is_none_is_absent_from_the_column() -> None:
+    """A part may become None, and its row may be removed afterwards without an error."""
     town = Town()
     streets: Table[str, str] = Column(town.graph, town.shops, lambda shop: shop[0] or None)
     assert dict(streets) == {"baker": "main street"}
@@ -56,8 +56,8 @@ def test_a_part_that_is_none_is_not_there() -> None:
 
 
 @pytest.mark.parametrize(("price", "computed"), [(2, 0), (7, 1)])
-def test_another_part_of_the_value_concerns_nobody(price: int, computed: int) -> None:
-    """Who reads the price is not even in doubt when a shop moves."""
+def test_reader_of_a_column_is_touched_only_if_its_part_changes(price: int, computed: int) -> None:
+    """A shop that moves does not even mark the reader of its price, unless the price changes too."""
     town = Town()
     seen: ObservedValues[str, bool] = ObservedValues(dear, town)
     seen.add("baker")
@@ -70,8 +70,8 @@ def test_another_part_of_the_value_concerns_nobody(price: int, computed: int) ->
     assert (town.graph.computed - before[0], town.graph.reused - before[1]) == (computed, 0)
 
 
-def test_what_is_read_of_a_column_was_read_of_its_table() -> None:
-    """By that name it is found for whoever asks where a value comes from."""
+def test_read_of_a_column_is_recorded_as_a_read_of_its_table() -> None:
+    """The sources of a value have the table's name, because users know tables and not columns."""
     town = Town()
     assert not dear(town, "baker")
     assert [(each.origin, each.key) for each in sources(dear.node(town, "baker"))] == [("shops", "baker")]

@@ -1,4 +1,4 @@
-"""What is declared is made once for each source, in order, and whenever it was declared."""
+"""Tests of declarations: each declared part is built once for each source, in order."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -11,7 +11,7 @@ from meshwright.engine.table import Table
 
 @dataclass(eq=False)
 class Source:
-    """A source of one table, with whatever was declared."""
+    """A source of one table, with its declared parts."""
 
     graph: Graph = field(default_factory=Graph)
     made: dict[DeclaredPart[Any, Any], Any] = field(default_factory=dict)
@@ -30,7 +30,7 @@ by_parity: Final = DECLARED.index("numbers by parity", numbers, _parity)
 
 @derived
 def odd(source: Source) -> int:
-    """Return how many numbers are odd."""
+    """Return the number of odd numbers."""
     return len(by_parity(source).get("odd", ()))
 
 
@@ -51,8 +51,8 @@ def _source(**values: int) -> Source:
     return source
 
 
-def test_each_source_has_its_own() -> None:
-    """The same declaration finds different things in different sources."""
+def test_each_source_has_its_own_declared_parts() -> None:
+    """One declaration finds different entries in different sources, and the same object in one source."""
     one, other = _source(a=1, b=2, c=3), _source(a=2)
     assert by_parity(one)["odd"] == ("a", "c")
     assert by_parity(one).found("odd") == (1, 3)
@@ -61,8 +61,8 @@ def test_each_source_has_its_own() -> None:
     assert by_parity(one) is by_parity(one)
 
 
-def test_stages_follow_one_another_in_order() -> None:
-    """The index reads the firewall, which reads the other index: one change goes through them all."""
+def test_change_passes_through_all_stages_in_order() -> None:
+    """The derived index reads the firewall, and the firewall reads the first index."""
     source = _source(a=1, b=2, c=3)
     assert larger(source) == {False: ("a", "b"), True: ("c",)}
     source.graph.apply([numbers(source).set("a", 4)])
@@ -70,8 +70,8 @@ def test_stages_follow_one_another_in_order() -> None:
     assert larger(source) == {True: ("a", "b", "c")}
 
 
-def test_what_is_declared_later_takes_in_what_is_there() -> None:
-    """A module may be imported when sources exist already."""
+def test_later_declaration_includes_existing_rows() -> None:
+    """A module with declarations may be imported after sources exist."""
     source = _source(a=1, b=2)
     late = DECLARED.index("numbers by value", numbers, lambda _, number: (number,))
     later = DECLARED.derived_index(

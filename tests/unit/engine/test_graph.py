@@ -1,4 +1,4 @@
-"""The engine by itself: what runs, what does not, and what goes wrong."""
+"""Tests of the engine alone: recomputation, forgetting, indexes, firewalls, and errors."""
 
 import itertools
 import random
@@ -19,7 +19,7 @@ from tests.tools.observed_values import Pin
 
 
 class Sheet:
-    """Numbers by name, and what was computed, in order."""
+    """Numbers by name, and the functions that ran, in order."""
 
     def __init__(self, **numbers: int) -> None:
         self.graph = Graph()
@@ -28,7 +28,7 @@ class Sheet:
         self.put(**numbers)
 
     def put(self, **numbers: int) -> None:
-        """Set numbers, as one change."""
+        """Set numbers in one change."""
         self.graph.apply([self.numbers.set(name, number) for name, number in numbers.items()])
 
     def drop(self, name: str) -> None:
@@ -36,7 +36,7 @@ class Sheet:
         self.graph.apply([self.numbers.remove(name)])
 
     def took(self) -> list[str]:
-        """Return what ran since the last time."""
+        """Return the functions that ran since the last call."""
         ran, self.ran = self.ran, []
         return ran
 
@@ -50,7 +50,7 @@ def parity(sheet: Sheet, name: str) -> int:
 
 @derived
 def described(sheet: Sheet, name: str) -> str:
-    """Say what a number is."""
+    """Return a number's description."""
     sheet.ran.append(f"described {name}")
     return {0: "even", 1: "odd", -1: "none"}[parity(sheet, name)]
 
@@ -64,7 +64,7 @@ def names(sheet: Sheet) -> tuple[str, ...]:
 
 @derived
 def half(sheet: Sheet, name: str) -> int:
-    """Halve an even number."""
+    """Return half of an even number; raise ValueError for an odd one."""
     sheet.ran.append(f"half {name}")
     if sheet.numbers[name] % 2:
         raise ValueError(f"{name} is odd")
@@ -73,13 +73,13 @@ def half(sheet: Sheet, name: str) -> int:
 
 @derived
 def quarter(sheet: Sheet, name: str) -> int:
-    """Halve twice."""
+    """Return a quarter of a number."""
     sheet.ran.append(f"quarter {name}")
     return half(sheet, name) // 2
 
 
-def test_a_value_is_computed_once() -> None:
-    """And again only when something changes that it has read."""
+def test_value_is_computed_once_until_a_read_input_changes() -> None:
+    """Neither a second read nor a change of inputs that the value has not read runs a function."""
     sheet = Sheet(a=1, b=2)
     assert [described(sheet, "a"), described(sheet, "a")] == ["odd", "odd"]
     assert sheet.took() == ["described a", "parity a"]
@@ -89,8 +89,8 @@ def test_a_value_is_computed_once() -> None:
     assert sheet.took() == []
 
 
-def test_an_equal_value_stops_the_change() -> None:
-    """The parity is computed again and is the same: what read it does not run, and is counted as reused."""
+def test_equal_recomputed_value_stops_the_change() -> None:
+    """The parity is computed again and stays equal, so its reader is reused and does not run."""
     sheet = Sheet(a=1)
     Pin(described, sheet, "a").value()
     sheet.took()
@@ -102,8 +102,8 @@ def test_an_equal_value_stops_the_change() -> None:
     assert [new - old for old, new in zip(before, after, strict=True)] == [1, 1, 1]
 
 
-def test_setting_what_is_there_is_no_change() -> None:
-    """Nothing is even in doubt."""
+def test_input_set_to_its_current_value_is_no_change() -> None:
+    """Its readers are not touched at all."""
     sheet = Sheet(a=1)
     pin = Pin(described, sheet, "a")
     pin.value()
@@ -112,8 +112,8 @@ def test_setting_what_is_there_is_no_change() -> None:
     assert not pin.take_touched()
 
 
-def test_an_absent_key_was_read_too() -> None:
-    """What was looked for in vain is found when it comes, and missed when it goes."""
+def test_read_of_an_absent_key_is_recorded() -> None:
+    """The reader follows when the key is added and when it is removed again."""
     sheet = Sheet()
     pin = Pin(described, sheet, "a")
     assert pin.value() == "none"
@@ -123,8 +123,8 @@ def test_an_absent_key_was_read_too() -> None:
     assert pin.value() == "none"
 
 
-def test_iterating_reads_the_set_of_keys() -> None:
-    """Another value under the same key is none of its business."""
+def test_iteration_reads_the_set_of_keys_and_no_values() -> None:
+    """A new value of an existing key does not run the reader; a new key does."""
     sheet = Sheet(b=1)
     pin = Pin(names, sheet)
     assert pin.value() == ("b",)
@@ -136,8 +136,8 @@ def test_iterating_reads_the_set_of_keys() -> None:
     assert pin.value() == ("a", "b")
 
 
-def test_an_error_is_a_value() -> None:
-    """It is remembered, raised to every reader, and gone when its inputs mend."""
+def test_error_is_remembered_like_a_value() -> None:
+    """An error is raised for every reader without another run, and disappears with its cause."""
     sheet = Sheet(a=1)
     pin = Pin(quarter, sheet, "a")
     for _ in range(2):
@@ -152,8 +152,8 @@ def test_an_error_is_a_value() -> None:
     assert pin.value() == 1
 
 
-def test_an_error_does_not_hold_on_to_what_was_computed() -> None:
-    """No traceback stays behind: it would keep every local variable alive."""
+def test_remembered_error_keeps_no_traceback() -> None:
+    """A traceback would keep every local variable of the computation in memory."""
     sheet = Sheet(a=1)
     pin = Pin(quarter, sheet, "a")
     with pytest.raises(ValueError, match="odd"):
@@ -167,13 +167,13 @@ def test_an_error_does_not_hold_on_to_what_was_computed() -> None:
 
 @derived
 def first(sheet: Sheet) -> int:
-    """Need the second, unless there is an a."""
+    """Return 1 with an input `a`, otherwise the second value."""
     return 1 if "a" in sheet.numbers else second(sheet)
 
 
 @derived
 def second(sheet: Sheet) -> int:
-    """Need the third; think oneself clever about errors."""
+    """Return the third value; catch the error of a cycle, which must not hide the cycle."""
     try:
         return third(sheet)
     except CycleError:
@@ -182,13 +182,13 @@ def second(sheet: Sheet) -> int:
 
 @derived
 def third(sheet: Sheet) -> int:
-    """Need the first."""
+    """Return the first value."""
     return first(sheet)
 
 
 @pytest.mark.parametrize("begin", [first, second, third])
-def test_a_cycle_names_its_members_whoever_was_asked(begin: object) -> None:
-    """Each of them has the same error, also who would have caught it; it ends with the cycle."""
+def test_cycle_error_is_the_same_for_every_member(begin: object) -> None:
+    """Every member has the error with the same path, even one that catches it; it ends with the cycle."""
     sheet = Sheet()
     pins = [Pin(function, sheet) for function in (first, second, third)]
     order = sorted(pins, key=lambda pin: pin.node.family.function is not getattr(begin, "__wrapped__", None))
@@ -211,8 +211,8 @@ def test_a_cycle_names_its_members_whoever_was_asked(begin: object) -> None:
         order[0].value()
 
 
-def test_pins_are_told_when_touched() -> None:
-    """Those that a change may concern, and no others; a new one at once."""
+def test_only_pins_that_a_change_may_concern_are_touched() -> None:
+    """A new pin is touched at once, so that its value is read for the first time."""
     sheet = Sheet(a=1, b=1)
     of_a, of_b = Pin(described, sheet, "a"), Pin(described, sheet, "b")
     assert [of_a.take_touched(), of_b.take_touched()] == [True, True]
@@ -222,8 +222,8 @@ def test_pins_are_told_when_touched() -> None:
     assert [of_a.take_touched(), of_b.take_touched()] == [False, False]
 
 
-def test_what_nobody_wants_is_forgotten() -> None:
-    """With the next change; and so is what only that had read."""
+def test_value_without_a_reader_is_forgotten_with_the_next_change() -> None:
+    """Values that only the forgotten value had read are forgotten too."""
     sheet = Sheet(a=1)
     pin = Pin(quarter, sheet, "b")
     with pytest.raises(KeyError):
@@ -238,8 +238,8 @@ def test_what_nobody_wants_is_forgotten() -> None:
     assert sheet.numbers._cells.nodes == {}
 
 
-def test_much_is_forgotten_in_parts() -> None:
-    """So many values at a time, until nothing is left that nobody wants; what is wanted again stays."""
+def test_many_unread_values_are_forgotten_in_parts() -> None:
+    """`collect` removes at most the given number of values at a time; a pinned value stays."""
     sheet = Sheet(**{f"n{number}": number for number in range(10)})
     for number in range(10):
         described(sheet, f"n{number}")
@@ -256,8 +256,8 @@ def test_much_is_forgotten_in_parts() -> None:
     assert sheet.took() == []
 
 
-def test_nothing_is_forgotten_under_a_computation() -> None:
-    """What it has read is known only in the end."""
+def test_collect_during_a_computation_is_an_error() -> None:
+    """The reads of a running function are known only at its end, so they could be forgotten."""
     sheet = Sheet(a=1)
 
     @derived
@@ -268,16 +268,16 @@ def test_nothing_is_forgotten_under_a_computation() -> None:
         tidying(sheet)
 
 
-def test_a_pin_knows_its_sources() -> None:
-    """The inputs that its value came from, through whatever lies between, absent ones too."""
+def test_pin_returns_the_inputs_that_its_value_was_computed_from() -> None:
+    """Inputs are found through values in between, and absent inputs count."""
     sheet = Sheet(a=1)
     pin = Pin(described, sheet, "z")
     pin.value()
     assert [(each.origin, each.key) for each in pin.sources()] == [("numbers", "z")]
 
 
-def test_inputs_do_not_change_under_a_computation() -> None:
-    """A function that changes inputs gets an error."""
+def test_change_of_inputs_during_a_computation_is_an_error() -> None:
+    """A function that changes inputs raises BusyError, and the inputs stay as they were."""
     sheet = Sheet(a=1)
 
     @derived
@@ -289,8 +289,8 @@ def test_inputs_do_not_change_under_a_computation() -> None:
     assert sheet.numbers["a"] == 1
 
 
-def test_an_iterator_is_no_value() -> None:
-    """It could be read only once."""
+def test_function_that_returns_an_iterator_is_an_error() -> None:
+    """An iterator could be read only once, but a remembered value is read many times."""
 
     @derived
     def counting(sheet: Sheet) -> Iterator[int]:
@@ -300,14 +300,14 @@ def test_an_iterator_is_no_value() -> None:
         counting(Sheet())
 
 
-def test_named_arguments_are_refused() -> None:
-    """One value would be remembered twice."""
+def test_keyword_arguments_are_refused() -> None:
+    """With keywords, one value could be remembered under two keys."""
     with pytest.raises(TypeError, match="positional"):
         parity(Sheet(), name="a")
 
 
-def test_an_index_tells_only_who_read_the_entry() -> None:
-    """Entries come, change and go with the inputs; each is read by itself."""
+def test_change_of_an_index_entry_touches_only_its_readers() -> None:
+    """Entries follow the inputs, and a change of even numbers does not run the reader of odd ones."""
     sheet = Sheet(a=1, b=2, c=3)
     index: Index[int, str, int] = Index(sheet.graph, "bits", sheet.numbers, lambda _, value: (value % 2,))
 
@@ -328,8 +328,8 @@ def test_an_index_tells_only_who_read_the_entry() -> None:
     assert dict(index) == {0: ("b", "d")}
 
 
-def test_a_watched_index_says_which_entries_changed() -> None:
-    """All of them first; then those whose keys came or went."""
+def test_watched_index_returns_the_entries_whose_keys_changed() -> None:
+    """All entries are returned first; a value that keeps its entry is no change."""
     sheet = Sheet(a=1, b=2)
     index: Index[int, str, int] = Index(sheet.graph, "bits", sheet.numbers, lambda _, value: (value % 2,))
     index.watch()
@@ -340,8 +340,8 @@ def test_a_watched_index_says_which_entries_changed() -> None:
     assert sorted(index.take_changed()) == [0, 1]
 
 
-def test_a_derived_index_follows_what_its_function_reads() -> None:
-    """And who raised is in no entry, but among the failures, until it mends."""
+def test_derived_index_follows_the_reads_of_its_function() -> None:
+    """A key whose function raises is in no entry but in `failures`, until the cause disappears."""
     sheet = Sheet(a=2, b=4)
     index: DerivedIndex[int, str, int] = DerivedIndex(
         sheet.graph, "halves", sheet.numbers, lambda name: (half(sheet, name),)
@@ -355,8 +355,8 @@ def test_a_derived_index_follows_what_its_function_reads() -> None:
     assert (dict(index), dict(index.failures())) == ({1: ("a", "b"), 2: ("c",)}, {})
 
 
-def test_a_firewall_ends_doubt() -> None:
-    """Who reads it is not even touched while its value stays."""
+def test_reader_of_a_firewall_is_untouched_while_its_value_stays() -> None:
+    """A change of the sum touches the reader only when the comparison with 10 changes."""
     sheet = Sheet(a=1)
 
     @derived
@@ -379,8 +379,8 @@ def test_a_firewall_ends_doubt() -> None:
     assert pin.value() == "small: False"
 
 
-def test_each_value_may_stand_behind_a_firewall_of_its_own() -> None:
-    """Who reads one is not touched while that one stays; it goes with its last reader."""
+def test_firewalls_by_argument_are_independent_and_end_with_their_readers() -> None:
+    """A reader of one firewall is untouched while that value stays, whatever the other ones do."""
     sheet = Sheet(a=1, b=1)
 
     @derived
@@ -411,8 +411,8 @@ def test_each_value_may_stand_behind_a_firewall_of_its_own() -> None:
     assert pins["a"].value() == "small: True"
 
 
-def test_an_error_behind_a_firewall_is_its_readers() -> None:
-    """Raised to each of them, again when it is asked again, and mended with what it came from."""
+def test_error_behind_a_firewall_is_raised_for_each_reader() -> None:
+    """The error is raised at each read, other arguments are unaffected, and it ends with its cause."""
     sheet = Sheet(a=1, b=2)
     walls = Firewalls(sheet.graph, half, sheet)
     for _ in range(2):
@@ -423,8 +423,8 @@ def test_an_error_behind_a_firewall_is_its_readers() -> None:
     assert walls.value("a") == 2
 
 
-def test_of_a_mapping_behind_a_firewall_one_key_concerns_its_readers() -> None:
-    """Whatever becomes of the others; an error concerns all of them."""
+def test_changed_key_of_a_mapping_firewall_touches_only_its_readers() -> None:
+    """Changes of other keys touch no reader of this key; an error touches all readers."""
     sheet = Sheet(a=1, b=2)
 
     @derived
@@ -458,8 +458,8 @@ def test_of_a_mapping_behind_a_firewall_one_key_concerns_its_readers() -> None:
     assert (pins["a"].value(), pins["c"].value()) == (5, 7)
 
 
-def test_a_stage_cannot_depend_on_a_later_one() -> None:
-    """Through whatever lies between; the error names both."""
+def test_stage_that_depends_on_a_later_stage_is_an_error() -> None:
+    """The error names both stages, because stages are computed in order."""
     sheet = Sheet(a=1)
     later: list[DerivedIndex[int, str, int]] = []
 
@@ -472,8 +472,8 @@ def test_a_stage_cannot_depend_on_a_later_one() -> None:
         sheet.put(b=1)
 
 
-def test_readers_are_told_apart_however_many_they_are() -> None:
-    """Few stand in a tuple, many in a dictionary, in the order in which they came; each can go again."""
+def test_node_keeps_its_readers_in_order_whatever_their_number() -> None:
+    """Up to FEW readers are in a tuple, more are in a dictionary, and each can be removed again."""
     node = Source(Family("numbers"), "a")
     readers = [
         Derivation(Function("reads", lambda _: None, (), single=True), each) for each in range(2 * FEW)
@@ -492,8 +492,8 @@ def test_readers_are_told_apart_however_many_they_are() -> None:
     assert list(node.readers) == readers[-2 * FEW // 4 + 1 :: 2]
 
 
-def test_an_entry_holds_its_keys_once_and_in_order() -> None:
-    """Whatever the order in which they came and went; an entry of one key is no more than that."""
+def test_index_entry_has_its_keys_once_and_in_order() -> None:
+    """The order in which keys are added and removed does not matter."""
     sheet = Sheet(c=2, a=4, d=1, b=6)
     by_parity = Index(sheet.graph, "numbers by parity", sheet.numbers, lambda _, number: (number % 2,))
     assert by_parity._members == {0: ("a", "b", "c"), 1: ("d",)}
@@ -505,8 +505,11 @@ def test_an_entry_holds_its_keys_once_and_in_order() -> None:
     assert tuple(sheet.numbers) == ("b", "bb", "c")
 
 
-def test_many_keys_are_in_order_and_none_of_them_is_copied_for_another() -> None:
-    """Beyond so many they are added to; who reads them has the same tuple until one is other."""
+def test_large_index_entry_stays_sorted_and_returns_one_tuple_until_it_changes() -> None:
+    """Beyond COPIED keys an entry is a SortedKeys, so that a new key does not copy the others.
+
+    A tuple that was read earlier does not change.
+    """
     names = [f"n{number:03}" for number in range(4 * COPIED)]
     sheet = Sheet()
     by_parity = Index(sheet.graph, "numbers by parity", sheet.numbers, lambda _, number: (number % 2,))
@@ -525,8 +528,8 @@ def test_many_keys_are_in_order_and_none_of_them_is_copied_for_another() -> None
     assert before == tuple(names)
 
 
-def test_a_value_is_remembered_by_what_it_was_given() -> None:
-    """One argument stands for itself, a tuple among them; several are told apart, and so are sources."""
+def test_values_are_remembered_by_source_and_arguments() -> None:
+    """A single tuple argument differs from several arguments, and each source has its own values."""
     asked: list[tuple[object, ...]] = []
 
     @derived
@@ -549,7 +552,7 @@ def test_a_value_is_remembered_by_what_it_was_given() -> None:
     assert str(two.node(sheet, *pair)).endswith("two(a, b)")
 
 
-def test_what_a_node_takes() -> None:
-    """What all of a sort share is in their family: there are a hundred nodes for each service of a mesh."""
+def test_nodes_take_at_most_112_and_72_bytes() -> None:
+    """A mesh has about a hundred nodes for each service, so common fields are in their family."""
     assert sys.getsizeof(Derivation(Function("f", lambda _: None, (), single=True), 1)) <= 112
     assert sys.getsizeof(Source(Family("numbers"), "a")) <= 72

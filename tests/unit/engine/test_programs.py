@@ -1,4 +1,4 @@
-"""Incremental is the same as from scratch: random programs, random histories, and mutants that must fall."""
+"""Tests of incremental evaluation: random programs and histories, and mutants to be detected."""
 
 import random
 from collections.abc import Callable
@@ -22,21 +22,21 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 @settings(max_examples=examples(150), deadline=None)
 @given(st.integers(0, 2**32))
-def test_incremental_equals_from_scratch(seed: int) -> None:
-    """Any program, any history, asked for in any order: what a naive evaluation comes to."""
+def test_incremental_outcomes_equal_naive_outcomes(seed: int) -> None:
+    """For any program, history and order of reads, the outcomes equal a naive evaluation."""
     assert mismatch(random.Random(seed), steps=8) is None  # noqa: S311 - dice
 
 
 @pytest.mark.parametrize("few", [0, 1, 2])
-def test_however_many_readers_are_few(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Readers in a tuple, in a dictionary, and from one to the other; keys in a tuple and beyond."""
+def test_outcomes_are_right_for_any_limit_of_few_readers(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Low limits exercise readers in tuples and dictionaries, and keys in tuples and SortedKeys."""
     monkeypatch.setattr(node, "FEW", few)
     monkeypatch.setattr(sorted_keys, "COPIED", few + 1)
     assert _first_mismatch(300) is None
 
 
 def _without_reads(which: Callable[[Any], bool]) -> Patch:
-    """Drop the recorded reads of some nodes."""
+    """Return a patch that drops the recorded reads of some nodes."""
 
     def patch(monkeypatch: pytest.MonkeyPatch) -> None:
         link = Graph._link
@@ -50,7 +50,7 @@ def _without_reads(which: Callable[[Any], bool]) -> Patch:
 
 
 def _without_absent_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not record the reading of a key that is not there."""
+    """Do not record the read of an absent key."""
     read = Table._read
 
     def forgetful(self: Table[Any, Any], key: object) -> None:
@@ -73,7 +73,7 @@ def _only_values(self: Derivation, outcome: object) -> bool:
 
 
 def _equal(self: Derivation, outcome: object) -> bool:
-    """Take 1 for True."""
+    """Treat 1 as True."""
     return bool(self.outcome == outcome)
 
 
@@ -86,18 +86,18 @@ def _first_read_only(self: Graph, node: Derivation) -> bool:
 
 
 def _sources_only(self: Graph, node: Derivation) -> bool:
-    """Do not ask derived values whether they change."""
+    """Do not refresh derived values before their changes are compared."""
     return any(read.changed_at > node.verified_at for read in node.reads)
 
 
 def _one_step(self: Graph, changed: Node) -> None:
-    """Mark the readers, but not theirs."""
+    """Mark the readers, but not the readers of readers."""
     for reader in changed.readers:
         reader.stale = True
 
 
 def _first_reads_for_ever(self: Graph, node: Derivation, reads: dict[Node, None]) -> None:
-    """Keep what was read the first time."""
+    """Keep the reads of the first run."""
     if not node.reads:
         node.reads = tuple(reads)
         for read in reads:
@@ -105,17 +105,17 @@ def _first_reads_for_ever(self: Graph, node: Derivation, reads: dict[Node, None]
 
 
 def _join_alone(self: Entries[Any, Any], entry: Any, key: Any) -> None:
-    """Take a key in without telling those that have read the entry."""
+    """Add a key to an entry without marking the entry's readers."""
     self._members[entry] = with_key(self._members.get(entry, ()), key)
 
 
 def _read_by_one(self: Node, reader: Derivation) -> None:
-    """Forget the readers that are there when another one comes."""
+    """Drop the existing readers when another one is added."""
     self.readers = (reader,)
 
 
 def _linked_once(self: Graph, node: Derivation, reads: dict[Node, None]) -> None:
-    """Take reads of equal number for the same."""
+    """Treat reads of equal number as the same."""
     if len(reads) != len(node.reads):
         _LINK(self, node, reads)
 
@@ -150,7 +150,7 @@ def _origin(node: Any) -> str:
 
 
 def _first_mismatch(programs: int) -> int | None:
-    """Return the seed of the first program that differs, None if none does."""
+    """Return the seed of the first program that differs, None if no program differs."""
     return next((seed for seed in range(programs) if _differs(seed)), None)
 
 
@@ -159,8 +159,8 @@ def _differs(seed: int) -> bool:
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_mutant_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine with this fault differs from a naive evaluation within a few hundred programs.
+def test_mutant_of_the_engine_is_detected(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine with this fault differs from a naive evaluation within 2000 programs.
 
     Negative control: without the fault the same program does not differ.
     """

@@ -1,4 +1,4 @@
-"""Entries of several keys: known as they come and go, and nobody who asks for them looks at the others."""
+"""Tests of index entries with several keys, which are found without a look at the others."""
 
 import random
 from dataclasses import dataclass, field
@@ -22,12 +22,12 @@ class Town:
 
 @derived
 def busy(town: Town, _: str) -> tuple[str, ...]:
-    """Return the streets of more than one shop."""
+    """Return the streets with more than one shop."""
     return tuple(sorted(town.by_street.several()))
 
 
-def test_entries_of_several_keys_follow_them() -> None:
-    """A random town, asked after each change, as what the index itself says."""
+def test_entries_with_several_keys_follow_random_changes() -> None:
+    """After each change of a random town, `several` equals the entries of the index with two keys or more."""
     chance = random.Random(1)  # noqa: S311 - dice
     town = Town()
     for _ in range(300):
@@ -39,8 +39,8 @@ def test_entries_of_several_keys_follow_them() -> None:
         assert set(busy(town, "")) == found
 
 
-def test_one_more_or_less_of_several_concerns_nobody() -> None:
-    """Nor does a street of one shop."""
+def test_third_key_of_an_entry_does_not_touch_readers_of_several() -> None:
+    """Only an entry that gets its second key, or loses it, changes the set of such entries."""
     town = Town()
     town.graph.apply([town.shops.set("a", "x"), town.shops.set("b", "x")])
     seen: ObservedValues[str, tuple[str, ...]] = ObservedValues(busy, town)
@@ -60,13 +60,13 @@ class Street(str):
     __hash__ = str.__hash__
 
     def __eq__(self, other: object) -> bool:
-        """Count."""
+        """Compare, and count the comparison."""
         Street.compared += 1
         return super().__eq__(other)
 
 
-def test_a_key_of_thousands_of_entries_costs_as_many_when_it_changes() -> None:
-    """Each is looked for, and not compared with each other; a policy may name thousands of callers."""
+def test_changed_key_of_a_thousand_entries_needs_few_comparisons() -> None:
+    """Entries are looked up and not compared in pairs, because a policy may name thousands of callers."""
     graph = Graph()
     chains: Table[str, tuple[Street, ...]] = Table(graph, "chains of shops")
     by_street = Index(graph, "chains by street", chains, lambda _, streets: streets)

@@ -1,4 +1,4 @@
-"""Keys in order: wherever one is put in, and for little at the end."""
+"""Tests of sorted keys: additions, removals, and the cost of additions in order."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,8 +7,8 @@ from meshwright.engine.sorted_keys import COPIED, SortedKeys, with_key, without_
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 3 * COPIED)), max_size=8 * COPIED))
-def test_keys_are_those_put_in_and_not_taken_out_sorted(steps: list[tuple[bool, int]]) -> None:
-    """In whatever order they come and go, as a tuple and as what can be added to."""
+def test_keys_stay_sorted_after_any_additions_and_removals(steps: list[tuple[bool, int]]) -> None:
+    """The representation, a tuple or a SortedKeys, makes no difference."""
     keys: tuple[int, ...] | SortedKeys[int] = ()
     there: set[int] = set()
     for is_in, key in steps:
@@ -17,8 +17,8 @@ def test_keys_are_those_put_in_and_not_taken_out_sorted(steps: list[tuple[bool, 
     assert (keys.all() if isinstance(keys, SortedKeys) else keys) == tuple(sorted(there))
 
 
-def test_few_keys_are_a_tuple_again() -> None:
-    """An entry that was large once holds no more than another; it does not change at each key."""
+def test_shrunk_keys_become_a_tuple_at_half_the_limit() -> None:
+    """A small entry uses little memory, and the gap to the limit prevents a conversion at each key."""
     keys: tuple[int, ...] | SortedKeys[int] = ()
     sorts = []
     for key in range(2 * COPIED):
@@ -40,8 +40,8 @@ class _Counted(int):
         return int(self) < int(other)
 
 
-def test_keys_that_come_in_order_are_compared_once() -> None:
-    """As nearly all do when a mesh is read for the first time."""
+def test_key_added_in_order_is_compared_once() -> None:
+    """Nearly all keys are added in order when a mesh is read for the first time."""
     keys = with_key((), _Counted(0))
     _Counted.times = 0
     for key in range(1, COPIED):
