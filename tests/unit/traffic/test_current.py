@@ -1,4 +1,4 @@
-"""Which rows come of what was counted."""
+"""Tests of the rows that are computed from counted calls."""
 
 from meshwright.mesh.identity import ProxyName
 from meshwright.traffic.current import Row, RowFilter, of_proxies, rows
@@ -25,7 +25,7 @@ PORT, OTHER_PORT = CalledPort("", "", 8080), CalledPort("", "", 9090)
 
 
 def counted(requests: int) -> Figures:
-    """Make so many requests."""
+    """Return the figures of so many requests."""
     return Figures((0, requests, 0, 0, 0))
 
 
@@ -43,8 +43,11 @@ FOUND: dict[BySource, Figures] = {
 }
 
 
-def test_services_are_counted_by_themselves_or_else_by_their_callers() -> None:
-    """A service's ports together; who stands for others is no service."""
+def test_service_is_counted_by_its_own_sidecars_or_else_by_its_callers() -> None:
+    """Inbound figures come first; the bank has none, so the figures of its callers are used.
+
+    The ports of a service are added up, and calls to OTHERS belong to no service.
+    """
     bank, store = CalledPort("pay", "bank", 0), CalledPort("shop", "store", 0)
     assert rows(RowKind.SERVICES, FOUND) == (
         Row(None, bank, OUT, HTTP, counted(6)),
@@ -53,8 +56,8 @@ def test_services_are_counted_by_themselves_or_else_by_their_callers() -> None:
     )
 
 
-def test_edges_are_counted_where_they_begin() -> None:
-    """Both ends are known there."""
+def test_edges_are_counted_by_the_callers_sidecar() -> None:
+    """Only the caller's sidecar knows both ends of an edge."""
     assert rows(RowKind.EDGES, FOUND) == (
         Row(BUYER, OTHERS, OUT, HTTP, counted(8)),
         Row(BUYER, TO_BANK, OUT, HTTP, counted(2)),
@@ -63,8 +66,8 @@ def test_edges_are_counted_where_they_begin() -> None:
     )
 
 
-def test_routes_and_backends() -> None:
-    """A route that is counted where it comes in is that service's own."""
+def test_rows_of_routes_and_backends_have_the_ends_that_are_known() -> None:
+    """An inbound route has its service's port and no caller; a backend has its caller."""
     assert rows(RowKind.ROUTES, FOUND) == (
         Row(BUYER, TO_BANK, OUT, HTTP, counted(256), route="pay/all"),
         Row(None, CalledPort("shop", "store", 8080), IN, HTTP, counted(128), route="shop/api.get"),
@@ -72,8 +75,8 @@ def test_routes_and_backends() -> None:
     assert rows(RowKind.BACKENDS, FOUND) == (Row(BUYER, None, OUT, HTTP, counted(64), backend=V2),)
 
 
-def test_proxies() -> None:
-    """What each calls, and what it is called."""
+def test_proxies_have_a_row_for_each_direction() -> None:
+    """Inbound and outbound calls of each proxy are separate rows, sorted by proxy."""
     one, two = (ProxyName.parse(f"{each}.store.shop") for each in ("one", "two"))
     every = Calls(Kind.EDGE, OUT, HTTP, OTHERS), Calls(Kind.EDGE, IN, HTTP, OTHERS)
     found = {(two, every[0]): counted(1), (one, every[0]): counted(2), (one, every[1]): counted(3)}
@@ -84,8 +87,8 @@ def test_proxies() -> None:
     )
 
 
-def test_rows_are_chosen_by_their_ends() -> None:
-    """By whole names: no namespace is the beginning of another."""
+def test_rows_are_filtered_by_whole_names_of_their_ends() -> None:
+    """The filter `pa` does not match `pay`; an apex matches only with its backends in `behind`."""
     every = rows(RowKind.EDGES, FOUND)
     assert RowFilter().of(every) == every
     assert [row.source for row in RowFilter(destination="pay/bank").of(every)] == [BUYER, STORE]

@@ -1,4 +1,4 @@
-"""What numbers of calls come to."""
+"""Tests of figures: sums, success rates and quantiles."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from meshwright.traffic.statistics import BOUNDS_MS, CLASSES, TIMES, Figures
 
 
 def times(**below: int) -> tuple[int, ...]:
-    """Make counts by time: `ms_5=3` are three that took less than 5 ms, `more=1` one of more than all."""
+    """Return counts by time: `ms_5=3` for three calls below 5 ms, `more=1` for one above all bounds."""
     return (*(below.get(f"ms_{bound}", 0) for bound in BOUNDS_MS), below.get("more", 0))
 
 
@@ -14,7 +14,7 @@ ONE = Figures((1, 2, 3, 4, 5), tuple(range(TIMES)), 6, 7, 8, 9, 10, 11, 12, 13)
 
 
 def test_figures_are_added_number_by_number() -> None:
-    """And what `numbers` says is what they are made of."""
+    """`Figures.of` reads the list that `numbers` returns, and empty figures change no sum."""
     assert Figures.of(ONE.numbers()) == ONE
     assert ONE + Figures() == ONE
     both = ONE + ONE
@@ -24,8 +24,11 @@ def test_figures_are_added_number_by_number() -> None:
     assert len(ONE.numbers()) == CLASSES + TIMES + 8
 
 
-def test_success_is_what_the_server_did_not_fail() -> None:
-    """A caller's mistake is none of the server's; gRPC says how it went in trailers."""
+def test_success_rate_counts_server_errors_and_grpc_failures() -> None:
+    """A 4xx response is the caller's mistake; a gRPC failure is in trailers and counted besides statuses.
+
+    Without requests there is no rate.
+    """
     assert Figures().success is None
     assert Figures((0, 8, 0, 2, 0)).success == 1.0
     assert Figures((0, 8, 0, 0, 2)).success == 0.8
@@ -46,12 +49,12 @@ def test_success_is_what_the_server_did_not_fail() -> None:
         (times(more=1), 0.5, 10_000.0),
     ],
 )
-def test_quantiles_are_those_of_prometheus(
+def test_quantiles_equal_those_of_prometheus(
     counted: tuple[int, ...], part: float, expected: float | None
 ) -> None:
-    """Evenly spread within a bucket; the last bound where it is beyond.
+    """Calls are spread evenly within a bucket, and the last bound stands for everything above.
 
-    https://prometheus.io/docs/prometheus/latest/querying/functions/#histogram_quantile.
+    See https://prometheus.io/docs/prometheus/latest/querying/functions/#histogram_quantile.
     """
     found = Figures(by_time=counted).quantile_ms(part)
     assert found == (None if expected is None else pytest.approx(expected))

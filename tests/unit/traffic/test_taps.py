@@ -1,4 +1,4 @@
-"""Who watches requests: what sidecars are asked for, and what of their answers is kept."""
+"""Tests of taps: the choices that sidecars get, and the requests that subscribers get."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -43,7 +43,7 @@ REQUEST = TappedRequest(
 
 
 def _taps() -> tuple[Taps, list[object]]:
-    """Return nobody who watches, and what is told of changes."""
+    """Return taps without subscribers, and the list of changes that they report."""
     behind = {ONE: (SHOP,), OTHER: (SHOP,), BANKER: (BANK,)}
     table, changes = TapTable(), list[object]()
     taps = Taps(table, lambda proxy: behind.get(proxy, ()), lambda: changes.append(dict(table.tapped())))
@@ -51,11 +51,11 @@ def _taps() -> tuple[Taps, list[object]]:
 
 
 def _nobody() -> None:
-    """Take no notice."""
+    """Do nothing."""
 
 
-def test_what_is_asked_of_sidecars_is_what_anybody_watches() -> None:
-    """Of a service all that is watched together, each choice once; nothing once the last has ended."""
+def test_sidecars_get_the_choices_of_all_taps_of_their_service() -> None:
+    """Each choice is listed once, and the service disappears with the end of its last tap."""
     taps, changes = _taps()
     posts = TapChoice(methods=("POST",))
     first = taps.begin(TapSubscription(SHOP, posts), _nobody)
@@ -84,16 +84,19 @@ def test_what_is_asked_of_sidecars_is_what_anybody_watches() -> None:
         (TapSubscription(SHOP, statuses=range(500, 600)), False),
     ],
 )
-def test_each_is_told_what_it_asked_for(watched: TapSubscription, fits: bool) -> None:
-    """Whatever a sidecar tells, as it does for others, or by itself."""
+def test_tap_receives_only_requests_that_match_its_subscription(watched: TapSubscription, fits: bool) -> None:
+    """A sidecar reports requests for all taps, so each tap is filtered by the control plane too."""
     taps, _ = _taps()
     tap = taps.begin(watched, _nobody)
     taps.told(ONE, [REQUEST], 0.0)
     assert tap.take() == ([(ONE, REQUEST)] if fits else [], 0)
 
 
-def test_a_proxy_is_believed_of_its_own_services_alone() -> None:
-    """It is told so, and ends its stream; a proxy that nobody knows answers for none."""
+def test_proxy_reports_requests_of_its_own_services_only() -> None:
+    """`told` returns False for a proxy of another service, for an unknown proxy, and without taps.
+
+    The result tells the proxy to end its stream.
+    """
     taps, _ = _taps()
     tap = taps.begin(TapSubscription(SHOP), _nobody)
     stranger = ProxyName.parse("x.shop.shop")
@@ -103,8 +106,8 @@ def test_a_proxy_is_believed_of_its_own_services_alone() -> None:
     assert not taps.told(ONE, [REQUEST], 0.0)
 
 
-def test_what_is_kept_is_bounded() -> None:
-    """By the second, and by what waits to be read; what was lost is counted, once."""
+def test_tap_keeps_limited_requests_per_second_and_in_total() -> None:
+    """Requests beyond PER_SECOND or WAITING are dropped, and each is counted as lost once."""
     taps, _ = _taps()
     tap = taps.begin(TapSubscription(SHOP), _nobody)
     other = taps.begin(TapSubscription(SHOP, statuses=range(500, 600)), _nobody)
@@ -121,8 +124,8 @@ def test_what_is_kept_is_bounded() -> None:
     assert other.take() == ([], 0)
 
 
-def test_who_watches_is_told_that_there_is_something() -> None:
-    """For each request that fits, and for no other."""
+def test_subscriber_is_notified_of_matching_requests_only() -> None:
+    """A request of another service leads to no notification."""
     taps, noticed = _taps()[0], list[str]()
     taps.begin(TapSubscription(SHOP), lambda: noticed.append("it"))
     taps.told(ONE, [REQUEST], 0.0)
@@ -130,8 +133,8 @@ def test_who_watches_is_told_that_there_is_something() -> None:
     assert noticed == ["it"]
 
 
-def test_no_more_watch_than_may() -> None:
-    """The next is turned away, and changes nothing; there is room again when one has ended."""
+def test_tap_beyond_the_limit_is_refused() -> None:
+    """A refused tap changes nothing, and a new tap is accepted once another one has ended."""
     taps, changes = _taps()
     first, *_ = [taps.begin(TapSubscription(SHOP), _nobody) for _ in range(MOST_TAPS)]
     with pytest.raises(TooManyTaps):
@@ -141,8 +144,8 @@ def test_no_more_watch_than_may() -> None:
     assert taps.begin(TapSubscription(BANK), _nobody).watched == TapSubscription(BANK)
 
 
-def test_who_showed_no_certificate_is_no_caller_that_was_chosen() -> None:
-    """Though everybody's requests are told."""
+def test_request_without_a_client_certificate_matches_no_chosen_caller() -> None:
+    """A choice without callers includes such a request."""
     unknown = replace(REQUEST, caller=None)
     assert TapChoice().fits(unknown)
     assert not TapChoice(callers=(ALICE,)).fits(unknown)

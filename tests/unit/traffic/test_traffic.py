@@ -1,4 +1,4 @@
-"""What is kept of reports, and for how long."""
+"""Tests of traffic reports: their counts, retention and limits."""
 
 from collections import Counter
 
@@ -28,22 +28,22 @@ COMING = Calls(Kind.EDGE, Direction.INBOUND, Protocol.HTTP, CalledPort("", "", 8
 
 
 def requests(count: int) -> Figures:
-    """Make so many requests that were answered well."""
+    """Return the figures of so many successful requests."""
     return Figures((0, count, 0, 0, 0))
 
 
 def report(number: int, *rows: tuple[Calls, Figures], run: str = "a") -> Report:
-    """Make a report of ten seconds."""
+    """Return a report of ten seconds."""
     return Report(run, number, 10.0, rows)
 
 
 def seen(traffic: Traffic, seconds: float, now: float) -> dict[tuple[Caller, Calls], int]:
-    """Return how many requests each caller has sent of late."""
+    """Return the number of recent requests by caller and call."""
     return {key: figures.requests for key, figures in traffic.by_source(seconds, now).summed().items()}
 
 
-def test_a_report_is_counted_once() -> None:
-    """What comes again with its number was counted; an agent that is started anew begins with 1."""
+def test_report_is_counted_once_by_its_run_and_number() -> None:
+    """A report that is sent again is ignored; a restarted agent has another run and starts with 1."""
     traffic = Traffic()
     for each in (report(1, (TO_STORE, requests(3))), report(1, (TO_STORE, requests(3)))):
         traffic.take(BUYER, each, 100.0)
@@ -57,8 +57,8 @@ def test_a_report_is_counted_once() -> None:
     assert by_proxy == {(BUYER, every): requests(12), (AGAIN, every): requests(1)}
 
 
-def test_it_is_remembered_for_an_hour_and_not_longer() -> None:
-    """By the minute first, by five minutes later; then nothing is left."""
+def test_report_is_kept_for_an_hour_and_then_deleted() -> None:
+    """Windows of 60, 600 and 3600 s include a report until it is too old; no entry is left in the end."""
     traffic = Traffic()
     traffic.take(BUYER, report(1, (TO_STORE, requests(3))), 0.0)
     assert seen(traffic, 60, 30) == {(SHOP, TO_STORE): 3}
@@ -72,8 +72,8 @@ def test_it_is_remembered_for_an_hour_and_not_longer() -> None:
     assert traffic.entries == 0
 
 
-def test_no_report_fills_the_memory() -> None:
-    """Rows beyond what is read are counted together; nothing of them is lost."""
+def test_rows_of_a_report_beyond_the_limit_are_counted_together() -> None:
+    """Memory is limited to MOST_ROWS rows and one for OTHERS, and no request is lost from the sum."""
     many = [
         (Calls(Kind.EDGE, Direction.OUTBOUND, Protocol.HTTP, CalledPort("x", f"s{n}", 80)), requests(1))
         for n in range(1000)
@@ -87,8 +87,8 @@ def test_no_report_fills_the_memory() -> None:
     assert found[SHOP, others].requests == 1000 - MOST_ROWS
 
 
-def test_cells_are_bounded_in_all() -> None:
-    """What is longest ago goes first; a cell that is full takes nobody new, and goes on with those it has."""
+def test_number_of_entries_in_all_cells_is_limited() -> None:
+    """The oldest entries are dropped first; a full cell counts its known keys and leaves out new ones."""
     cells = Cells[str]((Grain(10, 6), Grain(60, 60)), most=40)
     for at in range(0, 600, 10):
         cells.add([(f"{n}", requests(1)) for n in range(10)], float(at))
@@ -99,15 +99,15 @@ def test_cells_are_bounded_in_all() -> None:
 
 
 def forged(first: int, count: int) -> list[tuple[Calls, Figures]]:
-    """Return rows of services that a proxy has made up."""
+    """Return rows of services that a proxy has invented."""
     return [
         (Calls(Kind.EDGE, Direction.OUTBOUND, Protocol.HTTP, CalledPort("x", f"s{n}", 80)), requests(1))
         for n in range(first, first + count)
     ]
 
 
-def test_one_certificate_has_its_own_share_of_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many reports a proxy sends, its rows are bounded, and those of other proxies are all kept."""
+def test_proxy_with_many_rows_displaces_no_rows_of_other_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of each proxy are limited, so the many reports of one proxy leave room for others."""
     monkeypatch.setattr("meshwright.traffic.traffic.MOST", 15_000)  # so that few reports would fill it
     traffic = Traffic()
     for number in range(40):
@@ -121,8 +121,8 @@ def test_one_certificate_has_its_own_share_of_what_is_kept(monkeypatch: pytest.M
     assert traffic.left_out == 0
 
 
-def test_a_share_begins_anew() -> None:
-    """A proxy that calls other services than before is not counted with the others for ever."""
+def test_proxy_that_calls_other_services_has_new_rows_after_300_seconds() -> None:
+    """Without a new share, calls to the new services would be counted under OTHERS for ever."""
     traffic = Traffic()
     traffic.take(BUYER, report(1, *forged(0, 256)), 0.0)
     traffic.take(BUYER, report(2, *forged(1000, 1)), 299.0)
@@ -138,10 +138,10 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.sampled_from([60, 300, 900, 3600]))
-def test_what_is_said_of_a_span_is_what_was_told_in_it(
+def test_figures_of_a_window_exceed_it_by_at_most_one_cell(
     steps: list[tuple[float, list[tuple[str, int]]]], window: int
 ) -> None:
-    """Never less, and nothing that is longer ago than the span and one cell."""
+    """They include every report in the window, and none older than the window and one cell."""
     cells, told, now = Cells[str]((Grain(10, 12), Grain(60, 15), Grain(300, 12)), 10_000), [], 0.0
     for pause, rows in steps:
         now += pause
@@ -157,8 +157,8 @@ def test_what_is_said_of_a_span_is_what_was_told_in_it(
     assert least <= found <= most
 
 
-def test_so_much_that_nobody_believes_it_is_not_lost() -> None:
-    """Sums beyond what an entry holds stay at the most that it does."""
+def test_sums_stay_at_the_largest_value_that_an_entry_holds() -> None:
+    """Implausibly large figures must not overflow: at most 2**32 - 1 requests and 2**64 - 1 bytes."""
     cells = Cells[str]((Grain(10, 1),), 10)
     for _ in range(4):
         cells.add([("a", Figures((0, 2**31, 0, 0, 0), sent_bytes=2**63))], 0.0)
@@ -166,8 +166,8 @@ def test_so_much_that_nobody_believes_it_is_not_lost() -> None:
     assert found == Figures((0, 2**32 - 1, 0, 0, 0), sent_bytes=2**64 - 1)
 
 
-def test_the_seconds_of_a_span_are_those_that_its_cells_cover() -> None:
-    """A rate is what was told, by these; a first report tells of as long as one does."""
+def test_seconds_of_a_window_are_those_that_its_cells_cover() -> None:
+    """A rate is divided by these seconds; a first report covers its own ten seconds."""
     traffic = Traffic()
     assert traffic.by_source(60, 100.0).seconds == 60
     traffic.take(BUYER, report(1, (TO_STORE, requests(3))), 101.0)
@@ -180,6 +180,6 @@ def test_the_seconds_of_a_span_are_those_that_its_cells_cover() -> None:
 @pytest.mark.parametrize(
     ("proxies", "expected"), [(0, 10), (1, 10), (33, 10), (200, 60), (1000, 300), (100_000, 600)]
 )
-def test_the_more_proxies_there_are_the_seldomer_each_reports(proxies: int, expected: int) -> None:
-    """So that the control plane has some three reports a second at most, up to two thousand proxies."""
+def test_report_interval_grows_with_the_number_of_proxies(proxies: int, expected: int) -> None:
+    """With up to 2000 proxies the control plane gets about three reports a second at most."""
     assert every_seconds(proxies) == expected
