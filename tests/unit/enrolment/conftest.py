@@ -1,4 +1,4 @@
-"""A CA with its ledger, for the tests of joining."""
+"""Fixture of a CA with its ledger, for the tests of enrolment."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Who has ejected whom, as it was said last."""
+"""Tests of ejections: the endpoints that each proxy last reported as ejected."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -11,8 +11,8 @@ ANN, BOB = ProxyName.parse("ann.shop.market"), ProxyName.parse("bob.shop.market"
 A80, A90, B80 = HostPort("10.0.0.1", 80), HostPort("10.0.0.1", 90), HostPort("fd00::1", 80)
 
 
-def test_the_last_word_counts_for_as_long_as_it_holds() -> None:
-    """By address, sorted by who says it; nobody speaks for another."""
+def test_last_report_of_each_proxy_counts_until_it_expires() -> None:
+    """Ejections are listed by address with their reporters; a report replaces only its proxy's last one."""
     ejections = Ejections()
     assert (ejections.by_address(NOW), ejections.count(NOW)) == ({}, 0)
     ejections.note(BOB, [A90, A80, A80], NOW)
@@ -25,8 +25,8 @@ def test_the_last_word_counts_for_as_long_as_it_holds() -> None:
     assert ejections.by_address(NOW + HOLDS) == {}
 
 
-def test_what_one_says_is_bounded() -> None:
-    """A proxy that says that all the world is ejected fills no memory."""
+def test_ejections_of_one_proxy_are_limited_in_number() -> None:
+    """A proxy that reports countless ejections must not fill the memory."""
     ejections = Ejections()
     ejections.note(ANN, (HostPort(f"10.0.{each // 250}.{each % 250}", 80) for each in range(3 * MOST)), NOW)
     assert ejections.count(NOW) == MOST

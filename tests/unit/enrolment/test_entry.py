@@ -1,4 +1,4 @@
-"""Guessers at the joining port, and those who share an address with them."""
+"""Tests of guesses at the enrolment port, and of clients that share the guesser's address."""
 
 import base64
 import json
@@ -25,17 +25,17 @@ GUESS = f"{TOKEN.id}.{'A' * 43}".encode()
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqliteTokens]:
-    """Return a store with one token, for many machines."""
+    """Return a store with one token of 1000 uses, for many machines."""
     with SqliteTokens.open(tmp_path / "tokens.sqlite") as opened:
         opened.add(TOKEN, record(uuid=None, uses=1000))
         yield opened
 
 
 @pytest.mark.parametrize("guess", [GUESS, b"no token", b"0" * 12 + b"." + b"A" * 43])
-async def test_a_guesser_keeps_out_nobody_behind_his_address(
+async def test_guesser_does_not_exclude_clients_behind_the_same_address(
     signs: Signs, store: SqliteTokens, guess: bytes
 ) -> None:
-    """He is put off himself, and a machine with a valid token joins from the same address meanwhile."""
+    """The guesses are limited, but a machine with a valid token still joins from the same address."""
     joining, request = enrolment(signs, store), csr()
     put_off = 0
     for _ in range(200):
@@ -46,8 +46,8 @@ async def test_a_guesser_keeps_out_nobody_behind_his_address(
     assert (await joining.join(csr(), KIND, DATA, NAT)).signed.not_after > NOW
 
 
-async def test_machines_that_join_cost_their_address_nothing(signs: Signs, store: SqliteTokens) -> None:
-    """A whole rack behind one address joins at once, in the pace of its token."""
+async def test_valid_joins_do_not_count_against_their_address(signs: Signs, store: SqliteTokens) -> None:
+    """A whole rack behind one address can join at once, up to the limit of its token."""
     joining = enrolment(signs, store)
     for _ in range(int(EnrolmentLimits().by_token.at_once)):
         await joining.join(csr(), KIND, DATA, NAT)
@@ -55,15 +55,15 @@ async def test_machines_that_join_cost_their_address_nothing(signs: Signs, store
         await joining.join(csr(), KIND, b"no token", NAT)
 
 
-def test_an_address_of_ipv6_is_counted_with_its_network() -> None:
-    """Whoever has one address of 64 bits has all of them; of IPv4 each is its own."""
+def test_ipv6_address_is_counted_by_its_64_bit_network() -> None:
+    """A client has all addresses of its /64 network; each IPv4 address counts for itself."""
     assert {origin_of(f"2001:db8:1:2::{number:x}") for number in range(1, 9)} == {"2001:db8:1:2::/64"}
     assert origin_of("::ffff:192.0.2.1") == origin_of("192.0.2.1") == "192.0.2.1"
     assert origin_of("unix:") == "unix:"
 
 
 def pod_token(pod: str, uid: str) -> bytes:
-    """Return a token with the claims of a Pod, which nobody has signed."""
+    """Return an unsigned token with the claims of a Pod."""
     claims = {"kubernetes.io": {"namespace": "shop", "pod": {"name": pod, "uid": uid}}}
     parts = (base64.urlsafe_b64encode(json.dumps(each).encode()).rstrip(b"=") for each in ({}, claims))
     return b".".join((*parts, b"c2ln"))
@@ -81,10 +81,8 @@ def pod_token(pod: str, uid: str) -> bytes:
         (b"\xff.\xff.\xff", ""),
     ],
 )
-async def test_a_pod_is_recognised_by_its_uid_and_the_api_server_is_not_asked(
-    token: bytes, name: str
-) -> None:
-    """Guesses cost the API server nothing, once their address has used up its pace."""
+async def test_pod_is_recognised_by_its_uid_without_a_call_to_the_api_server(token: bytes, name: str) -> None:
+    """Guesses beyond their address's limit must not load the API server."""
 
     async def review(_: object) -> dict[str, object]:
         raise AssertionError("the API server was asked")

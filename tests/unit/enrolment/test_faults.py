@@ -1,4 +1,4 @@
-"""What strangers at the enrolment ports can make the control plane log."""
+"""Tests of the log lines that strangers at the enrolment ports can cause."""
 
 import structlog
 
@@ -7,8 +7,8 @@ from meshwright.enrolment.faults import Faults
 from meshwright.enrolment.proofs.contract import ProofPending, ProofUndecided
 
 
-async def test_a_flood_of_connections_is_a_line_per_cause_and_a_count() -> None:
-    """A connection that is ended for what it cost gives no line of its own."""
+async def test_flood_of_ended_connections_is_logged_once_per_cause_with_a_count() -> None:
+    """The first connection of each cause is logged at once, the other 499 as a count."""
     faults = Faults()
     with structlog.testing.capture_logs() as logs:
         for number in range(1000):
@@ -23,8 +23,8 @@ async def test_a_flood_of_connections_is_a_line_per_cause_and_a_count() -> None:
     ]
 
 
-async def test_proofs_that_nobody_can_judge_are_a_line_per_kind() -> None:
-    """While an API server is away, each stranger with a token would otherwise write a line."""
+async def test_failures_of_requests_are_logged_once_per_kind_with_a_count() -> None:
+    """Otherwise each stranger with a token would write a line while the API server is unavailable."""
     faults = Faults()
     with structlog.testing.capture_logs() as logs:
         for _ in range(100):

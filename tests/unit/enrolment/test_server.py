@@ -1,4 +1,4 @@
-"""A port of enrolment, where clients go before they have their answer."""
+"""Test of an enrolment port whose client disconnects before the response."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ from xds.server.tls import TlsIdentity
 
 
 def no_identity() -> TlsIdentity:
-    """Return none: nobody listens here."""
+    """Fail: the test serves no TLS."""
     raise AssertionError
 
 
@@ -27,10 +27,13 @@ def no_identity() -> TlsIdentity:
         (None, []),
     ],
 )
-async def test_what_fails_on_our_side_is_said_though_the_client_is_gone(
+async def test_server_fault_is_logged_although_the_client_has_disconnected(
     error: Exception | None, events: list[str]
 ) -> None:
-    """It goes on to its end, so that what was used is given back; of refusals whoever refuses has said it."""
+    """The request continues to its end, so that the use of its token can be given back.
+
+    Refusals are not logged here, because they are logged where they are decided.
+    """
     going, begun, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def answer(request: bytes, peer: Peer) -> bytes:

@@ -1,4 +1,4 @@
-"""What one request comes to: nothing of a proof is used where nothing comes of it, however that ends."""
+"""Tests of enrolment requests: token uses, limits, revocation, and confirmed trust bundles."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ NAME = ProxyName.parse("one.shop.market")
 
 
 class Signs:
-    """The mesh's CA and ledger; `failing` is what it raises instead, `meanwhile` happens before it signs."""
+    """The mesh's CA and ledger; `sign` raises `failing` if set, and calls `meanwhile` before it signs."""
 
     def __init__(self, state: Path) -> None:
         self.authority = CertificateAuthority.open(state, TrustDomain("mesh.example"), NOW)
@@ -52,7 +52,7 @@ class Signs:
         joined_by: str,
         judge: Judge,
     ) -> SignedProxy:
-        """Sign, or fail."""
+        """Sign, or raise `failing`."""
         if self.failing is not None:
             raise self.failing
         self.meanwhile()
@@ -63,42 +63,42 @@ class Signs:
     changes_roots = False
 
     def replaces(self, certificate_pem: bytes) -> bool:
-        """Replace what is said to be replaced."""
+        """Return `changes_roots`."""
         del certificate_pem
         return self.changes_roots
 
     def trust_bundle(self) -> bytes:
-        """Return the root."""
+        """Return the root certificate."""
         return self.authority.trust_bundle()
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqliteTokens]:
-    """Return a store with one token, of one use."""
+    """Return a store with one token of one use."""
     with SqliteTokens.open(tmp_path / "tokens.sqlite") as opened:
         opened.add(TOKEN, record(days=7))
         yield opened
 
 
 def csr() -> bytes:
-    """Return a request of a new key."""
+    """Return a signing request with a new key."""
     key = ec.generate_private_key(ec.SECP256R1())
     request = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).sign(key, hashes.SHA256())
     return request.public_bytes(serialization.Encoding.DER)
 
 
 class AtHand:
-    """Takes everybody for one proxy, by the certificate that is shown."""
+    """A proof that takes every client for one proxy, with the serial of the given certificate."""
 
     kind = "certificate"
 
     async def prove(self, evidence: Evidence, now: datetime) -> Entitlement:
-        """Return it."""
+        """Return the entitlement of that proxy."""
         return Entitlement(NAME, serial=read_leaf(evidence.certificate or b"").serial)
 
 
 def enrolment(signs: Signs, store: SqliteTokens, **changes: object) -> Enrolment:
-    """Return the service."""
+    """Return the enrolment service."""
     limits = EnrolmentLimits()
     times = {"clock": lambda: NOW, "monotonic": lambda: 0.0, **changes}
     tokens = JoinTokenProof(store, limits.by_token, times["monotonic"])  # type: ignore[arg-type]
@@ -109,10 +109,10 @@ DATA = TOKEN.text().encode()
 
 
 @pytest.mark.parametrize("failing", [IssuerError("away"), RequestError("never"), RuntimeError("ours")])
-async def test_a_use_is_kept_where_nothing_is_signed(
+async def test_token_use_is_given_back_when_signing_fails(
     signs: Signs, store: SqliteTokens, failing: Exception
 ) -> None:
-    """Whatever it fails by; then it lets in."""
+    """After any failure of signing, the token is unused, and its next request joins."""
     joining = enrolment(signs, store)
     signs.failing = failing
     with pytest.raises(type(failing)):
@@ -123,10 +123,10 @@ async def test_a_use_is_kept_where_nothing_is_signed(
     assert granted.signed.not_after == NOW + timedelta(days=7)
 
 
-async def test_a_use_that_has_certified_a_key_is_not_given_back_by_its_next_failure(
+async def test_token_use_that_certified_a_key_is_kept_when_the_next_signing_fails(
     signs: Signs, store: SqliteTokens
 ) -> None:
-    """It was used, and the token lets nobody else in."""
+    """Otherwise the token would admit a second key. The first key may join again."""
     joining, request = enrolment(signs, store), csr()
     first = await joining.join(request, KIND, DATA, "10.0.0.1")
     signs.failing = IssuerError("away")
@@ -139,10 +139,10 @@ async def test_a_use_that_has_certified_a_key_is_not_given_back_by_its_next_fail
     assert again.signed.name == first.signed.name
 
 
-async def test_of_many_with_one_use_one_joins_whatever_fails_meanwhile(
+async def test_one_token_use_admits_one_of_many_keys_despite_failures(
     signs: Signs, store: SqliteTokens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At once, with a key each; twice nothing is signed, and the use is there for the next."""
+    """Of 24 requests with a key each, two fail in signing and give the use back, one joins."""
     signed = list[str]()
 
     def sign(
@@ -164,8 +164,10 @@ async def test_of_many_with_one_use_one_joins_whatever_fails_meanwhile(
     assert [each.used for each in store.tokens()] == [1]
 
 
-async def test_a_name_that_contradicts_is_not_certified(signs: Signs, store: SqliteTokens) -> None:
-    """And nothing of the token is used, nor of how often one may ask: once it is mended it lets in."""
+async def test_name_that_contradicts_a_workload_is_refused_and_uses_nothing(
+    signs: Signs, store: SqliteTokens
+) -> None:
+    """Neither the token nor the limits are used, so the token works once the conflict is corrected."""
     words = "it is another's"
     joining, request = enrolment(signs, store, contradicts=lambda _: words), csr()
     for _ in range(12):
@@ -177,8 +179,10 @@ async def test_a_name_that_contradicts_is_not_certified(signs: Signs, store: Sql
     assert (await joining.join(request, KIND, DATA, "10.0.0.1")).signed.not_after > NOW
 
 
-async def test_of_two_requests_of_one_key_one_waits(signs: Signs, store: SqliteTokens) -> None:
-    """The one that is under way could give back what the other has used."""
+async def test_second_concurrent_request_with_the_same_key_is_postponed(
+    signs: Signs, store: SqliteTokens
+) -> None:
+    """Otherwise a failure of one request could give back the use of the other."""
     joining, request = enrolment(signs, store), csr()
     both = await asyncio.gather(
         *(joining.join(request, KIND, DATA, "10.0.0.1") for _ in range(2)), return_exceptions=True
@@ -187,10 +191,10 @@ async def test_of_two_requests_of_one_key_one_waits(signs: Signs, store: SqliteT
     assert (await joining.join(request, KIND, DATA, "10.0.0.1")).signed.not_after > NOW
 
 
-async def test_who_asks_too_often_is_refused_and_does_not_fill_the_log(
+async def test_client_beyond_its_limit_is_refused_without_filling_the_log(
     signs: Signs, store: SqliteTokens
 ) -> None:
-    """One address, and one token: others go on."""
+    """200 bad requests of one address write 20 lines, and another address still joins."""
     joining = enrolment(signs, store)
     with structlog.testing.capture_logs() as logs:
         for _ in range(200):
@@ -200,8 +204,10 @@ async def test_who_asks_too_often_is_refused_and_does_not_fill_the_log(
     assert (await joining.join(csr(), KIND, DATA, "10.0.0.2")).signed.not_after > NOW
 
 
-async def test_who_knows_a_token_s_id_keeps_nobody_out(signs: Signs, store: SqliteTokens) -> None:
-    """It is no secret: wherever he guesses from, and however often; who has the secret is counted."""
+async def test_wrong_secrets_do_not_count_against_the_limit_of_a_token(
+    signs: Signs, store: SqliteTokens
+) -> None:
+    """A token's ID is no secret, so only requests with the right secret are counted."""
     joining = enrolment(signs, store)
     guess = f"{TOKEN.id}.{'A' * 43}".encode()
     shown = csr()
@@ -219,10 +225,8 @@ async def test_who_knows_a_token_s_id_keeps_nobody_out(signs: Signs, store: Sqli
         await proof.prove(evidence, NOW)
 
 
-async def test_who_joins_again_and_again_is_told_to_come_back_later(
-    signs: Signs, store: SqliteTokens
-) -> None:
-    """By the same key, for which it has a use: each time is a certificate more in the ledger."""
+async def test_repeated_joins_with_one_key_are_postponed_after_ten(signs: Signs, store: SqliteTokens) -> None:
+    """Each join adds a certificate to the ledger, although the key needs no further use of the token."""
     joining, request = enrolment(signs, store), csr()
     for _ in range(10):
         await joining.join(request, KIND, DATA, "10.0.0.1")
@@ -232,8 +236,8 @@ async def test_who_joins_again_and_again_is_told_to_come_back_later(
     assert len(signs.ledger.entries()) == 10
 
 
-def test_an_allowance_comes_back_and_is_nobody_else_s() -> None:
-    """Three at once, then one a second; of many who ask, those who have not for long are forgotten."""
+def test_allowance_is_refilled_over_time_and_separate_for_each_key() -> None:
+    """Three at once, then one a second; beyond `kept` keys, the least recent ones are forgotten."""
     allowed = Allowances(Pace(3, 1.0), kept=2)
     assert [allowed.take("a", 0.0) for _ in range(4)] == [True, True, True, False]
     assert allowed.take("b", 0.0)
@@ -243,16 +247,16 @@ def test_an_allowance_comes_back_and_is_nobody_else_s() -> None:
     assert len(allowed._buckets) == 2
 
 
-def test_who_goes_on_asking_is_let_in_at_his_pace() -> None:
-    """However much more he asks: what he was refused is not held against him."""
+def test_refused_requests_do_not_reduce_the_allowance() -> None:
+    """8 requests a second for 100 s are accepted at the pace: 3 at once and then 1 a second."""
     allowed = Allowances(Pace(3, 1.0))
     assert sum(allowed.take("a", eighths / 8) for eighths in range(801)) == 103
 
 
-async def test_who_asked_while_nothing_could_be_signed_is_let_in_soon_after(
+async def test_client_that_asked_while_signing_failed_joins_soon_after(
     signs: Signs, store: SqliteTokens
 ) -> None:
-    """A machine whose certificate has ended asks every few seconds, and the server's disk is full."""
+    """A machine that asks every 5 s while the server's disk is full joins within 65 s of the repair."""
     clock = 0.0
     joining, request = enrolment(signs, store, monotonic=lambda: clock), csr()
     signs.failing = IssuerError("away")
@@ -271,22 +275,22 @@ async def test_who_asked_while_nothing_could_be_signed_is_let_in_soon_after(
 
 
 class Installed:
-    """A proof of a third party."""
+    """A third party's proof."""
 
     kind = "third"
 
     async def prove(self, evidence: Evidence, now: datetime) -> Entitlement:
-        """Entitle everybody."""
+        """Entitle every client."""
         return Entitlement(NAME)
 
 
 def raising() -> Installed:
-    """Return nothing."""
+    """Raise OSError instead of returning a proof."""
     raise OSError("no such device")
 
 
-def test_a_third_party_adds_its_own_proof_by_an_entry_point() -> None:
-    """By name; what cannot be used, or is not there, is said."""
+def test_third_party_adds_its_own_proof_by_an_entry_point() -> None:
+    """An entry point is chosen by its name; an unusable or unknown one is an error with its cause."""
     here, group = "tests.unit.enrolment.test_service", "meshwright.proofs"
     points = [
         EntryPoint("third", f"{here}:Installed", group),
@@ -310,10 +314,10 @@ def test_a_third_party_adds_its_own_proof_by_an_entry_point() -> None:
             accepted((name,), ours, points)
 
 
-async def test_what_a_machine_was_given_may_be_in_the_place_of_what_it_said(
+async def test_sent_trust_bundle_is_possible_besides_the_confirmed_one(
     signs: Signs, store: SqliteTokens, tmp_path: Path
 ) -> None:
-    """Until it says so itself, it has one or the other: with the last answer, and with a renewal."""
+    """Until the proxy confirms the bundle of its last response, it may trust either of the two."""
     service = enrolment(signs, store)
     granted = await service.join(csr(), KIND, DATA, "10.0.0.1")
     pem, ours = granted.signed.chain_pem, granted.bundle.digest
@@ -335,10 +339,13 @@ async def test_what_a_machine_was_given_may_be_in_the_place_of_what_it_said(
 
 
 @pytest.mark.parametrize("changing", [False, True])
-async def test_who_says_nothing_any_more_is_forgotten_while_no_root_changes(
+async def test_confirmation_is_forgotten_after_an_hour_unless_roots_change(
     signs: Signs, store: SqliteTokens, changing: bool
 ) -> None:
-    """Proxies come and go; a change waits for what each has said since it began, however long ago that is."""
+    """Proxies disappear, so a confirmation of 60 minutes ago is dropped.
+
+    A change of roots keeps it, because the change needs every confirmation since its beginning.
+    """
     gone, late = ProxyName.parse("gone.shop.market"), ProxyName.parse("late.shop.market")
     service, signs.changes_roots = enrolment(signs, store), changing
     for name, minutes in ((gone, 60), (late, 59)):
@@ -348,10 +355,10 @@ async def test_who_says_nothing_any_more_is_forgotten_while_no_root_changes(
     assert set(service.confirmations.all()) == {NAME, late, *([gone] if changing else [])}
 
 
-async def test_who_is_revoked_while_another_certificate_is_signed_does_not_get_it(
+async def test_proxy_that_is_revoked_during_signing_gets_no_certificate(
     signs: Signs, store: SqliteTokens
 ) -> None:
-    """Whether he renews or asks again by his token: the ledger has none of it, and the log says why."""
+    """A renewal and a repeated join are refused with the reason, and the ledger has no new certificate."""
     service, request = enrolment(signs, store), csr()
     joined = (await service.join(request, KIND, DATA, "10.0.0.1")).signed
     renewed = (await service.renew(csr(), joined.chain_pem, "10.0.0.1")).signed
@@ -366,8 +373,10 @@ async def test_who_is_revoked_while_another_certificate_is_signed_does_not_get_i
     assert [each.serial for each in signs.ledger.entries()] == known
 
 
-async def test_who_has_another_certificate_renews_by_that(signs: Signs, store: SqliteTokens) -> None:
-    """One that was revoked by its serial takes along none but itself."""
+async def test_revoked_serial_does_not_prevent_renewal_with_another_certificate(
+    signs: Signs, store: SqliteTokens
+) -> None:
+    """A revocation by serial concerns this certificate alone."""
     service = enrolment(signs, store)
     shown = (await service.join(csr(), KIND, DATA, "10.0.0.1")).signed.chain_pem
     first, second = [(await service.renew(csr(), shown, "10.0.0.1")).signed for _ in range(2)]
@@ -376,10 +385,13 @@ async def test_who_has_another_certificate_renews_by_that(signs: Signs, store: S
     assert third.serial not in {first.serial, second.serial}
 
 
-async def test_who_is_shut_out_takes_along_nobody_whose_proof_begins_like_his(
+async def test_revoked_proof_does_not_exclude_proofs_with_similar_ids(
     signs: Signs, store: SqliteTokens
 ) -> None:
-    """Ids of third parties may be long, and may have in them what no line has."""
+    """A third party's IDs may be long or have control characters, and must still be told apart.
+
+    The ledger's `joined_by` is nevertheless printable and has at most 200 characters.
+    """
 
     class Third:
         kind = "third"

@@ -1,4 +1,4 @@
-"""Join tokens: how they are written, what is kept of them, and that nothing that prints shows a secret."""
+"""Tests of join tokens: format, stored records, uses, revocation, and secrecy."""
 
 import sqlite3
 import threading
@@ -28,7 +28,7 @@ TOKEN = JoinToken("0123456789ab", "Secret-" + "s" * 36, ("ab" * 32,))
 
 
 def record(uses: int = 1, **changes: object) -> TokenRecord:
-    """Return what is kept of TOKEN."""
+    """Return the stored record of TOKEN."""
     return recorded(TokenRequest("shop", "market", uses=uses, **changes), TOKEN.id, "somebody", NOW)  # type: ignore[arg-type]
 
 
@@ -40,8 +40,8 @@ def store(tmp_path: Path) -> Iterator[SqliteTokens]:
         yield opened
 
 
-def test_a_token_is_read_as_it_is_written() -> None:
-    """With pins or without, and whatever ends its line."""
+def test_token_is_read_as_it_is_written_and_prints_no_secret() -> None:
+    """Tokens with and without pins are read back, with a line break at the end."""
     for token in (
         TOKEN,
         JoinToken(TOKEN.id, TOKEN.secret),
@@ -65,8 +65,8 @@ def test_a_token_is_read_as_it_is_written() -> None:
         "x" * 100_000,
     ],
 )
-def test_what_is_no_token_is_refused_without_repeating_it(text: str) -> None:
-    """Half of it may be the secret."""
+def test_invalid_token_is_refused_without_repeating_its_text(text: str) -> None:
+    """A part of the text may be the secret, and the message may reach a log."""
     with pytest.raises(ValueError, match="join token") as refused:
         read_token(text)
     assert TOKEN.secret not in str(refused.value)
@@ -86,14 +86,17 @@ def test_what_is_no_token_is_refused_without_repeating_it(text: str) -> None:
         (TokenRequest("shop", "market", valid=timedelta(days=400)), "must be from 1 minute to 366 days"),
     ],
 )
-def test_a_token_that_makes_no_sense_is_not_made(wanted: TokenRequest, words: str) -> None:
-    """The field, its value, what would be right."""
+def test_invalid_token_request_is_refused_with_its_field(wanted: TokenRequest, words: str) -> None:
+    """The message has the field, its value, and the valid values."""
     with pytest.raises(RequestError, match=words):
         recorded(wanted, "0123456789ab", "somebody", NOW)
 
 
-def test_a_use_belongs_to_a_key(store: SqliteTokens) -> None:
-    """Who asks again with it uses nothing; when all are used, only those keys come again."""
+def test_token_use_belongs_to_a_key(store: SqliteTokens) -> None:
+    """A key that asks again needs no further use.
+
+    After the last use other keys are refused, until a use is given back.
+    """
     assert [store.redeem(TOKEN, key, NOW).first for key in ("a", "b", "a")] == [True, True, False]
     with pytest.raises(TokenRefused) as refused:
         store.redeem(TOKEN, "c", NOW)
@@ -103,8 +106,8 @@ def test_a_use_belongs_to_a_key(store: SqliteTokens) -> None:
     assert [each.used for each in store.tokens()] == [2]
 
 
-def test_a_token_ends(store: SqliteTokens) -> None:
-    """At its second, or revoked, for keys that have a use as well; a wrong secret learns nothing of it."""
+def test_expired_or_revoked_token_is_refused_for_used_keys_too(store: SqliteTokens) -> None:
+    """A token expires to the second. With a wrong secret the reason does not reveal the expiry."""
     store.redeem(TOKEN, "a", NOW + DAY - timedelta(seconds=1))
     wrong = JoinToken(TOKEN.id, "w" * 43)
     reasons = []
@@ -126,16 +129,16 @@ def test_a_token_ends(store: SqliteTokens) -> None:
         store.revoke("xyz", NOW)
 
 
-def test_the_file_is_private_and_holds_no_secret(store: SqliteTokens, tmp_path: Path) -> None:
-    """Whoever copies it can join by none of its tokens."""
+def test_token_file_is_private_and_has_no_secret(store: SqliteTokens, tmp_path: Path) -> None:
+    """A copy of the file must not allow a join with one of its tokens."""
     store.redeem(TOKEN, "a", NOW)
     found = list(tmp_path.iterdir())
     assert {path.stat().st_mode & 0o777 for path in found} == {0o600}
     assert not [path for path in found if TOKEN.secret.encode() in path.read_bytes()]
 
 
-def test_what_was_kept_is_there_after_a_restart(store: SqliteTokens, tmp_path: Path) -> None:
-    """And what ended long ago is forgotten when the next is made."""
+def test_tokens_remain_after_a_restart_and_old_ones_are_deleted(store: SqliteTokens, tmp_path: Path) -> None:
+    """A token that expired long ago is deleted when the next one is added."""
     store.redeem(TOKEN, "a", NOW)
     with SqliteTokens.open(tmp_path / "tokens.sqlite") as again:
         assert again.tokens() == store.tokens()
@@ -145,8 +148,8 @@ def test_what_was_kept_is_there_after_a_restart(store: SqliteTokens, tmp_path: P
         assert [each.id for each in again.tokens()] == [later.id]
 
 
-def test_two_processes_give_no_more_uses_than_there_are(store: SqliteTokens, tmp_path: Path) -> None:
-    """Eight keys, two stores on one file, two uses."""
+def test_concurrent_stores_give_no_more_uses_than_the_token_has(store: SqliteTokens, tmp_path: Path) -> None:
+    """Eight threads redeem a token of two uses, each with its own key and its own store of one file."""
     given, barrier = list[str](), threading.Barrier(8)
 
     def redeem(key: str) -> None:
@@ -168,10 +171,13 @@ def test_two_processes_give_no_more_uses_than_there_are(store: SqliteTokens, tmp
 
 
 @pytest.mark.parametrize("put_back", [False, True])
-def test_a_file_that_is_taken_away_lets_nobody_in_who_is_not_in_the_next(
+def test_open_store_follows_the_file_that_replaces_its_own(
     put_back: bool, store: SqliteTokens, tmp_path: Path
 ) -> None:
-    """A server has it open: what others make and revoke in the one that is there it knows at once."""
+    """A server has the store open; tokens that the new file lacks are unknown at once.
+
+    Tokens that other processes add and revoke in the new file are followed.
+    """
     path = tmp_path / "tokens.sqlite"
     copy = path.read_bytes()
     path.unlink()
@@ -191,8 +197,8 @@ def test_a_file_that_is_taken_away_lets_nobody_in_who_is_not_in_the_next(
         assert store.tokens() == beside.tokens()
 
 
-def test_a_file_that_comes_back_is_used_again(store: SqliteTokens, tmp_path: Path) -> None:
-    """Though there was no opening another one in its place meanwhile, as on a full disk."""
+def test_store_uses_its_file_again_after_a_failed_reopening(store: SqliteTokens, tmp_path: Path) -> None:
+    """Here a directory at the file's path prevents the reopening, as a full disk could."""
     path = tmp_path / "tokens.sqlite"
     path.rename(tmp_path / "aside")
     path.mkdir()
@@ -204,8 +210,8 @@ def test_a_file_that_comes_back_is_used_again(store: SqliteTokens, tmp_path: Pat
     assert store.redeem(TOKEN, "key", NOW).first
 
 
-def test_where_there_is_no_room_for_a_page_more_every_token_is_revoked(tmp_path: Path) -> None:
-    """Each row grows by it; what was not to be made any more is not made."""
+def test_every_token_can_be_revoked_on_a_full_disk(tmp_path: Path) -> None:
+    """A revocation makes a row longer, so the store keeps spare pages; new tokens are refused."""
     with SqliteTokens.open(tmp_path / "tokens.sqlite") as store:
         identifiers = [f"{number:012x}" for number in range(60)]
         for each in identifiers:
@@ -220,8 +226,8 @@ def test_where_there_is_no_room_for_a_page_more_every_token_is_revoked(tmp_path:
         assert [store.revoke(each, later).revoked_at for each in identifiers] == [later] * 60
 
 
-def test_a_store_of_before_there_were_pages_for_a_full_disk_opens(tmp_path: Path) -> None:
-    """With what is in it, and then it has them."""
+def test_store_without_spare_pages_opens_and_gets_its_reserves(tmp_path: Path) -> None:
+    """An older store keeps its tokens, and its journal file gets the reserved size."""
     path = tmp_path / "tokens.sqlite"
     with SqliteTokens.open(path) as opened:
         opened.add(TOKEN, record())
@@ -234,8 +240,8 @@ def test_a_store_of_before_there_were_pages_for_a_full_disk_opens(tmp_path: Path
     assert (tmp_path / "tokens.sqlite-journal").stat().st_size >= JOURNAL_BYTES
 
 
-def test_another_file_is_no_store(tmp_path: Path) -> None:
-    """One sentence each."""
+def test_file_that_is_no_token_store_is_refused_with_the_cause(tmp_path: Path) -> None:
+    """The cause is one of three: no database, another database, or a newer schema."""
     path = tmp_path / "tokens.sqlite"
     path.write_bytes(b"no database, but long enough to look like something" * 10)
     with pytest.raises(StateError, match="cannot be used: file is not a database"):
