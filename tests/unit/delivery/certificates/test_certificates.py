@@ -1,4 +1,4 @@
-"""Service certificates follow what the catalog needs."""
+"""Tests of service certificates: issuance, renewal, and failures of the issuer."""
 
 import asyncio
 import threading
@@ -35,7 +35,7 @@ NAMES = ("store.shop.svc.cluster.local",)
 
 
 class _Issuer:
-    """An authority that can be told to fail, to wait, and to trust further roots."""
+    """An authority that fails, waits or trusts further roots on demand."""
 
     def __init__(self, authority: CertificateAuthority) -> None:
         self.authority = authority
@@ -50,11 +50,11 @@ class _Issuer:
 
     @property
     def trust_domain(self) -> TrustDomain:
-        """Return the authority's."""
+        """Return the authority's trust domain."""
         return self.authority.trust_domain
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
-        """Issue, or fail."""
+        """Issue a certificate, or fail."""
         self.asked += 1
         if self.gate is not None:
             assert self.gate.wait(60)
@@ -63,17 +63,17 @@ class _Issuer:
         return self.authority.issue(request, now)
 
     def trust_bundle(self) -> bytes:
-        """Return the authority's root, and the further ones."""
+        """Return the authority's root and the further roots."""
         return self.authority.trust_bundle() + self.further
 
     def signing_bundle(self) -> bytes:
-        """Return the authority's."""
+        """Return the authority's signing bundle."""
         return self.authority.signing_bundle()
 
 
 @pytest.fixture
 def issuer(tmp_path: Path, now: datetime) -> _Issuer:
-    """Return an issuer that works."""
+    """Return a working issuer."""
     return _Issuer(CertificateAuthority.open(tmp_path, TrustDomain("cluster.local"), now))
 
 
@@ -89,13 +89,13 @@ def _needed(
     validity: timedelta,
     now: datetime,
 ) -> tuple[Mapping[ServiceIdentity, ServiceCertificate], Problems]:
-    """Tell the keeper what is needed; return the certificates in force, and the problems."""
+    """Update the needed certificates; return the certificates in force, and the problems."""
     problems = keeper.update(needed, validity, now).problems
     return keeper.certificates, problems
 
 
-def test_certificates_are_kept_and_renewed_when_due(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
-    """The same one until about half of its life is over."""
+def test_certificate_is_kept_until_its_renewal_is_due(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
+    """A certificate of one day is unchanged after 10 hours and renewed after 17 hours."""
     issued: list[int] = []
     keeper = _keeper(issuer, tmp_path, issued)
     first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)
@@ -108,10 +108,10 @@ def test_certificates_are_kept_and_renewed_when_due(issuer: _Issuer, tmp_path: P
     assert issued == [1, 0, 1]
 
 
-def test_an_issuer_that_is_down_leaves_the_old_certificate_in_force(
+def test_failing_issuer_leaves_the_old_certificate_in_force(
     issuer: _Issuer, tmp_path: Path, now: datetime
 ) -> None:
-    """The problem names the identity, and it is tried again."""
+    """The problem names the identity and the cause, and the renewal is retried after one second."""
     keeper = _keeper(issuer, tmp_path, [])
     first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)
     issuer.down = True
@@ -129,17 +129,20 @@ def test_an_issuer_that_is_down_leaves_the_old_certificate_in_force(
     assert not keeper.needs_work(later)
 
 
-def test_one_identity_that_cannot_be_certified_stops_no_other(
+def test_invalid_identity_does_not_prevent_certificates_of_others(
     issuer: _Issuer, tmp_path: Path, now: datetime
 ) -> None:
-    """The good rest is issued."""
+    """The invalid identity is a problem, and the valid one gets its certificate."""
     made, problems = _needed(_keeper(issuer, tmp_path, []), {BAD: (), STORE: NAMES}, DAY, now)
     assert list(made) == [STORE]
     assert [each.code for each in problems] == ["certificate-not-issued"]
 
 
-def test_a_root_that_changes(tmp_path: Path, now: datetime) -> None:
-    """What is trusted is told at once; all is issued anew, once, when another root signs."""
+def test_changed_root_is_trusted_at_once_and_replaces_certificates_once(tmp_path: Path, now: datetime) -> None:
+    """The bundle has the new root at once; certificates are replaced when the new root signs.
+
+    After a restart the replaced certificates are still in force.
+    """
     authority = ChangingAuthority.open(tmp_path, TrustDomain("cluster.local"), now)
     issued: list[int] = []
     keeper = ServiceCertificates(
@@ -163,10 +166,10 @@ def test_a_root_that_changes(tmp_path: Path, now: datetime) -> None:
     assert issued == [1, 0, 1, 0]
 
 
-def test_a_root_that_changes_while_nothing_can_be_signed(
+def test_certificate_of_an_old_root_stays_while_its_replacement_fails(
     issuer: _Issuer, tmp_path: Path, now: datetime
 ) -> None:
-    """What is in force stays until it can be replaced."""
+    """The certificate stays in force, with a problem, until the issuer of the new root works."""
     keeper = _keeper(issuer, tmp_path, [])
     first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)
     issuer.become(CertificateAuthority.open(tmp_path / "other", TrustDomain("cluster.local"), now))
@@ -178,10 +181,10 @@ def test_a_root_that_changes_while_nothing_can_be_signed(
     assert (replaced[STORE].serial != first[STORE].serial, problems) == (True, ())
 
 
-def test_another_validity_begins_with_the_stored_certificates(
+def test_changed_validity_applies_from_the_next_renewal(
     issuer: _Issuer, tmp_path: Path, now: datetime
 ) -> None:
-    """MeshConfig may change at any time; nothing is re-keyed at once for it."""
+    """MeshConfig may change at any time, so a new validity replaces no certificate at once."""
     issued: list[int] = []
     keeper = _keeper(issuer, tmp_path, issued)
     first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)
@@ -192,8 +195,8 @@ def test_another_validity_begins_with_the_stored_certificates(
     assert certificate.not_after == now.replace(microsecond=0) + timedelta(hours=17) + DAY / 2
 
 
-def test_an_identity_that_is_gone_is_not_renewed(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
-    """Nobody asks for it any more: when it would have been due is looked at once, and nothing comes of it."""
+def test_removed_identity_is_not_renewed(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
+    """Its due renewal passes without a new certificate, because no proxy needs one."""
     keeper, later = _keeper(issuer, tmp_path, []), now + timedelta(days=2)
     _needed(keeper, {STORE: NAMES}, DAY, now)
     keeper.update({STORE: None}, DAY, now)
@@ -202,10 +205,13 @@ def test_an_identity_that_is_gone_is_not_renewed(issuer: _Issuer, tmp_path: Path
     assert dict(keeper.certificates) == {}
 
 
-def test_after_a_restart_what_is_stored_serves_until_there_is_one_with_other_names(
+def test_stored_certificate_with_other_names_is_served_until_it_is_replaced(
     issuer: _Issuer, tmp_path: Path, now: datetime
 ) -> None:
-    """The same, restarted or not: the issuer is away, and the identity is known by its URI."""
+    """The URI identifies the service, so old DNS names suffice while the issuer fails after a restart.
+
+    An expired certificate is not served.
+    """
     first, _ = _needed(_keeper(issuer, tmp_path, []), {STORE: NAMES}, DAY, now)
     issuer.down, others = True, (*NAMES, "till.shop.svc.cluster.local")
     restarted = _keeper(issuer, tmp_path, [])
@@ -221,10 +227,10 @@ def test_after_a_restart_what_is_stored_serves_until_there_is_one_with_other_nam
     assert ended == {}
 
 
-def test_a_failing_issuer_is_let_be_longer_each_time_and_by_each_identity_for_itself(
+def test_failing_issuer_is_retried_with_growing_pauses_for_each_identity(
     issuer: _Issuer, tmp_path: Path, now: datetime
 ) -> None:
-    """Two identities that failed at different moments are tried at different moments; others at once."""
+    """Pauses grow from one second to more than ten; another identity is requested at once."""
     keeper = _keeper(issuer, tmp_path, [])
     issuer.down = True
     _needed(keeper, {STORE: NAMES}, DAY, now)
@@ -243,10 +249,10 @@ def test_a_failing_issuer_is_let_be_longer_each_time_and_by_each_identity_for_it
     assert issuer.asked == tries + 9, "the other one alone"
 
 
-def test_a_restart_while_the_issuer_is_down_serves_what_is_stored(
+def test_restart_with_a_failing_issuer_serves_the_stored_certificate(
     issuer: _Issuer, tmp_path: Path, now: datetime
 ) -> None:
-    """Also one that is due: until there is another, or it ends."""
+    """A certificate that is due for renewal is served until it expires."""
     first, _ = _needed(_keeper(issuer, tmp_path, []), {STORE: NAMES}, DAY, now)
     issuer.down = True
     later = now + timedelta(hours=20)
@@ -256,10 +262,10 @@ def test_a_restart_while_the_issuer_is_down_serves_what_is_stored(
     assert dict(none) == {}
 
 
-def test_what_runs_out_is_told_once_it_has_less_than_a_quarter_left(
+def test_certificate_with_less_than_a_quarter_of_its_life_is_reported(
     issuer: _Issuer, tmp_path: Path, now: datetime
 ) -> None:
-    """In a sentence for readiness, a number for metrics, and once in the log."""
+    """Readiness has a sentence, and the log has one error for each identity, until the renewal succeeds."""
     keeper = _keeper(issuer, tmp_path, [])
     _needed(keeper, {STORE: NAMES, BUYER: ()}, DAY, now)
     issuer.down = True
@@ -280,8 +286,8 @@ def test_what_runs_out_is_told_once_it_has_less_than_a_quarter_left(
     assert remarks_on(keeper.running_out(now + timedelta(hours=21))) == ()
 
 
-def test_other_roots_are_looked_at_at_once(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
-    """Certificates below no root of the bundle are replaced; those that still are below one stay."""
+def test_certificate_below_no_trusted_root_is_replaced_at_once(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
+    """A further root changes only the bundle; the removal of a certificate's root replaces it."""
     keeper = _keeper(issuer, tmp_path / "a", [])
     first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)
     other = CertificateAuthority.open(tmp_path / "b", TrustDomain("cluster.local"), now)
@@ -295,8 +301,8 @@ def test_other_roots_are_looked_at_at_once(issuer: _Issuer, tmp_path: Path, now:
     assert second[STORE].serial != first[STORE].serial
 
 
-def test_a_slow_issuer_holds_no_wave(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
-    """What is answered late comes with a later look, and whoever waits for that is told."""
+def test_slow_issuer_does_not_delay_a_wave(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
+    """A late certificate is taken by a later update, with the names that are needed by then."""
     asking, told = ConcurrentIssuing(patience=0.01), threading.Event()
     asking.when_arrived(told.set)
     keeper = ServiceCertificates(issuer, PairFiles(tmp_path), lambda _: None, lambda: 0.0, asking=asking)
@@ -316,10 +322,10 @@ def test_a_slow_issuer_holds_no_wave(issuer: _Issuer, tmp_path: Path, now: datet
     asking.close()
 
 
-def test_what_waits_for_its_turn_is_asked_for_as_of_then(
+def test_queued_certificate_is_requested_with_the_time_of_its_turn(
     issuer: _Issuer, tmp_path: Path, now: datetime
 ) -> None:
-    """An issuer elsewhere begins a certificate by its own clock: at the asking it would not be valid yet."""
+    """An external issuer dates the certificate by its own clock, so it is not yet valid at an older time."""
     seconds, moments = [0.0], list[datetime]()
     asking = ConcurrentIssuing(patience=0.01, seconds=lambda: seconds[0])
     manager = CertificateManager(issuer, PairFiles(tmp_path), DAY, lambda: 0.0)
@@ -344,8 +350,8 @@ def test_what_waits_for_its_turn_is_asked_for_as_of_then(
     assert moments == [now + timedelta(seconds=45)]
 
 
-def test_an_issuer_that_is_silent_is_waited_for_once(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
-    """What is tried again holds no wave, nor does what is still on its way: other changes are in it."""
+def test_silent_issuer_is_waited_for_once(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
+    """Retries and open requests delay no wave, because the wave has other changes."""
     asking = ConcurrentIssuing(patience=3600)
     keeper = ServiceCertificates(issuer, PairFiles(tmp_path), lambda _: None, lambda: 0.0, asking=asking)
     issuer.down = True
@@ -359,8 +365,8 @@ def test_an_issuer_that_is_silent_is_waited_for_once(issuer: _Issuer, tmp_path: 
     asking.close()
 
 
-async def test_whoever_renews_is_woken_by_an_answer(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
-    """And not by the next look, which is half a minute off."""
+async def test_renewing_task_is_woken_by_an_answer(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
+    """The task does not wait for its next look, which is half a minute away."""
     asking, changed = ConcurrentIssuing(patience=0.01), asyncio.Event()
     keeper = ServiceCertificates(issuer, PairFiles(tmp_path), lambda _: None, lambda: 0.0, asking=asking)
     renewing = asyncio.create_task(keeper.renewing(lambda: now, changed.set))
@@ -375,10 +381,10 @@ async def test_whoever_renews_is_woken_by_an_answer(issuer: _Issuer, tmp_path: P
     asking.close()
 
 
-async def test_an_answer_that_came_before_anybody_renews_is_taken(
+async def test_answer_before_the_start_of_the_renewing_task_is_taken(
     issuer: _Issuer, tmp_path: Path, now: datetime
 ) -> None:
-    """Between a server's first wave and what runs as long as it does, an issuer may have answered."""
+    """An issuer may answer between a server's first wave and the start of the task."""
     asking, changed = ConcurrentIssuing(patience=0.01), asyncio.Event()
     keeper = ServiceCertificates(issuer, PairFiles(tmp_path), lambda _: None, lambda: 0.0, asking=asking)
     issuer.gate = threading.Event()
@@ -396,7 +402,7 @@ async def test_an_answer_that_came_before_anybody_renews_is_taken(
 
 
 @pytest.mark.parametrize(("life", "down"), [(timedelta(seconds=2), False), (DAY, True)])
-async def test_whoever_renews_knows_of_what_is_due_sooner_than_it_would_look(
+async def test_renewing_task_wakes_for_a_renewal_before_its_next_look(
     issuer: _Issuer,
     tmp_path: Path,
     now: datetime,
@@ -404,7 +410,7 @@ async def test_whoever_renews_knows_of_what_is_due_sooner_than_it_would_look(
     life: timedelta,
     down: bool,
 ) -> None:
-    """A short life that began while it rested, and an issuer that is to be tried again after a second."""
+    """A certificate of two seconds, issued during the pause, or a retry after a second is due earlier."""
     monkeypatch.setattr(certificates, "RENEWAL_SECONDS", 100_000.0)
     keeper, changed, clock = _keeper(issuer, tmp_path, []), asyncio.Event(), [now]
     renewing = asyncio.create_task(keeper.renewing(lambda: clock[0], changed.set))
@@ -418,10 +424,10 @@ async def test_whoever_renews_knows_of_what_is_due_sooner_than_it_would_look(
     await asyncio.wait([renewing])
 
 
-def test_before_an_issuer_is_settled_who_has_a_certificate_waits(
+def test_renewals_wait_for_an_unsettled_issuer_unless_urgent(
     issuer: _Issuer, tmp_path: Path, now: datetime
 ) -> None:
-    """Who has none gets one, and so does whose certificate runs out; then the others as well."""
+    """Missing certificates, and those that expire soon, are issued; the others wait for the issuer."""
     settled = [now]
     keeper = ServiceCertificates(
         issuer, PairFiles(tmp_path), lambda _: None, lambda: 0.0, waits=lambda at: at < settled[0]

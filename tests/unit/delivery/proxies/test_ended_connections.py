@@ -1,4 +1,4 @@
-"""Connections that were ended are counted one by one, and said once in a while."""
+"""Tests of ended connections: each is counted, and reports are combined over time."""
 
 from meshwright.delivery.proxies.ended_connections import EndedConnections, EndedCount
 from xds.hooks import Cause, Peer
@@ -8,8 +8,8 @@ def _peer(port: int) -> Peer:
     return Peer(None, f"ipv4:10.0.0.1:{port}")
 
 
-def test_a_flood_is_one_line_now_and_one_with_the_rest_later() -> None:
-    """The first at once, all others with their number ten seconds after it; then nothing is left."""
+def test_flood_of_ended_connections_is_reported_at_once_and_as_one_count() -> None:
+    """The first connection is reported at once, the other 998 together ten seconds later."""
     ended = EndedConnections()
     ended.note(_peer(1), Cause.CROWD)
     assert ended.due(100.0) == (EndedCount(Cause.CROWD, 1, _peer(1)),)
@@ -20,8 +20,8 @@ def test_a_flood_is_one_line_now_and_one_with_the_rest_later() -> None:
     assert ended.due(200.0) == ()
 
 
-def test_each_cause_is_said_for_itself() -> None:
-    """One that is said often does not hide one that is said for the first time."""
+def test_each_cause_is_reported_separately() -> None:
+    """A frequent cause must not delay the first report of another cause."""
     ended = EndedConnections()
     ended.note(_peer(1), Cause.CROWD)
     ended.due(100.0)

@@ -1,4 +1,4 @@
-"""How long what proxies have claimed still lives: of whom the ledger is asked, and what it comes to."""
+"""Tests of the first expiry of connected proxies' certificates, and of reads of the ledger."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ HOUR = timedelta(hours=1)
 
 
 class Fleet:
-    """Proxies that come and go with certificates of a ledger; `asked`: of how many it was asked each time."""
+    """Proxies with certificates of a ledger; `asked` has the number of proxies in each read of it."""
 
     def __init__(self, ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch) -> None:
         self.ledger = ledger
@@ -43,7 +43,7 @@ class Fleet:
         monkeypatch.setattr(ledger, "entries_of_all", entries_of_all)
 
     def comes(self, number: int, hours: int, address: str = "ipv4:10.0.0.1:1") -> str:
-        """Connect a proxy with a new certificate that lives for so long; return its serial."""
+        """Connect a proxy with a new certificate that is valid for some hours; return its serial."""
         serial, name = f"{next(self._serials):x}", ProxyName.parse(f"p{number}.shop.default")
         self.ledger.record(LedgerEntry.issued(serial, name, self.now, self.now + hours * HOUR))
         self.ledger.claim(serial, self.now)
@@ -51,7 +51,7 @@ class Fleet:
         return serial
 
     def shows(self, number: int, serial: str) -> None:
-        """Have a proxy let in with a certificate, by whatever of this server."""
+        """Note that this server admitted a proxy with a certificate."""
         entry = self.ledger.entry(serial)
         assert entry is not None
         self.shown.note(AdmittedPeer(ProxyName.parse(f"p{number}.shop.default"), entry))
@@ -61,20 +61,20 @@ class Fleet:
         self.registry.closed(NodeKey(f"p{number}.shop.default"), address)
 
     def left(self) -> float | None:
-        """Return how many hours the first certificate still lives."""
+        """Return the hours until the first certificate expires."""
         seconds = self._expiry.seconds_left(self.now).get("proxy")
         return None if seconds is None else seconds / 3600
 
 
 @pytest.fixture
 def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
-    """Return a fleet of nobody."""
+    """Return a fleet without proxies."""
     with SqliteLedger.open(tmp_path / "ledger.db") as ledger:
         yield Fleet(ledger, monkeypatch)
 
 
-def test_the_first_end_is_of_those_who_are_here(fleet: Fleet) -> None:
-    """By what each has claimed last, as soon as it has: also while the stream before is open."""
+def test_first_expiry_is_that_of_connected_proxies(fleet: Fleet) -> None:
+    """The last certificate that a proxy claimed counts, even while its earlier stream is open."""
     assert fleet.left() is None
     fleet.comes(1, hours=5)
     fleet.comes(2, hours=3)
@@ -90,8 +90,11 @@ def test_the_first_end_is_of_those_who_are_here(fleet: Fleet) -> None:
     assert fleet.left() is None
 
 
-def test_of_those_who_are_here_as_before_one_in_twenty_is_asked_for(fleet: Fleet) -> None:
-    """Counted: of a hundred five each time, and of each within twenty looks."""
+def test_ledger_is_read_for_one_in_twenty_known_proxies_at_each_look(fleet: Fleet) -> None:
+    """Five of 100 proxies are read at each look, so that each is read once in twenty looks.
+
+    If no certificate of a proxy is in force, the newest one counts.
+    """
     serials = [fleet.comes(number, hours=10 + number) for number in range(100)]
     assert fleet.left() == 10
     for serial in serials[:50]:
@@ -104,10 +107,10 @@ def test_of_those_who_are_here_as_before_one_in_twenty_is_asked_for(fleet: Fleet
     assert found[-1] == 11, "of whom nothing is in force, the newest counts"
 
 
-def test_a_ledger_that_cannot_be_read_is_asked_again_of_the_same(
+def test_failed_read_of_the_ledger_is_repeated_for_the_same_proxies(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is known holds meanwhile."""
+    """Until the read succeeds, the known expiry stays."""
     fleet.comes(1, hours=5)
     assert fleet.left() == 5
     fleet.comes(2, hours=2)
@@ -121,8 +124,8 @@ def test_a_ledger_that_cannot_be_read_is_asked_again_of_the_same(
     assert fleet.left() == 2
 
 
-def test_of_what_was_shown_here_the_ledger_is_not_asked(fleet: Fleet) -> None:
-    """However many come at once; in turn it is asked of them like of all others."""
+def test_certificate_shown_to_this_server_needs_no_read_of_the_ledger(fleet: Fleet) -> None:
+    """100 proxies that connect at once cause no read; later they are read in turn like all others."""
     for number in range(100):
         fleet.shows(number, fleet.comes(number, hours=10 + number))
     assert fleet.left() == 10
@@ -135,8 +138,8 @@ def test_of_what_was_shown_here_the_ledger_is_not_asked(fleet: Fleet) -> None:
     assert fleet.asked == [0, 5, 6]
 
 
-def test_the_newest_that_was_shown_counts(fleet: Fleet) -> None:
-    """Also one that an agent shows while the stream stays, and not an older one with which a stream comes."""
+def test_newest_shown_certificate_counts(fleet: Fleet) -> None:
+    """An agent may show a newer certificate during a stream, and a new stream may use an older one."""
     older = fleet.comes(1, hours=5)
     fleet.shows(1, older)
     assert fleet.left() == 5
@@ -153,8 +156,8 @@ def test_the_newest_that_was_shown_counts(fleet: Fleet) -> None:
     assert fleet.asked == [0, 1, 1]
 
 
-def test_what_was_shown_by_who_is_not_here_does_not_count(fleet: Fleet) -> None:
-    """An agent's that renews while its Envoy is away."""
+def test_certificate_shown_for_a_disconnected_proxy_does_not_count(fleet: Fleet) -> None:
+    """An agent may renew its certificate while its Envoy is not connected."""
     serial = fleet.comes(1, hours=5)
     fleet.goes(1)
     fleet.shows(1, serial)

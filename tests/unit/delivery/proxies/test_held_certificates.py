@@ -1,4 +1,4 @@
-"""Which certificates proxies hold: what they have acknowledged, and not what they were sent."""
+"""Tests of held certificates: those that proxies acknowledged, not those sent to them."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -30,7 +30,7 @@ Renewed = Callable[[], ServiceCertificate]
 
 @pytest.fixture
 def renewed(tmp_path: Path) -> Renewed:
-    """Return what issues one certificate after the other."""
+    """Return a function that issues one certificate after the other."""
     authority = CertificateAuthority.open(tmp_path, DOMAIN, NOW)
     count = iter(range(9))
 
@@ -44,7 +44,7 @@ def renewed(tmp_path: Path) -> Renewed:
 
 
 def proxy(*acknowledged: Resource, streams: bool = True) -> Proxy:
-    """Return a proxy that has acknowledged these, one after the other."""
+    """Return a proxy that has acknowledged these resources, one after the other."""
     found = Proxy(NodeKey("a.store.shop"), ProxyName.parse("a.store.shop"))
     for each in acknowledged:
         noted = found.acknowledged.get(each.type_url, AcknowledgedVersions(OWN))
@@ -55,12 +55,12 @@ def proxy(*acknowledged: Resource, streams: bool = True) -> Proxy:
 
 
 def held(certificate: ServiceCertificate) -> HeldCertificate:
-    """Return how a certificate is held."""
+    """Return the held form of a certificate."""
     return HeldCertificate(certificate.serial, certificate.not_after)
 
 
-def test_what_was_acknowledged_is_held_until_another_one_is(renewed: Renewed) -> None:
-    """Roots are none, nor are listeners; the first end is that of whoever is behind."""
+def test_acknowledged_certificate_is_held_until_another_is_acknowledged(renewed: Renewed) -> None:
+    """Roots are not counted; the first expiry is that of the proxy with the older certificate."""
     old, new = renewed(), renewed()
     root = trust_root(DOMAIN, b"-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n")
     served = Snapshot.of([service_certificate(new), root])
@@ -71,8 +71,11 @@ def test_what_was_acknowledged_is_held_until_another_one_is(renewed: Renewed) ->
     assert certificates.first_end([]) is None
 
 
-def test_who_came_back_with_what_is_served_holds_that(renewed: Renewed) -> None:
-    """It is not sent it again; of one who is not here, and never acknowledged, nothing is known."""
+def test_connected_proxy_without_an_acknowledged_secret_holds_the_served_one(renewed: Renewed) -> None:
+    """A proxy that reconnects with the current certificate is not sent it again.
+
+    For a disconnected proxy without acknowledgements the certificate is unknown.
+    """
     certificate = renewed()
     certificates = HeldCertificates(lambda _: Snapshot.of([service_certificate(certificate)]))
     listener = Resource(LISTENER, NAME, service_certificate(certificate).version, b"")
@@ -80,8 +83,8 @@ def test_who_came_back_with_what_is_served_holds_that(renewed: Renewed) -> None:
     assert certificates.of(proxy(streams=False)) is None
 
 
-def test_the_credentials_of_another_driver_are_read_as_well(renewed: Renewed) -> None:
-    """As JSON has them; and nothing that is held shows a key."""
+def test_credentials_in_json_are_read_without_keeping_the_key(renewed: Renewed) -> None:
+    """Another driver sends credentials as JSON; the object's state must not contain a private key."""
     certificate = renewed()
     chain, key = certificate.chain_pem.decode(), certificate.key.reveal().decode()
     body = ('{"certificateChain":"' + chain + '","privateKey":"' + key + '"}').replace("\n", "\\n")

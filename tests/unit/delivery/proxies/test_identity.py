@@ -1,4 +1,4 @@
-"""Who is let in, from certificate, ledger and view; the transport is not needed for it."""
+"""Tests of the authenticator, which admits proxies by certificate, ledger and view."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -51,12 +51,12 @@ class Scene:
         )
 
     def peer(self, name: ProxyName = NAME) -> Peer:
-        """Return a peer with a certificate that was issued for an hour."""
+        """Return a peer with a certificate that is valid for an hour."""
         issued = issue_proxy(self.authority, self.ledger, name, HOUR, self.now)
         return Peer(issued.chain_pem, "ipv4:1.2.3.4:5")
 
     def refusal(self, peer: Peer) -> str:
-        """Return why a peer is refused."""
+        """Return the reason for which a peer is refused."""
         with pytest.raises(StreamRefused) as caught:
             self.authenticator.authenticate(peer)
         return caught.value.reason
@@ -70,8 +70,8 @@ def scene(tmp_path: Path, view_of: Callable[..., View], now: datetime) -> Iterat
     found.ledger.close()
 
 
-def test_what_a_proxy_was_let_in_with_is_told(scene: Scene) -> None:
-    """The newest of it, and nothing of who is turned away."""
+def test_newest_certificate_of_an_admitted_proxy_is_reported_once(scene: Scene) -> None:
+    """A refused proxy's certificate is not reported."""
     older = scene.peer()
     scene.now += HOUR / 2
     for peer in (scene.peer(), older):
@@ -84,10 +84,10 @@ def test_what_a_proxy_was_let_in_with_is_told(scene: Scene) -> None:
     assert scene.shown.take() == {}
 
 
-def test_whoever_is_asked_for_again_has_the_certificate_read_once(
+def test_certificate_is_parsed_once_for_each_peer(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To read it takes longer than all the rest; when its client has gone nothing of it is kept."""
+    """Parsing takes longer than all other checks; the parsed certificate is dropped with its peer."""
     peers = [scene.peer(), scene.peer(ProxyName.parse("b.store.shop"))]
     read: list[bytes] = []
 
@@ -103,12 +103,12 @@ def test_whoever_is_asked_for_again_has_the_certificate_read_once(
     scene.now += 2 * HOUR
     assert scene.refusal(peers[0]) == "expired"
     del peers[0]
-    gc.collect()  # the refusal's traceback has frames, in which it stands
+    gc.collect()  # the refusal's traceback has frames that refer to the peer
     assert list(scene.authenticator._certificates) == peers
 
 
-def test_a_known_proxy_is_let_in_and_claims_its_certificate(scene: Scene) -> None:
-    """The second time changes nothing in the ledger."""
+def test_known_proxy_is_admitted_and_claims_its_certificate(scene: Scene) -> None:
+    """The second admission changes nothing in the ledger."""
     peer = scene.peer()
     assert scene.authenticator.authenticate(peer) == "a.store.shop"
     (entry,) = scene.ledger.entries()
@@ -118,8 +118,8 @@ def test_a_known_proxy_is_let_in_and_claims_its_certificate(scene: Scene) -> Non
     assert scene.ledger.entries() == (entry,)
 
 
-def test_from_where_and_when_last_is_noted_while_streams_live(scene: Scene) -> None:
-    """Whoever is asked again every half minute is noted once in a quarter of an hour."""
+def test_address_and_time_of_a_live_stream_are_noted_every_15_minutes(scene: Scene) -> None:
+    """A stream is checked every 30 s, and fewer writes save the ledger's disk."""
     peer, first = scene.peer(), scene.now
     for _ in range(33):
         scene.authenticator.authenticate(peer)
@@ -129,8 +129,8 @@ def test_from_where_and_when_last_is_noted_while_streams_live(scene: Scene) -> N
     assert scene.ledger.unwritten == 1
 
 
-def test_what_was_not_claimed_in_time_is_refused_and_stays_unclaimed(scene: Scene) -> None:
-    """What was claimed in time goes on."""
+def test_certificate_not_claimed_in_time_is_refused_and_stays_unclaimed(scene: Scene) -> None:
+    """A certificate that was claimed in time is accepted after the deadline too."""
     day = timedelta(days=1)
     made = [
         issue_proxy(scene.authority, scene.ledger, NAME, 2 * day, scene.now, claim_within=HOUR)
@@ -146,16 +146,16 @@ def test_what_was_not_claimed_in_time_is_refused_and_stays_unclaimed(scene: Scen
     assert found.claimed_at is None
 
 
-def test_a_proxy_without_workload_is_let_in_to_wait(scene: Scene) -> None:
-    """Before the first view as well as with one that does not have it."""
+def test_proxy_without_a_workload_is_admitted_to_wait(scene: Scene) -> None:
+    """It is admitted by a view without its workload, and before the first view."""
     peer = scene.peer(ProxyName.parse("b.store.shop"))
     assert scene.authenticator.authenticate(peer) == "b.store.shop"
     scene.view = None
     assert scene.authenticator.authenticate(scene.peer()) == "a.store.shop"
 
 
-def test_every_reason_to_refuse(scene: Scene) -> None:
-    """One after the other, each by its name; none of them claims anything."""
+def test_each_invalid_certificate_is_refused_with_its_reason(scene: Scene) -> None:
+    """A refused certificate is not claimed."""
     assert scene.refusal(Peer(None)) == "no_certificate"
     assert scene.refusal(Peer(b"no pem")) == "unreadable"
     stranger = issue_pair(scene.authority, Usage.PROXY, Names(str(NAME)), HOUR, scene.now)
@@ -174,8 +174,8 @@ def test_every_reason_to_refuse(scene: Scene) -> None:
     assert all(entry.claimed_at is None for entry in scene.ledger.entries())
 
 
-def test_an_expired_certificate_is_refused_though_tls_let_it_through(scene: Scene) -> None:
-    """As in a resumed session, which does not look at expiry again."""
+def test_expired_certificate_is_refused_although_tls_accepted_it(scene: Scene) -> None:
+    """A resumed TLS session does not check the expiry again."""
     peer = scene.peer()
     scene.now += HOUR
     assert scene.authenticator.authenticate(peer) == "a.store.shop"
@@ -183,8 +183,8 @@ def test_an_expired_certificate_is_refused_though_tls_let_it_through(scene: Scen
     assert scene.refusal(peer) == "expired"
 
 
-def test_a_ledger_that_fails_lets_nobody_in(scene: Scene) -> None:
-    """An error is no open door."""
+def test_failing_ledger_admits_no_proxy(scene: Scene) -> None:
+    """Without the ledger a revocation cannot be noticed."""
     peer = scene.peer()
     scene.ledger.close()
     assert scene.refusal(peer) == "ledger_unavailable"
@@ -201,8 +201,8 @@ def test_a_ledger_that_fails_lets_nobody_in(scene: Scene) -> None:
         ("A", False),
     ],
 )
-def test_a_node_id_is_the_name_or_the_uuid(scene: Scene, node: str, accepted: bool) -> None:
-    """Anything else is another proxy's, or nobody's."""
+def test_node_id_must_be_the_name_or_the_uuid_of_the_proxy(scene: Scene, node: str, accepted: bool) -> None:
+    """Any other node ID belongs to another proxy or to none."""
     assert names_itself("a.store.shop", node) is accepted
     key = scene.authenticator.authenticate(scene.peer())
     if accepted:
@@ -212,16 +212,16 @@ def test_a_node_id_is_the_name_or_the_uuid(scene: Scene, node: str, accepted: bo
             scene.authenticator.accept_node(key, Node(node))
 
 
-def test_a_contradiction_names_the_workload_and_its_proxy(scene: Scene) -> None:
-    """For the log of whoever mends it."""
+def test_contradiction_names_the_workload_and_its_proxy(scene: Scene) -> None:
+    """An operator needs both names for the correction; a name without a contradiction has an empty text."""
     assert contradiction(NAME, scene.view) == ""
     assert contradiction(ProxyName.parse("a.x.shop"), scene.view) == (
         "workload shop/w-a has this UUID, and its proxy is a.store.shop"
     )
 
 
-def test_the_mesh_is_asked_again_of_a_proxy_when_it_is_another(scene: Scene) -> None:
-    """Counted: each of many is asked for again and again, and the mesh is mostly what it was."""
+def test_proxy_is_compared_with_the_view_again_only_after_a_change(scene: Scene) -> None:
+    """Streams are checked often, but the mesh rarely changes, so the result is remembered."""
     asked: list[ProxyName] = []
 
     def not_served(name: ProxyName) -> str:
@@ -250,8 +250,8 @@ def test_the_mesh_is_asked_again_of_a_proxy_when_it_is_another(scene: Scene) -> 
     assert len(asked) == 3
 
 
-def test_who_is_held_is_told_why(scene: Scene) -> None:
-    """In a word each: nothing is read yet, nobody declared it, its configuration could not be made."""
+def test_proxy_without_configuration_has_one_of_three_reasons(scene: Scene) -> None:
+    """No source is read yet, the workload is unknown, or its translation failed."""
     stranger = NodeKey("b.store.shop")
     assert [scene.authenticator.held(NodeKey(str(NAME))), scene.authenticator.held(stranger)] == [
         "",
@@ -264,8 +264,8 @@ def test_who_is_held_is_told_why(scene: Scene) -> None:
     assert scene.authenticator.held(NodeKey(str(NAME))) == "sources-not-read"
 
 
-def test_whose_root_is_trusted_no_longer_is_refused(scene: Scene) -> None:
-    """TLS has verified it once, and its connection lives on."""
+def test_proxy_of_a_retired_root_is_refused_on_a_live_connection(scene: Scene) -> None:
+    """TLS verifies the certificate only at the handshake, and the connection may outlive the root."""
     peer = scene.peer()
     trusted = {scene.authority.fingerprint}
     authenticator = MeshAuthenticator(

@@ -1,4 +1,4 @@
-"""The journal: what is entered late comes to what it comes to at once, for whoever looks whenever they do."""
+"""Tests of the journal: events that are entered late have the same effect as at once."""
 
 import asyncio
 import contextlib
@@ -62,7 +62,7 @@ def _snapshot(seed: int) -> Snapshot:
 
 
 class Plane:
-    """All that takes answers, with proxies that are sent what they are served, and a clock set by hand."""
+    """All parts that handle answers, proxies that are sent their resources, and a manual clock."""
 
     def __init__(self, *, at_once: bool, pause: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._at_once = at_once
@@ -91,7 +91,7 @@ class Plane:
         return self.now
 
     async def do(self, action: str, number: int, seed: int) -> None:
-        """Have something happen to one of the proxies, or one of the groups."""
+        """Perform an action for one of the proxies, or one of the groups."""
         self.now += 1.0
         node, group = NODES[number % len(NODES)], GROUPS[seed % len(GROUPS)]
         match action:
@@ -116,7 +116,7 @@ class Plane:
             case "rest":
                 self.rest()
             case _:
-                pass  # who is not there does nothing
+                pass  # a disconnected proxy does nothing
         if self._at_once:
             self.rest()
 
@@ -127,7 +127,7 @@ class Plane:
         await self.publishing.publish(wave, step, Slices())
 
     def send(self, node: NodeKey, kind: TypeUrl) -> Response:
-        """Send a proxy all that it is served of a type."""
+        """Send a proxy all its resources of a type."""
         self._nonces += 1
         snapshot = self.cache.snapshot(node)
         assert snapshot is not None
@@ -139,25 +139,25 @@ class Plane:
         return response
 
     def rest(self) -> None:
-        """Enter all that is noted."""
+        """Enter all notes."""
         for _ in self.journal.entering():
             pass
 
     def noted(self) -> list[NodeKey]:
-        """Return whose entries wait."""
+        """Return the proxies whose notes wait."""
         return list(self.journal._entries)
 
     def served(self) -> list[Snapshot | None]:
-        """Return what each proxy is served."""
+        """Return the snapshot of each proxy."""
         return [self.cache.snapshot(node) for node in NODES]
 
     def pushes(self, node: NodeKey) -> tuple[Push, ...]:
-        """Return what a page shows of a proxy."""
+        """Return the pushes of a proxy as a page shows them."""
         self.journal.settle((node,))
         return self.history.pushes(node, self.now, DATE)
 
     def known(self) -> list[object]:
-        """Return all that is known in the end: pushes, what counts as good, waves, and what was counted."""
+        """Return the final state: pushes, accepted resources, waves, answers and metrics."""
         self.rest()
         accepted = self.quarantine._accepted
         good = [
@@ -177,13 +177,13 @@ class Plane:
 
 @dataclass
 class Both:
-    """One plane that enters what happens at once, and one that does when it must."""
+    """Two planes: one enters events at once, the other as late as possible."""
 
     at_once: Plane
     late: Plane
 
     async def do(self, action: str, number: int, seed: int) -> None:
-        """Have the same happen to both, to the same end."""
+        """Perform an action on both planes, and compare them."""
         for plane in (self.at_once, self.late):
             await plane.do(action, number, seed)
         if action == "look":
@@ -192,12 +192,12 @@ class Both:
 
 
 async def _served(*, at_once: bool) -> Plane:
-    """Return a plane that is served."""
+    """Return a plane whose proxies are served."""
     return await _serve(Plane(at_once=at_once))
 
 
 async def _serve(plane: Plane) -> Plane:
-    """Serve a plane whose first two proxies are of one group, and the third of another."""
+    """Serve a plane with its first two proxies in one group, and the third in another."""
     members = {ONE: GROUPS[0], OTHER: GROUPS[0], THIRD: GROUPS[1]}
     for node in NODES:
         plane.cache.watch(node, lambda: None)
@@ -229,8 +229,8 @@ ACTIONS = (
     )
 )
 @settings(max_examples=examples(60, fresh=600))
-def test_late_is_as_at_once(actions: list[tuple[str, int, int]]) -> None:
-    """Whatever happens in whatever order: what is served after each of it, and what is known in the end."""
+def test_late_entries_have_the_same_effect_as_immediate_ones(actions: list[tuple[str, int, int]]) -> None:
+    """After any actions in any order, the served snapshots and the final state are the same."""
     asyncio.run(_compared(actions))
 
 
@@ -242,7 +242,7 @@ async def _compared(actions: list[tuple[str, int, int]]) -> None:
 
 
 def _never(self: object, nodes: object) -> None:
-    """Enter nothing of anybody, in the place of what does."""
+    """Do nothing in place of the method that enters notes."""
 
 
 def _routes(version: str) -> Snapshot:
@@ -250,7 +250,10 @@ def _routes(version: str) -> Snapshot:
 
 
 async def test_what_another_of_its_group_has_just_accepted_is_good_for_who_rejects() -> None:
-    """The newest that it accepted: late, for it has been replaced by then."""
+    """A proxy that rejects a route is served the newest version that its group accepted.
+
+    The acknowledgement is entered when a newer version has already replaced the accepted one.
+    """
     plane = await _served(at_once=False)
     for version in "123":
         await plane.publish(Step({GROUPS[0]: _routes(version)}))
@@ -265,10 +268,10 @@ async def test_what_another_of_its_group_has_just_accepted_is_good_for_who_rejec
     assert dict(served.versions(ROUTE)) == {"r": "2"}
 
 
-async def test_what_a_proxy_did_is_entered_before_something_follows_from_it(
+async def test_journal_that_settles_no_proxy_is_detected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A mutant: without it, late is not as at once."""
+    """Negative control: without settling, a closed stream or a read of the pushes differs."""
     monkeypatch.setattr(Journal, "settle", _never)
     await _compared([("send", 0, 1), ("accept", 0, 0)])
     with pytest.raises(AssertionError):
@@ -277,17 +280,17 @@ async def test_what_a_proxy_did_is_entered_before_something_follows_from_it(
         await _compared([("send", 0, 1), ("look", 0, 0)])
 
 
-async def test_what_its_group_did_is_entered_before_something_follows_for_a_proxy(
+async def test_publisher_that_settles_no_group_is_detected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A mutant: without it, who rejects is served what is older."""
+    """Negative control: without settling, a proxy that rejects a route is served an older version."""
     monkeypatch.setattr(Publisher, "_settle_groups", _never)
     with pytest.raises(AssertionError):
         await test_what_another_of_its_group_has_just_accepted_is_good_for_who_rejects()
 
 
 class Running:
-    """A plane whose journal runs; in each of its pauses one of these things happens, while there are any."""
+    """A plane whose journal runs; each pause of the journal performs one of the given events."""
 
     def __init__(self, meanwhile: Iterable[Callable[[Plane], None]]) -> None:
         self.plane = Plane(at_once=False, pause=self.pause)
@@ -295,21 +298,21 @@ class Running:
         self._meanwhile = iter(meanwhile)
 
     async def pause(self, seconds: float) -> None:
-        """Have the next thing happen."""
+        """Advance the clock, and perform the next event."""
         self.paused.append(seconds)
         self.plane.now += seconds
         for happens in itertools.islice(self._meanwhile, 1):
             happens(self.plane)
 
     async def until_settled(self) -> None:
-        """Return when what was noted first is entered."""
+        """Wait until the first notes of ONE are entered."""
         first = self.plane.journal._entries[ONE]
         async with asyncio.timeout(10):
             while self.plane.journal._entries.get(ONE) is first:
                 await asyncio.sleep(0)
 
     async def settled(self) -> list[NodeKey]:
-        """Let the journal do all that it does by itself; return whose entries wait after it."""
+        """Let the journal work until it waits; return the proxies whose notes still wait."""
         for _ in range(20):
             await asyncio.sleep(0)
         return self.plane.noted()
@@ -317,7 +320,7 @@ class Running:
 
 @contextlib.asynccontextmanager
 async def _running(*meanwhile: Callable[[Plane], None]) -> AsyncIterator[Running]:
-    """Serve a plane, and let its journal run meanwhile."""
+    """Serve a plane, and run its journal meanwhile."""
     running = Running(meanwhile)
     await _serve(running.plane)
     task = asyncio.create_task(running.plane.journal.run())
@@ -331,8 +334,8 @@ def _accept(node: NodeKey, response: Response, plane: Plane) -> None:
     plane.observer.answered(node, response, None)
 
 
-async def test_it_is_entered_when_nobody_owes_an_answer() -> None:
-    """A moment later; as long as somebody does, it waits, and what is done meanwhile with it."""
+async def test_notes_are_entered_soon_after_the_last_open_answer() -> None:
+    """While a proxy owes an answer, all notes wait; then the journal pauses for REST_SECONDS."""
     async with _running() as running:
         plane = running.plane
         one, other = plane.send(ONE, ROUTE), plane.send(OTHER, ROUTE)
@@ -343,8 +346,8 @@ async def test_it_is_entered_when_nobody_owes_an_answer() -> None:
         assert [each.answer for each in plane.history.pushes(OTHER, plane.now, DATE)] == [Answer.ACK]
 
 
-async def test_who_is_sent_something_in_that_moment_goes_first() -> None:
-    """All is entered after its answer."""
+async def test_response_sent_during_the_pause_delays_the_entries() -> None:
+    """All notes are entered after the answer to that response, so that pushes have priority."""
 
     def sent(plane: Plane) -> None:
         late.append(plane.send(OTHER, ROUTE))
@@ -358,8 +361,8 @@ async def test_who_is_sent_something_in_that_moment_goes_first() -> None:
         assert (await running.settled(), running.paused) == ([], [REST_SECONDS] * 2)
 
 
-async def test_who_does_not_answer_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is entered when nothing happened for a while: so that it is seen how long nobody has answered."""
+async def test_missing_answer_delays_the_entries_only_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Notes are entered after SILENT_SECONDS without events, so that the age of the push is visible."""
     monkeypatch.setattr(journal, "SILENT_SECONDS", 0.01)
     async with _running() as running:
         plane = running.plane
@@ -368,8 +371,8 @@ async def test_who_does_not_answer_is_not_waited_for_long(monkeypatch: pytest.Mo
         assert (plane.history.unanswered_age(plane.now + 7), running.paused) == (7.0, [])
 
 
-async def test_nothing_waits_for_ever_where_more_and_more_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However soon after each other, and whoever owes an answer."""
+async def test_constant_responses_do_not_delay_the_entries_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Notes are entered after LONGEST_SECONDS, whichever answers are open."""
     monkeypatch.setattr(journal, "SILENT_SECONDS", 0.002)
     async with _running() as running:
         plane = running.plane
@@ -389,8 +392,8 @@ async def _sending(plane: Plane) -> None:
         await asyncio.sleep(0)
 
 
-async def test_no_more_waits_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However short the time is in which it came, and whoever owes an answer."""
+async def test_number_of_waiting_notes_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Notes beyond MOST are entered although an answer is open."""
     monkeypatch.setattr(journal, "MOST", 3)
     async with _running() as running:
         plane = running.plane
@@ -401,10 +404,10 @@ async def test_no_more_waits_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
         assert await running.settled() == []
 
 
-async def test_what_cannot_be_entered_of_one_is_said_and_of_others_it_is_entered(
+async def test_failed_entry_of_one_proxy_is_logged_and_others_are_entered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """An error of ours ends neither the wave nor the program."""
+    """An internal error must end neither the wave nor the program."""
     plane = await _served(at_once=False)
     sent = plane.history.sent
 
@@ -422,8 +425,8 @@ async def test_what_cannot_be_entered_of_one_is_said_and_of_others_it_is_entered
     assert [len(plane.pushes(node)) for node in NODES] == [0, 1, 0]
 
 
-async def test_what_is_noted_while_others_are_entered_is_entered_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a proxy whose earlier entries have just been: nothing else asks for it."""
+async def test_note_made_during_the_entries_of_others_is_entered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The earlier notes of the same proxy were just entered, so nothing else triggers the new one."""
     monkeypatch.setattr(journal, "SILENT_SECONDS", 0.01)
     async with _running() as running:
         plane, sent = running.plane, running.plane.history.sent

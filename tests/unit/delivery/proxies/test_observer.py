@@ -1,4 +1,4 @@
-"""What happens on the ADS server reaches registry and metrics."""
+"""Tests of the observer: events of the ADS server reach the registry, metrics and log."""
 
 import contextlib
 from datetime import UTC, datetime
@@ -27,13 +27,13 @@ PEER = Peer(None, "ipv4:1.2.3.4:5")
 
 
 class Silent:
-    """Decides nothing."""
+    """A handler of answers that decides nothing."""
 
     def opened(self, node: NodeKey) -> None:
-        """Take no notice."""
+        """Do nothing."""
 
     def decides(self, node: NodeKey) -> bool:
-        """Let nothing follow."""
+        """Return False: no decision follows from an answer."""
         return False
 
     def answered(
@@ -44,18 +44,18 @@ class Silent:
         changed: frozenset[ObjectKey],
         stream: int | None,
     ) -> None:
-        """Take no notice."""
+        """Do nothing."""
 
     def has_record(self, stream: int) -> bool:
-        """Withhold nothing from any stream."""
+        """Return False: nothing is withheld from any stream."""
         return False
 
     def takes_calls(self, node: NodeKey, response: Response) -> bool:
-        """Take every listener for accepted."""
+        """Return True: every listener counts as accepted."""
         return True
 
     def closed(self, stream: int) -> None:
-        """Take no notice."""
+        """Do nothing."""
 
 
 def _observer() -> tuple[MeshObserver, ProxyRegistry, Metrics]:
@@ -67,8 +67,8 @@ def _observer() -> tuple[MeshObserver, ProxyRegistry, Metrics]:
     return MeshObserver(registry, metrics, history, journal, readiness, Silent()), registry, metrics
 
 
-def test_streams_are_counted_as_they_open_and_close() -> None:
-    """By variant, now and in all."""
+def test_streams_are_counted_by_variant_as_they_open_and_close() -> None:
+    """There is a count of open streams and a total of opened ones."""
     observer, registry, metrics = _observer()
     observer.opened(NODE, PEER, Variant.DELTA)
     other = Peer(None, "ipv4:1.2.3.4:6")
@@ -82,8 +82,8 @@ def test_streams_are_counted_as_they_open_and_close() -> None:
     assert b'meshwright_xds_streams_opened_total{protocol="delta"} 1.0' in metrics.text()
 
 
-def test_what_was_too_much_is_counted_and_said_with_value_and_limit() -> None:
-    """By bound; who it was, if that is known by then."""
+def test_exceeded_limit_is_counted_and_logged_with_value_and_limit() -> None:
+    """The line names the limit and the proxy, if the proxy is known by then."""
     observer, _, metrics = _observer()
     with capture_logs() as said:
         observer.exceeded(NODE, PEER, Excess(LimitKind.NAMES, 11, 10))
@@ -105,10 +105,10 @@ def test_what_was_too_much_is_counted_and_said_with_value_and_limit() -> None:
         ("", "warning", True, False),
     ],
 )
-def test_a_large_response_is_said_once_until_it_is_answered(
+def test_large_response_is_logged_once_by_proxy_and_type_until_answered(
     agent: str, level: str, suspect: bool, hinted: bool
 ) -> None:
-    """By proxy and type: a client that cannot take it comes back, and again it would be said."""
+    """A client that cannot receive the response reconnects, and would cause the same line each time."""
     observer, registry, metrics = _observer()
     node, size = Node("a", user_agent=agent), 5_000_000
     responses = [Response(CLUSTER, Version("1"), Nonce(str(n))) for n in range(3)]
@@ -135,8 +135,8 @@ def test_a_large_response_is_said_once_until_it_is_answered(
     assert registry.of(NODE).large.unanswered() == ()
 
 
-def test_refusals_are_counted_by_reason_whenever_they_come() -> None:
-    """Before a stream was opened, and while it lived."""
+def test_refused_streams_are_counted_by_reason() -> None:
+    """A refusal may precede the opening of a stream, or end a live stream."""
     observer, _, metrics = _observer()
     observer.refused(PEER, "revoked")
     observer.opened(NODE, PEER, Variant.DELTA)
@@ -144,8 +144,8 @@ def test_refusals_are_counted_by_reason_whenever_they_come() -> None:
     assert b'meshwright_xds_streams_refused_total{reason="revoked"} 2.0' in metrics.text()
 
 
-def test_own_connections_are_not_counted() -> None:
-    """Whichever is heard of first; one that came to nothing takes nobody's place."""
+def test_own_connections_are_not_counted_as_handshakes() -> None:
+    """The handshake may be seen during or after the own connection; a failed one hides no other."""
     observer, _, metrics = _observer()
     with observer.own_connection():
         observer.handshake()
@@ -160,7 +160,7 @@ def test_own_connections_are_not_counted() -> None:
 
 
 def test_responses_and_answers_are_counted_by_type() -> None:
-    """An ACK and a NACK."""
+    """A response, an ACK and a NACK have separate counters."""
     observer, _, metrics = _observer()
     observer.handshake()
     observer.sent(NODE, Response(CLUSTER, Version("1"), Nonce("1")), 10)
@@ -176,8 +176,8 @@ def test_responses_and_answers_are_counted_by_type() -> None:
         assert line in text
 
 
-def test_ended_connections_are_counted_each_and_said_together() -> None:
-    """With the last one's address; a certificate that cannot be read has no name."""
+def test_ended_connections_are_counted_singly_and_logged_together() -> None:
+    """The line has the last address; the name of an unreadable certificate is empty."""
     observer, _, metrics = _observer()
     for port in (1, 2):
         observer.ended(Peer(b"no certificate", f"ipv4:1.2.3.4:{port}"), Cause.CALLS)

@@ -1,4 +1,4 @@
-"""Who takes part: against a plain definition of sets, and each lack by itself."""
+"""Tests of participants: compared with a definition by sets, and each lack by itself."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -22,7 +22,7 @@ moments = st.integers(-3, 3).map(lambda hours: NOW + hours * HOUR)
 
 @st.composite
 def entries(draw: st.DrawFn) -> list[LedgerEntry]:
-    """Return certificates, each with whatever became of it."""
+    """Return random certificates, some of them claimed, revoked, or with a time limit for the claim."""
     found = []
     for number in range(draw(st.integers(0, 8))):
         issued = LedgerEntry.issued(f"{number:x}", draw(st.sampled_from(NAMES)), draw(moments), draw(moments))
@@ -32,10 +32,13 @@ def entries(draw: st.DrawFn) -> list[LedgerEntry]:
 
 
 @given(entries(), st.sets(st.sampled_from(NAMES)), st.sets(st.sampled_from(NAMES)))
-def test_it_is_the_intersection_of_three_sets_and_nobody_is_left_unsaid(
+def test_participants_are_the_intersection_of_three_sets(
     issued: list[LedgerEntry], connected: set[ProxyName], discovered: set[ProxyName]
 ) -> None:
-    """In force is: not revoked, not expired, and claimed or still to be claimed."""
+    """Participants have a certificate in force, a connection and a workload; all other proxies have lacks.
+
+    A certificate is in force if it is neither revoked nor expired, and is claimed or may still be.
+    """
     in_force = {
         ProxyName.parse(each.common_name)
         for each in issued
@@ -78,20 +81,20 @@ CLAIMED = replace(ISSUED, claimed_at=NOW - HOUR)
             True,
             ["certificate-unclaimed-too-long", "never-connected"],
         ),
-        # Another one is in force.
+        # Another certificate is in force.
         ((replace(CLAIMED, revoked_at=NOW), replace(ISSUED, serial="2")), True, True, []),
     ],
 )
-def test_each_reason_is_named(
+def test_each_lack_of_a_proxy_is_named(
     issued: tuple[LedgerEntry, ...], connected: bool, discovered: bool, lacks: list[str]
 ) -> None:
-    """As pages and the command line say it."""
+    """Pages and the command line show these names."""
     (found,) = participants(issued, {A} if connected else set(), {A} if discovered else set(), NOW)
     assert [each.value for each in found.lacks] == lacks
 
 
-def test_a_server_knows_who_is_here_and_who_should_be() -> None:
-    """By how its proxies stand."""
+def test_participants_follow_from_the_statuses_of_a_servers_proxies() -> None:
+    """A status has the connection and the workload of a proxy; the ledger has its certificate."""
     statuses = [
         ProxyStatus(A, ProxyState.CONNECTED, "ipv4:1.2.3.4:5", NOW, True),
         ProxyStatus(NAMES[1], ProxyState.EXPECTED, "", NOW, True),

@@ -1,4 +1,4 @@
-"""Who gets traffic: by mode and by what streams did, remembered in the ledger and read back from it."""
+"""Tests of endpoint readiness: admission by mode and streams, remembered in the ledger."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ def node(name: ProxyName) -> NodeKey:
 
 
 def issue(ledger: Ledger, serial: str, name: ProxyName, *, claimed: bool = True) -> None:
-    """Record a certificate, which its proxy has used."""
+    """Record a certificate, by default one that its proxy has claimed."""
     ledger.record(LedgerEntry.issued(serial, name, NOW, NOW + timedelta(days=365)))
     if claimed:
         ledger.claim(serial, NOW)
@@ -49,7 +49,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 
 def admitted(readiness: EndpointReadiness) -> list[ProxyName]:
-    """Return who is admitted."""
+    """Return the admitted proxies."""
     return [name for name, found in readiness.admissions().items() if found is Admission.ADMITTED]
 
 
@@ -57,7 +57,7 @@ def admitted(readiness: EndpointReadiness) -> list[ProxyName]:
 async def running(
     readiness: EndpointReadiness, ledger: Ledger
 ) -> AsyncIterator[asyncio.Queue[list[ProxyName]]]:
-    """Run it; yield a queue of who was admitted after each change."""
+    """Run `readiness`; yield a queue of the admitted proxies after each change."""
     changes: asyncio.Queue[list[ProxyName]] = asyncio.Queue()
     task = asyncio.create_task(
         readiness.run(ledger, lambda: NOW, lambda: changes.put_nowait(admitted(readiness)))
@@ -79,16 +79,19 @@ async def running(
         (READY, [None, None, Admission.ADMITTED]),
     ],
 )
-def test_the_mode_says_how_far_a_proxy_must_have_come(
+def test_mode_sets_the_progress_that_admits_a_proxy(
     mode: EndpointAdmission, expected: list[Admission | None]
 ) -> None:
-    """Nowhere, to a certificate, to listeners; one whose certificates were revoked is withdrawn by each."""
+    """Identity mode needs a claimed certificate, ready mode listeners, and mode off admits none.
+
+    A proxy whose certificates were revoked is withdrawn in each mode.
+    """
     assert [admission(mode, each) for each in Progress] == [Admission.WITHDRAWN, *expected]
 
 
 @pytest.mark.parametrize("mode", EndpointAdmission)
-def test_who_is_revoked_is_withdrawn_in_every_mode(ledger: Ledger, mode: EndpointAdmission) -> None:
-    """Until it comes with another certificate; that one was issued is not enough."""
+def test_revoked_proxy_is_withdrawn_in_every_mode(ledger: Ledger, mode: EndpointAdmission) -> None:
+    """The proxy must connect with another certificate; the issuance alone is not enough."""
 
     async def scenario() -> None:
         ledger.admit((ONE, TWO), NOW)
@@ -111,8 +114,11 @@ def test_who_is_revoked_is_withdrawn_in_every_mode(ledger: Ledger, mode: Endpoin
     assert EndpointReadiness(ledger.entries(), OFF).admissions() == {}
 
 
-def test_the_first_acknowledged_listeners_admit(ledger: Ledger) -> None:
-    """Not a stream, not clusters; the second time says nothing; another server finds it in the ledger."""
+def test_first_acknowledged_listeners_admit_a_proxy(ledger: Ledger) -> None:
+    """A stream or clusters are not enough, and a second acknowledgement changes nothing.
+
+    Another server reads the admission from the ledger.
+    """
 
     async def scenario() -> None:
         readiness = EndpointReadiness(ledger.entries(), READY)
@@ -131,8 +137,8 @@ def test_the_first_acknowledged_listeners_admit(ledger: Ledger) -> None:
     assert admitted(EndpointReadiness(ledger.entries(), READY)) == [ONE, TWO]
 
 
-def test_in_identity_mode_a_stream_admits(ledger: Ledger) -> None:
-    """The certificate was claimed when it opened; one that never was is not admitted."""
+def test_stream_admits_a_proxy_in_identity_mode(ledger: Ledger) -> None:
+    """A stream needs a claimed certificate; a proxy that never claimed one is not admitted."""
     issue(
         ledger,
         "3",
@@ -151,8 +157,8 @@ def test_in_identity_mode_a_stream_admits(ledger: Ledger) -> None:
     asyncio.run(scenario())
 
 
-def test_in_mode_off_it_is_written_down_and_changes_nothing(ledger: Ledger) -> None:
-    """Whoever switches to ready later finds who was there."""
+def test_readiness_is_recorded_in_mode_off_without_effect(ledger: Ledger) -> None:
+    """After a later switch to ready mode, the proxies that were ready are admitted."""
 
     async def scenario() -> None:
         readiness = EndpointReadiness(ledger.entries(), OFF)
@@ -166,8 +172,8 @@ def test_in_mode_off_it_is_written_down_and_changes_nothing(ledger: Ledger) -> N
     assert admitted(EndpointReadiness(ledger.entries(), READY)) == [ONE]
 
 
-def test_a_revoked_certificate_withdraws_and_a_late_answer_does_not_undo_it(ledger: Ledger) -> None:
-    """Only when it was the last; a stream that has not ended yet may still answer."""
+def test_late_acknowledgement_does_not_undo_a_withdrawal(ledger: Ledger) -> None:
+    """The revocation of the last certificate withdraws a proxy, but its stream may still answer."""
     issue(ledger, "1b", ONE, claimed=False)
 
     async def scenario() -> None:
@@ -184,18 +190,18 @@ def test_a_revoked_certificate_withdraws_and_a_late_answer_does_not_undo_it(ledg
     asyncio.run(scenario())
 
 
-def test_a_certificate_of_several_may_be_revoked(ledger: Ledger) -> None:
-    """The other one keeps the workload where it was."""
+def test_proxy_with_another_certificate_stays_admitted_after_a_revocation(ledger: Ledger) -> None:
+    """The remaining certificate keeps the workload admitted."""
     issue(ledger, "1b", ONE, claimed=False)
     ledger.admit((ONE, TWO), NOW)
     ledger.revoke("1", NOW)
     assert admitted(EndpointReadiness(ledger.entries(), READY)) == [ONE, TWO]
 
 
-def test_those_who_come_while_others_are_written_share_a_transaction(
+def test_admissions_during_a_pause_share_a_transaction(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first is written at once; however many turns of the loop the others take to come, they are one."""
+    """The first admission is written at once, and the ten that follow are written together."""
     written: list[int] = []
     write, pause = ledger.admit, asyncio.Event()
 
@@ -230,8 +236,8 @@ def test_those_who_come_while_others_are_written_share_a_transaction(
     assert written == [1, 10]
 
 
-def test_a_ledger_that_fails_is_tried_again(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing that was noted is lost, and the failure is said."""
+def test_failed_write_of_an_admission_is_logged_and_repeated(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No admission may be lost because of, for example, a full disk."""
     monkeypatch.setattr(readiness, "RETRY_SECONDS", 0.0)
     write, left = ledger.admit, [StateError("the disk is full")]
 

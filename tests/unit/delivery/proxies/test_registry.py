@@ -1,4 +1,4 @@
-"""Which proxies are connected, expected, disconnected."""
+"""Tests of the proxy registry: connected, expected, disconnected and ended proxies."""
 
 import random
 from datetime import UTC, datetime, timedelta
@@ -33,8 +33,8 @@ def _registry() -> tuple[ProxyRegistry, _Clock]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_proxies_are_counted_as_they_come_and_go(seed: int) -> None:
-    """Streams open and end, workloads come and go, time passes: it is what counting all of them comes to."""
+def test_counts_of_proxies_equal_a_count_of_their_states(seed: int) -> None:
+    """Counts are updated with each random event: streams, workloads, and the passage of time."""
     chance = random.Random(seed)  # noqa: S311 - dice
     registry, clock = _registry()
     names = [ProxyName.parse(f"{each}.s.n") for each in "abcdef"]
@@ -57,8 +57,8 @@ def test_proxies_are_counted_as_they_come_and_go(seed: int) -> None:
         assert registry.counts() == {each.value: states.count(each) for each in ProxyState}
 
 
-def test_a_proxy_is_expected_then_connected_then_disconnected() -> None:
-    """Each since when it became so."""
+def test_proxy_is_expected_then_connected_then_disconnected() -> None:
+    """Each status has the time at which its state began."""
     registry, clock = _registry()
     registry.follow(Picture({TWO.sidecar: TWO, ONE.sidecar: ONE}))
     assert registry.counts() == {"connected": 0, "expected": 2, "disconnected": 0, "ended": 0}
@@ -77,7 +77,7 @@ def test_a_proxy_is_expected_then_connected_then_disconnected() -> None:
     assert registry.counts() == {"connected": 0, "expected": 1, "disconnected": 1, "ended": 0}
 
 
-def test_a_proxy_whose_workload_is_gone_has_ended_and_is_not_disconnected() -> None:
+def test_proxy_whose_workload_is_removed_has_ended() -> None:
     """A Pod that a rollout replaces loses its stream and its workload, in either order."""
     registry, _ = _registry()
     registry.follow(Picture({ONE.sidecar: ONE, TWO.sidecar: TWO}))
@@ -90,8 +90,8 @@ def test_a_proxy_whose_workload_is_gone_has_ended_and_is_not_disconnected() -> N
     assert registry.counts() == {"connected": 0, "expected": 0, "disconnected": 0, "ended": 2}
 
 
-def test_the_end_of_one_of_two_streams_disconnects_nobody() -> None:
-    """Since when it is here does not move either."""
+def test_proxy_with_one_of_two_streams_left_is_connected() -> None:
+    """The time since when the proxy is connected does not change either."""
     registry, clock = _registry()
     registry.opened(NODE, "a:1", Variant.DELTA)
     clock.now += timedelta(seconds=1)
@@ -102,8 +102,8 @@ def test_the_end_of_one_of_two_streams_disconnects_nobody() -> None:
     assert registry.counts() == {"connected": 0, "expected": 0, "disconnected": 0, "ended": 1}
 
 
-def test_a_proxy_that_is_gone_with_its_workload_is_forgotten_in_time() -> None:
-    """Not at once, and not while its workload is there."""
+def test_disconnected_proxy_is_forgotten_after_its_workload_is_removed() -> None:
+    """It is remembered while its workload exists, and later dropped with its acknowledgements."""
     registry, clock = _registry()
     registry.opened(NODE, "a:1", Variant.DELTA)
     registry.closed(NODE, "a:1")

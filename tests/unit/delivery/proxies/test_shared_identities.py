@@ -1,4 +1,4 @@
-"""Identities that several proxies use: who counts as one, what is said of it, and until when."""
+"""Tests of shared identities: when several proxies with one identity are a problem."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -35,7 +35,7 @@ WORDS = {
 
 
 class Plane:
-    """A registry and a quarantine, and what they make of the identity of one workload."""
+    """A registry, a quarantine, and the shared identities of one workload."""
 
     def __init__(self) -> None:
         self.now = START
@@ -64,8 +64,11 @@ def _told(plane: Plane) -> Problem:
 
 
 @pytest.mark.parametrize("said", WORDS.values(), ids=WORDS)
-def test_two_that_collide_are_told_at_once_and_until_one_leaves(said: str) -> None:
-    """As a warning of the workload, with both addresses; one connection alone is nothing to say."""
+def test_proxies_that_collide_are_reported_until_one_leaves(said: str) -> None:
+    """A listener that cannot be bound suggests a second proxy, so both addresses are in a warning.
+
+    One connection, or two without such an error, are no problem yet.
+    """
     plane = Plane()
     plane.registry.opened(NODE, ONE, Variant.DELTA)
     assert plane.shared.problems(plane.view) == ()
@@ -88,8 +91,8 @@ def test_two_that_collide_are_told_at_once_and_until_one_leaves(said: str) -> No
     assert (plane.shared.problems(plane.view), plane.names()) == ((), [])
 
 
-def test_two_that_do_not_collide_are_told_once_they_last() -> None:
-    """On machines of their own nothing collides; a hot restart of one proxy is over by then."""
+def test_proxies_that_do_not_collide_are_reported_after_a_while() -> None:
+    """On separate machines no port collides; the hot restart of one proxy is shorter than SHARED_AFTER."""
     plane = Plane()
     for each in (ONE, OTHER):
         plane.registry.opened(NODE, each, Variant.SOTW)
@@ -99,8 +102,8 @@ def test_two_that_do_not_collide_are_told_once_they_last() -> None:
     assert plane.names() == [NODE]
 
 
-def test_two_that_reject_the_same_content_are_told_once_they_last() -> None:
-    """What every Envoy would reject proves nothing of several."""
+def test_rejected_content_is_no_sign_of_a_shared_identity() -> None:
+    """Every Envoy rejects malformed content, so the rejection does not prove a second proxy."""
     plane = Plane()
     for each in (ONE, OTHER):
         plane.registry.opened(NODE, each, Variant.SOTW)
@@ -108,8 +111,8 @@ def test_two_that_reject_the_same_content_are_told_once_they_last() -> None:
     assert plane.names() == []
 
 
-def test_of_an_identity_without_a_workload_the_proxies_are_named() -> None:
-    """There is no object of which it could be said."""
+def test_shared_identity_without_a_workload_is_a_problem_of_the_proxies() -> None:
+    """There is no object for the problem, so its origin is `proxies`."""
     plane = Plane()
     for each in (ONE, OTHER):
         plane.registry.opened(NODE, each, Variant.DELTA)
@@ -118,12 +121,12 @@ def test_of_an_identity_without_a_workload_the_proxies_are_named() -> None:
     assert (problem.key, problem.origin, problem.value) == (None, FromSource("proxies"), NODE)
 
 
-async def test_whoever_waits_hears_of_the_begin_and_of_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And not in between: a wave is made for it."""
+async def test_watcher_is_notified_of_the_start_and_end_of_a_shared_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no notification in between, because each one causes a wave."""
     monkeypatch.setattr(sharing, "LOOK_SECONDS", 0.0)
     plane, heard = Plane(), list[list[str]]()
     task = asyncio.create_task(plane.shared.watching(lambda: heard.append(plane.names())))
-    await asyncio.sleep(0)  # it begins with what is so now
+    await asyncio.sleep(0)  # the watcher first reads the current state
     for each in (ONE, OTHER):
         plane.registry.opened(NODE, each, Variant.DELTA)
     plane.reject(2, WORDS["port in use"])
