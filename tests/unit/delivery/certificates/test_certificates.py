@@ -138,7 +138,9 @@ def test_invalid_identity_does_not_prevent_certificates_of_others(
     assert [each.code for each in problems] == ["certificate-not-issued"]
 
 
-def test_changed_root_is_trusted_at_once_and_replaces_certificates_once(tmp_path: Path, now: datetime) -> None:
+def test_changed_root_is_trusted_at_once_and_replaces_certificates_once(
+    tmp_path: Path, now: datetime
+) -> None:
     """The bundle has the new root at once; certificates are replaced when the new root signs.
 
     After a restart the replaced certificates are still in force.
@@ -286,7 +288,9 @@ def test_certificate_with_less_than_a_quarter_of_its_life_is_reported(
     assert remarks_on(keeper.running_out(now + timedelta(hours=21))) == ()
 
 
-def test_certificate_below_no_trusted_root_is_replaced_at_once(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
+def test_certificate_below_no_trusted_root_is_replaced_at_once(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
     """A further root changes only the bundle; the removal of a certificate's root replaces it."""
     keeper = _keeper(issuer, tmp_path / "a", [])
     first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)

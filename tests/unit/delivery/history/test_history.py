@@ -1,4 +1,4 @@
-"""The last pushes of each proxy: what a response brought, what it was due to, what was said to it."""
+"""Tests of the push history: what each response changed, its causes, and its answer."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -49,7 +49,7 @@ def resource(name: str, version: str = "1", type_url: TypeUrl = ROUTE) -> Resour
 
 
 class Mesh:
-    """A cache with one group of two proxies, and the history beside it."""
+    """A cache with one group of two proxies, and its push history."""
 
     def __init__(self) -> None:
         self.cache = SnapshotCache()
@@ -59,7 +59,7 @@ class Mesh:
         self.nonces = 0
 
     def publish(self, *resources: Resource, moved: bool = False, since: float = 0.0) -> Wave:
-        """Publish the group's resources, as a wave does; with `moved` its proxies come to it now."""
+        """Publish the group's resources as a wave does; with `moved`, its proxies join the group now."""
         members = dict.fromkeys((NODE, OTHER), GROUP) if moved else {}
         snapshot = Snapshot.of(resources)
         step = Step({GROUP: snapshot}, members)
@@ -71,7 +71,7 @@ class Mesh:
         return wave
 
     def withhold(self, *resources: Resource) -> Wave:
-        """Publish these for the first proxy alone, in a group of its own."""
+        """Publish resources for the first proxy alone, in a group of its own."""
         group = GroupKey("g|withheld")
         step = Step({group: Snapshot.of(resources)}, {NODE: group})
         replaced = self._publish(step)
@@ -83,7 +83,7 @@ class Mesh:
     def move(
         self, snapshots: dict[GroupKey, Snapshot | None], members: dict[NodeKey, GroupKey | None]
     ) -> None:
-        """Publish groups, and have proxies come to them."""
+        """Publish groups, and move proxies to them."""
         step = Step(snapshots, members)
         self.history.published(Wave(0, (), 0, 0.0, 0.0, DATE), step, self._publish(step))
 
@@ -110,7 +110,7 @@ class Mesh:
         return response
 
     def record(self, node: NodeKey) -> Record:
-        """Return what is remembered of a proxy."""
+        """Return the remembered pushes of a proxy."""
         found = self.registry.of(node).pushes
         assert found is not None
         return found
@@ -122,7 +122,7 @@ class Mesh:
 
 @pytest.fixture
 def mesh() -> Mesh:
-    """Return a mesh whose proxy is connected and was served routes a and b."""
+    """Return a mesh whose proxy is connected to a group with the routes a and b."""
     made = Mesh()
     made.publish(resource("a"), resource("b"), moved=True)
     made.history.opened(NODE, Variant.DELTA, 0.0)
@@ -133,8 +133,8 @@ def _news(push: Push) -> tuple[Any, ...]:
     return (push.added, push.changed, push.removed, push.again)
 
 
-def test_a_stream_that_opens_between_two_parts_of_a_wave_is_pushed_the_second(mesh: Mesh) -> None:
-    """The wave is as new to it as to all others of its group."""
+def test_stream_opened_between_two_parts_of_a_wave_has_the_wave_as_a_cause(mesh: Mesh) -> None:
+    """The second part of the wave is as new to this stream as to all others of its group."""
     mesh.withhold(resource("a", "2"))
     mesh.history.opened(OTHER, Variant.DELTA, 1.0)
     mesh.send(resource("a"), resource("b"), node=OTHER)
@@ -145,8 +145,8 @@ def test_a_stream_that_opens_between_two_parts_of_a_wave_is_pushed_the_second(me
     assert mesh.last(OTHER).trigger is Trigger.CHANGE
 
 
-def test_what_was_sent_to_two_with_others_between_is_one_value(mesh: Mesh) -> None:
-    """One has taken all its steps before the other takes the same: what is remembered of them is shared."""
+def test_equal_deliveries_to_two_proxies_are_one_object(mesh: Mesh) -> None:
+    """The first proxy gets responses of two types before the other gets the same ones."""
     mesh.history.opened(OTHER, Variant.DELTA, 0.0)
     a, c = resource("a"), resource("c", type_url=CLUSTER)
     for node in (NODE, OTHER):
@@ -157,8 +157,11 @@ def test_what_was_sent_to_two_with_others_between_is_one_value(mesh: Mesh) -> No
     assert len({id(each.delivery) for each in one.pushes}) == 2
 
 
-def test_what_a_proxy_held_already_is_due_to_nothing_later(mesh: Mesh) -> None:
-    """Held over a restart, it comes to its group and is sent no routes; those sent later are due to later."""
+def test_move_to_a_group_is_no_cause_of_a_later_push(mesh: Mesh) -> None:
+    """A proxy that held its routes over a restart is sent none when it joins its group.
+
+    Routes that are sent later have only the later wave as a cause.
+    """
     mesh.publish(resource("a"), resource("b"), moved=True, since=100.0)
     later = mesh.publish(resource("a", "2"), resource("b"), since=444.0)
     response = Response(ROUTE, Version("v"), Nonce("n"), (resource("a", "2"),))
@@ -166,16 +169,16 @@ def test_what_a_proxy_held_already_is_due_to_nothing_later(mesh: Mesh) -> None:
     assert mesh.last().waves == (later,)
 
 
-def test_what_a_move_brought_is_due_to_it_beside_a_later_wave(mesh: Mesh) -> None:
-    """One response for both: what the later one did not change, the move did."""
+def test_push_after_a_move_and_a_later_wave_has_both_as_causes(mesh: Mesh) -> None:
+    """In one response for both, the move changed what the later wave did not."""
     first = mesh.publish(resource("a", "2"), resource("b", "2"), moved=True)
     later = mesh.publish(resource("a", "3"), resource("b", "2"))
     mesh.send(resource("a", "3"), resource("b", "2"))
     assert mesh.last().waves == (later, first)
 
 
-def test_a_push_is_remembered_whole(mesh: Mesh) -> None:
-    """When, why, what, how much, and how long it waits for an answer."""
+def test_push_is_remembered_with_its_trigger_content_and_waiting_time(mesh: Mesh) -> None:
+    """A proxy without a connection has no pushes."""
     mesh.send(resource("a"), resource("b"), now=10.0)
     assert mesh.history.pushes(NODE, 12.5, DATE) == (
         Push(
@@ -200,8 +203,8 @@ def test_a_push_is_remembered_whole(mesh: Mesh) -> None:
     assert mesh.history.pushes(OTHER, 12.5, DATE) == ()
 
 
-def test_what_a_response_brought_is_told_from_what_was_held(mesh: Mesh) -> None:
-    """Added, changed with both versions, removed, and sent again; of removals those that were there."""
+def test_push_lists_added_changed_and_removed_resources(mesh: Mesh) -> None:
+    """Changes have both versions; resources sent again are counted, and unknown removals are left out."""
     mesh.send(resource("a"), resource("b"))
     mesh.send(resource("a", "2"), resource("b"), resource("c"), removed=(ResourceName("never"),))
     assert _news(mesh.last()) == ((C,), ((A, Version("1"), Version("2")),), (), 1)
@@ -209,10 +212,10 @@ def test_what_a_response_brought_is_told_from_what_was_held(mesh: Mesh) -> None:
     assert _news(mesh.last()) == ((), (), (B,), 0)
 
 
-def test_in_state_of_the_world_what_is_not_listed_is_removed_where_answers_list_everything(
+def test_resource_missing_from_a_sotw_response_is_removed_for_clusters_only(
     mesh: Mesh,
 ) -> None:
-    """Clusters and listeners; of routes only those that changed are sent."""
+    """A state-of-the-world response lists all clusters, but of routes only the changed ones."""
     mesh.history.opened(NODE, Variant.SOTW, 1.0)
     for kind, gone in ((CLUSTER, (B,)), (ROUTE, ())):
         mesh.send(resource("a", "1", kind), resource("b", "1", kind), type_url=kind)
@@ -220,8 +223,8 @@ def test_in_state_of_the_world_what_is_not_listed_is_removed_where_answers_list_
         assert _news(mesh.last()) == ((), ((A, Version("1"), Version("2")),), gone, 0)
 
 
-def test_a_new_stream_begins_anew_but_for_an_incremental_client(mesh: Mesh) -> None:
-    """That one says what it holds, and is sent the rest."""
+def test_new_sotw_stream_holds_nothing_and_new_delta_stream_keeps_versions(mesh: Mesh) -> None:
+    """A delta client names the versions that it holds, and is sent only the rest."""
     mesh.send(resource("a"))
     mesh.history.closed(NODE, 0.0)
     mesh.history.opened(NODE, Variant.DELTA, 1.0)
@@ -237,8 +240,8 @@ def test_a_new_stream_begins_anew_but_for_an_incremental_client(mesh: Mesh) -> N
     assert mesh.last().trigger is Trigger.SUBSCRIBED
 
 
-def test_a_push_is_due_to_the_wave_that_changed_what_it_holds(mesh: Mesh) -> None:
-    """Not to one that changed something else, and not to one from before the stream."""
+def test_cause_of_a_push_is_the_wave_that_changed_its_resources(mesh: Mesh) -> None:
+    """A wave that changed another resource, or preceded the stream, is no cause."""
     mesh.send(resource("a"), resource("b"))
     assert mesh.last().waves == ()
     wave = mesh.publish(resource("a", "2"), resource("b"))
@@ -248,8 +251,8 @@ def test_a_push_is_due_to_the_wave_that_changed_what_it_holds(mesh: Mesh) -> Non
     assert (mesh.last().trigger, mesh.last().waves) == (Trigger.CHANGE, (wave,))
 
 
-def test_a_push_may_be_due_to_several_waves(mesh: Mesh) -> None:
-    """Of a client that was slow: all whose changes it has not been sent, newest first."""
+def test_push_to_a_slow_client_has_several_waves_as_causes(mesh: Mesh) -> None:
+    """All waves whose changes were not yet sent are causes, newest first."""
     mesh.send(resource("a"), resource("b"))
     first = mesh.publish(resource("a", "2"), resource("b"))
     second = mesh.publish(resource("a", "2"), resource("b", "2"))
@@ -257,8 +260,8 @@ def test_a_push_may_be_due_to_several_waves(mesh: Mesh) -> None:
     assert mesh.last().waves == (second, first)
 
 
-def test_what_was_asked_for_again_is_due_to_no_wave(mesh: Mesh) -> None:
-    """It is what the client had before; but a removal that follows a change is due to that change."""
+def test_resource_that_is_sent_again_has_no_wave_as_a_cause(mesh: Mesh) -> None:
+    """The client had it before. A removal after a change has the wave of that change as its cause."""
     mesh.send(resource("a"), resource("b"))
     wave = mesh.publish(resource("a", "2"))
     mesh.send(resource("a", "2"))
@@ -268,8 +271,8 @@ def test_what_was_asked_for_again_is_due_to_no_wave(mesh: Mesh) -> None:
     assert mesh.last().waves == (wave,)
 
 
-def test_endpoints_sent_with_their_changed_cluster_are_due_to_its_wave(mesh: Mesh) -> None:
-    """Though they are the same (rule O4)."""
+def test_endpoints_sent_with_their_changed_cluster_have_its_wave_as_a_cause(mesh: Mesh) -> None:
+    """Rule O4 sends them again although they are unchanged."""
     same = resource("a", "1", ENDPOINT)
     mesh.publish(resource("a", "1", CLUSTER), same)
     mesh.send(resource("a", "1", CLUSTER), type_url=CLUSTER)
@@ -279,8 +282,8 @@ def test_endpoints_sent_with_their_changed_cluster_are_due_to_its_wave(mesh: Mes
     assert (mesh.last().waves, mesh.last().again) == ((wave,), 1)
 
 
-def test_a_proxy_that_comes_to_a_group_is_sent_everything_by_that_wave() -> None:
-    """It was connected before its workload was known."""
+def test_push_to_a_proxy_that_joins_a_group_has_that_wave_as_a_cause() -> None:
+    """The proxy was connected before its workload was known."""
     mesh = Mesh()
     mesh.history.opened(NODE, Variant.DELTA, 0.0)
     wave = mesh.publish(resource("a"), moved=True)
@@ -288,8 +291,8 @@ def test_a_proxy_that_comes_to_a_group_is_sent_everything_by_that_wave() -> None
     assert mesh.last().waves == (wave,)
 
 
-def test_answers_are_remembered_with_the_time_they_took(mesh: Mesh) -> None:
-    """The time since the event is told of an ACK, for the metrics, and of no NACK."""
+def test_answers_are_remembered_with_their_duration(mesh: Mesh) -> None:
+    """An ACK returns the seconds since the event for the metrics; a NACK returns no delays."""
     mesh.publish(resource("a", "2"), resource("b"), since=10.0)
     good = mesh.send(resource("a", "2"), now=10.5)
     assert mesh.last().since_event == 0.5
@@ -306,15 +309,15 @@ def test_answers_are_remembered_with_the_time_they_took(mesh: Mesh) -> None:
     assert mesh.last().answer is Answer.NACK
 
 
-def test_the_answer_to_what_is_not_remembered_says_nothing(mesh: Mesh) -> None:
-    """A client may answer what it was never sent."""
+def test_answer_to_an_unknown_response_is_ignored(mesh: Mesh) -> None:
+    """A client may answer a nonce that it was never sent."""
     sent = mesh.send(resource("a"))
     assert mesh.history.answered(NODE, replace(sent, nonce=Nonce("9")), None, 10.5) == Delays()
     assert mesh.last().answer is Answer.PENDING
 
 
-def test_what_a_nack_leads_to_is_not_what_it_answers_was_due_to(mesh: Mesh) -> None:
-    """The last good version is published in between."""
+def test_push_after_a_nack_has_the_withholding_wave_as_its_only_cause(mesh: Mesh) -> None:
+    """The last good version is published between the NACK and the push."""
     mesh.send(resource("a"), resource("b"))
     bad = mesh.publish(resource("a", "2"), resource("b"))
     rejected = mesh.send(resource("a", "2"))
@@ -325,8 +328,8 @@ def test_what_a_nack_leads_to_is_not_what_it_answers_was_due_to(mesh: Mesh) -> N
     assert mesh.last().waves == (good,)
 
 
-def test_the_oldest_response_without_an_answer_has_an_age(mesh: Mesh) -> None:
-    """Until it is answered, overtaken, or its stream has ended."""
+def test_age_of_the_oldest_unanswered_response_is_reported(mesh: Mesh) -> None:
+    """A response counts until its answer or the end of its stream."""
     assert mesh.history.unanswered_age(5.0) == 0.0
     first = mesh.send(resource("a"), now=1.0)
     mesh.send(resource("b"), now=2.0)
@@ -338,8 +341,8 @@ def test_the_oldest_response_without_an_answer_has_an_age(mesh: Mesh) -> None:
     assert mesh.last().answer is Answer.ENDED
 
 
-def test_in_state_of_the_world_a_newer_response_overtakes(mesh: Mesh) -> None:
-    """An answer to it that comes all the same counts."""
+def test_newer_sotw_response_overtakes_an_older_one(mesh: Mesh) -> None:
+    """A late answer to the overtaken response is recorded all the same."""
     mesh.history.opened(NODE, Variant.SOTW, 1.0)
     first = mesh.send(resource("a"), now=1.0)
     mesh.send(resource("a", "2"), now=2.0)
@@ -352,8 +355,8 @@ def test_in_state_of_the_world_a_newer_response_overtakes(mesh: Mesh) -> None:
     assert mesh.history.pushes(NODE, 3.0, DATE)[1].answer is Answer.NACK
 
 
-def test_what_is_remembered_is_bounded(mesh: Mesh) -> None:
-    """The oldest pushes go, and proxies that the registry forgets."""
+def test_number_of_remembered_pushes_is_limited(mesh: Mesh) -> None:
+    """The oldest pushes are dropped first, and all of them with their proxy in the registry."""
     for _ in range(PUSHES + 3):
         mesh.send(resource("a"))
     shown = mesh.history.pushes(NODE, 0.0, DATE)
@@ -364,8 +367,10 @@ def test_what_is_remembered_is_bounded(mesh: Mesh) -> None:
     assert mesh.history.sent(NODE, mesh.send(resource("a")), 1, 0.0) == Delays()
 
 
-def test_pushes_are_remembered_of_so_many_proxies(mesh: Mesh, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of one more they go with the proxy that was connected first: nobody waits for its answers."""
+def test_number_of_proxies_with_remembered_pushes_is_limited(
+    mesh: Mesh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond the limit, the proxy that connected first loses its pushes and open answers."""
     monkeypatch.setattr("meshwright.delivery.history.history.PROXIES", 2)
     mesh.send(resource("a"))
     mesh.history.opened(OTHER, Variant.DELTA, 1.0)
@@ -375,8 +380,8 @@ def test_pushes_are_remembered_of_so_many_proxies(mesh: Mesh, monkeypatch: pytes
     assert mesh.registry.find(NODE) is not None
 
 
-def test_earlier_versions_are_kept_but_no_secrets(mesh: Mesh) -> None:
-    """As long as a proxy of the group is there to ask."""
+def test_replaced_versions_are_kept_except_secrets(mesh: Mesh) -> None:
+    """A page compares them with the current version, which is not kept."""
     old = resource("a")
     mesh.publish(old, resource("s", "1", SECRET))
     mesh.publish(resource("a", "2"), resource("s", "2", SECRET))
@@ -385,8 +390,8 @@ def test_earlier_versions_are_kept_but_no_secrets(mesh: Mesh) -> None:
     assert mesh.history.replaced(SECRET, ResourceName("s"), Version("1")) is None
 
 
-def test_what_one_proxy_alone_is_served_no_more_is_kept(mesh: Mesh) -> None:
-    """A version that it rejected: its group has it still, and it has another one in its place, or less."""
+def test_rejected_version_of_one_proxy_is_kept(mesh: Mesh) -> None:
+    """Its group still has the version, but the proxy has another one, or none, in its place."""
     mesh.send(resource("a"), resource("b"))
     rejected = (resource("a", "2"), resource("b", "2"), resource("s", "2", SECRET))
     mesh.publish(*rejected)
@@ -399,12 +404,12 @@ def test_what_one_proxy_alone_is_served_no_more_is_kept(mesh: Mesh) -> None:
     kept = {name: mesh.history.replaced(ROUTE, name, Version("2")) for name in (A, B)}
     assert kept == {A: rejected[0], B: rejected[1]}
     assert mesh.history.replaced(SECRET, ResourceName("s"), Version("2")) is None
-    mesh.publish(resource("a", "3"), moved=True)  # offered the next version, it leaves its own group
+    mesh.publish(resource("a", "3"), moved=True)  # the proxy leaves its own group for the next version
     assert mesh.history.replaced(ROUTE, A, Version("1")) == resource("a")
 
 
-def test_what_a_proxy_leaves_with_its_group_is_kept(mesh: Mesh) -> None:
-    """Also if the group goes with it, or changes at once; of one that is not there nothing is."""
+def test_version_left_behind_by_a_move_is_kept_for_a_connected_proxy(mesh: Mesh) -> None:
+    """This holds even if the old group is removed. For disconnected proxies no version is kept."""
     mesh.send(resource("a"), resource("b"))
     other, step = GroupKey("h"), Snapshot.of([resource("a", "2"), resource("b")])
     mesh.move({other: step, GROUP: None}, dict.fromkeys((NODE, OTHER), other))
@@ -415,8 +420,8 @@ def test_what_a_proxy_leaves_with_its_group_is_kept(mesh: Mesh) -> None:
     assert mesh.history.replaced(ROUTE, A, Version("2")) is None
 
 
-def test_however_often_versions_are_rejected_what_is_kept_is_bounded(mesh: Mesh) -> None:
-    """By what all of it takes, the oldest first: who rejects everything takes no more than others."""
+def test_size_of_kept_versions_is_limited(mesh: Mesh) -> None:
+    """The oldest are dropped first, so that a proxy that rejects everything uses limited memory."""
     size = 200_000
     for version in range(2, 102):
         bad = replace(resource("a", str(version)), kept=bytes(size))
@@ -429,8 +434,8 @@ def test_however_often_versions_are_rejected_what_is_kept_is_bounded(mesh: Mesh)
     assert kept == list(range(102 - len(kept), 102))
 
 
-def test_proxies_of_a_group_share_what_they_were_sent(mesh: Mesh) -> None:
-    """The content and the difference are worked out once, for ever so many proxies."""
+def test_proxies_of_a_group_share_content_and_held_versions(mesh: Mesh) -> None:
+    """The difference is computed once, whatever the number of proxies."""
     mesh.history.opened(OTHER, Variant.DELTA, 0.0)
     same = (resource("a"), resource("b"))
     mesh.send(*same)
@@ -441,10 +446,13 @@ def test_proxies_of_a_group_share_what_they_were_sent(mesh: Mesh) -> None:
     assert proxies[NODE].types[ROUTE].held is proxies[OTHER].types[ROUTE].held
 
 
-def test_what_no_other_is_sent_any_more_keeps_nothing_for_others(
+def test_old_content_drops_what_it_keeps_for_further_proxies(
     mesh: Mesh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Content is known again for a while; then what is kept for the next who is sent it is let go of."""
+    """Content is recognised for a while, because other proxies may be sent the same.
+
+    The push itself still lists its changes.
+    """
     monkeypatch.setattr(versions, "CONTENTS", 1)
     mesh.publish(resource("a", "2"))
     mesh.send(resource("a", "2"))
@@ -455,8 +463,8 @@ def test_what_no_other_is_sent_any_more_keeps_nothing_for_others(
     assert mesh.history.pushes(NODE, 0.0, DATE)[-1].added == (A,)
 
 
-def test_who_held_nothing_was_brought_everything_whoever_was_sent_the_same_between() -> None:
-    """That another held an older version of it is that other's."""
+def test_changes_of_a_client_without_versions_are_unaffected_by_other_clients() -> None:
+    """Another client held an older version of the same content, so its changes differ."""
     older, content = (Content(Variant.DELTA, ROUTE, {A: Version(each)}, ()) for each in "01")
     _, held = NOTHING_HELD.after(older, lambda: NO_VERSIONS)
     first, kept = NOTHING_HELD.after(content, lambda: NO_VERSIONS)
@@ -467,8 +475,8 @@ def test_who_held_nothing_was_brought_everything_whoever_was_sent_the_same_betwe
     assert first == VersionChanges((A,), (), (), 0)
 
 
-def test_proxies_that_came_at_other_times_share_what_a_wave_led_to(mesh: Mesh) -> None:
-    """But one that comes back after it is sent the same for another reason."""
+def test_proxies_connected_at_different_times_share_the_push_of_a_wave(mesh: Mesh) -> None:
+    """A proxy that reconnects after the wave is sent the same, but with another trigger."""
     mesh.history.opened(OTHER, Variant.DELTA, 1.0)
     before, after = (resource("a"), resource("b")), resource("a", "2")
     for node in (NODE, OTHER):
@@ -483,10 +491,10 @@ def test_proxies_that_came_at_other_times_share_what_a_wave_led_to(mesh: Mesh) -
     assert [each.due for each in (one, *others)] == [(wave,), (wave,), Trigger.RECONNECTED]
 
 
-def test_what_a_proxy_missed_is_not_due_to_the_wave_that_it_missed(mesh: Mesh) -> None:
-    """It is sent because it is here again."""
+def test_wave_missed_while_disconnected_is_no_cause_of_a_push(mesh: Mesh) -> None:
+    """The push has the trigger `RECONNECTED`."""
     mesh.send(resource("a"), resource("b"))
-    mesh.history.opened(OTHER, Variant.DELTA, 0.0)  # for whom what a wave changes is looked at
+    mesh.history.opened(OTHER, Variant.DELTA, 0.0)  # a second reader of the wave's changes
     mesh.history.closed(NODE, 0.0)
     mesh.publish(resource("a", "2"), resource("b"))
     mesh.history.opened(NODE, Variant.DELTA, 1.0)
@@ -494,8 +502,8 @@ def test_what_a_proxy_missed_is_not_due_to_the_wave_that_it_missed(mesh: Mesh) -
     assert (mesh.last().trigger, mesh.last().waves) == (Trigger.RECONNECTED, ())
 
 
-def test_groups_that_are_sent_the_same_share_it(mesh: Mesh) -> None:
-    """One endpoint that moves is one resource for a thousand groups of callers."""
+def test_groups_that_are_sent_the_same_share_the_delivery(mesh: Mesh) -> None:
+    """One moved endpoint is one resource for a thousand groups of callers."""
     mesh.history.opened(OTHER, Variant.DELTA, 0.0)
     mesh.send(resource("b"))
     same = resource("a")
@@ -507,8 +515,8 @@ def test_groups_that_are_sent_the_same_share_it(mesh: Mesh) -> None:
     assert one.delivery is other.delivery
 
 
-def test_who_is_sent_all_there_is_holds_what_there_is(mesh: Mesh) -> None:
-    """A thousand groups that are sent a thousand resources have no mapping of these each."""
+def test_proxy_that_is_sent_everything_shares_the_snapshots_versions(mesh: Mesh) -> None:
+    """Otherwise a thousand groups would each have a mapping of a thousand resources."""
     every = tuple(resource(f"{n:03}") for n in range(100))
     mesh.publish(*every)
     mesh.send(*every)
@@ -523,8 +531,8 @@ def test_who_is_sent_all_there_is_holds_what_there_is(mesh: Mesh) -> None:
     assert (second.delivery.move.added, second.delivery.move.removed) == (("200",), ("000",))
 
 
-def test_types_do_not_drive_out_each_others_first_answer(mesh: Mesh) -> None:
-    """Every proxy begins with nothing of each type: what its first answers lead to is known for all types."""
+def test_first_responses_of_two_types_are_both_remembered_for_sharing(mesh: Mesh) -> None:
+    """Every proxy starts with nothing of each type, so both proxies share the result of each type."""
     mesh.history.opened(OTHER, Variant.DELTA, 0.0)
     first = {kind: resource("a", type_url=kind) for kind in (ROUTE, ENDPOINT)}
     for node in (NODE, OTHER):
@@ -534,8 +542,8 @@ def test_types_do_not_drive_out_each_others_first_answer(mesh: Mesh) -> None:
     assert all(one[kind].held is other[kind].held for kind in first)
 
 
-def test_groups_to_which_the_same_happened_share_what_is_remembered_of_it() -> None:
-    """So what a response was due to is worked out once for all of them."""
+def test_groups_with_the_same_changes_share_their_triggers() -> None:
+    """The causes of a response are then computed once for all of these groups."""
     triggers = Triggers(lambda group: True, lambda resource: None)
     before, after = (Snapshot.of([resource("a", version)]) for version in "12")
     groups = [GroupKey(each) for each in "gh"]
@@ -548,10 +556,10 @@ def test_groups_to_which_the_same_happened_share_what_is_remembered_of_it() -> N
     assert [each.moment for each in one] == [0, 1]
 
 
-def test_who_is_sent_what_another_was_from_where_that_stood_is_told_nothing_anew(
+def test_causes_are_computed_once_for_proxies_with_the_same_versions(
     mesh: Mesh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it was due to is found once, however many are sent it; not for one that stood elsewhere."""
+    """A proxy that reconnected has another state, so its causes are computed separately."""
     asked: list[bool] = []
 
     def found(*args: Any, is_news: bool) -> tuple[Wave, ...]:
@@ -595,8 +603,8 @@ _DEEDS = st.lists(
 
 
 @given(_DEEDS)
-def test_what_is_looked_up_is_what_would_have_been_found(deeds: list[tuple[Any, ...]]) -> None:
-    """Whatever two proxies of a group are sent when: remembering how others took it changes nothing."""
+def test_shared_results_equal_separate_computations(deeds: list[tuple[Any, ...]]) -> None:
+    """For any pushes to two proxies of a group, remembering the other's result changes nothing."""
     found = _pushed(deeds)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ClientVersions, "taken", property(lambda _: None, lambda _, value: None))

@@ -1,4 +1,4 @@
-"""Earlier versions of resources are kept within bounds."""
+"""Tests of replaced resources, which are kept within a limit."""
 
 from dataclasses import replace
 
@@ -12,8 +12,8 @@ def _resource(version: str, type_url: TypeUrl = ROUTE) -> Resource:
     return Resource(type_url, NAME, Version(version), b"12345")
 
 
-def test_the_oldest_go_first() -> None:
-    """By what each takes; one that is kept already is not counted twice."""
+def test_oldest_resources_are_dropped_first() -> None:
+    """The limit is a size in bytes; a resource that is kept twice is counted once."""
     kept = ReplacedResources(limit=2 * (BESIDE + 5) + 2)
     for version in ("1", "2", "2", "3"):
         kept.keep(_resource(version))
@@ -21,15 +21,15 @@ def test_the_oldest_go_first() -> None:
     assert found == [None, _resource("2"), _resource("3")]
 
 
-def test_a_secret_is_never_kept() -> None:
-    """Its body holds a key."""
+def test_secret_is_never_kept() -> None:
+    """The body of a secret has a private key."""
     kept = ReplacedResources()
     kept.keep(replace(_resource("1", SECRET), secret=True))
     assert kept.find(SECRET, NAME, Version("1")) is None
 
 
-def test_what_it_was_made_from_is_not_kept() -> None:
-    """That is policy, which is not counted, and which nobody asks of it."""
+def test_recipe_of_a_resource_is_not_kept() -> None:
+    """Recipes are policy, whose size is not counted and which no page shows."""
     kept = ReplacedResources()
     kept.keep(replace(_resource("1"), recipe=object(), renewal=Renewal(lambda *_: False, lambda one, _: one)))
     assert kept.find(ROUTE, NAME, Version("1")) == _resource("1")

@@ -1,4 +1,4 @@
-"""Waves that are on their way: what is kept of each, and until when somebody is waited for."""
+"""Tests of open waves: their records, and how long they wait for answers."""
 
 from collections import Counter
 from dataclasses import replace
@@ -33,7 +33,7 @@ NO = Rejection(13, "no such regex")
 
 
 class Mesh:
-    """A group of connected proxies, all that delivers to them, and a clock that is set by hand."""
+    """A group of connected proxies, everything that delivers to them, and a manual clock."""
 
     def __init__(self, proxies: int = 2, variant: Variant = Variant.DELTA) -> None:
         self.now = 0.0
@@ -49,7 +49,7 @@ class Mesh:
         self.variant = variant
 
     async def served(self) -> "Mesh":
-        """Have every proxy connected, and sent what it asked for."""
+        """Connect every proxy, and send it what it asked for."""
         await self.publish(members=True)
         for node in self.nodes:
             self.history.opened(node, self.variant, self.now)
@@ -59,7 +59,7 @@ class Mesh:
         return self
 
     async def publish(self, *, since: float = 0.0, members: bool = False) -> Wave:
-        """Publish other routes for everybody, in a wave that took no time; return it with its number."""
+        """Publish other routes for all proxies in a wave of no duration; return it with its number."""
         self.version += 1
         snapshot = Snapshot.of((self._routes(),))
         step = Step({GROUP: snapshot}, dict.fromkeys(self.nodes, GROUP) if members else {})
@@ -68,18 +68,18 @@ class Mesh:
         return replace(wave, number=self.version)
 
     def send(self, node: NodeKey) -> Response:
-        """Send a proxy what is in force."""
+        """Send a proxy the current routes."""
         nonce = Nonce(f"{node}{self.version}{self.now}")
         response = Response(ROUTE, Version(f"{self.version}"), nonce, (self._routes(),))
         self.history.sent(node, response, 100, self.now)
         return response
 
     def answer(self, node: NodeKey, response: Response, rejection: Rejection | None = None) -> None:
-        """Have a proxy answer."""
+        """Answer a response for a proxy."""
         self.history.answered(node, response, rejection, self.now)
 
     def take(self, later: float) -> list[WaveRecord]:
-        """Return the records of the waves that have ended so much later."""
+        """Advance the clock by `later` seconds; return the records of the waves that ended."""
         self.now += later
         return self.waves.take(self.now)
 
@@ -88,7 +88,7 @@ class Mesh:
 
 
 def _push(node: NodeKey, wave: Wave, sent: float, ended: float, answer: Answer) -> PushRecord:
-    """Return the push of other routes that were due to one wave."""
+    """Return the record of a push of other routes with one wave as a cause."""
     return PushRecord(
         node=node,
         waves=(wave.number,),
@@ -106,8 +106,8 @@ def _push(node: NodeKey, wave: Wave, sent: float, ended: float, answer: Answer) 
     )
 
 
-async def test_a_wave_is_followed_from_its_event_to_its_last_answer() -> None:
-    """One has acknowledged it, the other not: all of it is one value, and is told once."""
+async def test_wave_is_followed_from_its_event_to_its_last_answer() -> None:
+    """The record has one acknowledged and one rejected push, and is returned once."""
     mesh = await Mesh().served()
     one, other = mesh.nodes
     wave = await mesh.publish(since=99.5)
@@ -137,8 +137,8 @@ async def test_a_wave_is_followed_from_its_event_to_its_last_answer() -> None:
     assert mesh.take(DEADLINE) == []
 
 
-async def test_who_does_not_answer_is_waited_for_until_the_deadline() -> None:
-    """Its push ends then, and the wave with it."""
+async def test_wave_waits_for_a_missing_answer_until_the_deadline() -> None:
+    """The pending push and the wave end at the deadline."""
     mesh = await Mesh().served()
     one, other = mesh.nodes
     wave = await mesh.publish()
@@ -154,8 +154,8 @@ async def test_who_does_not_answer_is_waited_for_until_the_deadline() -> None:
     assert record.answers == {Answer.ACK: 1, Answer.PENDING: 1}
 
 
-async def test_who_is_sent_nothing_is_waited_for_and_counted() -> None:
-    """The wave itself ended with its last answer."""
+async def test_proxy_that_is_sent_nothing_is_waited_for_and_not_counted_as_reached() -> None:
+    """The wave is recorded at the deadline, but its end is its last answer."""
     mesh = await Mesh().served()
     await mesh.publish()
     mesh.now = 101.0
@@ -165,8 +165,8 @@ async def test_who_is_sent_nothing_is_waited_for_and_counted() -> None:
     assert (record.ending, record.ended, record.touched, record.reached) == (WaveEnd.LATE, 101.0, 2, 1)
 
 
-async def test_what_was_overtaken_and_is_answered_all_the_same_is_counted_once() -> None:
-    """As what became of it first."""
+async def test_overtaken_push_with_a_late_answer_is_counted_once() -> None:
+    """Its first outcome counts."""
     mesh = await Mesh(1, Variant.SOTW).served()
     await mesh.publish()
     (node,) = mesh.nodes
@@ -178,8 +178,8 @@ async def test_what_was_overtaken_and_is_answered_all_the_same_is_counted_once()
     assert record.answers == {Answer.OVERTAKEN: 1}
 
 
-async def test_a_push_that_is_due_to_two_waves_stands_in_both() -> None:
-    """A slow proxy is sent both changes at once; the first wave's own push was overtaken by it."""
+async def test_push_with_two_waves_as_causes_is_recorded_in_both() -> None:
+    """A slow proxy is sent both changes at once, and the push of an earlier wave is overtaken."""
     mesh = await Mesh(1, Variant.SOTW).served()
     first = await mesh.publish()
     mesh.send(mesh.nodes[0])
@@ -195,8 +195,8 @@ async def test_a_push_that_is_due_to_two_waves_stands_in_both() -> None:
     assert [(each.waves, each.answer) for each in both] == [((third.number, second.number), Answer.ACK)]
 
 
-async def test_a_stream_that_ends_is_not_waited_for() -> None:
-    """Its push ends with it."""
+async def test_wave_does_not_wait_for_an_ended_stream() -> None:
+    """The push ends together with its stream."""
     mesh = await Mesh(1).served()
     wave = await mesh.publish()
     mesh.send(mesh.nodes[0])
@@ -206,8 +206,8 @@ async def test_a_stream_that_ends_is_not_waited_for() -> None:
     assert record.pushes == (_push(mesh.nodes[0], wave, 100.0, 100.5, Answer.ENDED),)
 
 
-async def test_of_many_pushes_the_first_are_told_and_rejections_and_the_others_counted() -> None:
-    """However many they are."""
+async def test_record_lists_the_first_pushes_and_rejections_and_counts_all() -> None:
+    """The numbers of listed pushes and rejections are limited, whatever the number of proxies."""
     mesh = await Mesh(PUSHES + 3 * REJECTED).served()
     await mesh.publish()
     sent = [(node, mesh.send(node)) for node in mesh.nodes]
@@ -220,8 +220,8 @@ async def test_of_many_pushes_the_first_are_told_and_rejections_and_the_others_c
     assert told == [Answer.ACK] * PUSHES + [Answer.NACK] * REJECTED
 
 
-async def test_too_many_waves_crowd_out_the_oldest() -> None:
-    """It is told as far as it came."""
+async def test_wave_beyond_the_limit_ends_the_oldest_wave() -> None:
+    """The oldest wave is recorded with the pushes that it had so far."""
     mesh = await Mesh().served()
     first = await mesh.publish()
     for _ in range(WAVES):
@@ -231,8 +231,8 @@ async def test_too_many_waves_crowd_out_the_oldest() -> None:
     assert len(mesh.take(DEADLINE)) == WAVES
 
 
-async def test_a_wave_that_publishes_nothing_is_not_followed() -> None:
-    """There is nobody whom it concerns, and nothing to tell."""
+async def test_wave_that_publishes_nothing_has_no_record() -> None:
+    """It concerns no proxy."""
     mesh = await Mesh().served()
     await mesh.publishing.publish(Wave(0, CAUSES, 0, 0.0, 0.0, DATE), Step({}, {}), Slices())
     assert mesh.take(DEADLINE) == []
@@ -250,10 +250,10 @@ Moves = st.lists(
 
 @given(moves=Moves, variant=st.sampled_from(Variant))
 @settings(max_examples=examples(60))
-async def test_whatever_happens_everything_is_told_once_and_within_its_wave(
+async def test_each_wave_is_recorded_once_with_pushes_inside_its_duration(
     moves: list[tuple[str, int, float]], variant: Variant
 ) -> None:
-    """Every push due to a wave is counted with it and lies within it; each wave ends, once."""
+    """For any events, each push with the wave as a cause is counted and lies within the wave."""
     mesh = await Mesh(3, variant).served()
     open_, records, waves = {node: list[Response]() for node in mesh.nodes}, list[WaveRecord](), 0
     for what, number, later in moves:

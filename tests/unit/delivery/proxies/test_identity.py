@@ -84,9 +84,7 @@ def test_newest_certificate_of_an_admitted_proxy_is_reported_once(scene: Scene) 
     assert scene.shown.take() == {}
 
 
-def test_certificate_is_parsed_once_for_each_peer(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_certificate_is_parsed_once_for_each_peer(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parsing takes longer than all other checks; the parsed certificate is dropped with its peer."""
     peers = [scene.peer(), scene.peer(ProxyName.parse("b.store.shop"))]
     read: list[bytes] = []

@@ -236,7 +236,9 @@ def test_admissions_during_a_pause_share_a_transaction(
     assert written == [1, 10]
 
 
-def test_failed_write_of_an_admission_is_logged_and_repeated(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_of_an_admission_is_logged_and_repeated(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No admission may be lost because of, for example, a full disk."""
     monkeypatch.setattr(readiness, "RETRY_SECONDS", 0.0)
     write, left = ledger.admit, [StateError("the disk is full")]

@@ -121,7 +121,9 @@ def test_shared_identity_without_a_workload_is_a_problem_of_the_proxies() -> Non
     assert (problem.key, problem.origin, problem.value) == (None, FromSource("proxies"), NODE)
 
 
-async def test_watcher_is_notified_of_the_start_and_end_of_a_shared_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_watcher_is_notified_of_the_start_and_end_of_a_shared_identity(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """There is no notification in between, because each one causes a wave."""
     monkeypatch.setattr(sharing, "LOOK_SECONDS", 0.0)
     plane, heard = Plane(), list[list[str]]()

@@ -1,4 +1,4 @@
-"""A proxy that refuses some units of policy, and the policies that it is served: no sockets, no clock."""
+"""A proxy that refuses some units of policy, and its policies: no sockets, no clock."""
 
 import itertools
 from collections.abc import Collection, Iterator, Mapping
@@ -60,7 +60,7 @@ def match(name: str) -> HTTPMatch:
 
 
 def rule(source: str, *matches: str) -> AccessRule:
-    """Return what a TrafficTarget admits; without matches everything."""
+    """Return the rule of a TrafficTarget; without matches it admits everything."""
     found = tuple(map(match, matches)) or None
     by = ObjectKey(TRAFFIC_TARGET, Namespace("default"), f"from-{source}")
     return AccessRule(by, (identity(source),), found)
@@ -85,7 +85,7 @@ def policy(
     ciphers: str = "",
     retries: Retries | None = None,
 ) -> ProxyPolicy:
-    """Return a policy with these ports, and the shop called by these splits and tried again like this."""
+    """Return a policy with these inbound ports, and with the shop called by these splits and retries."""
     tls = TlsRange(TlsVersion.V1_2, TlsVersion.V1_3, (ciphers,) if ciphers else ())
     routes = (*splits, OutboundRoute(None, (WeightedBackend(SHOP, "80", 1),)))
     called = OutboundService(SHOP, Port(80), Protocol.HTTP, routes, (IpAddress("10.0.0.9"),), retries=retries)
@@ -101,7 +101,7 @@ def policy(
 
 
 def snapshot(of: ProxyPolicy) -> Snapshot:
-    """Return what is served of a policy, with clusters and secrets that say nothing of it."""
+    """Return the snapshot of a policy, with empty resources for its other references."""
     found = resources(of)
     there = {(each.type_url, each.name) for each in found}
     wanted = {key for each in found for key in each.references} - there
@@ -109,7 +109,7 @@ def snapshot(of: ProxyPolicy) -> Snapshot:
 
 
 def admitted(found: Snapshot | Mapping[Reference, Resource]) -> Admitted:
-    """Return whom resources admit; HTTP by its routes, all else by the listener."""
+    """Return the callers that resources admit: HTTP by its routes, other protocols by the listener."""
     those = found.values() if isinstance(found, Mapping) else _of(found)
     return frozenset(each for resource in those for each in _admitted(resource))
 
@@ -138,7 +138,7 @@ def _of_port(inbound: InboundPort) -> Iterator[tuple[int, str, str]]:
 
 
 def covers(allowed: Admitted, some: Admitted) -> bool:
-    """Say whether everything that some admit is allowed."""
+    """Return whether everything that `some` admits is allowed."""
     return all(
         not {(number, who, what), (number, who, "*"), (number, "*", "*")}.isdisjoint(allowed)
         for number, who, what in some
@@ -147,10 +147,10 @@ def covers(allowed: Admitted, some: Admitted) -> bool:
 
 @dataclass
 class Picky:
-    """A control plane and its one proxy, which refuses responses with what it does not like.
+    """A control plane and its one proxy, which refuses responses with guilty units.
 
-    Of routes it does not say which; of listeners and clusters it does, and takes the others. `nacks` and
-    `pushes` count what was said and sent.
+    A rejection of routes does not name the route; a rejection of listeners and clusters does, and the others
+    are accepted. `nacks` and `pushes` are counts.
     """
 
     guilty: frozenset[Unit] = frozenset()
@@ -162,7 +162,7 @@ class Picky:
     now: float = 0.0
 
     def __post_init__(self) -> None:
-        """Begin with nothing published."""
+        """Start with nothing published."""
         self.quarantine = Quarantine(empty, verdicts=self.verdicts, now=lambda: self.now, jitter=lambda: 0.0)
         self.published = PublishedSnapshots()
         self._served: PublishedSnapshots = PublishedSnapshots()
@@ -170,7 +170,7 @@ class Picky:
 
     @property
     def served(self) -> Snapshot:
-        """Return what the proxy is to have."""
+        """Return the snapshot for the proxy."""
         found = self._served.snapshot(NODE)
         assert found is not None
         return found
@@ -182,33 +182,33 @@ class Picky:
         self._serve(self.quarantine.after(step))
 
     def settle(self) -> Iterator[None]:
-        """Push and answer until there is nothing to push; yield after each answer."""
+        """Push and answer until nothing is left to push; yield after each answer."""
         while [type_url for type_url in TYPES if self._push(type_url)]:
             yield
 
     def reconnect(self) -> None:
-        """Lose the stream and all that is held, as a new Envoy has."""
+        """Lose the stream and all held resources, like a new Envoy."""
         self.held.clear()
         self._serve(self.quarantine.opened(NODE))
 
     def leave(self, *, known: bool = True) -> None:
-        """Be gone for so long that nothing is kept; `known` says whether the workload is there."""
+        """Disconnect until the snapshot is dropped; `known` tells if the workload still exists."""
         self.held.clear()
         step = Step({GROUP: None}, {NODE: None}, absent=frozenset({NODE} if known else ()))
         self.published = step.after(self.published)
         self._serve(self.quarantine.after(step))
 
     def out(self) -> frozenset[UnitId]:
-        """Return the units of policy that are not served, for certain."""
+        """Return the units of policy that are excluded for certain."""
         return frozenset(unit_id(each.unit) for each in self.quarantine.findings.units_out() if each.certain)
 
     def later(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         self.now += seconds
         self._serve(self.quarantine.on_time(self.now))
 
     def retry(self) -> None:
-        """Have everything offered again."""
+        """Offer everything again."""
         self._serve(self.quarantine.retry(NODE))
 
     def _push(self, type_url: TypeUrl) -> bool:

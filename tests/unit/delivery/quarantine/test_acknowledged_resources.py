@@ -1,4 +1,4 @@
-"""What is noted of acknowledged resources: as a whole where that is what is served, to the same effect."""
+"""Tests of acknowledged resources: noted as a whole table where possible, with the same effect."""
 
 import gc
 import random
@@ -26,14 +26,14 @@ NODES = tuple(map(NodeKey, ("one", "two", "three")))
 
 
 class Plane:
-    """Knows what proxies acknowledge of clusters, and serves all of them the same."""
+    """The acknowledged clusters of three proxies that are served the same."""
 
     def __init__(self) -> None:
         self.of: dict[NodeKey, Acknowledged] = {each: {} for each in NODES}
         self.accepted = AcknowledgedResources(self.of.__getitem__)
 
     def note(self, node: NodeKey, served: Snapshot, *names: str) -> None:
-        """Have a proxy acknowledge some resources of what is served."""
+        """Acknowledge some of the served resources for a proxy."""
         self.accepted.note(node, GROUP, _response(served, *names), served)
 
     def good(self, node: NodeKey, name: str) -> list[str]:
@@ -60,8 +60,8 @@ def _names(count: int) -> list[str]:
     return [f"cluster-{number:03}" for number in range(count)]
 
 
-def test_all_that_is_served_is_held_once_for_all() -> None:
-    """Three proxies and their group hold one table; a change adds what changed to each, and no more."""
+def test_acknowledged_table_is_shared_by_proxies_and_their_group() -> None:
+    """A later change adds one named resource to the proxy that acknowledged it, and to no other proxy."""
     plane, names = Plane(), _names(200)
     served = Snapshot.of(_cluster(each, "1") for each in names)
     for node in NODES:
@@ -76,8 +76,11 @@ def test_all_that_is_served_is_held_once_for_all() -> None:
     assert plane.good(NODES[1], "cluster-008") == ["1", "1"]
 
 
-def test_few_are_held_once_for_all_after_any_answer() -> None:
-    """Three proxies have a small table, and then its change, which came alone: nothing is noted by name."""
+def test_small_table_is_shared_after_any_acknowledgement() -> None:
+    """Two proxies acknowledge a small table in different responses, and then a change alone.
+
+    Nothing is noted by name, because a small table is compared as a whole.
+    """
     plane, names = Plane(), _names(5)
     served = Snapshot.of(_cluster(each, "1") for each in names)
     plane.note(NODES[0], served, *names)
@@ -92,8 +95,8 @@ def test_few_are_held_once_for_all_after_any_answer() -> None:
     assert plane.good(NODES[1], "cluster-003") == ["2", "2", "1"]
 
 
-def test_what_is_made_from_something_else_needs_no_acknowledgement() -> None:
-    """Nothing of it is sent: with the next answer all that is served is acknowledged, and held once."""
+def test_resource_with_another_recipe_needs_no_acknowledgement() -> None:
+    """Its content is not sent again, so the next answer acknowledges the whole served table."""
     plane, names = Plane(), _names(5)
     served = Snapshot.of(_cluster(each, "1") for each in names)
     plane.note(NODES[0], served, *names)
@@ -107,8 +110,8 @@ def test_what_is_made_from_something_else_needs_no_acknowledgement() -> None:
     assert {each.recipe for each in held.get(ResourceName("cluster-001"))} == {"another"}
 
 
-def test_many_that_change_one_by_one_are_the_table_again() -> None:
-    """As endpoints do while sidecars connect: beside the table a proxy has few, whatever there is."""
+def test_many_single_changes_become_a_table_again() -> None:
+    """Endpoints change one by one while sidecars connect; few named resources are kept beside the table."""
     plane, names = Plane(), _names(300)
     served = Snapshot.of(_cluster(each, "1") for each in names)
     plane.note(NODES[0], served, *names)
@@ -120,8 +123,8 @@ def test_many_that_change_one_by_one_are_the_table_again() -> None:
     assert plane.good(NODES[1], "cluster-007") == ["2", "1"]
 
 
-def test_who_acknowledges_what_others_have_comes_to_their_very_value() -> None:
-    """All proxies are one value, and all groups: also those that came later, and had the table at once."""
+def test_proxies_with_the_same_acknowledgements_share_one_object() -> None:
+    """A proxy that connects later with the whole table shares the object too."""
     plane, names = Plane(), _names(300)
     groups = {node: GroupKey(f"group of {node}") for node in NODES}
     served = Snapshot.of(_cluster(each, "1") for each in names)
@@ -144,8 +147,8 @@ def test_who_acknowledges_what_others_have_comes_to_their_very_value() -> None:
         assert noted() == (1, 2), "of the third group nothing was noted when the first were replaced"
 
 
-def test_a_table_is_acknowledged_though_there_be_another_by_now() -> None:
-    """While sidecars connect endpoints change all the time: they hold the table that they were sent."""
+def test_table_that_was_replaced_meanwhile_is_acknowledged_as_a_whole() -> None:
+    """Endpoints often change while sidecars connect, and proxies hold the table that they were sent."""
     plane, names = Plane(), _names(100)
     served = Snapshot.of(_cluster(each, "1") for each in names)
     later = served.changed([_cluster("cluster-007", "2")])
@@ -158,8 +161,8 @@ def test_a_table_is_acknowledged_though_there_be_another_by_now() -> None:
     assert plane.good(NODES[0], "cluster-007") == ["2", "2", "1"]
 
 
-def test_what_is_secret_is_held_for_nobody_else() -> None:
-    """Who still has the first key holds nothing of the second, which another has acknowledged."""
+def test_secret_is_not_shared_with_a_proxy_that_has_not_acknowledged_it() -> None:
+    """A proxy with the first key must not refer to the second key of another proxy."""
     plane = Plane()
     first, second = (
         Snapshot.of([Resource(SECRET, ResourceName("key"), Version(each), b"", secret=True)]) for each in "12"
@@ -178,10 +181,10 @@ def test_what_is_secret_is_held_for_nobody_else() -> None:
 
 @pytest.mark.parametrize(("few", "often"), [(0, 3), (0, 10**6), (10, 10**6), (10**6, 10**6)])
 @pytest.mark.parametrize("seed", range(20))
-def test_as_a_whole_or_by_name_is_the_same(
+def test_notes_as_a_table_and_by_name_have_the_same_effect(
     few: int, often: int, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After any history the same versions count as good, and the same are accepted."""
+    """After any history the same versions count as good."""
     monkeypatch.setattr(accepted, "FEW", few)
     monkeypatch.setattr(accepted, "OFTEN", often)
     found = _history(random.Random(seed))  # noqa: S311 - dice
@@ -190,16 +193,16 @@ def test_as_a_whole_or_by_name_is_the_same(
 
 
 class ByName(AcknowledgedVersions):
-    """Notes each resource by its name, whatever is served; and alone, whoever else is there."""
+    """Acknowledged versions that are noted by name only, and never shared."""
 
     __slots__ = ()
 
     def known(self, resources: tuple[Resource, ...], served: Resources) -> None:
-        """Know nothing of others."""
+        """Return None: nothing of other proxies is known."""
         del resources, served
 
     def after(self, response: Response, served: Resources) -> AcknowledgedVersions:
-        """Take acknowledged resources."""
+        """Return the versions after acknowledged resources."""
         del served
         named = dict(self.named)
         for each in response.resources:
@@ -210,7 +213,7 @@ class ByName(AcknowledgedVersions):
         return ByName(self.count, NO_RESOURCES, named)
 
     def put(self, named: Mapping[ResourceName, tuple[Resource, ...]]) -> AcknowledgedVersions:
-        """Take other versions."""
+        """Return the versions with other named ones."""
         return ByName(self.count, NO_RESOURCES, {**self.named, **named})
 
 

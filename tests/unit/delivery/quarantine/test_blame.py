@@ -1,4 +1,4 @@
-"""What a rejection is about, where the proxy does not say."""
+"""Tests of blame: the resources that a rejection without names is likely to be about."""
 
 from catalog.policy.values.inbound import InboundPort, OnlyRules
 from meshwright.delivery.quarantine.blame import likeliest
@@ -11,8 +11,8 @@ def _port(number: int, *matches: str) -> InboundPort:
     return port(number, Protocol.HTTP, OnlyRules((rule("a", *matches),)))
 
 
-def test_what_is_made_with_less_may_be_it_as_well() -> None:
-    """Of two resources that are new to a proxy, one is the group's own, of the other a part is left out."""
+def test_resource_without_a_unit_is_suspected_like_an_own_one() -> None:
+    """Both are new to the proxy, although one of them is the group's own resource."""
     own = snapshot(policy(_port(80, "one", "two"), _port(81, "three")))
     less = snapshot(policy(_port(80, "one"), _port(81, "three")))
     sent = [*less.ordered(ROUTE)]
@@ -20,8 +20,8 @@ def test_what_is_made_with_less_may_be_it_as_well() -> None:
     assert likeliest(sent, own, lambda _: False, ()) == sent
 
 
-def test_what_it_had_accepted_is_not_it() -> None:
-    """Where anything else is in the response."""
+def test_accepted_resource_is_suspected_only_if_it_is_alone() -> None:
+    """A resource that the proxy accepted before is not suspected beside a new one."""
     own = snapshot(policy(_port(80, "one"), _port(81, "two")))
     accepted, new = own.ordered(ROUTE)
 

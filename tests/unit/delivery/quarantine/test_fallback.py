@@ -1,4 +1,4 @@
-"""What is served instead: consistent whatever was rejected, and the group's own where nothing was."""
+"""Tests of fallback snapshots: consistent, and without the rejected versions."""
 
 from collections.abc import Mapping
 
@@ -62,8 +62,8 @@ LISTENS = _resource(LISTENER, "l", "1", _ref(NEW_ROUTE))
 OWN = Snapshot.of((ENDPOINTS, NEW_CLUSTER, NEW_ROUTE, LISTENS))
 
 
-def test_the_last_good_version_comes_with_what_it_refers_to() -> None:
-    """The group has no use for the old cluster any more; the old route does."""
+def test_last_good_version_is_served_with_its_references() -> None:
+    """The group no longer has the old cluster, but the old route refers to it."""
     good = (OLD_ROUTE, OLD_CLUSTER, OLD_ENDPOINTS)
     assert fallback(OWN, _refused(NEW_ROUTE, good=good), _empty) == Fallback(
         Snapshot.of((ENDPOINTS, NEW_CLUSTER, LISTENS, *good)),
@@ -72,8 +72,8 @@ def test_the_last_good_version_comes_with_what_it_refers_to() -> None:
     )
 
 
-def test_without_a_good_version_an_empty_one_stands_there() -> None:
-    """So that the listener, with which everything else goes on, need not go."""
+def test_resource_without_a_good_version_is_replaced_by_an_empty_one() -> None:
+    """The listener refers to the route, so removing the route would remove the listener too."""
     found = fallback(OWN, _refused(NEW_ROUTE), _empty)
     stub = _resource(ROUTE, "r", "empty")
     assert found == Fallback(
@@ -81,23 +81,23 @@ def test_without_a_good_version_an_empty_one_stands_there() -> None:
     )
 
 
-def test_what_is_missing_for_the_good_version_is_empty() -> None:
-    """Nobody remembers the old cluster: the old route stands, and its calls end there."""
+def test_missing_reference_of_a_good_version_is_replaced_by_an_empty_one() -> None:
+    """The old cluster is not remembered, so calls of the old route end at an empty cluster."""
     found = fallback(OWN, _refused(NEW_ROUTE, good=(OLD_ROUTE,)), _empty)
     stub = _resource(CLUSTER, "old", "empty")
     assert found.instead == {_key(OLD_ROUTE): OLD_ROUTE, _key(stub): stub}
     assert found.asked.keys() == {_key(OLD_ROUTE), _key(stub)}
 
 
-def test_a_listener_is_left_out() -> None:
-    """Nothing refers to it."""
+def test_rejected_listener_is_left_out() -> None:
+    """No other resource refers to a listener."""
     found = fallback(OWN, _refused(LISTENS), _empty)
     assert found.instead == {_key(LISTENS): None}
     assert found.snapshot == Snapshot.of((ENDPOINTS, NEW_CLUSTER, NEW_ROUTE))
 
 
-def test_a_secret_goes_back_or_stays() -> None:
-    """Without it nothing would work that needs it; a good one is served again."""
+def test_rejected_secret_is_replaced_by_a_good_one_or_stays() -> None:
+    """Without any secret, every resource that refers to it would fail."""
     old, new = _resource(SECRET, "s", "1"), _resource(SECRET, "s", "2")
     user = _resource(LISTENER, "l", "1", _ref(new))
     own = Snapshot.of((new, user))
@@ -105,8 +105,8 @@ def test_a_secret_goes_back_or_stays() -> None:
     assert fallback(own, _refused(new, good=(old,)), _empty).instead == {_key(old): old}
 
 
-def test_what_refers_to_something_for_which_nothing_stands_goes_back_itself() -> None:
-    """The good cluster needs a secret that is gone: the cluster is an empty one then."""
+def test_good_version_with_an_unavailable_secret_is_replaced_by_an_empty_one() -> None:
+    """A secret has no empty form, so the cluster that needs it becomes empty."""
     secret = _resource(SECRET, "gone")
     old = _resource(CLUSTER, "c", "1", _ref(secret))
     new = _resource(CLUSTER, "c", "2")
@@ -114,16 +114,16 @@ def test_what_refers_to_something_for_which_nothing_stands_goes_back_itself() ->
     assert found.instead == {_key(new): _resource(CLUSTER, "c", "empty")}
 
 
-def test_what_was_brought_back_for_nothing_is_dropped() -> None:
-    """The good route's cluster was found, its secret was not."""
+def test_references_of_an_unusable_good_version_are_dropped() -> None:
+    """The route's cluster was found but its secret was not, so the cluster is not needed either."""
     secret = _resource(SECRET, "gone")
     old = _resource(ROUTE, "r", "1", _ref(OLD_CLUSTER), _ref(secret))
     found = fallback(OWN, _refused(NEW_ROUTE, good=(old, OLD_CLUSTER, OLD_ENDPOINTS)), _empty)
     assert found.instead == {_key(old): _resource(ROUTE, "r", "empty")}
 
 
-def test_a_substitute_that_is_rejected_as_well_is_not_served() -> None:
-    """Nor is an empty one."""
+def test_rejected_substitute_is_not_served() -> None:
+    """If the good and the empty version are rejected, the route and its listener are left out."""
     good = (OLD_ROUTE, OLD_CLUSTER, OLD_ENDPOINTS)
     found = fallback(OWN, _refused(NEW_ROUTE, OLD_ROUTE, good=good), _empty)
     assert found.instead == {_key(OLD_ROUTE): _resource(ROUTE, "r", "empty")}
@@ -131,8 +131,8 @@ def test_a_substitute_that_is_rejected_as_well_is_not_served() -> None:
     assert fallback(OWN, everything, _empty).snapshot == Snapshot.of((ENDPOINTS, NEW_CLUSTER))
 
 
-def test_another_version_than_the_rejected_one_is_served() -> None:
-    """The input has changed."""
+def test_version_other_than_the_rejected_one_is_served() -> None:
+    """A changed input leads to another version, which the proxy may accept."""
     assert fallback(OWN, _refused(OLD_ROUTE), _empty).snapshot is OWN
 
 
@@ -141,7 +141,7 @@ NAMES = st.sampled_from("ab")
 
 @st.composite
 def _resources(draw: st.DrawFn) -> tuple[Resource, ...]:
-    """Draw some resources, which may refer to what is not there."""
+    """Draw some resources, which may have missing references."""
     found: dict[Reference, Resource] = {}
     for type_url in TYPES:
         for name in draw(st.sets(NAMES)):
@@ -165,10 +165,10 @@ KEYS = st.sampled_from([(kind, ResourceName(name)) for kind in TYPES for name in
 
 
 @given(_consistent(), _resources(), st.dictionaries(KEYS, VERSIONS))
-def test_it_is_always_consistent(
+def test_fallback_is_consistent_and_without_rejected_versions(
     own: Snapshot, good: tuple[Resource, ...], rejected: dict[Reference, frozenset[Version]]
 ) -> None:
-    """Nothing of it is rejected, but for secrets without a good version; what it says is what it does."""
+    """Only a secret without a good version stays although rejected. `instead` describes the differences."""
     excluded = Exclusion(rejected, {_key(each): each for each in good})
     found = fallback(own, excluded, _empty)
     assert found.snapshot.missing() == ()
@@ -183,16 +183,18 @@ def test_it_is_always_consistent(
 
 
 @given(_consistent(), _resources())
-def test_with_nothing_rejected_it_is_the_snapshot_itself(own: Snapshot, good: tuple[Resource, ...]) -> None:
-    """Whatever is known to be good."""
+def test_fallback_without_a_rejection_is_the_snapshot_itself(
+    own: Snapshot, good: tuple[Resource, ...]
+) -> None:
+    """Known good versions make no difference."""
     assert fallback(own, Exclusion({}, {_key(each): each for each in good}), _empty).snapshot is own
 
 
 @given(_consistent(), _resources(), st.dictionaries(KEYS, VERSIONS))
-def test_only_what_was_asked_for_matters(
+def test_only_the_asked_good_versions_affect_the_fallback(
     own: Snapshot, good: tuple[Resource, ...], rejected: dict[Reference, frozenset[Version]]
 ) -> None:
-    """So that of what is good no more need be kept."""
+    """Therefore no other good versions need to be kept."""
     everything = {_key(each): each for each in good}
     found = fallback(own, Exclusion(rejected, everything), _empty)
     kept = {key: each for key, each in everything.items() if key in found.asked}

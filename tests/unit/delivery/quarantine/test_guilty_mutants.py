@@ -1,4 +1,4 @@
-"""Negative control: programs that fail open are caught by the tests of what is left out."""
+"""Negative control: mutants that fail open are detected by the tests of excluded units."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,18 +22,18 @@ TCP_AFTER = policy(port(90, Protocol.TCP, OnlyRules((rule("b"),))), ciphers="bad
 
 
 def _goes_back(good: Any, own: Any) -> Any:
-    """Serve the last good version as it is."""
+    """Serve the last good version unchanged."""
     del own
     return good
 
 
 def _holds_all(self: Trials[Any], blamed: Any) -> Trials[Any]:
-    """Take everything for guilty that was refused together."""
+    """Treat all units that were refused together as guilty."""
     return Trials(self.waiting, (), self.guilty | {*blamed})
 
 
 def _lets_in(self: record.Record) -> frozenset[str]:
-    """Leave nothing out."""
+    """Exclude nothing."""
     del self
     return frozenset()
 
@@ -48,7 +48,7 @@ MUTANTS: tuple[tuple[Any, str, Any], ...] = (
 
 
 def _holds() -> None:
-    """Narrow a caller of either kind of port, while something else is refused."""
+    """Check that a caller is restricted on both kinds of port, while something else is refused."""
     for before, after in ((HTTP_BEFORE, HTTP_AFTER), (TCP_BEFORE, TCP_AFTER)):
         _narrowed(before, after)
 
@@ -62,16 +62,16 @@ def _narrowed(before: ProxyPolicy, after: ProxyPolicy) -> None:
     assert len(proxy.out()) == (after is HTTP_AFTER)
 
 
-def test_the_program_as_it_is_holds() -> None:
-    """Else the mutants would show nothing."""
+def test_unchanged_program_passes() -> None:
+    """Otherwise the failures of the mutants would prove nothing."""
     _holds()
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda each: each[1])
-def test_a_program_that_fails_open_is_caught(
+def test_mutant_that_fails_open_is_detected(
     monkeypatch: pytest.MonkeyPatch, mutant: tuple[Any, str, Callable[..., Any]]
 ) -> None:
-    """Each of them admits somebody too many, or holds somebody guilty who is not."""
+    """Each mutant admits an extra caller, or treats an innocent unit as guilty."""
     monkeypatch.setattr(*mutant)
     with pytest.raises(AssertionError):
         _holds()

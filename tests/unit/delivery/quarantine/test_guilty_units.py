@@ -1,4 +1,4 @@
-"""A proxy that refuses parts of policy is served the rest, and admits nobody whom the policy does not."""
+"""Tests of excluded units: a proxy gets the rest of its policy, and admits no further caller."""
 
 import math
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ def _access(rules: list[AccessRule]) -> OnlyRules:
 
 @st.composite
 def policies(draw: st.DrawFn) -> ProxyPolicy:
-    """Return a policy with ports of both kinds, of which some are open to all."""
+    """Return a random policy with HTTP and TCP ports, some of them open to all callers."""
     everyone = draw(st.integers(0, 9)) == 0
     http = EveryoneInTheMesh() if everyone else _access(draw(_http_rules))
     ports = (
@@ -71,7 +71,10 @@ def _guilty(draw: st.DataObject, *of: ProxyPolicy) -> frozenset[Unit]:
 
 
 def _settled(proxy: Picky, now: ProxyPolicy) -> int:
-    """Settle: what is served never admits anybody whom the policy does not, nor at last what is held."""
+    """Settle, and check that the served and held resources admit only callers of the policy.
+
+    Return the number of rejections.
+    """
     allowed, before = admitted(snapshot(now)), proxy.nacks
     for step, _ in enumerate(_watched(proxy)):
         assert covers(allowed, admitted(proxy.served))
@@ -88,8 +91,11 @@ def _watched(proxy: Picky) -> Iterator[None]:
 
 @settings(max_examples=examples(15, fresh=160))
 @given(st.data())
-def test_the_guilty_units_are_left_out_and_no_others(data: st.DataObject) -> None:
-    """From nothing or from another policy; after a new stream, a wait and a restart as well."""
+def test_exactly_the_guilty_units_are_excluded(data: st.DataObject) -> None:
+    """This holds for a first or another policy, after a new stream and after a restart.
+
+    A restarted server offers no unit that the proxy refused before.
+    """
     earlier, now = data.draw(policies()), data.draw(policies())
     guilty = _guilty(data, earlier, now)
     proxy = Picky(guilty)
@@ -115,8 +121,8 @@ def test_the_guilty_units_are_left_out_and_no_others(data: st.DataObject) -> Non
 
 @settings(max_examples=examples(15, fresh=160))
 @given(st.data())
-def test_who_leaves_and_comes_back_is_not_asked_again(data: st.DataObject) -> None:
-    """What is kept of it are verdicts, as over a restart; of one whose workload goes nothing is."""
+def test_returning_proxy_is_not_offered_refused_units_again(data: st.DataObject) -> None:
+    """Verdicts on a disconnected proxy are kept, as over a restart, and dropped with its workload."""
     now = data.draw(policies())
     guilty = _guilty(data, now)
     proxy = Picky(guilty)
@@ -130,7 +136,7 @@ def test_who_leaves_and_comes_back_is_not_asked_again(data: st.DataObject) -> No
     assert _settled(proxy, now) == 0
     assert (proxy.out(), {*proxy.held}) == (bad, held)
     proxy.leave()
-    proxy.now += 100_000.0  # a server that has run for long: it is offered again after a pause from now
+    proxy.now += 100_000.0  # a long-running server: the next offer is one pause from now
     proxy.publish(now)
     assert (proxy.quarantine.due() is None) is not bool(bad)
     assert all(each > proxy.now for each in (proxy.quarantine.due(),) if each is not None)
@@ -144,7 +150,7 @@ def test_who_leaves_and_comes_back_is_not_asked_again(data: st.DataObject) -> No
 
 
 def _of(guilty: frozenset[Unit], now: ProxyPolicy) -> frozenset[tuple[int, str, str]]:
-    """Return what of a policy the guilty units admit, and nobody is to be admitted by."""
+    """Return the admissions of a policy's guilty units, which must not be effective."""
     found = set()
     for inbound in now.inbound:
         if isinstance(inbound.access, EveryoneInTheMesh):
@@ -161,8 +167,8 @@ def _of(guilty: frozenset[Unit], now: ProxyPolicy) -> frozenset[tuple[int, str, 
 
 @settings(max_examples=examples(15, fresh=160))
 @given(st.data())
-def test_an_edit_or_a_proxy_that_takes_it_ends_it(data: st.DataObject) -> None:
-    """What was guilty in one policy says nothing of another, and what is accepted is innocent."""
+def test_accepted_unit_is_no_longer_excluded(data: st.DataObject) -> None:
+    """A unit that the proxy accepts after a retry or a pause is innocent, and the policy is served whole."""
     now = data.draw(policies())
     proxy = Picky(_guilty(data, now))
     proxy.publish(now)
@@ -171,15 +177,15 @@ def test_an_edit_or_a_proxy_that_takes_it_ends_it(data: st.DataObject) -> None:
     if data.draw(st.booleans()):
         proxy.retry()
         _settled(proxy, now)
-    for _ in range(8):  # one by one, when their time has come
+    for _ in range(8):  # one by one, when they are due
         proxy.later(1000.0)
         _settled(proxy, now)
     assert proxy.quarantine.findings.units_out() == ()
     assert proxy.served is proxy.published.snapshot(next(iter(proxy.published.members)))
 
 
-def test_a_caller_who_is_narrowed_in_the_same_change_is_narrowed() -> None:
-    """The case that was seen: nothing of the policy after the bad one was enforced."""
+def test_caller_is_restricted_although_another_unit_of_the_change_is_refused() -> None:
+    """Once nothing after the refused unit was enforced. Two rejections find that unit."""
     before = policy(port(80, Protocol.HTTP, OnlyRules((rule("a", "all"),))))
     after = policy(port(80, Protocol.HTTP, OnlyRules((rule("a", "only"), rule("b", "bad")))))
     proxy = Picky(frozenset({match("bad")}))
@@ -192,8 +198,11 @@ def test_a_caller_who_is_narrowed_in_the_same_change_is_narrowed() -> None:
 
 
 @pytest.mark.parametrize("guilty_in", ["tls", "nothing"])
-def test_a_listener_that_goes_back_admits_only_whom_the_policy_admits_now(guilty_in: str) -> None:
-    """Ciphers that Envoy does not know cost every listener; a client that is withdrawn meanwhile is out."""
+def test_listener_of_an_older_version_admits_only_callers_of_the_current_policy(guilty_in: str) -> None:
+    """Ciphers that Envoy does not know make it refuse every listener.
+
+    A client that the policy withdraws meanwhile must not be admitted by the last good version.
+    """
     both = OnlyRules((rule("a"), rule("b")))
     before = policy(port(90, Protocol.TCP, both))
     proxy = Picky(guilty_frames=frozenset({"bad"} if guilty_in == "tls" else ()))
@@ -216,8 +225,8 @@ def test_a_listener_that_goes_back_admits_only_whom_the_policy_admits_now(guilty
     assert admitted(proxy.held) == frozenset()
 
 
-def test_a_split_goes_back_to_what_it_was_until_something_else_changes() -> None:
-    """Splits admit nobody: the good version is better than none, as long as nothing new waits for it."""
+def test_refused_split_falls_back_to_its_good_version_until_another_change() -> None:
+    """Splits admit no caller, so the good version is better than none unless a new split waits."""
     web = port(80, Protocol.HTTP, OnlyRules((rule("a", "all"),)))
     before, after = (policy(web, splits=[split("s", name)]) for name in ("good", "bad"))
     proxy = Picky(frozenset({match("bad")}))
@@ -242,8 +251,8 @@ def _splits_of(proxy: Picky) -> set[str]:
     return found
 
 
-def test_what_is_refused_for_certain_is_offered_less_and_less_often() -> None:
-    """10, 20, 40 seconds and so on after each refusal, and not in between."""
+def test_refused_unit_is_offered_again_after_growing_pauses() -> None:
+    """The pauses are 10, 20, 40 seconds and so on, and it is not offered in between."""
     now = policy(port(80, Protocol.HTTP, OnlyRules((rule("a", "bad"), rule("b", "good")))))
     proxy = Picky(frozenset({match("bad")}))
     proxy.publish(now)

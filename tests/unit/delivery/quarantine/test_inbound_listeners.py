@@ -1,4 +1,4 @@
-"""Only a proxy whose inbound listeners are all accepted takes calls."""
+"""Tests of inbound listeners: only a proxy that accepted all of them takes calls."""
 
 from datetime import UTC, datetime
 
@@ -25,8 +25,8 @@ def _response(*names: str) -> Response:
     return Response(LISTENER, Version("v"), Nonce("1"), found)
 
 
-def test_an_acknowledgement_without_the_inbound_listener_makes_nobody_ready() -> None:
-    """A proxy that cannot bind it is served without it, and acknowledges that."""
+def test_acknowledgement_without_the_inbound_listener_does_not_make_ready() -> None:
+    """A proxy that cannot bind the listener is served without it, and acknowledges the rest."""
     quarantine = Quarantine(lambda _: None, lambda _, said: reason(said), jitter=lambda: 0.0)
     own = snapshot(policy(INBOUND))
     quarantine.after(Step({GROUP: own}, {NODE: GROUP}))
@@ -40,16 +40,16 @@ def test_an_acknowledgement_without_the_inbound_listener_makes_nobody_ready() ->
     assert quarantine.takes_calls(NODE, every)
 
 
-def test_an_inbound_listener_that_was_accepted_before_counts() -> None:
-    """A response with other listeners alone, as a delta is, makes a proxy ready then."""
+def test_inbound_listener_that_was_accepted_before_counts() -> None:
+    """A delta response may have other listeners only."""
     quarantine = Quarantine(lambda _: None)
     quarantine.after(Step({GROUP: snapshot(policy(INBOUND))}, {NODE: GROUP}))
     quarantine.accepted(NODE, _response())
     assert quarantine.takes_calls(NODE, _response("none"))
 
 
-def test_a_proxy_without_a_port_of_its_own_takes_any_listener() -> None:
-    """A client has no inbound listener to wait for; of a proxy without configuration nothing is known."""
+def test_proxy_without_inbound_ports_is_ready_with_any_listener() -> None:
+    """A client has no inbound listener to wait for; a proxy without configuration is not ready."""
     quarantine = Quarantine(lambda _: None)
     quarantine.after(Step({GROUP: snapshot(policy())}, {NODE: GROUP}))
     assert quarantine.takes_calls(NODE, _response("none"))

@@ -1,4 +1,4 @@
-"""Rejections in words: held against the one object that is at fault."""
+"""Tests of problems of rejected resources: each names the one object at fault."""
 
 from dataclasses import replace
 
@@ -67,7 +67,7 @@ RETRIED = f"It is retried automatically; to retry now: `meshwright proxy retry {
 
 
 def _excluded(part: str) -> str:
-    """Return the text of a problem of a part of policy, without which calls are made."""
+    """Return the text of a problem of an excluded part of policy."""
     return (
         f"Proxy {NODE} (and perhaps other proxies) rejected route rds-outbound.default/shop|80 "
         f"because of {part}. "
@@ -76,8 +76,8 @@ def _excluded(part: str) -> str:
     )
 
 
-def test_the_likeliest_object_is_blamed_and_it_alone() -> None:
-    """A split rather than the service; the words stand in one line."""
+def test_only_the_likeliest_object_is_blamed() -> None:
+    """A split is likelier than its service. The proxy's message is joined into one line."""
     behind = (_made_from(SERVICE, "shop", 1), _made_from(TRAFFIC_SPLIT, "weights", 9))
     assert problem(VIEW, _rejected(), behind) == Problem(
         code="resource-rejected",
@@ -94,8 +94,8 @@ def test_the_likeliest_object_is_blamed_and_it_alone() -> None:
     )
 
 
-def test_a_listener_is_held_against_the_workload_that_has_its_addresses() -> None:
-    """Nearly all that an Envoy finds wrong with a listener is an address that it cannot bind."""
+def test_rejected_listener_is_a_problem_of_its_workload() -> None:
+    """Envoy mostly rejects a listener because it cannot bind an address of the workload."""
     behind = (_made_from(HTTP_ROUTE_GROUP, "all", 1), _made_from(WORKLOAD, "shop", 9))
     rejected = RejectedResource(
         NODE, LISTENER, ResourceName("inbound"), Version("2"), "cannot bind", replaced=True
@@ -104,8 +104,8 @@ def test_a_listener_is_held_against_the_workload_that_has_its_addresses() -> Non
     assert problem(VIEW, _rejected(), behind).key == behind[0].key, "negative control: a route is not"
 
 
-def test_what_is_tried_again_is_held_against_its_retry() -> None:
-    """Of several that say the same, against the one that is behind it; its service is not to blame."""
+def test_refused_retries_are_a_problem_of_their_retry_object() -> None:
+    """Of several Retry objects with equal settings, the one behind the resource is named."""
     said = Retries((RetryCondition.SERVER_ERROR,), 5)
     to = (a.service_key("shop"),)
     same = [Retry(a.policy_key(each), a.identity(each), to, said) for each in ("another", "buyer")]
@@ -145,10 +145,13 @@ POLICY = UpstreamPolicy(
         (KEY, UPSTREAM_POLICY, "u", "hash key"),
     ],
 )
-def test_what_is_said_of_calls_is_held_against_who_says_it(
+def test_refused_settings_of_calls_are_a_problem_of_their_object(
     unit: Unit, kind: Kind, name: str, part: str
 ) -> None:
-    """Else nobody is named; but for what a resource may know less of than the object says."""
+    """Without that object the problem names none.
+
+    For rate limits and health checks, of which a resource may have a part only, an input is named.
+    """
     rejected = replace(_rejected(), unit=unit)
     found = problem(a.view(SETTING, POLICY), rejected, ())
     assert found.key == ObjectKey(kind, Namespace("default"), name)
@@ -159,15 +162,15 @@ def test_what_is_said_of_calls_is_held_against_who_says_it(
     assert problem(a.view(), rejected, behind).key == (behind[1].key if knows_less else None)
 
 
-def test_what_is_long_is_cut() -> None:
-    """Envoy may say much."""
+def test_long_rejection_is_cut_to_200_characters() -> None:
+    """Envoy's message can be much longer, which would make a page unreadable."""
     found = problem(VIEW, _rejected(said="x" * 500), ())
     assert len(found.value) == 200
     assert found.value.endswith("...")
 
 
-def test_what_nothing_is_behind_is_said_all_the_same() -> None:
-    """What was left of another time."""
+def test_rejection_without_inputs_is_a_problem_of_the_proxies() -> None:
+    """A rejection may be about a resource that is no longer computed."""
     found = problem(VIEW, _rejected(replaced=False), ())
     assert (found.origin, found.key) == (FromSource("proxies"), None)
     assert found.expected.endswith(
@@ -196,8 +199,8 @@ THINGS = (
 )
 
 
-def test_objects_are_looked_up_once_and_found_where_they_are_now() -> None:
-    """A line that moves is no other resource: what is behind it is known, where it stands is not."""
+def test_inputs_of_a_rejection_are_looked_up_once_with_their_current_line() -> None:
+    """An object that moves in its file is the same input, but has another line."""
     serving = _serving(*THINGS)
     rejections = Rejections()
     (before,) = rejections.problems(serving, [_rejected()])
@@ -212,8 +215,8 @@ def test_objects_are_looked_up_once_and_found_where_they_are_now() -> None:
     assert unknown.key is None, "negative control: it was forgotten, and nothing is made any more"
 
 
-def test_too_many_are_counted() -> None:
-    """An Envoy that rejects everything makes no page unreadable."""
+def test_problems_beyond_the_limit_are_counted() -> None:
+    """An Envoy that rejects everything must not make a page unreadable."""
     found = Rejections().problems(
         _serving(*THINGS), [_rejected(f"r{number}") for number in range(PROBLEMS + 7)]
     )
@@ -221,8 +224,8 @@ def test_too_many_are_counted() -> None:
     assert found[-1].expected == "7 more resources are rejected; `meshwright proxies` lists the proxies."
 
 
-def test_a_proxy_that_is_gone_has_nothing_behind_it() -> None:
-    """Between two waves."""
+def test_rejection_of_a_removed_proxy_has_no_inputs() -> None:
+    """A proxy may be removed between two waves."""
     assert [each.key for each in Rejections().problems(_serving(), [_rejected()])] == [None]
 
 
@@ -230,7 +233,7 @@ MATCH = a.match("one", "/one")
 
 
 def _unit(said: str, *changed: str) -> str:
-    """Return what is held against a match that was refused after these objects had changed."""
+    """Return the object and field that are blamed for a refused match after these objects changed."""
     serving = _serving(*THINGS[:-1], a.route_group("all", MATCH))
     keys = frozenset(
         ObjectKey(kind_meant(kind, None), Namespace("default"), name)
@@ -244,8 +247,11 @@ def _unit(said: str, *changed: str) -> str:
     return f"{found.key} {found.field}"
 
 
-def test_a_match_is_held_against_its_group_or_whoever_began_to_use_it() -> None:
-    """What the words quote is at fault, else what was edited; after a restart nobody knows of edits."""
+def test_refused_match_is_a_problem_of_its_group_or_of_its_edited_user() -> None:
+    """An expression quoted in the message is at fault, otherwise the edited object is.
+
+    After a restart no edit is known, so the group is named.
+    """
     group = "HTTPRouteGroup default/all spec.matches[0]"
     assert _unit("no") == group
     assert _unit("no", "HTTPRouteGroup all", "TrafficTarget t") == group
@@ -254,16 +260,16 @@ def test_a_match_is_held_against_its_group_or_whoever_began_to_use_it() -> None:
     assert _unit("no", "Service shop") == group, "what did not use it is not at fault"
 
 
-def test_a_resource_is_held_against_what_had_changed() -> None:
-    """The case that was seen: a split was edited, and an untouched route group was blamed."""
+def test_rejected_resource_is_a_problem_of_the_object_that_changed() -> None:
+    """Once an untouched route group was blamed although a split had been edited."""
     behind = (_made_from(HTTP_ROUTE_GROUP, "all", 1), _made_from(TRAFFIC_SPLIT, "sp", 9))
     edited = replace(_rejected(), changed=frozenset({behind[1].key}))
     assert problem(VIEW, edited, behind).key == behind[1].key
     assert problem(VIEW, _rejected(), behind).key == behind[0].key, "negative control: by kinds alone"
 
 
-def test_what_is_of_the_moment_is_held_against_the_proxys_own_workload() -> None:
-    """Whatever had changed before."""
+def test_temporary_rejection_is_a_problem_of_the_proxys_workload() -> None:
+    """An address in use is a fault of the machine, whichever objects changed before."""
     serving = _serving(*THINGS)
     behind = (_made_from(SERVICE, "shop", 1),)
     rejected = RejectedResource(

@@ -1,4 +1,4 @@
-"""Withholding: who rejects something gets its last good version, and nobody else notices."""
+"""Tests of the quarantine: a proxy that rejects a version gets its last good one."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -77,7 +77,7 @@ class Plane:
         return {} if snapshot is None else {str(k): str(v) for k, v in snapshot.versions(type_url).items()}
 
     def size(self) -> int:
-        """Return how many resources are remembered, each as often as it is."""
+        """Return the number of remembered resources, with each reference counted."""
         noted = (*self.acknowledged.values(), *self.quarantine._accepted._by_group.values())
         count = sum(
             len(each.get(name))
@@ -102,8 +102,8 @@ class Plane:
         self.cache.publish_changes(step.snapshots, step.members)
 
 
-def test_who_rejects_a_version_gets_the_one_it_accepted_and_others_go_on() -> None:
-    """Both are in one group."""
+def test_proxy_that_rejects_a_version_is_served_the_one_it_accepted() -> None:
+    """Another proxy of the same group is served the new version."""
     plane = Plane(_route("1"))
     plane.accept(ONE, _route("1"))
     plane.accept(OTHER, _route("1"))
@@ -115,8 +115,8 @@ def test_who_rejects_a_version_gets_the_one_it_accepted_and_others_go_on() -> No
     assert plane.quarantine.findings.counts() == {ROUTE: 1}
 
 
-def test_of_several_each_is_rejected_for_its_own_reason() -> None:
-    """That the machine has one's port in use says nothing of the other, which has to be mended."""
+def test_each_rejected_listener_has_its_own_reason() -> None:
+    """A port in use is a fault of the machine, but the other listener must be corrected."""
     bound, wrong = _resource(LISTENER, "bound", "1"), _resource(LISTENER, "wrong", "1")
     plane = Plane(bound, wrong, reason=lambda _, said: reason(said))
     busy = "bound: cannot bind '10.0.0.1:1': Address already in use"
@@ -128,8 +128,8 @@ def test_of_several_each_is_rejected_for_its_own_reason() -> None:
     }
 
 
-def test_what_stands_there_instead_is_looked_for_once() -> None:
-    """With a good version nobody makes an empty one, which nobody would have."""
+def test_empty_substitute_is_computed_only_without_a_good_version() -> None:
+    """It is computed when the good version is rejected too."""
     plane = Plane(_route("1"))
     plane.accept(ONE, _route("1"))
     plane.publish(_route("2"))
@@ -139,8 +139,8 @@ def test_what_stands_there_instead_is_looked_for_once() -> None:
     assert (plane.served(ONE), plane.emptied) == ({"r": "empty"}, [(ROUTE, ResourceName("r"))])
 
 
-def test_a_proxy_that_has_accepted_none_gets_what_its_group_has_accepted() -> None:
-    """A new instance of a service whose other instances have been there before the bad version."""
+def test_proxy_without_an_accepted_version_is_served_the_one_of_its_group() -> None:
+    """A new instance may meet a bad version that older instances preceded."""
     plane = Plane(_route("1"))
     plane.accept(OTHER, _route("1"))
     plane.publish(_route("2"))
@@ -148,8 +148,8 @@ def test_a_proxy_that_has_accepted_none_gets_what_its_group_has_accepted() -> No
     assert plane.served(ONE) == {"r": "1"}
 
 
-def test_one_that_accepts_everything_does_not_make_a_bad_version_good_for_others() -> None:
-    """The version before it is remembered as well."""
+def test_version_accepted_by_one_proxy_is_not_good_for_a_proxy_that_rejects_it() -> None:
+    """The group's earlier accepted version is remembered too, and is served instead."""
     plane = Plane(_route("1"))
     plane.accept(OTHER, _route("1"))
     plane.publish(_route("2"))
@@ -158,8 +158,11 @@ def test_one_that_accepts_everything_does_not_make_a_bad_version_good_for_others
     assert (plane.served(ONE), plane.served(OTHER)) == ({"r": "1"}, {"r": "2"})
 
 
-def test_where_nobody_has_accepted_any_it_is_the_version_before() -> None:
-    """After a restart of the control plane clients hold what they are not sent, and acknowledge nothing."""
+def test_version_without_acknowledgements_falls_back_to_the_previous_version() -> None:
+    """After a restart, clients are not sent what they hold, so they acknowledge nothing.
+
+    The previous version is tried once.
+    """
     plane = Plane(_route("1"))
     plane.publish(_route("2"))
     plane.reject(ONE, _route("2"))
@@ -168,8 +171,8 @@ def test_where_nobody_has_accepted_any_it_is_the_version_before() -> None:
     assert plane.served(ONE) == {"r": "empty"}, "and that one is tried once"
 
 
-def test_without_a_good_version_it_is_empty_and_its_neighbours_are_there() -> None:
-    """What was never good."""
+def test_route_without_a_good_version_is_empty_beside_its_neighbours() -> None:
+    """Another route of the same snapshot is served unchanged."""
     plane = Plane(_route("1"), _route("1", "s"))
     plane.reject(ONE, _route("1"))
     assert plane.served(ONE) == {"r": "empty", "s": "1"}
@@ -177,8 +180,8 @@ def test_without_a_good_version_it_is_empty_and_its_neighbours_are_there() -> No
     assert not said.replaced
 
 
-def test_an_input_that_changes_is_served_again() -> None:
-    """Mended or not: the proxy decides."""
+def test_new_version_is_served_after_a_rejection() -> None:
+    """The proxy decides if the new version is good, and its rejection of the old one is dropped."""
     plane = Plane(_route("1"))
     plane.accept(ONE, _route("1"))
     plane.publish(_route("2"))
@@ -190,8 +193,8 @@ def test_an_input_that_changes_is_served_again() -> None:
     assert plane.cache.snapshots().keys() == {GROUP}
 
 
-def test_a_change_beside_it_is_served_at_once() -> None:
-    """Only the rejected resource waits."""
+def test_change_of_another_resource_is_served_at_once() -> None:
+    """Only the rejected resource is withheld."""
     plane = Plane(_route("1"), _route("1", "s"))
     plane.accept(ONE, _route("1"), _route("1", "s"))
     plane.publish(_route("2"), _route("1", "s"))
@@ -201,8 +204,8 @@ def test_a_change_beside_it_is_served_at_once() -> None:
     assert plane.served(ONE, ENDPOINT) == {"e": "1"}
 
 
-def test_what_is_gone_is_not_served_because_it_was_rejected() -> None:
-    """The service was deleted."""
+def test_removed_resource_is_not_served_after_its_rejection() -> None:
+    """The service was deleted, so its last good route must not remain."""
     plane = Plane(_route("1"))
     plane.accept(ONE, _route("1"))
     plane.publish(_route("2"))
@@ -212,8 +215,8 @@ def test_what_is_gone_is_not_served_because_it_was_rejected() -> None:
     assert plane.quarantine.findings.rejected() == ()
 
 
-def test_the_old_route_keeps_its_cluster_after_the_group_has_dropped_it() -> None:
-    """Also where the cluster goes after the rejection, in the version in which it went."""
+def test_old_route_keeps_its_cluster_after_the_group_dropped_the_cluster() -> None:
+    """The cluster is kept in its last version, even if it is removed after the rejection."""
     before, after = _resource(CLUSTER, "old", "1"), _resource(CLUSTER, "old", "2")
     new = _resource(CLUSTER, "new", "1")
     old_route = _resource(ROUTE, "r", "1", (CLUSTER, ResourceName("old")))
@@ -231,8 +234,8 @@ def test_the_old_route_keeps_its_cluster_after_the_group_has_dropped_it() -> Non
     assert plane.served(OTHER, CLUSTER) == {"new": "1"}
 
 
-def test_words_that_name_nobody_lead_to_trials_until_the_bad_one_is_found() -> None:
-    """A client that begins is sent many routes at once, and does not say which was bad."""
+def test_rejection_without_names_leads_to_trials_until_the_bad_route_is_found() -> None:
+    """A new client is sent many routes at once, and its rejection does not name the bad one."""
     names = "abcdefgh"
     routes = [_route("1", name) for name in names]
     plane = Plane(*routes)
@@ -255,8 +258,8 @@ def test_words_that_name_nobody_lead_to_trials_until_the_bad_one_is_found() -> N
     assert [each.name for each in plane.quarantine.findings.rejected()] == [bad]
 
 
-def test_what_stands_for_another_is_not_suspected_beside_what_is_new() -> None:
-    """Else an empty route would be taken away for a neighbour's sake, and with it all that refers to it."""
+def test_empty_substitute_is_not_suspected_beside_a_new_version() -> None:
+    """Otherwise the substitute would be removed, and with it all resources that refer to it."""
     plane = Plane(_route("1"), _route("1", "s"))
     plane.reject(ONE, _route("1"))
     plane.publish(_route("1"), _route("2", "s"))
@@ -264,8 +267,8 @@ def test_what_stands_for_another_is_not_suspected_beside_what_is_new() -> None:
     assert plane.served(ONE) == {"r": "empty", "s": "1"}
 
 
-def test_what_was_accepted_before_is_not_suspected() -> None:
-    """Of the routes that a proxy that comes back is sent, one is new to it."""
+def test_accepted_routes_are_not_suspected_beside_a_new_one() -> None:
+    """A proxy that reconnects is sent many routes, of which only one is new to it."""
     routes = [_route("1", name) for name in "abc"]
     plane = Plane(*routes)
     plane.accept(ONE, *routes)
@@ -274,8 +277,8 @@ def test_what_was_accepted_before_is_not_suspected() -> None:
     assert plane.served(ONE) == {"a": "1", "b": "1", "c": "1", "d": "empty"}
 
 
-def test_a_rejected_secret_goes_back_and_one_that_was_never_good_stays() -> None:
-    """Its problem is said in both cases."""
+def test_rejected_secret_is_replaced_only_by_a_good_one() -> None:
+    """A secret that was never accepted stays, and its rejection is reported."""
     plane = Plane(_resource(SECRET, "s", "1"))
     plane.reject(OTHER, _resource(SECRET, "s", "1"))
     assert plane.served(OTHER, SECRET) == {"s": "1"}
@@ -287,8 +290,8 @@ def test_a_rejected_secret_goes_back_and_one_that_was_never_good_stays() -> None
     assert plane.served(ONE, SECRET) == {"s": "1"}
 
 
-def test_those_who_are_to_have_the_same_share_one_snapshot() -> None:
-    """Whoever came to it by another way as well."""
+def test_proxies_with_the_same_fallback_share_one_snapshot() -> None:
+    """The route of one proxy is its accepted version, that of the other its group's."""
     plane = Plane(_route("1"))
     plane.accept(ONE, _route("1"))
     plane.publish(_route("2"))
@@ -300,8 +303,8 @@ def test_those_who_are_to_have_the_same_share_one_snapshot() -> None:
 
 
 @pytest.mark.parametrize("stale", ["1", "9"])
-def test_a_rejection_of_what_is_no_longer_served_says_nothing(stale: str) -> None:
-    """It came late, or from a client that makes things up."""
+def test_rejection_of_an_unserved_version_is_ignored(stale: str) -> None:
+    """The rejection is late, or the client invents versions."""
     plane = Plane(_route("1"))
     plane.publish(_route("2"))
     plane.reject(ONE, _route(stale), _route("2", "unknown"))
@@ -309,8 +312,8 @@ def test_a_rejection_of_what_is_no_longer_served_says_nothing(stale: str) -> Non
     assert plane.quarantine.findings.rejected() == ()
 
 
-def test_a_proxy_without_a_workload_moves_nothing_and_is_not_remembered() -> None:
-    """Neither before it is known nor after its workload is gone."""
+def test_proxy_without_a_workload_is_ignored_and_not_remembered() -> None:
+    """This holds before its workload is known and after the workload is removed."""
     plane = Plane(_route("1"))
     nobody = NodeKey("x.y.z")
     plane.accept(nobody, _route("1"))
@@ -328,8 +331,8 @@ def test_a_proxy_without_a_workload_moves_nothing_and_is_not_remembered() -> Non
     assert plane.size() == 0
 
 
-def test_a_proxy_that_moves_to_another_group_is_served_what_that_has() -> None:
-    """With what it rejects there as well, as long as that has the same version."""
+def test_rejected_version_is_withheld_in_another_group_too() -> None:
+    """A proxy that moves gets the other resources of its new group unchanged."""
     plane = Plane(_route("1"), _route("1", "s"))
     plane.accept(ONE, _route("1"))
     plane.publish(_route("2"), _route("1", "s"))
@@ -341,8 +344,8 @@ def test_a_proxy_that_moves_to_another_group_is_served_what_that_has() -> None:
     assert plane.cache.snapshots().keys() == {GROUP, other, plane.cache.group(ONE)}
 
 
-def test_what_an_odd_client_makes_us_remember_is_bounded() -> None:
-    """It rejects and accepts whatever it is sent, for as long as names come and go."""
+def test_memory_for_a_client_that_rejects_and_accepts_anything_is_limited() -> None:
+    """Names are added and removed all the time; another proxy of its group is unaffected."""
     sizes = []
     plane = Plane(_route("1", "n0"))
     for number in range(1, 200):
@@ -359,8 +362,8 @@ def test_what_an_odd_client_makes_us_remember_is_bounded() -> None:
     assert len(plane.cache.snapshots()) <= 2
 
 
-def test_what_is_served_of_what_was_published_is_what_the_cache_has() -> None:
-    """For whoever compares it with a computation from nothing."""
+def test_served_snapshots_equal_those_in_the_cache() -> None:
+    """The self-check compares `served` and `exclusions` with a computation from scratch."""
     plane = Plane(_route("1"))
     plane.accept(ONE, _route("1"))
     plane.publish(_route("2"))

@@ -1,4 +1,4 @@
-"""When what was refused is offered again, and what is kept of it."""
+"""Tests of repeated offers: the pauses before refused units, and the stored verdicts."""
 
 import json
 from datetime import UTC, datetime
@@ -23,20 +23,20 @@ def _verdict(proxy: str = "a.shop.default", times: int = 2) -> Verdict:
 
 
 def test_pauses_double_from_ten_seconds_to_ten_minutes() -> None:
-    """Without jitter."""
+    """The pause has no jitter here, and any number of refusals is valid."""
     assert [pause(times, 0.0) for times in range(1, 10)] == [10, 20, 40, 80, 160, 320, 600, 600, 600]
     assert pause(10_000, 0.0) == LONGEST_PAUSE_SECONDS, "no number is too large"
 
 
 @given(st.integers(1, 100), st.floats(0, 1))
 def test_jitter_makes_a_pause_shorter_by_a_fifth_at_most(times: int, jitter: float) -> None:
-    """Never longer."""
+    """A pause is never longer than without jitter."""
     assert (1 - SPREAD) * FIRST_PAUSE_SECONDS <= (1 - SPREAD) * pause(times, 0.0) <= pause(times, jitter)
     assert pause(times, jitter) <= pause(times, 0.0)
 
 
 def test_verdicts_are_read_as_they_were_written() -> None:
-    """For whoever starts next."""
+    """The next start of a server reads the file."""
     found = (_verdict("a.shop.default"), _verdict("b.shop.default", 7))
     assert verdicts.read(verdicts.written(found)) == found
 
@@ -53,8 +53,8 @@ def test_verdicts_are_read_as_they_were_written() -> None:
         ({"at": "soon"}, r"verdicts\[0\].at is no date"),
     ],
 )
-def test_anything_else_is_refused(change: dict[str, object], said: str) -> None:
-    """A file that somebody edited, or half of one."""
+def test_invalid_verdict_file_is_refused_with_the_cause(change: dict[str, object], said: str) -> None:
+    """The file may be edited by hand, or cut off."""
     document = json.loads(verdicts.written((_verdict(),)))
     if change.keys() & {"times", "at"}:
         document["verdicts"][0] |= change
@@ -66,7 +66,7 @@ def test_anything_else_is_refused(change: dict[str, object], said: str) -> None:
         verdicts.read(b"{")
 
 
-def test_no_more_are_kept_than_a_start_should_read() -> None:
-    """A mesh in which every proxy refuses something."""
+def test_number_of_stored_verdicts_is_limited() -> None:
+    """In a mesh where every proxy refuses something, a start must not read a huge file."""
     found = [_verdict(f"p{number}.shop.default") for number in range(LIMIT + 5)]
     assert len(verdicts.read(verdicts.written(found))) == LIMIT

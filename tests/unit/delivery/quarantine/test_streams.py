@@ -1,4 +1,4 @@
-"""Two proxies with one identity: what one cannot do at the moment takes nothing from the other."""
+"""Tests of two proxies with one identity: a temporary fault of one does not affect the other."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -30,7 +30,7 @@ def _listener(name: str = "l", version: str = "1") -> Resource:
 
 
 class Plane:
-    """One identity with two streams, and a cache that both are served from."""
+    """One identity with two streams, and the cache for both."""
 
     def __init__(self, *resources: Resource) -> None:
         self.seconds = 0.0
@@ -54,7 +54,7 @@ class Plane:
         )
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, and have offered again what is due then."""
+        """Advance the clock, and offer again what is due."""
         self.seconds += seconds
         self._serve(self.quarantine.on_time(self.seconds) or Step())
 
@@ -74,8 +74,8 @@ class Plane:
         self.cache.publish_changes(step.snapshots, step.members)
 
 
-def test_a_port_in_use_is_withheld_from_the_stream_that_said_so() -> None:
-    """The first proxy keeps the listener that it has acknowledged, and the rejection is reported."""
+def test_listener_with_a_port_in_use_is_withheld_from_one_stream() -> None:
+    """The other proxy keeps the listener that it acknowledged, and the rejection is reported."""
     plane = Plane(_listener())
     plane.answer(FIRST, None, _listener())
     plane.answer(SECOND, BUSY, _listener())
@@ -84,15 +84,15 @@ def test_a_port_in_use_is_withheld_from_the_stream_that_said_so() -> None:
     assert plane.quarantine.findings.counts() == {LISTENER: 1}
 
 
-def test_a_bad_listener_is_withheld_from_both() -> None:
-    """Content is the same for every proxy of an identity."""
+def test_malformed_listener_is_withheld_from_both_streams() -> None:
+    """The content is the same for every proxy of an identity."""
     plane = Plane(_listener())
     plane.answer(SECOND, Rejection(13, "l: malformed"), _listener())
     assert (plane.served(FIRST), plane.served(SECOND)) == ({}, {})
 
 
-def test_of_a_response_with_both_the_port_is_of_the_stream_and_the_content_of_the_identity() -> None:
-    """Each resource is judged by its own words."""
+def test_port_in_use_concerns_the_stream_and_content_concerns_the_identity() -> None:
+    """Each listener of one response is judged by its own part of the message."""
     bound, wrong, fine = _listener("bound"), _listener("wrong"), _listener("fine")
     plane = Plane(bound, wrong, fine)
     said = "bound: cannot bind '10.0.0.1:1': Address already in use\nwrong: malformed\n"
@@ -101,8 +101,8 @@ def test_of_a_response_with_both_the_port_is_of_the_stream_and_the_content_of_th
     assert plane.served(SECOND) == {"fine": "1"}
 
 
-def test_what_a_stream_rejected_is_offered_again_to_it_alone() -> None:
-    """After the pause the second proxy is offered it, and keeps it when it accepts."""
+def test_rejected_listener_is_offered_again_to_its_stream_after_a_pause() -> None:
+    """The pauses are 10 and 20 seconds; the stream keeps the listener once it accepts it."""
     plane = Plane(_listener())
     plane.answer(SECOND, BUSY, _listener())
     plane.wait(9.9)
@@ -118,8 +118,8 @@ def test_what_a_stream_rejected_is_offered_again_to_it_alone() -> None:
     assert plane.quarantine.due() is None
 
 
-def test_another_version_and_the_end_of_the_stream_end_what_is_withheld() -> None:
-    """Nothing is remembered of a stream that is gone."""
+def test_new_version_or_end_of_the_stream_ends_the_withholding() -> None:
+    """Nothing is remembered of an ended stream."""
     plane = Plane(_listener())
     plane.answer(SECOND, BUSY, _listener())
     plane.publish(_listener(version="2"))
@@ -130,16 +130,16 @@ def test_another_version_and_the_end_of_the_stream_end_what_is_withheld() -> Non
     assert (plane.quarantine.findings.rejected(), plane.quarantine.decides(NODE)) == ((), False)
 
 
-def test_a_retry_offers_it_to_every_stream_at_once() -> None:
-    """`meshwright proxy retry` waits for no pause."""
+def test_retry_offers_the_listener_without_a_pause() -> None:
+    """`meshwright proxy retry` must not wait."""
     plane = Plane(_listener())
     plane.answer(SECOND, BUSY, _listener())
     assert plane.quarantine.retry(NODE) == Step()
     assert plane.served(SECOND) == {"l": "1"}
 
 
-def test_two_connections_are_two_proxies_once_they_last_or_collide() -> None:
-    """A hot restart, and a connection that is found dead late, are no clones."""
+def test_two_connections_are_two_proxies_after_a_while_or_with_a_collision() -> None:
+    """A hot restart, or a dead connection that is detected late, is no second proxy."""
     now = START
     registry = ProxyRegistry(lambda: now)
     registry.opened(NODE, "ipv4:10.0.0.1:1", Variant.DELTA)

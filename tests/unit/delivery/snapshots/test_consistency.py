@@ -1,4 +1,4 @@
-"""A group's next snapshot: what is known of the last one makes it cheaper, and no other."""
+"""Tests of a group's next snapshot: the last one makes it cheaper, but changes nothing in it."""
 
 import weakref
 from itertools import pairwise
@@ -26,7 +26,7 @@ POOL = [
 
 @st.composite
 def _histories(draw: st.DrawFn) -> list[tuple[Resource, ...]]:
-    """Return resources from wave to wave, in any order; equal ones may be other objects."""
+    """Return the resources of several waves in any order; equal ones may be distinct objects."""
     waves = draw(st.lists(st.lists(st.sampled_from(POOL), max_size=6), min_size=2, max_size=6))
     found = []
     for wave in waves:
@@ -41,8 +41,8 @@ def _again(each: Resource) -> Resource:
 
 
 @given(_histories())
-def test_knowing_the_last_makes_no_difference(waves: list[tuple[Resource, ...]]) -> None:
-    """Equal content, and the very snapshot before if nothing has changed."""
+def test_snapshot_made_from_the_last_one_equals_one_from_scratch(waves: list[tuple[Resource, ...]]) -> None:
+    """If no resource changed, the result is the last snapshot itself."""
     before = consistent(waves[0])
     last = LastSnapshot(waves[0], weakref.ref(before.parts[-1]))
     for old, new in pairwise(waves):
@@ -52,8 +52,8 @@ def test_knowing_the_last_makes_no_difference(waves: list[tuple[Resource, ...]])
         before, last = snapshot, LastSnapshot(new, weakref.ref(snapshot.parts[-1]))
 
 
-def test_of_one_resource_that_is_another_the_rest_is_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counted: of a hundred, one name is looked up in the set before."""
+def test_change_of_one_resource_needs_few_lookups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a hundred resources only the changed one is looked up in the last set."""
     many = [_resource(CLUSTER, number, 0) for number in range(100)]
     held = ResourceSet.of(many)
     last = LastSnapshot(tuple(many), weakref.ref(held))
@@ -71,8 +71,8 @@ def test_of_one_resource_that_is_another_the_rest_is_not_looked_for(monkeypatch:
     assert len(asked) <= 4
 
 
-def test_a_reference_that_leads_nowhere_now_is_found() -> None:
-    """Though the resource that has it stands where another did."""
+def test_new_reference_to_a_missing_resource_is_detected() -> None:
+    """The resource with the reference replaces one of the same name whose reference was valid."""
     before = consistent((_resource(CLUSTER, 0, 0), _resource(LISTENER, 0, 0, needs=0)))
     own = tuple(before.ordered(CLUSTER)) + tuple(before.ordered(LISTENER))
     last = LastSnapshot(own, weakref.ref(before.parts[-1]))

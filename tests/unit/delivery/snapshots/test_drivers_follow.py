@@ -1,4 +1,4 @@
-"""Whose driver a workload is, as that changes: step by step as from nothing, and only whom it concerns."""
+"""Tests of workloads that change their driver: incremental output equals output from scratch."""
 
 import random
 from dataclasses import replace
@@ -38,7 +38,7 @@ ONE, TWO = NodeKey("one.store.shop"), NodeKey("two.store.shop")
 
 
 class Plane:
-    """What is served of manifests that are replaced by others."""
+    """The snapshots of manifests that are replaced by others."""
 
     def __init__(self) -> None:
         self.view = View(MeshSettings())
@@ -52,7 +52,7 @@ class Plane:
         self.serving.rendering.certify(self.certificates, b"roots")
 
     def wave(self, *documents: str) -> int:
-        """Take over these manifests; return how many snapshots are other ones."""
+        """Apply these manifests; return the number of changed snapshots."""
         self.view.apply(self.view.edits_to(view(*documents).known()))
         changed = 0
         for step in self.serving.steps(self.published, self.serving.touched()):
@@ -64,7 +64,7 @@ class Plane:
         return changed
 
     def kinds(self) -> list[str]:
-        """Return what kind of configuration each of the two proxies has."""
+        """Return the kind of configuration of each of the two proxies."""
         found = []
         for node in (ONE, TWO):
             snapshot = self.published.snapshot(node)
@@ -75,8 +75,11 @@ class Plane:
         return found
 
 
-def test_the_nearest_word_wins_at_every_time() -> None:
-    """MeshConfig, namespace, workload: each change concerns whom it decides for, and nobody else."""
+def test_most_specific_driver_wins_after_each_change() -> None:
+    """A workload's driver precedes its namespace's, and this the MeshConfig's.
+
+    A change affects only the snapshots of the proxies whose driver it decides.
+    """
     plane, one, two = Plane(), workload("one"), workload("two", "envoy", 2)
     both = (POLICY, one, two)
     assert (plane.wave(*both), plane.kinds()) == (2, ["envoy", "envoy"])
@@ -89,8 +92,8 @@ def test_the_nearest_word_wins_at_every_time() -> None:
     assert plane.kinds() == ["document", "envoy"]
 
 
-def test_an_unknown_driver_leaves_a_proxy_with_what_it_had() -> None:
-    """It is the one that fails; who comes anew gets nothing."""
+def test_unknown_driver_leaves_a_proxy_with_its_last_configuration() -> None:
+    """Only this group fails; a new proxy with an unknown driver has no configuration."""
     plane = Plane()
     plane.wave(POLICY, workload("one"))
     plane.wave(POLICY, workload("one", "pipy"), workload("two", "pipy", 2))
@@ -103,7 +106,7 @@ def test_an_unknown_driver_leaves_a_proxy_with_what_it_had() -> None:
 
 
 class Mixed(Replica):
-    """A control plane whose workloads are of several drivers, some of them unknown."""
+    """A control plane whose workloads have several drivers, some of them unknown."""
 
     def __init__(self, mesh: Mesh) -> None:
         self.mesh = mesh
@@ -117,7 +120,7 @@ class Mixed(Replica):
         self.problems = AllProblems()
 
     def differences(self) -> tuple[str, ...]:
-        """Return where this is not what the mesh comes to from nothing."""
+        """Return the differences from the same mesh computed from scratch."""
         inputs = Inputs(self.mesh.known(), self.mesh.settings, self.mesh.certificates, self.mesh.roots)
         anew = View(self.mesh.settings)
         anew.apply(anew.edits_to(self.mesh.known()))
@@ -134,7 +137,7 @@ def _further(of: View) -> Problems:
 
 
 def _rename(dice: random.Random, mesh: Mesh) -> None:
-    """Have a workload, a namespace or a MeshConfig name another driver, or none."""
+    """Set another driver, or none, on a workload, a namespace or a MeshConfig."""
     name = dice.choice(("", "", "envoy", "document", "pipy"))
     kind = dice.choice(("workload", "workload", NamespaceObject, MeshConfig))
     if kind == "workload":
@@ -157,7 +160,7 @@ def _rename(dice: random.Random, mesh: Mesh) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_histories_of_drivers(seed: int) -> None:
-    """Whoever names whichever driver at whatever time: what is served, and said, is as from nothing."""
+    """After random changes of drivers, snapshots and problems equal those computed from scratch."""
     dice = random.Random(seed)  # noqa: S311 - dice
     replica = Mixed(random_mesh(dice))
     for _ in range(6):
@@ -168,8 +171,8 @@ def test_random_histories_of_drivers(seed: int) -> None:
             _rename(dice, replica.mesh)
 
 
-def test_histories_notice_a_namespace_that_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where what its annotation says is read without being recorded, a workload stays with its driver."""
+def test_unrecorded_read_of_a_namespace_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: if the read of its annotation is not recorded, a workload keeps its old driver."""
 
     def unrecorded(of: View, namespace: Namespace) -> str:
         found = of.sourced.held().get(ObjectKey.of_namespace(namespace))

@@ -1,4 +1,4 @@
-"""What a change of endpoints costs: counted work, function by function; no time is measured."""
+"""Tests of the cost of endpoint changes: computed functions are counted, no time is measured."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -48,9 +48,10 @@ PER_CALLER = ("meshwright.delivery.snapshots.rendering.own",)
 
 
 class Server:
-    """Follows a mesh in which `callers` clients call a shop of two workloads, and each a service of its own.
+    """A server for a mesh in which clients call a shop with two workloads and a service of their own.
 
-    `translated` are the ServiceAccounts of the groups that the last wave translated.
+    `callers` is the number of clients; `translated` are the ServiceAccounts of the groups that the last wave
+    translated.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class Server:
         return self._translate(need)
 
     def wave(self, edits: Edits) -> Step:
-        """Follow edits; return what changes of what is served."""
+        """Apply edits; return the step of the served snapshots."""
         self.translated.clear()
         self.view.apply(edits)
         (step,) = [
@@ -129,10 +130,8 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 @pytest.mark.parametrize("callers", [1, 3])
-def test_an_endpoint_that_moves_is_an_input_of_load_assignments_alone(
-    callers: int, computed: Counter[str]
-) -> None:
-    """No group is translated; the endpoints are looked up once for all callers, who have one assignment."""
+def test_moved_endpoint_changes_only_load_assignments(callers: int, computed: Counter[str]) -> None:
+    """No group is translated, and the endpoints are computed once for all callers."""
     server = _server(callers)
     before, encoded = server.published, server.serving.rendering.encoded
     computed.clear()
@@ -143,8 +142,8 @@ def test_an_endpoint_that_moves_is_an_input_of_load_assignments_alone(
     assert _changes(step, before) == {name: {ENDPOINT} for name in _clients(callers)}
 
 
-def test_an_endpoint_that_comes_or_goes_translates_nothing() -> None:
-    """As long as another of its identity is there; the proxy of one that comes is in its group at once."""
+def test_added_or_removed_endpoint_translates_no_policy() -> None:
+    """Another workload of the same identity remains, and the new proxy joins its group at once."""
     server = _server()
     gone = server.wave(Edits({a.object_key(MOVED): None}))
     assert (server.translated, sorted(map(str, gone.members))) == ([], ["shop-1-uuid.shop.default"])
@@ -152,8 +151,8 @@ def test_an_endpoint_that_comes_or_goes_translates_nothing() -> None:
     assert (server.translated, sorted(map(str, came.members))) == ([], ["shop-1-uuid.shop.default"])
 
 
-def test_an_endpoint_that_is_admitted_translates_nothing(computed: Counter[str]) -> None:
-    """It concerns the callers' endpoints, and nothing else is even computed."""
+def test_admitted_endpoint_translates_no_policy(computed: Counter[str]) -> None:
+    """Only the endpoints of its callers are computed."""
     server = _server(mode=EndpointAdmission.READY)
     proxy = server.view.workloads[MOVED.key].proxy_name
     assert proxy is not None
@@ -171,8 +170,8 @@ def test_an_endpoint_that_is_admitted_translates_nothing(computed: Counter[str])
     assert _changes(step, before) == {name: {ENDPOINT} for name in _clients()}
 
 
-def test_an_endpoint_that_is_not_ready_translates_nothing() -> None:
-    """Pods are so every time they begin: callers are sent endpoints, and nothing else."""
+def test_changed_health_of_an_endpoint_translates_no_policy() -> None:
+    """Every Pod is unready when it starts, so callers are sent endpoints only."""
     server = _server()
     for health in (Health.UNREADY, Health.READY, Health.DRAINING):
         before = server.published
@@ -181,24 +180,24 @@ def test_an_endpoint_that_is_not_ready_translates_nothing() -> None:
         assert _changes(step, before) == {name: {ENDPOINT} for name in _clients()}
 
 
-def test_an_identity_that_comes_to_answer_translates_the_callers() -> None:
-    """Negative control: who may answer stands in clusters."""
+def test_new_identity_behind_a_service_translates_its_callers() -> None:
+    """Negative control: clusters have the identities of the servers."""
     server = _server()
     other = replace(MOVED, identity=a.identity("own-0"))
     server.wave(Edits(a.objects(other)))
     assert {"client-0", "own-0"} <= set(server.translated) <= {*_clients(), "own-0", "shop"}
 
 
-def test_a_translation_that_reads_endpoints_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Negative control: it is asked again for every caller."""
+def test_translation_that_reads_endpoints_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: such a translation runs again for every caller."""
     monkeypatch.setattr(rendering, "outline", proxy_policy)
     server = _server()
     server.wave(Edits(a.objects(MOVED)))
     assert sorted(server.translated) == _clients()
 
 
-def test_a_piece_gets_the_endpoints_of_the_destinations_that_it_names() -> None:
-    """A driver with one piece for everything: the document follows a move, without another translation."""
+def test_document_follows_a_moved_endpoint_without_a_translation() -> None:
+    """The document driver has one piece for everything; it gets the endpoints that it names."""
     server = Server(1, lambda need: DocumentDriver().pieces(need.policy), EndpointAdmission.OFF)
     before = server.published
     step = server.wave(Edits(a.objects(MOVED)))
@@ -208,10 +207,10 @@ def test_a_piece_gets_the_endpoints_of_the_destinations_that_it_names() -> None:
     assert b'"address":"10.1.0.9"' in after.resources(DOCUMENT)[NAME].body
 
 
-def test_an_endpoint_that_moves_is_looked_at_for_problems_by_those_that_name_it(
+def test_moved_endpoint_is_linted_with_its_service_only(
     computed: Counter[str],
 ) -> None:
-    """Its Service and itself; no TrafficTarget of its identity is looked at again."""
+    """No TrafficTarget of its identity is linted again."""
     view: View = a.view(*_mesh(3))
     linter = Linter(view)
     assert list(linter.looks())

@@ -1,4 +1,4 @@
-"""A resource of the same content that is made from something else: what is known of it is of now."""
+"""Tests of resources with equal content but other inputs: the newer resource replaces the older."""
 
 import weakref
 from collections.abc import Callable
@@ -44,7 +44,7 @@ CREDENTIALS = {each: a.certificate(each, "1") for each in map(a.identity, ("shop
 
 
 class Follower:
-    """Follows a mesh, and serves what it comes to."""
+    """A server that follows a mesh."""
 
     def __init__(self, *things: object) -> None:
         self.view = a.view(*things)
@@ -54,13 +54,13 @@ class Follower:
         self._wave()
 
     def own(self) -> Snapshot:
-        """Return what the shop is served."""
+        """Return the snapshot of the shop."""
         found = self.published.snapshot(SHOP)
         assert found is not None
         return found
 
     def move(self, domain: TrustDomain) -> None:
-        """Take over another trust domain."""
+        """Change the trust domain."""
         settings = replace(self.view.settings, trust_domain=domain)
         self.view.apply(replace(self.view.edits_to(self.view.known()), settings=settings))
         self._wave()
@@ -81,8 +81,11 @@ def _without_everyone(found: PublishedSnapshots) -> Snapshot:
     return lessened(own, {unit_id(EVERYONE)}, lambda _: None)
 
 
-def test_without_permissive_mode_the_policy_of_now_is_in_force() -> None:
-    """While everybody is admitted a route says no trust domain; without that unit it says the one of now."""
+def test_policy_without_the_permissive_unit_has_the_current_trust_domain() -> None:
+    """A route that admits everyone does not depend on the trust domain, so its content stays.
+
+    If a proxy refuses that unit, the rest must be of the current policy.
+    """
     there = (
         a.namespace("default", permissive=True),
         *(a.workload(name, f"10.0.0.{number}") for number, name in enumerate(("shop", "x"), 1)),
@@ -160,12 +163,12 @@ WAYS = (_after, _after_last, _batches, _looked_through)
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("what", OTHERS)
 @pytest.mark.parametrize("way", WAYS)
-def test_a_resource_of_equal_content_takes_the_place_of_the_other(
+def test_resource_of_equal_content_replaces_the_older_one(
     way: Callable[[Batch, Batch], tuple[ResourceSet, ResourceSet]], what: str, count: int
 ) -> None:
-    """In a set, in a snapshot of it, in one with parts that stay, and in the cache.
+    """This holds in a set, in snapshots, and in the cache.
 
-    Clients see a step where they are shown it no more, or may keep it for another time.
+    Clients see a step only if the resource becomes on-demand or gets a time to live.
     """
     old = _batch(count)
     now = OTHERS[what](old[-1])
@@ -187,7 +190,7 @@ def test_a_resource_of_equal_content_takes_the_place_of_the_other(
 
 
 def _served(was: Snapshot, now: Snapshot) -> tuple[Snapshot | None, int, int]:
-    """Return what a cache serves then, how often it woke a stream for that, and whom it said it concerns."""
+    """Return the served snapshot, the number of woken streams, and the number of affected proxies."""
     woken: list[NodeKey] = []
     cache = SnapshotCache()
     cache.watch(NODE, lambda: woken.append(NODE))
@@ -198,8 +201,8 @@ def _served(was: Snapshot, now: Snapshot) -> tuple[Snapshot | None, int, int]:
 
 
 @pytest.mark.parametrize("what", OTHERS)
-def test_what_is_needed_otherwise_is_looked_for(what: str) -> None:
-    """One that refers to what is not there makes a snapshot inconsistent, whatever its content was."""
+def test_changed_reference_of_a_resource_of_equal_content_is_checked(what: str) -> None:
+    """A reference to a missing resource makes the snapshot inconsistent, whatever the content."""
     old = _batch(1)
     was = Snapshot.joined((ResourceSet.of(old[:1]), ResourceSet.of(old[1:])))
     assert was.missing() == ()
@@ -208,8 +211,8 @@ def test_what_is_needed_otherwise_is_looked_for(what: str) -> None:
     assert now.missing() == ((lost, CLUSTER, "gone"),)
 
 
-def test_what_is_served_in_the_place_of_something_is_made_from_what_there_is_now() -> None:
-    """A variant has the content that it had, and so its name; what it is made of is another."""
+def test_variant_for_a_rejection_has_the_current_resources() -> None:
+    """The variant keeps its content and name, but its other resources are replaced by newer ones."""
     quarantine = Quarantine(empty)
     old, *versions = (_resource(CLUSTER, 0, each) for each in "123")
     beside = _resource(ENDPOINT, 0)

@@ -1,4 +1,4 @@
-"""What proxies would refuse is not sent, and nothing else goes with it."""
+"""Tests of fitness: units that proxies would refuse are excluded before they are sent."""
 
 from collections.abc import Iterable
 
@@ -24,7 +24,7 @@ from xds.protocol.resources.resource import ROUTE, Resource, ResourceName
 
 
 def _judged_by(*bad: Unit, frame: bool = False) -> Piece:
-    """Return the piece of an inbound route, whose judge finds these units bad, or everything."""
+    """Return an inbound route's piece whose judge refuses these units, or with `frame` everything."""
     names = ("x", "y", "z", "w")
     of = policy(port(80, Protocol.HTTP, OnlyRules(tuple(rule(each, each) for each in names))))
     (made,) = [each for each in pieces(of) if {one.type_url for one in each.resources()} == {ROUTE}]
@@ -43,8 +43,8 @@ def _judged_by(*bad: Unit, frame: bool = False) -> Piece:
     return Piece(made.make, made.arguments, faults=faults)
 
 
-def test_the_units_at_fault_are_left_out_and_each_is_said_in_its_own_words() -> None:
-    """Two of four."""
+def test_only_units_at_fault_are_excluded_each_with_its_own_message() -> None:
+    """Two of four matches are refused, and the other two stay in force."""
     found = fitting(_judged_by(match("x"), match("z")))
     key = (ROUTE, ResourceName("rds-inbound.80"))
     assert found.refused == (
@@ -55,8 +55,8 @@ def test_the_units_at_fault_are_left_out_and_each_is_said_in_its_own_words() -> 
     assert admitted({key: resource}) == {(80, "default/w", "w"), (80, "default/y", "y")}
 
 
-def test_what_is_right_is_made_once_and_judged_once() -> None:
-    """What a push must not notice."""
+def test_valid_resource_is_made_and_judged_once() -> None:
+    """The check must not slow down a push."""
     piece = _judged_by()
     asked: list[Resource] = []
 
@@ -68,16 +68,16 @@ def test_what_is_right_is_made_once_and_judged_once() -> None:
     assert (found.refused, len(asked)) == ((), 1)
 
 
-def test_what_no_unit_explains_is_left_to_the_proxies() -> None:
-    """They keep what they have, as of anything that they reject."""
+def test_fault_without_a_guilty_unit_is_left_to_the_proxies() -> None:
+    """The resource is sent whole; proxies that reject it keep their last version."""
     found = fitting(_judged_by(match("x"), frame=True))
     assert [(each.unit, each.said) for each in found.refused] == [(None, "bad frame")]
     assert len(admitted({(ROUTE, ResourceName("r")): found.resources[0]})) == 4
 
 
 @pytest.mark.parametrize("regex", ["", "/caf\\é", "/[\\b]x", "(?=x)", "a{1001}"])
-def test_an_expression_that_envoy_refuses_is_left_out_before_it_is_sent(regex: str) -> None:
-    """As if the readers had let it pass: the object is named once, the good match beside it is in force."""
+def test_expression_that_envoy_refuses_is_excluded_before_it_is_sent(regex: str) -> None:
+    """The readers of manifests may not notice it. The object has one problem, and a valid match stays."""
     group = a.route_group("all", HTTPMatch("bad", regex), a.match("good", "/good"))
     view = a.view(
         a.service("shop"),
@@ -107,8 +107,8 @@ def test_an_expression_that_envoy_refuses_is_left_out_before_it_is_sent(regex: s
     )
 
 
-def test_the_document_driver_and_unknown_things_are_not_judged() -> None:
-    """Its proxies read what they can."""
+def test_piece_without_a_judge_has_no_refused_units() -> None:
+    """Pieces of the document driver, for example, are not judged."""
     of: ProxyPolicy = policy(port(90, Protocol.TCP, OnlyRules((rule("a"),))))
     assert [*units(of)] == [rule("a")]
     assert fitting(Piece(lambda: ())).refused == ()

@@ -1,4 +1,4 @@
-"""Serving: what is computed, what is kept, what fails alone."""
+"""Tests of group snapshots: computed once, kept when equal, and failing separately."""
 
 from collections.abc import Callable, Iterable
 
@@ -29,7 +29,7 @@ def _named_after_identity(need: GroupInput) -> Iterable[Resource]:
 
 
 def _pieces(translate: Resources) -> Translate:
-    """Make a translation of one piece, which is computed when the pieces are asked for."""
+    """Return a translation into one piece, which runs when the pieces are requested."""
     return lambda need: (Piece(tuple, (tuple(translate(need)),)),)
 
 
@@ -50,7 +50,7 @@ def _names(view: View) -> list[GroupKey]:
 
 
 def test_proxies_of_a_group_share_a_snapshot(view_of: Views) -> None:
-    """Two proxies, one group; members are common names."""
+    """Two proxies of one service are one group; the keys of members are common names."""
     view = view_of(("a", "store"), ("b", "store"), ("c", "other"))
     made = _wave(view, PublishedSnapshots(), _named_after_identity)
     store, other = _names(view)
@@ -59,15 +59,15 @@ def test_proxies_of_a_group_share_a_snapshot(view_of: Views) -> None:
     assert made.failures == ()
 
 
-def test_group_names_are_equal_in_every_process_and_differ_by_group(view_of: Views) -> None:
-    """Nothing of a process's own, such as hash seeds, is in them."""
+def test_group_names_are_the_same_in_every_process_and_differ_by_group(view_of: Views) -> None:
+    """They depend on nothing of the process, e.g. no hash seed."""
     names = _names(view_of(("a", "store"), ("c", "other")))
     assert [name.rpartition("|")[0] for name in names] == ["shop/store|store", "shop/other|other"]
     assert names == _names(view_of(("a", "store"), ("c", "other")))
 
 
-def test_unchanged_needs_are_not_translated_again(view_of: Views) -> None:
-    """The snapshot is the same object; the translation is not even asked."""
+def test_unchanged_input_is_not_translated_again(view_of: Views) -> None:
+    """The snapshot is the same object. Negative control: other roots are another input."""
     asked: list[GroupInput] = []
 
     def noted(need: GroupInput) -> Iterable[Resource]:
@@ -85,15 +85,15 @@ def test_unchanged_needs_are_not_translated_again(view_of: Views) -> None:
     assert len(asked) == 2, "negative control: other roots are another need"
 
 
-def test_equal_resources_are_the_snapshot_before(view_of: Views) -> None:
-    """Also when everything is computed from nothing: no proxy is told anything."""
+def test_equal_resources_give_the_previous_snapshot(view_of: Views) -> None:
+    """Even after a computation from scratch no proxy is pushed anything."""
     first = _wave(view_of(("a", "store")), PublishedSnapshots(), _named_after_identity)
     second = _wave(view_of(("a", "store")), first, _named_after_identity, b"OTHER")
     assert all(second.snapshots[name] is snapshot for name, snapshot in first.snapshots.items())
 
 
-def test_a_piece_is_made_once_for_all_groups(view_of: Views) -> None:
-    """Two groups have one piece in common, and each one of its own."""
+def test_shared_piece_is_made_once_for_all_groups(view_of: Views) -> None:
+    """Two groups share one piece, and each has one of its own."""
 
     def translate(need: GroupInput) -> Iterable[Piece]:
         return (Piece(_resource, ("shared",)), Piece(_resource, (str(need.policy.identity),)))
@@ -105,8 +105,8 @@ def test_a_piece_is_made_once_for_all_groups(view_of: Views) -> None:
     assert one is other
 
 
-def test_a_group_that_fails_keeps_what_it_had_and_others_go_on(view_of: Views) -> None:
-    """One translation raises: its proxies are still listed, with their last snapshot."""
+def test_failed_group_keeps_its_snapshot_and_others_change(view_of: Views) -> None:
+    """The failure counts the group's proxies and those that keep a snapshot."""
     before = _wave(view_of(("a", "store"), ("c", "other")), PublishedSnapshots(), _named_after_identity)
 
     def fails_for_store(need: GroupInput) -> Iterable[Resource]:
@@ -124,7 +124,7 @@ def test_a_group_that_fails_keeps_what_it_had_and_others_go_on(view_of: Views) -
     assert list(changed.resources(CLUSTER)) == ["new"]
 
 
-def test_a_proxy_that_moved_to_a_group_that_fails_keeps_what_it_had(view_of: Views) -> None:
+def test_proxy_that_moved_to_a_failed_group_keeps_its_snapshot(view_of: Views) -> None:
     """The last good snapshot belongs to the proxy, not to the name of its group."""
     before = _wave(view_of(("a", "store")), PublishedSnapshots(), _named_after_identity)
 
@@ -138,22 +138,22 @@ def test_a_proxy_that_moved_to_a_group_that_fails_keeps_what_it_had(view_of: Vie
     assert [(each.proxies, each.kept) for each in after.failures] == [(2, 1)]
 
 
-def test_a_proxy_without_workload_is_not_listed(view_of: Views) -> None:
-    """So the cache leaves its streams with what they have."""
+def test_proxy_without_a_workload_is_no_member(view_of: Views) -> None:
+    """The cache therefore leaves its streams with their configuration."""
     before = _wave(view_of(("a", "store"), ("c", "other")), PublishedSnapshots(), _named_after_identity)
     after = _wave(view_of(("c", "other")), before, _named_after_identity)
     assert list(after.members) == ["c.other.shop"]
 
 
-def test_a_reference_that_leads_nowhere_is_named() -> None:
-    """Who refers to what, and how many more there are."""
+def test_reference_to_a_missing_resource_is_an_error_with_both_names() -> None:
+    """The message has the first such reference and the number of further ones."""
     with pytest.raises(InconsistentSnapshot) as caught:
         consistent([_resource("l", needs="gone"), _resource("m", needs="gone"), _resource("c")])
     assert str(caught.value) == "l refers to Cluster gone, which does not exist (and 1 more)"
 
 
-def test_what_refers_to_what_is_there_is_consistent() -> None:
-    """Negative control."""
+def test_snapshot_whose_references_exist_is_consistent() -> None:
+    """Negative control of the error above."""
     assert consistent([_resource("l", needs="c"), _resource("c")]).missing() == ()
 
 

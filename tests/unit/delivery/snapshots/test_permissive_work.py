@@ -1,4 +1,4 @@
-"""What everybody may call is derived, made and held once: counted, and compared with the plain way."""
+"""Tests of the work in permissive mode: shared values and resources are made once, counted."""
 
 import functools
 import itertools
@@ -60,7 +60,7 @@ MOVED, SPLIT = 5, 10
 
 @dataclass(frozen=True)
 class Work:
-    """What a change cost: values computed, pieces made, and groups of which which types changed."""
+    """The cost of a change: computed values, made pieces, changed groups, and their changed types."""
 
     computed: int
     encoded: int
@@ -69,7 +69,7 @@ class Work:
 
 
 class Server:
-    """Serves some groups of a mesh: those of two services, of a third, and of all that call the two."""
+    """A server for some groups of a mesh: two services, a third, and all callers of the two."""
 
     def __init__(self, services: int, mode: str) -> None:
         self.services = services
@@ -92,7 +92,7 @@ class Server:
         self.serving.rendering.certify(found, b"ROOT")
 
     def work(self, edits: Edits | None = None) -> Work:
-        """Follow edits; return what they cost."""
+        """Apply edits; return their cost."""
         graph, rendering = self.view.graph, self.serving.rendering
         self.view.apply(edits or Edits())
         computed, encoded = graph.computed, rendering.encoded
@@ -111,7 +111,7 @@ class Server:
         )
 
     def all_work(self) -> dict[str, Work]:
-        """Return what each kind of change costs."""
+        """Return the cost of each kind of change."""
         last = self.services
         found = {"start": self.work()}
         key, weighed = split(SPLIT, last, 7)
@@ -121,7 +121,7 @@ class Server:
         found["weight"] = self.work(Edits({key: sourced(key, weighed)}))
         limits = setting(MOVED)
         found["limits"] = self.work(Edits({limits.key: limits}))
-        new = service_objects(last + 5, last + 100)  # nobody calls it, and it is in an open namespace
+        new = service_objects(last + 5, last + 100)  # without callers, in an open namespace
         found["service"] = self.work(Edits({key: sourced(key, value) for key, value in new[:2]}))
         return found
 
@@ -133,7 +133,7 @@ def all_work(services: int, mode: str) -> dict[str, Work]:
 
 
 def setting(number: int) -> SourcedObject:
-    """Return limits of a service, for its callers and for itself."""
+    """Return limits of a service, for its callers and for its own sidecar."""
     name = service_key(number)
     rates = RateLimits(requests=RateLimit(1, RateUnit.HOUR))
     found = UpstreamTrafficSetting(
@@ -148,31 +148,34 @@ def _last(steps: Iterator[Step | None]) -> Step:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_change_costs_what_it_touches_not_what_the_mesh_is_large(mode: str) -> None:
-    """The same values, pieces and groups in a mesh of four times as many services."""
+def test_change_costs_the_same_in_a_larger_mesh(mode: str) -> None:
+    """Values, pieces and groups are as many with 200 services as with 50."""
     small, large = all_work(50, mode), all_work(200, mode)
     for change in ("endpoint", "weight", "limits", "service"):
         assert large[change] == small[change], change
 
 
 @pytest.mark.parametrize("services", [50, 200])
-def test_what_everybody_may_call_is_made_once(services: int) -> None:
-    """At first one listener, and per service a route, a cluster, an assignment; then what changed."""
+def test_resources_for_all_callers_are_made_once(services: int) -> None:
+    """The start makes one listener, and a route, a cluster and an assignment for each service.
+
+    Later only the changed resources are made.
+    """
     found = all_work(services, "permissive")
     served = found["start"].groups
-    own = 5 * served  # per group its listener, its application, its rules, and both secrets; roots are one
+    own = 5 * served  # each group's listener, application, rules and both secrets; the roots are shared
     assert found["start"].encoded == 3 * services + 1 + own - (served - 1)
     assert found["endpoint"] == Work(found["endpoint"].computed, 1, served, frozenset({ENDPOINT}))
     assert found["weight"] == Work(found["weight"].computed, 1, served, frozenset({ROUTE}))
-    # One cluster, which all callers share, and the listener and rules of who is called.
+    # One cluster, which all callers share, and the server's listener and rules.
     limited = Work(found["limits"].computed, 3, served, frozenset({CLUSTER, LISTENER, ROUTE}))
     assert found["limits"] == limited
     new = frozenset({LISTENER, ROUTE, CLUSTER, ENDPOINT})
     assert found["service"] == Work(found["service"].computed, 4, served, new)
 
 
-def test_an_endpoint_of_all_is_put_together_once_for_all_groups() -> None:
-    """However many groups have the service: none of them computes anything for it, or even looks."""
+def test_endpoint_of_a_shared_service_is_computed_once_for_all_groups() -> None:
+    """With 50 groups more, no further value is computed or compared."""
     few, many = Server(100, "permissive"), Server(100, "permissive")
     many.served.update(f"service-{number}" for number in range(100))
     moved = workload(MOVED, 0, moved=1)
@@ -187,10 +190,10 @@ def test_an_endpoint_of_all_is_put_together_once_for_all_groups() -> None:
     assert found[0][1:] == found[1][1:]
 
 
-def test_groups_that_only_follow_what_they_share_join_no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it comes to that one endpoint of all moved is found once, whoever has it; nothing else is asked.
+def test_groups_with_a_changed_shared_part_only_join_no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The step of a moved endpoint is computed once for all groups.
 
-    Those alone are looked at themselves that policy has to do with where it moved.
+    Only groups whose own policy involves its service are checked themselves.
     """
     server = Server(100, "permissive")
     server.served.update(f"service-{number}" for number in range(100))
@@ -218,8 +221,8 @@ def _counted(function: Callable[..., object], calls: Counter[str]) -> Callable[.
 
 
 @pytest.mark.parametrize("mode", ["permissive", "mixed"])
-def test_groups_hold_the_same_set(mode: str) -> None:
-    """Of what is open to all there is one set of resources, whoever has others beside it."""
+def test_groups_share_one_set_of_resources_open_to_all(mode: str) -> None:
+    """Each snapshot has this set and a set of its own."""
     server = Server(50, mode)
     server.all_work()
     snapshots = list(server.published.snapshots.values())
@@ -230,8 +233,8 @@ def test_groups_hold_the_same_set(mode: str) -> None:
     assert len(snapshots[0].parts[0].resources(CLUSTER)) >= 25
 
 
-def test_in_policy_mode_callers_share_what_they_reach() -> None:
-    """One cluster for all five callers of a service, though each has a certificate of its own."""
+def test_callers_in_policy_mode_share_the_cluster_of_a_service() -> None:
+    """All callers have one cluster object, although each has its own certificate."""
     server = Server(50, "policy")
     server.work()
     name = ResourceName("team-5/service-5|8080")
@@ -241,8 +244,8 @@ def test_in_policy_mode_callers_share_what_they_reach() -> None:
     assert len({id(each) for each in held}) == 1
 
 
-def test_who_rejects_something_of_all_has_it_otherwise_alone() -> None:
-    """Its variant has an empty one, and shares all else; nobody else's snapshot is another one."""
+def test_rejected_shared_cluster_changes_the_snapshot_of_one_proxy() -> None:
+    """The proxy's variant has an empty cluster and shares all else; other snapshots stay as they are."""
     server = Server(50, "permissive")
     server.work()
     quarantine = Quarantine(EnvoyDriver().empty)
@@ -264,8 +267,8 @@ def test_who_rejects_something_of_all_has_it_otherwise_alone() -> None:
     assert {id(each) for each in others} == {id(each) for each in server.published.snapshots.values()}
 
 
-def test_what_everybody_has_is_traced_to_its_objects() -> None:
-    """From any group: a cluster of all to the service and the workloads behind it."""
+def test_shared_cluster_is_traced_to_its_objects() -> None:
+    """From any group it leads to its service, its workloads and the MeshConfig, and to no others."""
     server = Server(50, "permissive")
     server.work()
     group = server.serving.group(NodeKey("uuid-service-3-0.service-3.team-3"))
@@ -277,8 +280,8 @@ def test_what_everybody_has_is_traced_to_its_objects() -> None:
 
 
 @pytest.mark.parametrize("mode", MODES[1:])
-def test_what_all_have_in_common_is_made_in_steps(mode: str) -> None:
-    """The first group that is served has it made, and the event loop has others to serve meanwhile."""
+def test_shared_resources_are_made_in_steps(mode: str) -> None:
+    """The first served group makes them, and the event loop must serve other tasks in between."""
     most = []
     for services in (50, 100):
         server = Server(services, mode)
@@ -294,8 +297,8 @@ def test_what_all_have_in_common_is_made_in_steps(mode: str) -> None:
     assert most[0] == most[1] < 100, "the values of a service, or its own; not those of all"
 
 
-def test_the_listener_of_all_is_made_chain_by_chain() -> None:
-    """Its chains are made in steps, no two in one, and are there when it is put together."""
+def test_shared_listener_is_made_one_chain_per_step() -> None:
+    """Its 50 chains are made in separate steps, before the listener is assembled."""
     server = Server(50, "permissive")
     outbound_listeners._service_chain.cache_clear()
     first = sorted(server.serving.touched(), key=repr)[:1]

@@ -1,4 +1,4 @@
-"""Provenance: each resource knows the objects it was made from, and no others."""
+"""Tests of provenance: each resource knows the objects it was made from, and no others."""
 
 from datetime import timedelta
 from typing import Any
@@ -132,8 +132,8 @@ def _behind(proxy: str, type_url: TypeUrl, name: str, *things: object) -> list[s
 CONFIG = "MeshConfig osm-system/osm-mesh-config"
 
 
-def test_a_route_configuration_names_its_service_split_targets_and_route_groups() -> None:
-    """And nothing of the bank's, which the same proxy calls as well."""
+def test_outbound_route_names_its_service_split_targets_and_route_groups() -> None:
+    """The bank's objects are left out, although the same proxy calls the bank."""
     assert _behind("buyer", ROUTE, "rds-outbound.default/shop|80") == [
         "HTTPRouteGroup default/all",
         CONFIG,
@@ -148,15 +148,15 @@ def test_a_route_configuration_names_its_service_split_targets_and_route_groups(
     ]
 
 
-def test_another_service_of_the_same_proxy_has_other_objects() -> None:
-    """Its route group is its own."""
+def test_route_of_another_service_names_only_its_own_objects() -> None:
+    """The bank's route has the bank's route group, and nothing of the shop."""
     found = _behind("buyer", ROUTE, "rds-outbound.default/bank|80")
     assert [each for each in found if "shop" in each or "all" in each] == []
     assert "HTTPRouteGroup default/money" in found
 
 
-def test_an_inbound_route_configuration_names_whom_it_admits_by_what() -> None:
-    """The server's side of the same policy."""
+def test_inbound_route_names_the_objects_that_admit_its_callers() -> None:
+    """This is the server's side of the same policy."""
     assert _behind("bank", ROUTE, "rds-inbound.8080") == [
         "HTTPRouteGroup default/money",
         CONFIG,
@@ -168,15 +168,15 @@ def test_an_inbound_route_configuration_names_whom_it_admits_by_what() -> None:
     ]
 
 
-def test_a_load_assignment_names_the_workloads_behind_it() -> None:
-    """And neither the splits that lead there nor others' workloads."""
+def test_load_assignment_names_the_workloads_of_its_service() -> None:
+    """It names neither splits to the service nor workloads of others."""
     found = _behind("buyer", ENDPOINT, "default/shop-v1|8080")
     assert [each for each in found if each.startswith("Workload")] == ["Workload default/shop-v1"]
     assert [each for each in found if each.startswith("TrafficSplit")] == []
 
 
-def test_a_secret_names_its_identity_and_the_roots_their_trust_domain() -> None:
-    """What a certificate says are the names of the identity's services."""
+def test_secret_names_its_identity_and_roots_name_their_trust_domain() -> None:
+    """A certificate has the names of its identity's services, so it depends on these."""
     assert _behind("bank", SECRET, "service-cert") == [
         "Service default/bank",
         "Workload default/bank",
@@ -185,8 +185,8 @@ def test_a_secret_names_its_identity_and_the_roots_their_trust_domain() -> None:
     assert _behind("bank", SECRET, "root-cert:cluster.local") == ["trust bundle cluster.local"]
 
 
-def test_a_listener_names_all_that_stands_in_it() -> None:
-    """The outbound one both services, the inbound one of the bank none of the shop's."""
+def test_listener_names_all_objects_of_its_content() -> None:
+    """The outbound listener has both services; the bank's inbound listener has none of the shop."""
     outbound = _behind("buyer", LISTENER, "outbound-listener")
     assert {"Service default/shop", "Service default/bank", "TrafficSplit default/weights"} <= {*outbound}
     inbound = _behind("bank", LISTENER, "inbound-listener")
@@ -194,8 +194,8 @@ def test_a_listener_names_all_that_stands_in_it() -> None:
     assert "Service default/bank" in inbound
 
 
-def test_places_are_said() -> None:
-    """The origin of the n-th object is line n."""
+def test_inputs_of_a_secret_have_their_places() -> None:
+    """The place of the n-th object is line n; a certificate's place is its issuer."""
     serving = _serving(a.view(*THINGS))
     found = serving.objects_behind(_group(serving, "bank"), SECRET, ResourceName("service-cert"))
     assert found == (
@@ -205,8 +205,8 @@ def test_places_are_said() -> None:
     )
 
 
-def test_an_endpoint_that_was_found_in_the_dns_says_under_which_name_and_by_whom() -> None:
-    """It is an object like others; the nameserver is its place."""
+def test_endpoint_from_the_dns_names_the_resolved_name_and_nameserver() -> None:
+    """It is an object like others, but its place is the nameserver."""
     value = EndpointSlice("shop-v1", Namespace("default"), "shop-v1-dns", ("10.0.0.2",), (("", 8080),))
     found = FoundSlice(value, "shop.test at 10.9.0.1").sourced()
     serving = _serving(View.build({**a.objects(*THINGS), found.key: found}, MeshSettings()))
@@ -215,19 +215,19 @@ def test_an_endpoint_that_was_found_in_the_dns_says_under_which_name_and_by_whom
     assert "EndpointSlice default/shop-v1-dns (dns (shop.test at 10.9.0.1))" in behind
 
 
-def test_the_order_of_inputs_does_not_matter() -> None:
-    """The same objects, the other way round."""
+def test_order_of_objects_does_not_change_the_provenance() -> None:
+    """The same objects in reverse order give the same list."""
     name = "rds-outbound.default/shop|80"
     assert _behind("buyer", ROUTE, name) == _behind("buyer", ROUTE, name, *reversed(THINGS))
 
 
-def test_what_is_not_there_is_made_from_nothing() -> None:
-    """A resource that the group does not have."""
+def test_unknown_resource_has_no_inputs() -> None:
+    """Here the group has no cluster of this name."""
     assert _behind("buyer", CLUSTER, "nobody") == []
 
 
-def test_a_group_that_cannot_be_computed_is_made_from_all_that_it_read() -> None:
-    """So that whoever looks for the cause has somewhere to look."""
+def test_resource_of_a_failed_group_has_all_objects_that_the_group_read() -> None:
+    """An operator who looks for the cause needs these objects."""
     serving = _serving(a.view(*THINGS))
 
     def broken(_: GroupInput) -> tuple[Piece, ...]:
@@ -240,8 +240,8 @@ def test_a_group_that_cannot_be_computed_is_made_from_all_that_it_read() -> None
     assert {"Service default/shop", "Service default/bank", "TrafficSplit default/weights"} <= found
 
 
-def test_asking_computes_little_again_and_keeps_nothing() -> None:
-    """What a part is was computed already; only a service's ways and rules are no values of their own."""
+def test_provenance_computes_two_values_and_keeps_none() -> None:
+    """Parts are already computed; only the routes and rules of a service are no values of their own."""
     view = a.view(*THINGS)
     serving = _serving(view)
     view.graph.collect()
@@ -258,8 +258,8 @@ NO_OBJECTS = {"objects", "settings", "admissions", "taps"}
 NOT_SERVED = {"pod templates"}
 
 
-def test_every_table_is_of_objects_or_known_not_to_be() -> None:
-    """A new one cannot be forgotten; nothing that is served is made of pods to come."""
+def test_every_table_has_a_kind_of_object_or_is_a_known_exception() -> None:
+    """A new table fails here until it is listed. No served resource depends on pod templates."""
     view = a.view()
     made = (*vars(view).values(), *view.made.values())
     tables = {each.name for each in made if isinstance(each, Table)}
@@ -289,8 +289,8 @@ def test_every_table_is_of_objects_or_known_not_to_be() -> None:
 
 
 @pytest.mark.parametrize("thing", THINGS[1:], ids=lambda each: type(each).__name__)
-def test_what_changes_a_resource_is_among_what_it_is_made_from(thing: object) -> None:
-    """Leave out each object in turn: a resource that is another one then must have named it."""
+def test_object_that_changes_a_resource_is_in_its_provenance(thing: object) -> None:
+    """Each object is left out in turn: a resource that differs without it must have named it."""
     whole, without = (
         _serving(a.view(*THINGS)),
         _serving(a.view(*(e for e in THINGS if e is not thing))),

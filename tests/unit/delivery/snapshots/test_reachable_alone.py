@@ -1,4 +1,4 @@
-"""What groups have in common is what each client comes to by itself, where some namespaces are permissive."""
+"""Tests of shared reachability: equal to each client's own, with some permissive namespaces."""
 
 import random
 from collections.abc import Iterator
@@ -46,22 +46,22 @@ OF_EACH_KIND = (0, 5, 6, 26, 48)
 @example(OF_EACH_KIND[2])
 @example(OF_EACH_KIND[3])
 @example(OF_EACH_KIND[4])
-def test_it_is_what_each_client_comes_to_by_itself(seed: int) -> None:
-    """The policy of every group, client by client and service by service; and every byte it is served."""
+def test_shared_reachability_equals_each_clients_own(seed: int) -> None:
+    """The policy of every group is compared by client and service, and every served byte as well."""
     view = _crowded(random.Random(seed))  # noqa: S311 - dice
     list(_compared(view))
     _compare_bytes(view)
 
 
-def test_the_meshes_have_all_of_it() -> None:
-    """Groups that have the common part alone, that have their own beside it, and that cannot share it."""
+def test_example_meshes_have_groups_of_each_kind() -> None:
+    """Groups have only the shared part, their own part too, only their own, a conflict, or nothing."""
     views = (_crowded(random.Random(seed)) for seed in OF_EACH_KIND)  # noqa: S311 - dice
     found = {kind for view in views for kind in _compared(view)}
     assert found == {"common", "both", "own", "in conflict", "nothing"}
 
 
 def _crowded(dice: random.Random) -> View:
-    """Make a mesh of permissive namespaces and others, in which many services want the same addresses."""
+    """Return a mesh of permissive and other namespaces where many services want the same addresses."""
     names, places = "abcd", ("one", "two", "three")
     things: list[object] = [
         MeshConfig(permissive=dice.random() < 0.6, egress=dice.random() < 0.5),
@@ -143,7 +143,7 @@ def _parts(view: View, group: ProxyGroup, policy: ProxyPolicy) -> str:
 
 
 def _plain_services(view: View, group: ProxyGroup, how: Transparent) -> Iterator[OutboundService]:
-    """Yield what a client may call: all that it sees, one service after the other, for itself alone."""
+    """Yield the services that a client may call, computed one after the other for it alone."""
     client, scope = group.identity, scope_of(view, group)
     taken: set[SocketAddress] = set()
     found: dict[tuple[ServiceKey, Port], OutboundService] = {}

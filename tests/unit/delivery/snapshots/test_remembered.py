@@ -1,4 +1,4 @@
-"""What is remembered of a mesh: so many values for a service, however large the mesh is."""
+"""Tests of memory: a fixed number of values for each service, however large the mesh is."""
 
 import functools
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from meshwright.engine.derived import ObservedValues
 from meshwright.engine.node import Node
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 
-pytestmark = pytest.mark.timeout(60)  # meshes of some size
+pytestmark = pytest.mark.timeout(60)  # large meshes
 
 LINTED = 26
 """Values for a service that nobody is served: five TrafficTargets, two workloads, and itself."""
@@ -45,7 +45,7 @@ WIDELY_READ = {
 
 
 class Server:
-    """A mesh that is linted, and of which all groups are served or none."""
+    """A linted mesh, of which either all groups are served or none."""
 
     def __init__(self, services: int, *, served: bool) -> None:
         self.view = View.build(meshes.mesh(services).objects, MeshSettings())
@@ -70,7 +70,7 @@ class Remembered:
 
 @functools.cache
 def remembered(services: int, *, served: bool) -> Remembered:
-    """Build a server and count; both tests of served meshes look at the same servers."""
+    """Build a server and count; both tests of served meshes share the servers."""
     found: dict[str, int] = {}
     read_by = Node.read_by
 
@@ -85,14 +85,14 @@ def remembered(services: int, *, served: bool) -> Remembered:
 
 
 @pytest.mark.parametrize(("served", "most"), [(False, LINTED), (True, SERVED)])
-def test_a_service_more_is_so_many_values_more(served: bool, most: int) -> None:
-    """As many in a large mesh as in a small one; each is a node of the engine, with what it read."""
+def test_each_service_adds_a_fixed_number_of_values(served: bool, most: int) -> None:
+    """The number is the same in small and large meshes; each value is a node with its reads."""
     small, middle, large = (remembered(services, served=served).values for services in (70, 80, 100))
     assert (large - middle) / 20 == pytest.approx((middle - small) / 10, abs=0.3)
     assert (large - small) / 30 <= most
 
 
-def test_what_is_read_has_as_many_readers_in_a_large_mesh() -> None:
-    """But what holds for all: so a change concerns no more in a large mesh."""
+def test_number_of_readers_of_a_value_does_not_grow_with_the_mesh() -> None:
+    """A change therefore touches no more in a large mesh, except for values in WIDELY_READ."""
     small, large = (remembered(services, served=True).readers for services in (70, 100))
     assert {name for name in large if large[name] > small[name]} <= WIDELY_READ

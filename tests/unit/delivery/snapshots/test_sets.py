@@ -1,4 +1,4 @@
-"""Sets of what groups have in common: made batch by batch, they are what all of the batches are."""
+"""Tests of shared resource sets: made batch by batch, equal to the union of all batches."""
 
 import random
 
@@ -26,8 +26,8 @@ def _said(found: ResourceSet) -> dict[str, list[tuple[str, bytes]]]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_was_made_before_a_set_is_its_batches(seed: int) -> None:
-    """Batches that come, go, grow and change, alone and together; in order, with steps that are so."""
+def test_set_equals_its_batches_after_any_earlier_sets(seed: int) -> None:
+    """Random batches are added, removed and changed; the differences from earlier sets are right too."""
     dice = random.Random(seed)  # noqa: S311 - dice
     sets, held = SetBuilder(), list[ResourceSet]()
     batches = {number: _batch(number, dice.randint(0, 4), 0) for number in range(12)}
@@ -44,8 +44,8 @@ def test_whatever_was_made_before_a_set_is_its_batches(seed: int) -> None:
         held = [*held[-3:], found]
 
 
-def test_a_change_of_one_batch_is_looked_for_in_that_one() -> None:
-    """It knows the step from the set before; batches made anew that are equal are that set."""
+def test_change_of_one_batch_keeps_the_tables_of_other_types() -> None:
+    """The set knows its difference from the last one. Equal new batches give the same set."""
     sets = SetBuilder()
     batches = [_batch(number, 4, 0) for number in range(8)]
     first = sets.of(batches)
@@ -57,8 +57,8 @@ def test_a_change_of_one_batch_is_looked_for_in_that_one() -> None:
     assert sets.of(batches) is second
 
 
-def test_two_of_one_name_are_an_error_in_whichever_batches_they_are() -> None:
-    """Also where the others are what they were."""
+def test_two_resources_of_one_name_are_an_error_in_any_batches() -> None:
+    """The error is found although other batches are unchanged; a move between batches is valid."""
     sets = SetBuilder()
     batches = [_batch(number, 4, 0) for number in range(8)]
     held = sets.of(batches)

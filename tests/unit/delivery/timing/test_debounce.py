@@ -1,4 +1,4 @@
-"""When waves begin."""
+"""Tests of the debounce: the time at which a wave begins after changes."""
 
 import pytest
 
@@ -7,30 +7,30 @@ from meshwright.delivery.timing.debounce import Changes, Matter, Pace, PendingCh
 PACE = Pace(quiet=0.1, longest=1.0)
 
 
-def test_the_first_change_ever_goes_at_once() -> None:
-    """Nothing was before it."""
+def test_first_change_ever_is_due_at_once() -> None:
+    """There was no wave before it."""
     assert begin_at(PendingChanges(first=5.0, last=5.0), PACE) == 5.0
 
 
-def test_the_first_change_after_quiet_goes_at_once() -> None:
-    """The last wave began long before."""
+def test_first_change_after_a_quiet_time_is_due_at_once() -> None:
+    """The last wave began more than the quiet time before."""
     assert begin_at(PendingChanges(first=5.0, last=5.0, wave=4.5), PACE) == 5.0
 
 
-def test_a_change_that_stays_alone_waits_for_quiet_after_the_last_wave() -> None:
-    """Nobody waits longer than that for one change that comes a little after another."""
+def test_single_change_soon_after_a_wave_waits_for_the_quiet_time() -> None:
+    """The quiet time counts from the last wave, so that a single change waits no longer."""
     assert begin_at(PendingChanges(first=5.001, last=5.001, wave=5.0), PACE) == 5.0 + 0.1
     assert begin_at(PendingChanges(first=5.09, last=5.09, wave=5.0), PACE) == 5.0 + 0.1
 
 
-def test_a_burst_goes_when_it_pauses() -> None:
-    """Several changes after a wave wait for quiet after the last of them."""
+def test_burst_is_due_when_it_pauses() -> None:
+    """Several changes after a wave wait for the quiet time after the last of them."""
     assert begin_at(PendingChanges(first=5.05, last=5.06, wave=5.0), PACE) == 5.06 + 0.1
     assert begin_at(PendingChanges(first=5.05, last=5.3, wave=5.0), PACE) == 5.3 + 0.1
 
 
-def test_a_burst_without_a_pause_goes_after_the_longest_wait() -> None:
-    """Changes every 50 ms do not starve the proxies."""
+def test_burst_without_a_pause_is_due_after_the_longest_wait() -> None:
+    """Changes every 50 ms must not starve the proxies."""
     assert begin_at(PendingChanges(first=5.05, last=6.04, wave=5.0), PACE) == 5.05 + 1.0
 
 
@@ -41,8 +41,8 @@ PACES = {
 }
 
 
-def test_changes_are_taken_together_and_once() -> None:
-    """A wave takes what was noted; what comes after it belongs to the next."""
+def test_wave_takes_all_noted_changes_once() -> None:
+    """A change that is noted after a wave took the others belongs to the next wave."""
     changes = Changes()
     assert changes.due(PACES) is None
     changes.note(1.0)
@@ -76,8 +76,8 @@ ENDPOINTS, POLICY = Matter.ENDPOINTS, Matter.POLICY
         pytest.param([(1.5, ENDPOINTS)], 1.5, id="endpoints after theirs as well"),
     ],
 )
-def test_each_matter_has_its_pace(noted: list[tuple[float, Matter]], due: float) -> None:
-    """Seen from a wave that began at 1.0."""
+def test_each_matter_has_its_own_pace(noted: list[tuple[float, Matter]], due: float) -> None:
+    """The previous wave began at 1.0 s."""
     changes = Changes()
     changes.take(1.0)
     for now, matter in noted:
@@ -93,13 +93,16 @@ def test_each_matter_has_its_pace(noted: list[tuple[float, Matter]], due: float)
         pytest.param(1_000_000, 6.1, id="and of any number after five"),
     ],
 )
-def test_admissions_wait_for_as_long_as_it_takes_to_tell_of_them(proxies: int, due: float) -> None:
-    """While everybody is told of everybody, a wave for each that comes leaves no time for who comes."""
+def test_admissions_wait_longer_the_more_proxies_are_concerned(proxies: int, due: float) -> None:
+    """With a wave for each admission, the pushes to all proxies would leave no time for new proxies.
+
+    The wait is at most five seconds, and other changes do not wait.
+    """
     changes = Changes()
     changes.take(1.0)
     changes.concerned(proxies)
     changes.note(1.05, Matter.ENDPOINTS)
-    assert changes.due(PACES) == pytest.approx(1.5)  # what is no admission waits for none of them
+    assert changes.due(PACES) == pytest.approx(1.5)  # other changes do not wait for admissions
     changes.take(1.1)
     changes.note(1.2, Matter.ADMISSIONS)
     assert changes.due(PACES) == pytest.approx(due)

@@ -1,4 +1,4 @@
-"""Slices: a long computation gives way again and again, however it is put together."""
+"""Tests of time slices: a long computation yields to the event loop again and again."""
 
 import asyncio
 from collections.abc import Iterator
@@ -12,28 +12,28 @@ STEP = SLICE_SECONDS * 0.4
 
 
 class Steps:
-    """Steps that each take STEP of a clock, and how many were made in each turn of the loop."""
+    """Steps that each take STEP of a clock, and their number in each turn of the event loop."""
 
     def __init__(self) -> None:
         self.now = 0.0
         self.turns = [0]
 
     def steps(self, count: int) -> Iterator[str | None]:
-        """Take steps; the result comes with the last."""
+        """Take steps; the last one yields the result."""
         for left in reversed(range(count)):
             self.now += STEP
             self.turns[-1] += 1
             yield None if left else "done"
 
     async def others(self) -> None:
-        """Run beside them, once in each turn of the loop."""
+        """Run once in each turn of the event loop."""
         while True:
             self.turns.append(0)
             await asyncio.sleep(0)
 
 
-async def test_a_computation_gives_way_when_its_slice_is_over() -> None:
-    """No turn of the loop has more than three steps, and the result comes in the end."""
+async def test_computation_yields_at_the_end_of_its_slice() -> None:
+    """No turn of the event loop has more than three steps, and the result is returned at the end."""
     steps = Steps()
     slices, others = Slices(lambda: steps.now), asyncio.create_task(steps.others())
     assert await slices.result(steps.steps(10)) == "done"
@@ -41,8 +41,8 @@ async def test_a_computation_gives_way_when_its_slice_is_over() -> None:
     assert [each for each in steps.turns if each] == [3, 3, 3, 1]
 
 
-async def test_what_is_done_one_by_one_shares_a_slice() -> None:
-    """Five computations of two steps each hold the loop no longer than one of ten."""
+async def test_successive_computations_share_a_slice() -> None:
+    """Five computations of two steps block the event loop no longer than one of ten."""
     steps = Steps()
     slices, others = Slices(lambda: steps.now), asyncio.create_task(steps.others())
     for _ in range(5):
@@ -51,7 +51,7 @@ async def test_what_is_done_one_by_one_shares_a_slice() -> None:
     assert [each for each in steps.turns if each] == [3, 3, 3, 1]
 
 
-async def test_a_computation_without_a_result_is_an_error() -> None:
-    """It would be waited for in vain."""
+async def test_computation_without_a_result_is_an_error() -> None:
+    """The caller waits for the result, so the steps must end with one."""
     with pytest.raises(AssertionError, match="without a result"):
         await Slices().result(iter((None, None)))
