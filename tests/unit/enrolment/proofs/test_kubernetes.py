@@ -1,4 +1,4 @@
-"""What an API server answers of a token, read: what proves a Pod for us, and what does not."""
+"""Tests of the Kubernetes proof: the answers of an API server that prove a Pod."""
 
 from dataclasses import replace
 from typing import Any
@@ -24,8 +24,8 @@ GOOD: dict[str, Any] = {
 }
 
 
-def test_a_pod_s_token_for_us_says_whose_it_is() -> None:
-    """As a real API server answers."""
+def test_token_of_a_pod_for_meshwright_proves_its_identity() -> None:
+    """The answer has the shape of a real API server's, with and without the node's name."""
     identity = ServiceIdentity(Namespace("market"), ServiceAccountName("shop"))
     assert read_review({"status": GOOD}) == TokenIdentity(identity, "shop-0", "2b2b")
     extra = {**GOOD["user"]["extra"], "authentication.kubernetes.io/node-name": ["worker-1"]}
@@ -56,8 +56,8 @@ WRONG: dict[str, tuple[object, str]] = {
 
 
 @pytest.mark.parametrize("which", WRONG)
-def test_what_proves_no_pod_is_refused(which: str) -> None:
-    """Whatever it says besides."""
+def test_answer_that_proves_no_pod_is_refused_with_its_reason(which: str) -> None:
+    """The reason is `not_authenticated`, or `no_workload` for an authenticated user without a Pod."""
     status, reason = WRONG[which]
     with pytest.raises(ProofRefused) as refused:
         read_review({"status": status})
@@ -65,8 +65,8 @@ def test_what_proves_no_pod_is_refused(which: str) -> None:
 
 
 @pytest.mark.parametrize("token", [b"", b" \n", b"\xff", b"x" * 20_000])
-def test_what_can_be_no_token_is_not_asked_about(token: bytes) -> None:
-    """An API server need not read it."""
+def test_unreadable_token_is_refused_without_a_question(token: bytes) -> None:
+    """The API server need not read a text that cannot be a token."""
     with pytest.raises(ProofRefused, match="proof_unreadable"):
         question(token)
     assert question(b"a.b.c\n")["spec"] == {"token": "a.b.c", "audiences": ["meshwright"]}
@@ -79,8 +79,8 @@ OTHER = replace(SHOP, service_account=ServiceAccountName("other"))
 
 
 @pytest.mark.parametrize("node", ["worker-1", ""])
-def test_the_proxy_is_that_of_the_pod_which_both_know(node: str) -> None:
-    """An API server that does not say where a Pod runs is believed all the same."""
+def test_proxy_is_that_of_the_pod_known_to_the_mesh_and_the_api_server(node: str) -> None:
+    """The node is compared only if both sides know it."""
     assert holder(TokenIdentity(SHOP, "shop-0", "2b2b", node), SEEN) == NAME
     assert holder(TokenIdentity(SHOP, "shop-0", "2b2b", node), replace(SEEN, node="")) == NAME
 
@@ -95,8 +95,8 @@ def test_the_proxy_is_that_of_the_pod_which_both_know(node: str) -> None:
         (replace(SEEN, node="worker-2"), "the Pod runs on the node worker-1, but the mesh has worker-2"),
     ],
 )
-def test_a_pod_that_the_mesh_sees_otherwise_is_refused(seen: PodIdentity, words: str) -> None:
-    """What a Pod has for good cannot be another's in a moment."""
+def test_pod_that_contradicts_the_mesh_is_refused(seen: PodIdentity, words: str) -> None:
+    """A Pod never changes its ServiceAccount or its node, so a retry would not help."""
     with pytest.raises(ProofRefused, match=words) as refused:
         holder(TokenIdentity(SHOP, "shop-0", "2b2b", "worker-1"), seen)
     assert (refused.value.reason, refused.value.proof) == ("other_pod", "Pod market/shop-0 (2b2b)")
@@ -113,10 +113,10 @@ def test_a_pod_that_the_mesh_sees_otherwise_is_refused(seen: PodIdentity, words:
         replace(SEEN, uid="3c3c", identity=OTHER, proxy=None),
     ],
 )
-def test_a_pod_that_the_mesh_does_not_know_yet_comes_again(seen: PodIdentity | None) -> None:
-    """Also where it knows the one before it, whose name it has; what becomes of a name is not told at once.
+def test_pod_that_the_mesh_does_not_know_yet_is_postponed(seen: PodIdentity | None) -> None:
+    """The mesh may still have an earlier Pod of the same name, because a watch lags behind.
 
-    And where the mesh is known by what was kept of it before Pods had UIDs there, and is not read yet.
+    It may also have a stored state without UIDs, if the sources are not read yet.
     """
     with pytest.raises(ProofPending):
         holder(TokenIdentity(SHOP, "shop-0", "2b2b", "worker-1"), seen)
