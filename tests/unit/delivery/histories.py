@@ -115,7 +115,7 @@ def mismatch(seed: int, steps: int = 6, first: int = 1) -> Mismatch | None:
     """
     dice = random.Random(seed)  # noqa: S311 - dice
     answers = random.Random(seed)  # noqa: S311 - other dice, so that the mesh's history is its own
-    templates = random.Random(seed)  # noqa: S311 - and of what it does not serve, for the same reason
+    templates = random.Random(seed)  # noqa: S311 - dice for pod templates, likewise
     replica = Replica(random_mesh(dice))
     for step in range(1, steps + 1):
         replica.wave()

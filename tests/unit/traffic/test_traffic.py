@@ -141,7 +141,7 @@ STEPS = st.lists(
 def test_figures_of_a_window_exceed_it_by_at_most_one_cell(
     steps: list[tuple[float, list[tuple[str, int]]]], window: int
 ) -> None:
-    """They include every report in the window, and none older than the window and one cell."""
+    """The figures include every report in the window, and none older than the window and one cell."""
     cells, told, now = Cells[str]((Grain(10, 12), Grain(60, 15), Grain(300, 12)), 10_000), [], 0.0
     for pause, rows in steps:
         now += pause

@@ -381,7 +381,7 @@ def test_number_of_proxies_with_remembered_pushes_is_limited(
 
 
 def test_replaced_versions_are_kept_except_secrets(mesh: Mesh) -> None:
-    """A page compares them with the current version, which is not kept."""
+    """Only a version that is no longer served is kept; a secret has a private key."""
     old = resource("a")
     mesh.publish(old, resource("s", "1", SECRET))
     mesh.publish(resource("a", "2"), resource("s", "2", SECRET))

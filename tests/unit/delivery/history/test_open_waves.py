@@ -232,7 +232,7 @@ async def test_wave_beyond_the_limit_ends_the_oldest_wave() -> None:
 
 
 async def test_wave_that_publishes_nothing_has_no_record() -> None:
-    """It concerns no proxy."""
+    """Such a wave concerns no proxy, so there is no push to record."""
     mesh = await Mesh().served()
     await mesh.publishing.publish(Wave(0, CAUSES, 0, 0.0, 0.0, DATE), Step({}, {}), Slices())
     assert mesh.take(DEADLINE) == []

@@ -79,7 +79,7 @@ def test_acknowledged_table_is_shared_by_proxies_and_their_group() -> None:
 def test_small_table_is_shared_after_any_acknowledgement() -> None:
     """Two proxies acknowledge a small table in different responses, and then a change alone.
 
-    Nothing is noted by name, because a small table is compared as a whole.
+    No resource is noted by name afterwards.
     """
     plane, names = Plane(), _names(5)
     served = Snapshot.of(_cluster(each, "1") for each in names)

@@ -185,7 +185,7 @@ def test_accepted_unit_is_no_longer_excluded(data: st.DataObject) -> None:
 
 
 def test_caller_is_restricted_although_another_unit_of_the_change_is_refused() -> None:
-    """Once nothing after the refused unit was enforced. Two rejections find that unit."""
+    """An earlier bug enforced no policy after a refused unit. Two rejections find that unit."""
     before = policy(port(80, Protocol.HTTP, OnlyRules((rule("a", "all"),))))
     after = policy(port(80, Protocol.HTTP, OnlyRules((rule("a", "only"), rule("b", "bad")))))
     proxy = Picky(frozenset({match("bad")}))

@@ -261,7 +261,7 @@ def test_refused_match_is_a_problem_of_its_group_or_of_its_edited_user() -> None
 
 
 def test_rejected_resource_is_a_problem_of_the_object_that_changed() -> None:
-    """Once an untouched route group was blamed although a split had been edited."""
+    """An earlier bug blamed an untouched route group although a split had been edited."""
     behind = (_made_from(HTTP_ROUTE_GROUP, "all", 1), _made_from(TRAFFIC_SPLIT, "sp", 9))
     edited = replace(_rejected(), changed=frozenset({behind[1].key}))
     assert problem(VIEW, edited, behind).key == behind[1].key

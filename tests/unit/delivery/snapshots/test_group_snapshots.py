@@ -60,7 +60,7 @@ def test_proxies_of_a_group_share_a_snapshot(view_of: Views) -> None:
 
 
 def test_group_names_are_the_same_in_every_process_and_differ_by_group(view_of: Views) -> None:
-    """They depend on nothing of the process, e.g. no hash seed."""
+    """A group's name depends on no property of the process such as its hash seed."""
     names = _names(view_of(("a", "store"), ("c", "other")))
     assert [name.rpartition("|")[0] for name in names] == ["shop/store|store", "shop/other|other"]
     assert names == _names(view_of(("a", "store"), ("c", "other")))
@@ -153,7 +153,7 @@ def test_reference_to_a_missing_resource_is_an_error_with_both_names() -> None:
 
 
 def test_snapshot_whose_references_exist_is_consistent() -> None:
-    """Negative control of the error above."""
+    """Negative control: a reference to an existing resource raises no error."""
     assert consistent([_resource("l", needs="c"), _resource("c")]).missing() == ()
 
 
