@@ -1,4 +1,4 @@
-"""A proxy's files judged in a process that ends: what it says, how it fails, and the key."""
+"""Tests of the subprocess that checks a proxy's credentials: results, failures, and secrecy of the key."""
 
 import asyncio
 import sys
@@ -14,8 +14,8 @@ from tests.tools.child_processes import children
 from tests.unit.agent.credentials_of import write_credentials
 
 
-async def test_it_finds_what_is_found_here(tmp_path: Path) -> None:
-    """The same credentials, byte for byte."""
+async def test_subprocess_reads_the_same_credentials_as_an_in_process_read(tmp_path: Path) -> None:
+    """The subprocess returns the same certificate and the same digest as a read in this process."""
     write_credentials(tmp_path, tmp_path / "out")
     here, apart = read(tmp_path / "out"), await read_apart(tmp_path / "out")
     assert (apart.shows, apart.digest) == (here.shows, here.digest)
@@ -33,8 +33,10 @@ async def test_it_finds_what_is_found_here(tmp_path: Path) -> None:
         ("ca.pem", "mode"),
     ],
 )
-async def test_its_sentences_come_back_as_they_are(tmp_path: Path, file: str, content: str | None) -> None:
-    """Whichever of the files is amiss."""
+async def test_subprocess_reports_invalid_credentials_with_the_same_message(
+    tmp_path: Path, file: str, content: str | None
+) -> None:
+    """The error text of each invalid or missing file is the same as that of a read in this process."""
     out = tmp_path / "out"
     write_credentials(tmp_path, out)
     write_credentials(tmp_path, tmp_path / "other")
@@ -65,10 +67,12 @@ async def test_its_sentences_come_back_as_they_are(tmp_path: Path, file: str, co
         ("import time; time.sleep(3600)", "took more than 0.5 s"),
     ],
 )
-async def test_one_that_fails_says_nothing_of_the_files(tmp_path: Path, script: str, words: str) -> None:
-    """But how it failed, in a sentence; and none is left."""
+async def test_failed_subprocess_is_reported_without_blaming_the_credentials(
+    tmp_path: Path, script: str, words: str
+) -> None:
+    """A subprocess that crashes, hangs or prints an invalid answer is an `ApartFailed`, and ends."""
     write_credentials(tmp_path, tmp_path / "out")
-    before = children()  # of other tests' fixtures
+    before = children()  # started by other tests' fixtures
     seconds = 0.5 if "sleep" in script else 60
     with pytest.raises(ApartFailed, match=f"^the subprocess that reads certificates {words}") as failed:
         await read_apart(tmp_path / "out", program=[sys.executable, "-I", "-c", script], seconds=seconds)
@@ -76,15 +80,15 @@ async def test_one_that_fails_says_nothing_of_the_files(tmp_path: Path, script: 
     assert children() <= before
 
 
-async def test_one_that_cannot_be_run(tmp_path: Path) -> None:
-    """As on a machine that is out of processes."""
+async def test_subprocess_that_cannot_start_is_reported(tmp_path: Path) -> None:
+    """A program that cannot be run is an `ApartFailed` with the system's reason."""
     write_credentials(tmp_path, tmp_path / "out")
     with pytest.raises(ApartFailed, match=r"cannot run .*: No such file or directory"):
         await read_apart(tmp_path / "out", program=[str(tmp_path / "none")])
 
 
-async def test_none_is_left_when_nobody_waits_any_more(tmp_path: Path) -> None:
-    """An agent may be told to end meanwhile."""
+async def test_subprocess_ends_when_its_caller_is_cancelled(tmp_path: Path) -> None:
+    """A cancelled read leaves no subprocess, because an agent may be stopped while it checks credentials."""
     write_credentials(tmp_path, tmp_path / "out")
     before = children()
     sleeping = [sys.executable, "-I", "-c", "import time; time.sleep(3600)"]
@@ -98,8 +102,8 @@ async def test_none_is_left_when_nobody_waits_any_more(tmp_path: Path) -> None:
     assert children() <= before
 
 
-async def test_the_key_shows_nowhere(tmp_path: Path) -> None:
-    """Not among the words or variables of the process, nor where it says that it failed."""
+async def test_private_key_is_passed_on_standard_input_only(tmp_path: Path) -> None:
+    """The key is not in the arguments, the environment or the error, because other users can read those."""
     write_credentials(tmp_path, tmp_path / "out")
     key = (tmp_path / "out" / "proxy.key").read_bytes().splitlines()[1]
     seen = tmp_path / "seen"

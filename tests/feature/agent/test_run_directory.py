@@ -1,4 +1,4 @@
-"""The agent's own directory, in a folder of a user who means harm: `agent --run`, started by root."""
+"""Tests of `agent --run`, started by root, with a directory that another user controls."""
 
 import os
 import stat
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a
 
 
 def _refused(tmp_path: Path, run: Path) -> str:
-    """Run the agent, and return why it did not begin."""
+    """Run the agent, assert that it refuses to start, and return its error."""
     command = [
         sys.executable,
         "-c",
@@ -28,8 +28,8 @@ def _refused(tmp_path: Path, run: Path) -> str:
     return done.stderr
 
 
-def test_a_file_behind_a_lock_that_is_a_link_stays_whole(tmp_path: Path) -> None:
-    """The folder is refused for its owner before anything in it is opened."""
+def test_run_directory_of_another_user_is_refused_before_its_lock_is_opened(tmp_path: Path) -> None:
+    """The owner is checked first, so a lock file that is a symbolic link does not truncate its target."""
     victim, run = tmp_path / "victim", tmp_path / "run"
     victim.write_text("whole")
     run.mkdir(mode=0o755)
@@ -41,8 +41,8 @@ def test_a_file_behind_a_lock_that_is_a_link_stays_whole(tmp_path: Path) -> None
     assert victim.read_text() == "whole"
 
 
-def test_a_directory_behind_another_users_link_is_not_used(tmp_path: Path) -> None:
-    """Root's own directory, to which the link leads, gets neither a lock nor another mode."""
+def test_run_directory_behind_another_users_link_is_refused_unchanged(tmp_path: Path) -> None:
+    """The target of another user's symbolic link gets neither a lock file nor another mode."""
     there, home = tmp_path / "there", tmp_path / "home"
     there.mkdir(mode=0o755)
     home.mkdir()
