@@ -1,4 +1,4 @@
-"""The JSON API of a running server, held to the document in which it describes itself."""
+"""Tests of a running server's JSON API against its own OpenAPI document."""
 
 import asyncio
 import copy
@@ -59,7 +59,7 @@ CHECKS = [
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    """Ask as any client does."""
+    """An ordinary HTTP client."""
     async with aiohttp.ClientSession() as opened:
         yield opened
 
@@ -74,7 +74,7 @@ async def _get(
 
 
 def _closed(schema: Any) -> Any:
-    """Return a schema that takes no field that it does not name."""
+    """Return a copy of a schema that permits no undeclared properties."""
     match schema:
         case {"properties": dict()}:
             inner = {name: _closed(each) for name, each in schema["properties"].items()}
@@ -88,7 +88,7 @@ def _closed(schema: Any) -> Any:
 
 
 def _wrong(document: dict[str, Any], path: str, answer: object) -> list[str]:
-    """Return what an answer has otherwise than its document says; a field more is one as well."""
+    """Return the violations of the documented schema in an answer, including undeclared fields."""
     found = document["paths"][f"/api/v1{path}"]["get"]["responses"]["200"]["content"]
     validator = Draft202012Validator(
         _closed(found["application/json"]["schema"]), format_checker=Draft202012Validator.FORMAT_CHECKER
@@ -110,8 +110,10 @@ def _fields(value: object, at: str = "") -> Iterator[str]:
             pass
 
 
-async def test_every_answer_is_as_documented(mesh: Server, session: aiohttp.ClientSession) -> None:
-    """All fields, no other, of their types: over the debug address and the socket alike."""
+async def test_every_response_matches_the_openapi_document(
+    mesh: Server, session: aiohttp.ClientSession
+) -> None:
+    """Every path has exactly the documented fields, at the debug address and on the socket."""
     _, document = await _get(session, mesh, "/openapi.json")
     _, index = await _get(session, mesh, "")
     there = sorted(f"/api/v1{each}" for each in (*ASKED, "/events", "/try"))
@@ -125,8 +127,10 @@ async def test_every_answer_is_as_documented(mesh: Server, session: aiohttp.Clie
             assert set(_fields(over_socket)) == set(_fields(answer))
 
 
-async def test_a_field_too_few_or_too_many_is_found(mesh: Server, session: aiohttp.ClientSession) -> None:
-    """Wherever it is in an answer: the test above can fail."""
+async def test_missing_or_undeclared_field_violates_the_document(
+    mesh: Server, session: aiohttp.ClientSession
+) -> None:
+    """A missing field and an undeclared nested field are both violations, so the check above can fail."""
     _, document = await _get(session, mesh, "/openapi.json")
     _, right = await _get(session, mesh, f"/proxies/{TWO}/pushes")
     few, many = copy.deepcopy(right), copy.deepcopy(right)
@@ -137,10 +141,10 @@ async def test_a_field_too_few_or_too_many_is_found(mesh: Server, session: aioht
         assert name in found
 
 
-async def test_a_page_that_loses_a_field_breaks_no_promise_silently(
+async def test_response_without_a_required_field_is_an_internal_error(
     mesh: Server, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its answer is an error then, which schemathesis finds."""
+    """A page that drops a field answers with status 500, which schemathesis reports."""
     whole = shown_pushes.push
 
     def less(shown: Any, kept: Any) -> dict[str, Any]:
@@ -152,8 +156,10 @@ async def test_a_page_that_loses_a_field_breaks_no_promise_silently(
     assert await _get(session, mesh, path) == (500, failed)
 
 
-async def test_what_is_said_is_what_the_pages_say(mesh: Server, session: aiohttp.ClientSession) -> None:
-    """How proxies are, what one rejected, and what of all that is the worst."""
+async def test_api_reports_the_same_states_as_the_debug_pages(
+    mesh: Server, session: aiohttp.ClientSession
+) -> None:
+    """Proxy states, rejections, streams and the overview's worst verdict agree with the debug pages."""
     _, found = await _get(session, mesh, "/proxies")
     of_all = {each["cn"]: each["sync"] for each in (await mesh.ask("GET", "/debug/proxy"))["proxies"]}
     assert {each["name"]: each["sync"] for each in found["proxies"]} == of_all
@@ -191,17 +197,19 @@ async def test_what_is_said_is_what_the_pages_say(mesh: Server, session: aiohttp
         ("/nothing", 404, "there is no page at /api/v1/nothing"),
     ],
 )
-async def test_what_cannot_be_asked_is_said(
+async def test_invalid_request_is_refused_with_its_reason(
     mesh: Server, session: aiohttp.ClientSession, path: str, status: int, words: str
 ) -> None:
-    """In a sentence that says what would be right."""
+    """An unknown path, object or parameter is refused with a message that names the problem."""
     found, answer = await _get(session, mesh, path)
     assert (found, list(answer)) == (status, ["error"])
     assert words in answer["error"]
 
 
-async def test_other_hosts_are_told_nothing(mesh: Server, session: aiohttp.ClientSession) -> None:
-    """A page of another site that has its name resolve to loopback sends its own name."""
+async def test_request_with_another_host_header_is_refused(
+    mesh: Server, session: aiohttp.ClientSession
+) -> None:
+    """A foreign `Host` gets status 421, which prevents DNS rebinding by a page of another site."""
     for path in ASKED:
         assert (await _get(session, mesh, path, Host="evil.example"))[0] == 421
 
@@ -210,8 +218,8 @@ async def test_other_hosts_are_told_nothing(mesh: Server, session: aiohttp.Clien
 # server in the same process draws its own jitter meanwhile. The other warning is of schemathesis' own set-up.
 @pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 @pytest.mark.filterwarnings("ignore:It looks like `register_random` was passed an object")
-async def test_whatever_is_asked_is_answered_as_documented(mesh: Server) -> None:
-    """As schemathesis makes requests of the document: no answer is one that it does not name."""
+async def test_generated_requests_get_documented_responses(mesh: Server) -> None:
+    """Requests that schemathesis generates from the document get only documented responses."""
     address = f"http://{mesh.bound.debug}"
 
     def all_of_it() -> int:

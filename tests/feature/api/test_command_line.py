@@ -1,7 +1,7 @@
-"""Commands that ask a running server for what it knows: all of them, and of its JSON API alone.
+"""Tests of the requests that commands send to a running server.
 
-Between them and a real server stands a socket that writes down what is asked, and passes it on, or answers
-as a server does that has no such API.
+A socket between the commands and a real server records each request and passes it on, or answers like an
+older server without the JSON API.
 """
 
 import asyncio
@@ -80,7 +80,10 @@ NEVER_FAIL = ("check", "bug-report")
 
 @dataclass
 class Between:
-    """A state directory at whose socket everything is written down; `old`: it knows nothing of an API."""
+    """A state directory with a recording socket.
+
+    If `old` is true, it answers like a server without the API.
+    """
 
     state: Path
     typed: Typed
@@ -88,7 +91,7 @@ class Between:
     asked: list[str] = field(default_factory=list)
 
     async def run(self, *arguments: str) -> Done:
-        """Run a command, beside the directory."""
+        """Run a command in the parent of the state directory."""
         variables = {"MESHWRIGHT_STATE": str(self.state)}
         return await asyncio.to_thread(self.typed.run, Command(self.state.parent, arguments, variables))
 
@@ -97,7 +100,7 @@ class Between:
 async def between(
     mesh: Server, typed: Typed, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Between]:
-    """Stand between commands and the server; beside it is a directory of manifests with a change."""
+    """Put a recording socket between commands and the server, next to a directory of changed manifests."""
     folder = tmp_path_factory.mktemp("between")
     (folder / "other").mkdir()
     (folder / "other" / "mesh.yaml").write_text("\n---\n".join((*DOCUMENTS[:8], AFTER)))
@@ -128,14 +131,14 @@ async def _standing(between: Between, behind: Path) -> AsyncIterator[None]:
 
 @pytest.fixture
 def asked(between: Between) -> list[str]:
-    """Return what is asked from now on."""
+    """The list of requests, emptied at the start of the test."""
     between.asked.clear()
     return between.asked
 
 
 @pytest.mark.parametrize("name", READING)
-async def test_what_is_known_is_asked_of_the_api_alone(between: Between, asked: list[str], name: str) -> None:
-    """For people and for programs, who lose no field that they had."""
+async def test_reading_command_uses_only_the_json_api(between: Between, asked: list[str], name: str) -> None:
+    """A reading command sends only API requests, and its `--json` output keeps every earlier field."""
     for_people = await between.run(*READING[name])
     (between.state.parent / "report.tar.gz").unlink(missing_ok=True)
     for_programs = await between.run(*READING[name], "--json")
@@ -147,8 +150,8 @@ async def test_what_is_known_is_asked_of_the_api_alone(between: Between, asked: 
     assert set(PRINTED.get(name, ())) - set(_fields(json.loads(for_programs.stdout))) == set()
 
 
-async def test_what_changes_something_is_asked_elsewhere(between: Between, asked: list[str]) -> None:
-    """And so is what only the directory's owner is told. What is asked is written down, whatever it is."""
+async def test_changing_commands_use_paths_outside_the_json_api(between: Between, asked: list[str]) -> None:
+    """Changes and owner-only reads go to their own paths, and the recorder sees those too."""
     assert (await between.run("proxy", "retry", ONE)).returncode == Status.YES
     assert (await between.run("certs", "token", "list")).returncode == Status.YES
     assert (await between.run("log-level")).returncode == Status.YES
@@ -156,10 +159,10 @@ async def test_what_changes_something_is_asked_elsewhere(between: Between, asked
 
 
 @pytest.mark.parametrize("name", [each for each in READING if each not in NEVER_FAIL])
-async def test_of_an_older_server_it_is_said_that_it_is_one(
+async def test_command_reports_an_older_server_without_the_api(
     between: Between, asked: list[str], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing was found out: one sentence, and no page is asked in the place of the API."""
+    """The error names the missing API and the remedy, and no other path is requested."""
     monkeypatch.setattr(between, "old", True)
     done = await between.run(*READING[name])
     assert (done.returncode, done.stdout) == (Status.UNKNOWN, "")
@@ -171,8 +174,8 @@ async def test_of_an_older_server_it_is_said_that_it_is_one(
     assert [each for each in asked if not each.startswith(f"GET {API}/")] == []
 
 
-async def test_of_a_server_that_lacks_one_path_it_is_said_which(between: Between, asked: list[str]) -> None:
-    """As a server with an API says it; that of what it has one is not there is another thing."""
+async def test_unknown_api_path_differs_from_an_unknown_object(between: Between, asked: list[str]) -> None:
+    """A missing path means an older server, but a missing proxy is reported as a missing proxy."""
     with pytest.raises(UnexpectedResponse, match=rf"^the server of .* has no {API}/what/now, because "):
         await asyncio.to_thread(api, between.state, "/what%2Fnow")
     asked.clear()
@@ -183,7 +186,7 @@ async def test_of_a_server_that_lacks_one_path_it_is_said_which(between: Between
 
 
 def _fields(value: object, at: str = "") -> Iterator[str]:
-    """Yield the path of every field whose name says what it is."""
+    """Yield the path of every field, except below objects whose keys are data."""
     match value:
         case dict():
             for name, each in value.items():

@@ -1,4 +1,4 @@
-"""What changes is told to whoever listens: by a real server, over a real connection."""
+"""Tests of the stream of change events of a running server, over a real connection."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ DOCUMENTS = (
 
 @pytest_asyncio.fixture
 async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    """Ask without an end."""
+    """A client without a total timeout."""
     timeout = aiohttp.ClientTimeout(total=None, sock_read=30)
     async with aiohttp.ClientSession(timeout=timeout) as opened:
         yield opened
@@ -37,7 +37,7 @@ def _address(server: Server) -> str:
 
 
 async def _until(response: aiohttp.ClientResponse, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Return what is told until an event has all that is wanted; each must be as documented."""
+    """Return the next event that contains the wanted values. Every event must match the document."""
     async with asyncio.timeout(20):
         async for line in response.content:
             if line.startswith(b"data: "):
@@ -48,10 +48,10 @@ async def _until(response: aiohttp.ClientResponse, wanted: dict[str, Any]) -> di
     raise AssertionError("the stream has ended")
 
 
-async def test_what_changes_is_told(
+async def test_events_report_connected_proxies_and_changed_problems(
     tmp_path_factory: pytest.TempPathFactory, session: aiohttp.ClientSession
 ) -> None:
-    """A proxy that comes and goes, by its name; a bad object; nothing of what they contain."""
+    """Events name proxies that connect or disconnect and the changed parts, but contain no object."""
     async with (
         serving(tmp_path_factory.mktemp("mesh")) as start,
         joining() as join,
@@ -74,10 +74,13 @@ async def test_what_changes_is_told(
 @pytest.mark.parametrize(
     "rejection", [{}, {"error_detail": {"code": 13, "message": "no"}}], ids=["ACK", "NACK"]
 )
-async def test_an_answer_is_told(
+async def test_event_follows_an_ack_or_nack_only(
     tmp_path_factory: pytest.TempPathFactory, session: aiohttp.ClientSession, rejection: dict[str, Any]
 ) -> None:
-    """When it is there, and not when something else changes that is sent to nobody."""
+    """An answer of a proxy is an event.
+
+    Another change that is sent to no proxy does not look like an answer.
+    """
     async with serving(tmp_path_factory.mktemp("mesh")) as start:
         server: Server = await start(*DOCUMENTS)
         async with (
@@ -96,10 +99,10 @@ async def test_an_answer_is_told(
             assert answered["came"] == answered["went"] == []
 
 
-async def test_no_more_listen_than_may(
+async def test_client_above_the_limit_is_refused_until_another_leaves(
     tmp_path_factory: pytest.TempPathFactory, session: aiohttp.ClientSession
 ) -> None:
-    """The next is told so; when one leaves there is room again."""
+    """The client above the limit gets status 503. A closed connection makes room."""
     async with serving(tmp_path_factory.mktemp("mesh")) as start:
         server = await start(*DOCUMENTS)
         listening = [await session.get(_address(server)) for _ in range(CLIENTS)]
@@ -119,10 +122,10 @@ async def test_no_more_listen_than_may(
             each.close()
 
 
-async def test_who_listens_is_let_go_when_the_server_ends(
+async def test_server_stop_ends_event_streams_cleanly(
     tmp_path_factory: pytest.TempPathFactory, session: aiohttp.ClientSession
 ) -> None:
-    """Its response has a proper end: it is not cut off."""
+    """A stopping server ends the chunked response properly, so the client sees no truncated body."""
     async with serving(tmp_path_factory.mktemp("mesh")) as start:
         response = await session.get(_address(await start(*DOCUMENTS)))
         assert await response.content.readline() == b"retry: 2000\n"
@@ -130,10 +133,10 @@ async def test_who_listens_is_let_go_when_the_server_ends(
         await response.content.read()  # raises ClientPayloadError where it was cut off
 
 
-async def test_other_hosts_hear_nothing(
+async def test_event_stream_refuses_another_host_header(
     tmp_path_factory: pytest.TempPathFactory, session: aiohttp.ClientSession
 ) -> None:
-    """As of every page."""
+    """A foreign `Host` gets status 421, as on every other path."""
     async with serving(tmp_path_factory.mktemp("mesh")) as start:
         server = await start(*DOCUMENTS)
         async with session.get(_address(server), headers={"Host": "evil.example"}) as response:

@@ -1,4 +1,4 @@
-"""Requests that are watched: a real server, sidecars that tell by gRPC, and who reads on the socket."""
+"""Tests of `tap`: a real server, sidecars that send access logs by gRPC, and watchers on the socket."""
 
 import asyncio
 import json
@@ -30,13 +30,13 @@ ASKED = "/api/v1/tap?service=shop/store"
 
 
 class Watching:
-    """One who reads."""
+    """A watcher of requests."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self.response = response
 
     async def line(self) -> dict[str, Any]:
-        """Return the next line, nothing once it has ended."""
+        """Return the next line, or an empty object at the end of the stream."""
         async with asyncio.timeout(20):
             found: dict[str, Any] = json.loads(await self.response.content.readline() or b"{}")
             return found
@@ -44,7 +44,7 @@ class Watching:
 
 @asynccontextmanager
 async def watching(server: Server, path: str = ASKED) -> AsyncIterator[Watching]:
-    """Ask on the socket, as `meshwright tap` does."""
+    """Start a tap on the socket, as `meshwright tap` does."""
     connector = aiohttp.UnixConnector(str(server.state / "meshwright.sock"))
     async with (
         aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=60)) as session,
@@ -54,7 +54,7 @@ async def watching(server: Server, path: str = ASKED) -> AsyncIterator[Watching]
 
 
 def message(*paths: str, status: int = 200) -> bytes:
-    """Return what an Envoy tells of requests for these paths."""
+    """Return an Envoy's access log message for requests to these paths."""
     said = als_pb2.StreamAccessLogsMessage()
     for path in paths:
         entry = said.http_logs.log_entry.add()
@@ -66,7 +66,7 @@ def message(*paths: str, status: int = 200) -> bytes:
 
 @asynccontextmanager
 async def telling(server: Server, pair: Pair | None) -> AsyncIterator[Any]:
-    """Open a stream of the access log service with a certificate, or with none."""
+    """Open a stream of the access log service with or without a certificate."""
     credentials = grpc.ssl_channel_credentials(
         server.authority.trust_bundle(),
         pair.key.reveal() if pair else None,
@@ -78,14 +78,20 @@ async def telling(server: Server, pair: Pair | None) -> AsyncIterator[Any]:
 
 
 async def ended(call: Any) -> grpc.StatusCode:
-    """Return how a stream ended."""
+    """Return the status with which a stream ended."""
     async with asyncio.timeout(20):
         code: grpc.StatusCode = await call.code()
         return code
 
 
-async def test_what_a_sidecar_tells_is_told_to_who_watches(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What was asked for, in order, until that has ended; then the stream ends at what is told next."""
+async def test_matching_requests_of_the_tapped_service_reach_the_watcher(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """The watcher gets matching requests in order up to its limit, without query strings.
+
+    Then the sidecar's stream ends at its next message. The stream of a sidecar of another service ends at its
+    first message.
+    """
     async with serving(tmp_path_factory.mktemp("mesh")) as start:
         server = await start(*DOCUMENTS)
         store = server.certificate(STORE)
@@ -109,8 +115,10 @@ async def test_what_a_sidecar_tells_is_told_to_who_watches(tmp_path_factory: pyt
             assert await ended(call) is grpc.StatusCode.OK
 
 
-async def test_who_may_not_tell_is_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Without a certificate, with one that nobody issued; and who tells what is no message."""
+async def test_unauthorised_or_invalid_access_log_stream_is_refused(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """A missing or unissued certificate, a malformed message and a too large message each end the stream."""
     async with serving(tmp_path_factory.mktemp("mesh")) as start:
         server = await start(*DOCUMENTS)
         async with watching(server) as tap:
@@ -128,8 +136,10 @@ async def test_who_may_not_tell_is_refused(tmp_path_factory: pytest.TempPathFact
                 assert await ended(call) is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
-async def test_what_is_too_much_is_counted(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Of a flood some is told, and how many more there were."""
+async def test_requests_above_the_rate_limit_are_counted_as_lost(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """The watcher gets some requests of a flood and the number of the others."""
     async with serving(tmp_path_factory.mktemp("mesh")) as start:
         server = await start(*DOCUMENTS)
         async with watching(server) as tap, telling(server, server.certificate(STORE)) as call:
@@ -145,8 +155,10 @@ async def test_what_is_too_much_is_counted(tmp_path_factory: pytest.TempPathFact
             assert lost >= 2 * PER_SECOND, "it is one message, of a second or, at its turn, of two"
 
 
-async def test_no_more_watch_than_may(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The next is told so; once one has gone there is room again, though nothing came that was to be told."""
+async def test_tap_above_the_limit_is_refused_until_another_ends(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """The tap above the limit gets status 503. An ended tap makes room, even if it had no requests."""
     async with serving(tmp_path_factory.mktemp("mesh")) as start:
         server = await start(*DOCUMENTS)
         async with AsyncExitStack() as ends:
@@ -163,13 +175,13 @@ async def test_no_more_watch_than_may(tmp_path_factory: pytest.TempPathFactory) 
 
 
 async def _status(server: Server) -> int:
-    """Return what is answered to one who would watch."""
+    """Return the HTTP status that a new tap gets."""
     async with watching(server) as tap:
         return tap.response.status
 
 
-async def test_it_is_asked_on_the_socket_alone(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """It has sidecars told: the debug address changes nothing."""
+async def test_tap_is_not_served_at_the_debug_address(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Only the socket serves `tap`, because it changes sidecars, and the debug address is read-only."""
     async with serving(tmp_path_factory.mktemp("mesh")) as start, aiohttp.ClientSession() as session:
         server = await start(*DOCUMENTS)
         async with session.get(f"http://{server.bound.debug}{ASKED}") as response:
@@ -199,8 +211,10 @@ WRONG = (
 """What cannot be asked, the status, and what is said of it."""
 
 
-async def test_what_cannot_be_asked_is_said(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """By the parameter's name, what was said, and what would be right."""
+async def test_invalid_tap_parameter_is_refused_with_the_valid_values(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """The error names the parameter, the given value and the valid values."""
     async with serving(tmp_path_factory.mktemp("mesh")) as start:
         server = await start(*DOCUMENTS)
         for query, status, words in WRONG:

@@ -1,4 +1,4 @@
-"""Manifests are tried on a running server: whom they would concern is told, and nothing is applied."""
+"""Tests of manifests that are tried on a running server: affected proxies are reported, without a change."""
 
 import io
 import json
@@ -27,8 +27,8 @@ async def _try(server: Server, body: object, **headers: str) -> tuple[int, dict[
         return found.status, await found.json()
 
 
-async def test_who_would_be_concerned_is_told_and_nothing_applied(mesh: Server) -> None:
-    """A route of which a match is added: proxies, resource and lines; all is as it was afterwards."""
+async def test_trial_reports_changed_resources_and_applies_nothing(mesh: Server) -> None:
+    """A route with one more match reports resource and diff, and the published state does not change."""
     before = await mesh.ask("GET", "/debug/published")
     match = texts.match("buy", "/sold-only-when-tried")
     status, found = await _try(mesh, {"manifests": texts.route_group("routes", match)})
@@ -41,15 +41,15 @@ async def test_who_would_be_concerned_is_told_and_nothing_applied(mesh: Server) 
     assert await mesh.ask("GET", "/debug/published") == before
 
 
-async def test_what_is_there_already_changes_nothing(mesh: Server) -> None:
-    """So a difference that is told is one of the manifests."""
+async def test_trial_of_an_empty_manifest_reports_no_change(mesh: Server) -> None:
+    """Without manifests every proxy is unchanged, so each reported difference comes from the manifests."""
     status, found = await _try(mesh, {"manifests": ""})
     assert (status, found["changed"], found["new"], found["gone"]) == (200, [], [], [])
     assert found["unchanged"] > 0
 
 
-async def test_a_proxy_that_would_be_new_and_what_is_wrong_are_told(mesh: Server) -> None:
-    """By name and line; no secret is among it."""
+async def test_trial_reports_new_proxies_and_problems_without_secrets(mesh: Server) -> None:
+    """A new proxy is named, an invalid object is a problem, and no private key is in the answer."""
     more = texts.workload("six", "10.0.0.6", app="buyer", account="buyer", spec="service: buyer")
     status, found = await _try(mesh, {"manifests": f"{more}\n---\n{texts.service('bad', '{port: none}')}"})
     assert (status, found["new"]) == (200, ["six.buyer.shop"])
@@ -58,8 +58,11 @@ async def test_a_proxy_that_would_be_new_and_what_is_wrong_are_told(mesh: Server
     assert "PRIVATE KEY" not in str(found)
 
 
-async def test_a_proxy_that_would_keep_what_it_has_is_told_with_the_reason(mesh: Server) -> None:
-    """A kind of sidecar that there is not: nothing can be made for it, and it is neither gone nor silent."""
+async def test_trial_reports_proxies_whose_configuration_would_fail(mesh: Server) -> None:
+    """With an unknown driver the proxies are listed as failed with the reason, and not as gone or changed.
+
+    A later trial without manifests reports no failure.
+    """
     new = texts.workload("six", "10.0.0.6", app="buyer", account="buyer", spec="service: buyer")
     config = texts.mesh_config("sidecar: {sidecarClass: nginx}")
     status, found = await _try(mesh, {"manifests": f"{new}\n---\n{config}"})
@@ -74,8 +77,10 @@ async def test_a_proxy_that_would_keep_what_it_has_is_told_with_the_reason(mesh:
     assert (await _try(mesh, {"manifests": ""}))[1]["failed"] == []
 
 
-async def test_what_fails_is_said_in_json(mesh: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As every error of the API is; the words of ours are for the log."""
+async def test_internal_error_of_a_trial_is_json_without_details(
+    mesh: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An internal error is a JSON error without the exception text, which goes to the log only."""
 
     def broken(_asked: object) -> None:
         raise ZeroDivisionError("of ours")
@@ -103,19 +108,21 @@ async def test_what_fails_is_said_in_json(mesh: Server, monkeypatch: pytest.Monk
         ({}, {"manifests": "\ud800"}, 400),
     ],
 )
-async def test_what_is_not_tried(mesh: Server, headers: dict[str, str], body: object, status: int) -> None:
-    """A page of another site can neither ask nor have asked; what is no body of ours is said to be none."""
+async def test_invalid_or_cross_site_trial_is_refused(
+    mesh: Server, headers: dict[str, str], body: object, status: int
+) -> None:
+    """Requests of other sites, other content types, and invalid or too large bodies are refused."""
     found, answer = await _try(mesh, body, **headers)
     assert (found, list(answer)) == (status, ["error"])
 
 
-async def test_manifests_may_be_as_long_as_is_said(mesh: Server) -> None:
-    """However JSON writes them: a line's end and a quote take two bytes there, others six."""
+async def test_manifests_of_the_maximum_size_are_tried(mesh: Server) -> None:
+    """Manifests up to the limit are accepted, even if their JSON encoding is several times as long."""
     for text in ("#" * BYTES, '#"\n' * (BYTES // 3), "#\u00fc\n" * (BYTES // 4)):
         assert (await _try(mesh, {"manifests": text}))[0] == 200
 
 
-async def test_our_own_page_may_ask(mesh: Server) -> None:
-    """As a browser says it."""
+async def test_trial_from_the_servers_own_page_is_accepted(mesh: Server) -> None:
+    """A browser's headers for a same-origin request are accepted."""
     own = {"Origin": f"http://{mesh.bound.debug}", "Sec-Fetch-Site": "same-origin"}
     assert (await _try(mesh, {"manifests": ""}, **own))[0] == 200
