@@ -1,4 +1,4 @@
-"""What the unit tests of certificates share."""
+"""Fixtures of the unit tests of certificates, for use here."""
 
 from tests.unit.certs.conftest import authority, now, state
 

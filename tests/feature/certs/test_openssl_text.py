@@ -1,4 +1,4 @@
-"""One certificate of each kind, as OpenSSL reads it: what every field says, and for what it is believed."""
+"""Tests of one certificate of each kind with OpenSSL: every field, and the accepted purposes."""
 
 import re
 import shutil
@@ -48,7 +48,7 @@ SERVICE = {
 
 @dataclass(frozen=True)
 class Kind:
-    """What a kind of certificate says: its subject, key, life in days, extensions; whom it convinces."""
+    """Expected subject, key, lifetime in days, extensions and accepted purposes of a kind of certificate."""
 
     subject: str
     key: str
@@ -113,10 +113,10 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_openssl_reads_what_we_say_of_each_kind(
+def test_openssl_reads_the_expected_fields_and_purposes_of_each_kind(
     kind: str, authority: CertificateAuthority, state: Path, tmp_path: Path, now: datetime
 ) -> None:
-    """All of its fields, whoever signs it; and it believes it for what it is for, and for nothing else."""
+    """Fields, validity, serial number and accepted purposes are those of the kind, and no others."""
     expected = KINDS[kind]
     chain, roots = _made(kind, authority, state, tmp_path, now)
     (tmp_path / "chain.pem").write_bytes(chain)
@@ -150,7 +150,7 @@ def test_openssl_reads_what_we_say_of_each_kind(
 def _made(
     kind: str, authority: CertificateAuthority, state: Path, folder: Path, now: datetime
 ) -> tuple[bytes, bytes]:
-    """Have one made as the server does; return its chain, and the roots below which it is to stand."""
+    """Issue a certificate as the server does. Return its chain and the roots for its verification."""
     pairs, roots = PairFiles(state), authority.trust_bundle()
     match kind.split():
         case ["root"]:
@@ -183,7 +183,7 @@ def _service(
 
 
 def _request() -> bytes:
-    """Return what a machine asks with: names and usages that it has no right to among it."""
+    """Return a signing request that also asks for names and usages that the proxy must not get."""
     key = ec.generate_private_key(ec.SECP384R1())
     alternative = x509.SubjectAlternativeName([x509.UniformResourceIdentifier("spiffe://mesh.example/x")])
     wanted = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).add_extension(
@@ -193,7 +193,7 @@ def _request() -> bytes:
 
 
 def _extensions(said: str) -> dict[str, str]:
-    """Return what stands under each extension, by its title."""
+    """Return the value of each extension by its title."""
     found = re.findall(r"^ {12}X509v3 ([^\n]*)\n((?: {16}[^\n]*\n)+)", said, re.MULTILINE)
     return {
         title.strip().removesuffix(":"): " ".join(value.split()).removeprefix("keyid:")
@@ -208,7 +208,7 @@ def _moment(said: str, which: str) -> datetime:
 
 
 def _purposes(folder: Path, now: datetime) -> tuple[str, ...]:
-    """Return for what it is believed, below the roots, with whatever came with it."""
+    """Return the purposes for which OpenSSL accepts the chain below the roots."""
     at = ["-x509_strict", "-attime", str(int(now.timestamp())), "-untrusted", "chain.pem"]
     return tuple(
         each

@@ -1,4 +1,4 @@
-"""A Vault that is silent, or talks for ever: nobody waits for it longer than told, and a stop ends it."""
+"""Tests of a Vault that is silent or answers without an end: timeouts and the stop of the server."""
 
 import socket
 import threading
@@ -25,7 +25,7 @@ LONG = 60.0
 
 
 class Silent:
-    """One that takes connections and says `drops` again and again, if it says anything."""
+    """A server that accepts connections and sends `drops` repeatedly, or nothing."""
 
     def __init__(self, drops: bytes = b"") -> None:
         self.came = threading.Semaphore(0)
@@ -38,7 +38,7 @@ class Silent:
 
     @property
     def port(self) -> int:
-        """Return where."""
+        """Return the port."""
         return int(self._server.getsockname()[1])
 
     def _serve(self) -> None:
@@ -61,7 +61,7 @@ class Silent:
                     return
 
     def end(self) -> None:
-        """Have all end."""
+        """End all connections and the server."""
         self._ended.set()
         with socket.create_connection(("127.0.0.1", self.port), LONG):
             pass
@@ -85,8 +85,8 @@ def _issuer(tmp_path: Path, port: int, seconds: float, scheme: str = "http") -> 
     return VaultIssuer(api, ByAppRole(role), VaultPki("pki", "mesh"), TrustDomain("m.x"), TrustBundle.of([]))
 
 
-def test_many_who_need_a_login_wait_for_one(tmp_path: Path) -> None:
-    """Of eight at once one asks, and what comes of that is everybody's answer."""
+def test_concurrent_callers_share_a_login(tmp_path: Path) -> None:
+    """Callers share the result of a pending login, so eight callers need fewer than eight logins."""
     with _silent() as vault, ThreadPoolExecutor(8) as pool:
         issuer, together = _issuer(tmp_path, vault.port, 1.0), threading.Barrier(8)
 
@@ -109,8 +109,8 @@ def test_many_who_need_a_login_wait_for_one(tmp_path: Path) -> None:
         pytest.param(b"\x16\x03\x03\x00\x04", id="handshake"),
     ],
 )
-def test_one_that_never_comes_to_an_end_has_so_long_and_no_longer(tmp_path: Path, drops: bytes) -> None:
-    """However often it says something: the time is for the whole of a question."""
+def test_endless_answer_ends_at_the_time_limit(tmp_path: Path, drops: bytes) -> None:
+    """The limit applies to the whole exchange, however often the server sends a few bytes."""
     with _silent(drops) as vault:
         scheme = "https" if drops.startswith(b"\x16") else "http"
         with pytest.raises(IssuerError, match="cannot be reached"):
@@ -118,8 +118,11 @@ def test_one_that_never_comes_to_an_end_has_so_long_and_no_longer(tmp_path: Path
     assert not [each for each in threading.enumerate() if each.name == "issuer question" and _lives(each)]
 
 
-def test_a_start_without_it_says_so_and_goes_on_with_the_roots_of_before(tmp_path: Path) -> None:
-    """Where it was asked before; else nobody would know whom to trust, and that is the start's end."""
+def test_start_without_vault_uses_the_saved_roots(tmp_path: Path) -> None:
+    """With saved roots the start continues with a warning.
+
+    Without saved roots there is nothing to trust, so the start fails.
+    """
     with socket.create_server(("127.0.0.1", 0)) as gone:
         api = VaultApi(f"http://127.0.0.1:{gone.getsockname()[1]}")
     told = ByAppRole(tmp_path / "none"), VaultPki("pki", "mesh"), TrustDomain("m.x")
@@ -134,15 +137,15 @@ def test_a_start_without_it_says_so_and_goes_on_with_the_roots_of_before(tmp_pat
 
 
 class _Late(Line):
-    """A connection of which a single read takes all the time there is."""
+    """A connection whose only read uses the whole time limit."""
 
     def answer(self, question: Question) -> Answered:
-        """Say so as a socket does."""
+        """Raise the error of a socket that timed out."""
         raise TimeoutError("timed out")
 
 
-def test_what_takes_too_long_is_said_in_one_way() -> None:
-    """Whoever notices it first: the socket, or who waits for it."""
+def test_timeout_of_the_socket_has_the_same_message() -> None:
+    """A timeout that the socket notices is reported with the same text as one that the caller notices."""
     question = Question("GET", "/", None, {})
     with pytest.raises(TimeoutError, match=r"^timed out after 60 s$"):
         Exchanges().ask(_Late("127.0.0.1", 9, LONG, None), question, LONG)
@@ -154,8 +157,8 @@ def _lives(thread: threading.Thread) -> bool:
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_stop_ends_all_that_is_asked(tmp_path: Path, scheme: str) -> None:
-    """Those who wait for an answer, those who wait for another's login, and whoever comes later."""
+def test_stop_ends_pending_and_later_requests(tmp_path: Path, scheme: str) -> None:
+    """Pending requests, callers that wait for another's login, and later requests fail with the reason."""
     with _silent() as vault, ThreadPoolExecutor(3) as pool:
         issuer = _issuer(tmp_path, vault.port, 3600.0, scheme)
         asked: list[Future[object]] = [pool.submit(issuer.refresh)]
@@ -171,14 +174,14 @@ def test_a_stop_ends_all_that_is_asked(tmp_path: Path, scheme: str) -> None:
     assert not [each for each in threading.enumerate() if each.name == "issuer question" and _lives(each)]
 
 
-def test_an_answer_that_is_too_large_is_cut() -> None:
-    """A Vault, or whoever stands in its place, cannot fill the memory of the server."""
+def test_too_large_answer_is_truncated() -> None:
+    """An answer is cut at 1 MiB, so that a faulty Vault cannot fill the server's memory."""
     size = 2 * 1024 * 1024
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as beside:
 
         def answer() -> None:
             connection, _ = server.accept()
-            with connection, suppress(OSError):  # the client ends the connection before its end
+            with connection, suppress(OSError):  # the client closes the connection first
                 connection.recv(65536)
                 connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
 
