@@ -1,4 +1,4 @@
-"""State directories that servers have used, and the programs that use them."""
+"""Fixtures of used state directories and the programs that use them."""
 
 from tests.feature.identity.conftest import serve
 from tests.feature.rejection.conftest import join

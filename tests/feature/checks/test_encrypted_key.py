@@ -1,4 +1,4 @@
-"""A proxy's key that is encrypted, at a terminal: nobody is asked for a pass phrase."""
+"""Tests of commands with an encrypted proxy key at a terminal: no pass phrase prompt."""
 
 import os
 import pty
@@ -17,7 +17,7 @@ SECONDS = 60.0
 
 
 def _at_a_terminal(folder: Path, *words: str) -> tuple[int, str]:
-    """Run the command with a terminal that it could ask at; return its status and what is seen there."""
+    """Run a command with a controlling terminal. Return its status and output."""
     ours, theirs = pty.openpty()
     # The program itself takes the terminal. A `preexec_fn` would run in a fork of this process, which crashes
     # if other tests have left threads of gRPC in it.
@@ -46,7 +46,7 @@ def _at_a_terminal(folder: Path, *words: str) -> tuple[int, str]:
 
 @pytest.fixture
 def encrypted(tmp_path: Path) -> Path:
-    """Return a folder with credentials whose key is encrypted."""
+    """A folder with credentials whose key is encrypted."""
     write_credentials(tmp_path / "state", tmp_path / "credentials")
     (tmp_path / "credentials").chmod(0o700)
     path = tmp_path / "credentials" / "proxy.key"
@@ -56,8 +56,8 @@ def encrypted(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_nothing_is_asked_of_who_looks_at_a_machine(encrypted: Path) -> None:
-    """It is said of the credentials; the way to the control plane is not gone with them."""
+def test_agent_check_reports_an_encrypted_key_without_a_prompt(encrypted: Path) -> None:
+    """The check fails with the reason and does not ask for a pass phrase."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         at = f"127.0.0.1:{server.getsockname()[1]}"
         status, seen = _at_a_terminal(
@@ -68,8 +68,8 @@ def test_nothing_is_asked_of_who_looks_at_a_machine(encrypted: Path) -> None:
     assert "Enter PEM pass phrase" not in seen
 
 
-def test_no_bootstrap_is_made_of_it(encrypted: Path) -> None:
-    """Nor of any other files that an agent would refuse."""
+def test_bootstrap_refuses_an_encrypted_or_foreign_key(encrypted: Path) -> None:
+    """`bootstrap` fails with an encrypted key, without a prompt, and with a key of another certificate."""
     words = ("bootstrap", "--credentials", "credentials", "--ads", "127.0.0.1:1")
     status, seen = _at_a_terminal(encrypted, *words)
     assert (status, "the private key is encrypted; it must be PEM without a passphrase" in seen) == (

@@ -1,4 +1,4 @@
-"""`meshwright agent check --before`, of a machine on which no sidecar was set up yet."""
+"""Tests of `meshwright agent check --before` on a machine without a sidecar."""
 
 import json
 import os
@@ -16,7 +16,7 @@ Before = Callable[..., tuple[int, dict[str, dict[str, str]]]]
 
 @pytest.fixture
 def before(typed: Typed, tmp_path: Path) -> Before:
-    """Return what runs the command, with a user and directory that are fit; returns status and lines."""
+    """A function that runs the command with a valid user and directory, and returns status and lines."""
 
     def run(*more: str) -> tuple[int, dict[str, dict[str, str]]]:
         words = ("agent", "check", "--before", "--json", "--run", "run", "--uid", str(os.getuid()), *more)
@@ -27,8 +27,11 @@ def before(typed: Typed, tmp_path: Path) -> Before:
     return run
 
 
-def test_what_is_lacking_on_a_machine_is_said(before: Before, tmp_path: Path) -> None:
-    """Credentials that are to come are a warning; what is there and not fit has failed."""
+def test_check_before_setup_reports_what_a_machine_lacks(before: Before, tmp_path: Path) -> None:
+    """Missing credentials are a warning, because they come later.
+
+    A wrong Envoy, a used port, a closed port, a bad directory and an unknown user are failures.
+    """
     program = tmp_path / "envoy"
     program.write_text("#!/bin/sh\necho nginx version: nginx/1.22.1\n")
     program.chmod(0o755)
@@ -52,8 +55,8 @@ def test_what_is_lacking_on_a_machine_is_said(before: Before, tmp_path: Path) ->
     assert "the program does not exist" in lines["Envoy's program"]["said"]
 
 
-def test_credentials_that_are_there_already_are_judged(before: Before, tmp_path: Path) -> None:
-    """As those of a machine that is set up: by mode, pair and authority."""
+def test_check_before_setup_judges_existing_credentials(before: Before, tmp_path: Path) -> None:
+    """Existing credentials are checked for file modes and for a key that belongs to the certificate."""
     out = tmp_path / "credentials"
     write_credentials(tmp_path / "state", out)
     out.chmod(0o700)

@@ -1,4 +1,4 @@
-"""`meshwright check` of a mesh of which a proxy rejects something, and of a proxy whose workload is gone."""
+"""Tests of `meshwright check` with a proxy that rejects a resource and a proxy without a workload."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -41,8 +41,11 @@ async def _until(server: Server, name: str, status: Status, said: str = "") -> C
     return found
 
 
-async def test_what_a_proxy_rejects_and_whether_it_is_served_at_all(serve: Serve, join: Join) -> None:
-    """By its name and type, with the object at fault and its own words; and that it is well again."""
+async def test_check_reports_rejections_and_proxies_without_configuration(serve: Serve, join: Join) -> None:
+    """A rejection is named with proxy, type, object and Envoy's words, until the resource is good again.
+
+    A connected proxy without a workload is a failure.
+    """
     server = await serve(*DOCUMENTS, _split("good"))
     join(server, "one.buyer.shop", Variant.DELTA, lambda value: b"poison" in value)
     await _until(server, "rejections", Status.OK)

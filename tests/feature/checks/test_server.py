@@ -1,4 +1,4 @@
-"""`meshwright check`, of a server that runs, does not run, or is to be: lines that are made to fail."""
+"""Tests of `meshwright check` for a server that runs, is stopped, or is not yet set up."""
 
 import json
 import signal
@@ -18,7 +18,7 @@ from tools.ports import free_port
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the answer."""
+    """One line of the command's answer."""
 
     name: str
     status: str
@@ -27,7 +27,7 @@ class Line:
 
 
 def check(program: Program, *more: str, stopped: bool = True) -> tuple[int, dict[str, Line]]:
-    """Run the command; return its status and its lines. None that is wrong lacks its next step."""
+    """Run the command, and return its status and lines. Each line that is not "ok" must have a next step."""
     mesh = ("--mesh", str(program.mesh)) if stopped else ()
     addresses = [f"--{each}-address=127.0.0.1:{free_port('127.0.0.1')}" for each in ("ads", "http", "debug")]
     words = ("check", "--state", str(program.state), *mesh, *(addresses if stopped else ()), *more, "--json")
@@ -43,12 +43,15 @@ def check(program: Program, *more: str, stopped: bool = True) -> tuple[int, dict
 
 
 def wrong(lines: dict[str, Line], status: str = "failed") -> set[str]:
-    """Return the names of the lines that stand so."""
+    """Return the names of the lines with this status."""
     return {each.name for each in lines.values() if each.status == status}
 
 
-def test_a_server_that_runs_and_then_does_not(used: Program) -> None:
-    """All is well but for proxies that have not come; then it does not run, and the rest is seen still."""
+def test_check_of_a_running_server_and_after_its_stop(used: Program) -> None:
+    """Only disconnected proxies and problems are reported while the server runs.
+
+    After its stop the server line fails, and the state directory is still checked.
+    """
     server = used.serve()
     status, found = check(used, stopped=False)
     assert (status, wrong(found), wrong(found, "warning")) == (0, set(), {"proxies"}), found
@@ -79,8 +82,8 @@ def test_a_server_that_runs_and_then_does_not(used: Program) -> None:
     ]
 
 
-def test_a_server_that_does_not_answer(used: Program) -> None:
-    """It is stopped as a debugger stops it: nothing of it waits for ever."""
+def test_check_of_a_suspended_server_reports_a_timeout(used: Program) -> None:
+    """A server that is stopped by SIGSTOP fails its line after 8 s, and the other lines are still checked."""
     server = used.serve()
     server.process.send_signal(signal.SIGSTOP)
     try:
@@ -92,8 +95,8 @@ def test_a_server_that_does_not_answer(used: Program) -> None:
         server.process.send_signal(signal.SIGCONT)
 
 
-def test_a_key_that_others_can_read(used: Program) -> None:
-    """By its mode; with the words that mend it."""
+def test_ca_key_readable_by_others_is_reported_with_its_remedy(used: Program) -> None:
+    """The failure names the `chmod` command. With `--shared-state` the mode is accepted."""
     key = used.state / "ca" / "ca.key"
     key.chmod(0o644)
     _, found = check(used)
@@ -108,8 +111,11 @@ def test_a_key_that_others_can_read(used: Program) -> None:
     assert wrong(check(used, "--shared-state")[1]) == {"server"}
 
 
-def test_a_ledger_that_is_lost_or_damaged_and_a_ca(used: Program) -> None:
-    """As a start would find it; nothing is made, moved or mended."""
+def test_lost_or_damaged_ledger_is_reported_and_left_unchanged(used: Program) -> None:
+    """A missing or damaged ledger fails with the way out, and the check changes no file.
+
+    A damaged CA certificate is a warning.
+    """
     ledger = used.state / "ledger.sqlite"
     for path in used.state.glob("ledger.sqlite*"):
         path.rename(used.files / path.name)
@@ -136,7 +142,7 @@ def _tree(state: Path) -> dict[str, bytes]:
 
 @contextmanager
 def _listener(at: str) -> Iterator[int]:
-    """Have a process of its own listen; yield its pid."""
+    """Start a process that listens at an address, and yield its pid."""
     host, port = at.split(":")
     script = (
         "import socket, sys; s = socket.create_server((sys.argv[1], int(sys.argv[2])));"
@@ -151,8 +157,11 @@ def _listener(at: str) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("more", [(), ("--before",)])
-def test_a_port_that_another_program_has(program: Program, more: tuple[str, ...]) -> None:
-    """It is named; that of another address is nobody's business, that of all addresses is."""
+def test_port_used_by_another_program_is_reported(program: Program, more: tuple[str, ...]) -> None:
+    """The program and pid are named.
+
+    The wildcard address conflicts too, but another local address does not.
+    """
     at = f"127.0.0.1:{free_port('127.0.0.1')}"
     with _listener(at) as pid:
         _, found = check(program, "--http-address", at, *more)
@@ -164,8 +173,8 @@ def test_a_port_that_another_program_has(program: Program, more: tuple[str, ...]
         assert "port HTTP" not in wrong(check(program, "--http-address", elsewhere, *more)[1])
 
 
-def test_a_machine_on_which_no_server_was_set_up_yet(program: Program) -> None:
-    """All is well, or it is said what is lacking; and nothing was made."""
+def test_check_before_setup_of_a_server_reports_what_is_missing(program: Program) -> None:
+    """A fit machine has no failures. A wrong manifest, directory or Envoy fails, and no file is created."""
     envoy = program.files / "envoy"
     envoy.touch(mode=0o755)
     fit = ("--before", "--envoy", str(envoy))
@@ -183,8 +192,8 @@ def test_a_machine_on_which_no_server_was_set_up_yet(program: Program) -> None:
     assert "Envoy" in wrong(check(program, "--before", "--envoy", "no-envoy")[1])
 
 
-def test_nothing_is_there(program: Program) -> None:
-    """No state directory; that no mesh directory is named keeps nothing else from being looked at."""
+def test_check_without_any_directory_reports_each_missing_one(program: Program) -> None:
+    """A missing state directory fails, a missing mesh setting is a warning, and no directory is created."""
     words = ("check", "--state", str(program.state), "--json")
     status, out, _ = program.run(*words)
     found = {each["name"]: Line(**each) for each in json.loads(out)["checks"]}
@@ -196,8 +205,8 @@ def test_nothing_is_there(program: Program) -> None:
     assert not program.state.exists()
 
 
-def test_it_is_a_table_for_people(used: Program) -> None:
-    """The step stands below what was found; of what is well nothing is to be done."""
+def test_check_prints_a_table_with_next_steps(used: Program) -> None:
+    """People get a table in which the next step is below the finding."""
     done = used.commands.run(Command(used.files, ("check", "--state", str(used.state)), {}), 60)
     assert done.returncode == 1
     lines = [line.strip() for line in done.stdout.splitlines()]
