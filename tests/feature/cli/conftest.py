@@ -1,4 +1,4 @@
-"""One process that runs the commands of all tests here."""
+"""A process that runs the commands of all tests here."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,5 +10,5 @@ from tests.tools.forked_cli import Command, Done, Typed
 
 @pytest.fixture
 def run(typed: Typed, tmp_path: Path) -> Callable[..., Done]:
-    """Return a runner of the command in the test's own folder; keywords are environment variables."""
+    """A function that runs a command in the test's folder. Keyword arguments are environment variables."""
     return lambda *arguments, **environment: typed.run(Command(tmp_path, arguments, environment))

@@ -1,4 +1,4 @@
-"""Whatever a command may read, written by somebody who wants to take over the terminal it prints to."""
+"""Hostile text in everything that a command may read, written to take over a terminal."""
 
 import http.server
 import json
@@ -213,7 +213,7 @@ ANSWERS: Final[dict[str, Any]] = {
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        """Answer."""
+        """Send the answer for the path."""
         path = self.path.partition("?")[0]
         if path == "/raw":
             self._send(200, TEXT.encode())
@@ -225,7 +225,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._send(200, json.dumps(found).encode())
 
     def do_POST(self) -> None:
-        """Answer."""
+        """Send the answer for the path after the body is read."""
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.do_GET()
 
@@ -236,11 +236,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def address_string(self) -> str:
-        """Return nothing: who asks at a Unix socket has no address."""
+        """Return an empty string, because the peer of a Unix socket has no address."""
         return ""
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Discard the message."""
 
 
 class _UnixServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
@@ -249,7 +249,7 @@ class _UnixServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 
 @contextmanager
 def answering(state: Path) -> Iterator[str]:
-    """Answer at the socket of a state directory, and at a port of loopback, whose `HOST:PORT` is yielded."""
+    """Serve on the socket of a state directory and on a loopback port. Yield the port's `HOST:PORT`."""
     with (
         _UnixServer(str(state / "meshwright.sock"), _Handler) as server,
         http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as port,

@@ -1,4 +1,4 @@
-"""The agent's program as a process: what it imports, and so keeps beside every workload, and how it ends."""
+"""Tests of the agent's program as a process: its imports, which cost memory per workload, and its exit."""
 
 import subprocess
 import sys
@@ -32,25 +32,25 @@ SHOWN = (
 
 @pytest.fixture(scope="module")
 def imported() -> frozenset[str]:
-    """Import it as it is run, and return the packages that are there then."""
+    """The packages that are loaded after an import of the agent's program."""
     done = subprocess.run([sys.executable, "-c", SHOWN], capture_output=True, text=True, check=True)
     return frozenset(done.stdout.split())
 
 
 @pytest.mark.parametrize("package", HEAVY)
-def test_what_is_heavy_is_not_imported(imported: frozenset[str], package: str) -> None:
-    """The command line, the server's packages, and every codec."""
+def test_agent_does_not_import_heavy_packages(imported: frozenset[str], package: str) -> None:
+    """The agent loads no command line, no server package and no codec, because each costs memory."""
     assert package not in imported
 
 
-def test_it_imports_what_it_needs(imported: frozenset[str]) -> None:
-    """So that the names above are looked for in the right place."""
+def test_agent_imports_its_own_packages(imported: frozenset[str]) -> None:
+    """Packages that the agent needs are loaded, so the test above looks in the right place."""
     assert {"agent", "aiohttp", "sidecars", "structlog"} <= imported
 
 
 @pytest.mark.parametrize("name", [b"meshwright", b"mesh\xc3", b"\xff"])
-def test_it_goes_on_whatever_its_process_is_called(name: bytes) -> None:
-    """A name is any 15 bytes, maybe cut within a character."""
+def test_agent_starts_with_any_process_name(name: bytes) -> None:
+    """Invalid UTF-8 is no failure, because a name has 15 bytes and may be cut within a character."""
     script = (
         "from meshwright.cli.process.handover import AgentCommandLine, become_agent; from "
         f"pathlib import Path; Path('/proc/self/comm').write_bytes({name!r}); "
@@ -72,8 +72,8 @@ def test_it_goes_on_whatever_its_process_is_called(name: bytes) -> None:
     ],
     ids=["others could put another bootstrap there", "nobody will bring credentials", "no directory"],
 )
-def test_an_agent_that_cannot_begin_says_why(mode: int | None, sentence: str, tmp_path: Path) -> None:
-    """In one sentence, although it is another program by then; it waits for nothing."""
+def test_agent_that_cannot_start_prints_one_reason(mode: int | None, sentence: str, tmp_path: Path) -> None:
+    """An unsafe or invalid directory or missing credentials is one message and status 2, without a wait."""
     run = tmp_path / "run"
     if mode is None:
         run.touch()

@@ -1,4 +1,4 @@
-"""What bash completes, as somebody who presses Tab sees it: commands, options, and names from the server."""
+"""Tests of bash completion, as a user who presses Tab sees it: commands, options, and the server's names."""
 
 import asyncio
 import subprocess
@@ -42,7 +42,7 @@ CERTIFICATES = {
 
 @pytest.fixture
 def complete(tmp_path: Path) -> Complete:
-    """Return what bash offers for each line, the last word of which is not whole."""
+    """A function that returns bash's completions for lines with an incomplete last word."""
     program = tmp_path / "meshwright"
     program.write_text(PROGRAM)
     program.chmod(0o755)
@@ -57,8 +57,10 @@ def complete(tmp_path: Path) -> Complete:
     return pressed
 
 
-async def test_commands_and_names_are_completed(complete: Complete, tmp_path: Path) -> None:
-    """Names of proxies, and serials that can still be revoked, come from the running server."""
+async def test_completion_offers_commands_options_and_names_of_the_server(
+    complete: Complete, tmp_path: Path
+) -> None:
+    """Names of proxies and serials that can still be revoked come from the running server."""
     answers: Mapping[str, object] = {"/api/v1/proxies": PROXIES, "/api/v1/certificates": CERTIFICATES}
 
     async def answer(request: web.Request) -> web.Response:
@@ -74,7 +76,7 @@ async def test_commands_and_names_are_completed(complete: Complete, tmp_path: Pa
     assert found == ["proxies proxy", "--strict", "u1.store.shop u2.buyer.shop", "ab12"]
 
 
-def test_without_a_server_there_are_no_names(tmp_path: Path) -> None:
-    """And no complaint that would stand in the line that is being typed."""
+def test_completion_without_a_server_offers_no_names(tmp_path: Path) -> None:
+    """Without a server the lists are empty, without an error that would disturb the user's line."""
     context: Any = SimpleNamespace(params={"state": tmp_path})
     assert (proxies(context, ""), serials(context, "")) == ([], [])

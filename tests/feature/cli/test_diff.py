@@ -1,4 +1,4 @@
-"""`meshwright diff` against the pages of a server, and the comparison that it stands on."""
+"""Tests of `meshwright diff` against a server's pages, and of the comparison behind it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -32,7 +32,7 @@ Diff = Callable[..., Awaitable[Done]]
 
 @dataclass
 class Served:
-    """admin.reading.MeshReading of a server that serves a directory."""
+    """A fake `admin.reading.MeshReading` of a server that serves a directory."""
 
     shown: View
 
@@ -49,31 +49,31 @@ class Served:
         return ()
 
     def failure(self, name: ProxyName) -> str:
-        """Say that a proxy's group could be computed."""
+        """Report no failure of a proxy's group."""
         del name
         return ""
 
     def unreceived(self, name: ProxyName) -> str:
-        """Say that a proxy can take everything."""
+        """Report no unreceived configuration."""
         del name
         return ""
 
     def pushes(self, name: ProxyName) -> tuple[object, ...]:
-        """Say that a proxy was sent nothing."""
+        """Return no pushes."""
         del name
         return ()
 
     def rejected(self, name: ProxyName) -> tuple[object, ...]:
-        """Say that a proxy has rejected nothing."""
+        """Return no rejections."""
         del name
         return ()
 
     def listening(self) -> dict[str, str]:
-        """Listen nowhere."""
+        """Return no listening addresses."""
         return {}
 
     def settings(self) -> dict[str, object]:
-        """Return the settings that matter."""
+        """Return the settings that affect resources."""
         return {
             "trust_domain": "cluster.local",
             "cluster_domain": "cluster.local",
@@ -98,20 +98,20 @@ class Served:
         }
 
     def proxies(self) -> tuple[ProxyStatus, ...]:
-        """Return all proxies, expected."""
+        """Return all proxies in the state "expected"."""
         now = datetime.now(UTC)
         return tuple(ProxyStatus(name, ProxyState.EXPECTED, "", now, known=True) for name in self._groups())
 
     def ejected(self) -> dict[str, tuple[ProxyName, ...]]:
-        """Return that nobody is."""
+        """Return no ejected endpoints."""
         return {}
 
     def dead_after(self) -> timedelta:
-        """Return a minute."""
+        """Return one minute."""
         return timedelta(minutes=1)
 
     def snapshot(self, name: ProxyName) -> Snapshot:
-        """Return what a proxy is served."""
+        """Return a proxy's snapshot."""
         return Snapshot.of(resources(proxy_policy(self.shown, self._groups()[name])))
 
     def _groups(self) -> dict[ProxyName, Any]:
@@ -120,7 +120,7 @@ class Served:
 
 @pytest.fixture
 async def diff(tmp_path: Path, run: Run) -> AsyncIterator[Diff]:
-    """Serve a directory with a policy, and return a runner of the command against it."""
+    """Serve a directory with a policy, and return a function that runs the command against it."""
     served = tmp_path / "served"
     served.mkdir()
     (served / "mesh.yaml").write_text(texts.joined(MESH, POLICY))
@@ -136,15 +136,15 @@ async def diff(tmp_path: Path, run: Run) -> AsyncIterator[Diff]:
         yield compared
 
 
-async def test_nothing_would_change(diff: Diff) -> None:
-    """The same directory: status 0."""
+async def test_diff_of_the_served_directory_reports_no_change(diff: Diff) -> None:
+    """The same manifests give status 0 and the number of unchanged proxies."""
     assert await diff(texts.joined(MESH, POLICY)) == Done(0, "0 proxies would change, 2 would not\n", "")
 
 
-async def test_a_server_of_another_release_is_said_to_be_one(
+async def test_diff_with_an_older_server_names_the_missing_setting(
     diff: Diff, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It lacks a setting that this command has since: a sentence, and no stack."""
+    """A server that lacks a setting of this command is one message, without a stack trace."""
     told = Served.settings
 
     def older(self: Served) -> dict[str, object]:
@@ -157,8 +157,8 @@ async def test_a_server_of_another_release_is_said_to_be_one(
     assert "Traceback" not in done.stderr
 
 
-async def test_one_route_would_change(diff: Diff) -> None:
-    """Another path of one match: one resource of the server's proxy, with the lines that differ."""
+async def test_changed_route_is_one_resource_with_its_differing_lines(diff: Diff) -> None:
+    """A changed path of one match is one changed route of the server's proxy, with both lines."""
     done = await diff(texts.joined(MESH, POLICY).replace("/books", "/shelves"))
     lines = done.stdout.splitlines()
     assert (done.returncode, done.stderr) == (1, "")
@@ -172,8 +172,8 @@ async def test_one_route_would_change(diff: Diff) -> None:
     assert [(line[0], line.split()[-1]) for line in differing] == [("-", "/books"), ("+", "/shelves")]
 
 
-async def test_what_comes_and_goes(diff: Diff) -> None:
-    """Without the policy the client's resources go; a workload more is a new proxy; errors are said."""
+async def test_diff_names_new_and_removed_proxies_and_resources(diff: Diff) -> None:
+    """A new workload is a new proxy, removed resources have a minus, and errors in manifests are printed."""
     other = MESH.replace("uuid: u1", "uuid: u3")
     done = await diff(other + "---\nkind: Nonsense", "--names")
     assert done.returncode == 1
@@ -186,8 +186,8 @@ async def test_what_comes_and_goes(diff: Diff) -> None:
     assert "  - cluster shop/store|8080" in done.stdout.splitlines()
 
 
-async def test_what_would_not_be_in_force_is_pointed_to(diff: Diff) -> None:
-    """A rule that names what is not there changes nothing, and is an error that lint explains."""
+async def test_diff_reports_rules_without_effect_as_errors(diff: Diff) -> None:
+    """A target whose rule names a missing route group changes nothing, and is an error that lint explains."""
     dangling = (
         POLICY.partition("---")[2].replace("name: t,", "name: u,").replace("name: routes", "name: gone")
     )
@@ -197,8 +197,11 @@ async def test_what_would_not_be_in_force_is_pointed_to(diff: Diff) -> None:
     assert done.stderr.startswith("meshwright: 2 errors between objects of ")
 
 
-async def test_a_proxy_of_another_driver_is_compared_too(diff: Diff) -> None:
-    """By its document; one whose driver nobody knows keeps what it has, and that is no error of reading."""
+async def test_diff_compares_proxies_of_other_drivers(diff: Diff) -> None:
+    """A proxy with another driver is compared by its document.
+
+    One with an unknown driver keeps its configuration, which is no error of the manifests.
+    """
     named = "metadata: {name: store-1, namespace: shop, annotations: {meshwright.dev/sidecar-driver: %s},"
     policy = "---\n" + POLICY
     done = await diff(MESH.replace("metadata: {name: store-1, namespace: shop,", named % "document") + policy)
@@ -212,8 +215,8 @@ async def test_a_proxy_of_another_driver_is_compared_too(diff: Diff) -> None:
     assert done == Done(0, said, "")
 
 
-def test_proxies_with_the_same_change_are_told_together() -> None:
-    """Equal changes are one entry; the same names with other versions are another."""
+def test_equal_changes_of_several_proxies_are_one_entry() -> None:
+    """Equal changes are grouped. The same resource with another version is a separate entry."""
     before = {name: {"route": {"r": "1"}} for name in "abcd"}
     after = {
         "a": {"route": {"r": "2"}},

@@ -1,4 +1,4 @@
-"""Commands print what others have written; none of it is a command to the terminal, or a line of its own."""
+"""Tests that foreign text in the output of commands neither controls the terminal nor forges a line."""
 
 import os
 import pty
@@ -98,7 +98,7 @@ TYPED = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with hostile files."""
+    """A folder with hostile files."""
     found = tmp_path_factory.mktemp("h")
     for each in ("mesh", "s"):
         (found / each).mkdir(mode=0o700)
@@ -113,14 +113,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def at(folder: Path) -> Iterator[str]:
-    """Answer to every command, and return where an agent and an Envoy do."""
+    """Serve hostile answers to every command, and return the address for an agent and an Envoy."""
     with hostile.answering(folder / "s") as found:
         yield found
 
 
 @pytest.fixture
 def run(typed: Typed, folder: Path, at: str) -> Callable[..., Done]:
-    """Return a runner of commands among all that."""
+    """A function that runs commands among the hostile files and servers."""
 
     def typed_there(*arguments: str, **environment: str) -> Done:
         told = tuple(at if each == AT else each for each in arguments)
@@ -130,7 +130,7 @@ def run(typed: Typed, folder: Path, at: str) -> Callable[..., Done]:
 
 
 def faults(done: Done) -> set[str]:
-    """Return the characters that a terminal would not show, and lines that others have made."""
+    """Return unprintable characters and forged lines in the output."""
     lines = f"{done.stdout}\n{done.stderr}".split("\n")
     return {
         *(each for line in lines for each in line if not each.isprintable()),
@@ -141,30 +141,30 @@ def faults(done: Done) -> set[str]:
 @pytest.mark.parametrize(
     "arguments", TYPED, ids=lambda each: " ".join(each)[:24].encode("unicode_escape").decode()
 )
-def test_nothing_foreign_is_a_command_of_the_terminal(
+def test_hostile_text_neither_controls_the_terminal_nor_forges_lines(
     run: Callable[..., Done], arguments: tuple[str, ...]
 ) -> None:
-    """Of files, their names and content, of servers, agents, Envoys and of what was typed."""
+    """Text of files, file names, servers, agents, Envoys and arguments is escaped in the output."""
     done = run(*arguments)
     assert faults(done) == set(), done
     assert done.stdout or done.stderr
 
 
-def test_every_command_is_among_them() -> None:
-    """One that is new has to be added."""
+def test_hostile_text_is_tested_with_every_command() -> None:
+    """Every command is in the list above, so that a new command must be added."""
     known = {name for name in COMMANDS for words in TYPED if " ".join(words).startswith(name)}
     assert known == set(COMMANDS)
 
 
-def test_what_is_hostile_is_shown_as_escapes(run: Callable[..., Done]) -> None:
-    """Whoever looks at it sees what was written."""
+def test_hostile_text_is_printed_as_escapes(run: Callable[..., Done]) -> None:
+    """The escapes show the reader the exact text."""
     shown = run("hosts", *STATE, "--namespace", "a").stdout
     one = rf"abc\x1b[2J\x1b]0;b\x07\x9b31m\u202ec\u2028\x7f\x08\x0d{FORGED}\x0a{FORGED}\x09d"
     assert shown == f"{one} {one}\n"
 
 
-def test_what_programs_read_is_byte_for_byte(run: Callable[..., Done], folder: Path) -> None:
-    """A manifest that is not changed, and an answer of Envoy, go on as they are where no terminal is."""
+def test_output_for_programs_is_not_escaped(run: Callable[..., Done], folder: Path) -> None:
+    """Output that no terminal reads is passed on as it is: an unchanged manifest, an answer of Envoy."""
     text = '{"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "\x9b\u202e\x7f"}}\n'
     (folder / "same.json").write_text(text)
     assert run("inject", "-f", "same.json").stdout == text
@@ -185,23 +185,23 @@ def test_what_programs_read_is_byte_for_byte(run: Callable[..., Done], folder: P
     ],
     ids=" ".join,
 )
-def test_on_a_terminal_there_are_colours_and_nothing_else(
+def test_output_on_a_terminal_has_colours_but_no_foreign_escapes(
     typed: Typed, folder: Path, at: str, arguments: tuple[str, ...]
 ) -> None:
-    """Colours are ours; what others have written has none."""
+    """The only escape sequences on a terminal are the command's own colours."""
     (folder / "same.json").write_text('{"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "\x9b"}}\n')
     told = tuple(at if each == AT else each for each in arguments)
     shown = _on_a_terminal(typed, Command(folder, told, {"TERM": "xterm", "COLUMNS": "200"}))
     plain = re.sub(r"\x1b\[(?:0|[1-9][0-9;]{0,5})m", "", shown).replace("\r\n", "\n")
     assert {each for each in plain if not each.isprintable()} <= {"\n"}
-    if "request" not in arguments:  # a text of several lines
+    if "request" not in arguments:  # the text has several lines
         assert faults(Done(0, plain, "")) == set()
     if "--help" in arguments or "--typo" in arguments:
         assert plain != shown.replace("\r\n", "\n")
 
 
 def _on_a_terminal(typed: Typed, command: Command) -> str:
-    """Return what a command shows on a terminal."""
+    """Return the output of a command on a terminal."""
     leader, follower = pty.openpty()
     with os.fdopen(follower, "w") as terminal:
         running = typed.start(command, terminal, terminal)
@@ -209,7 +209,7 @@ def _on_a_terminal(typed: Typed, command: Command) -> str:
     while True:
         try:
             read = os.read(leader, 65536)
-        except OSError:  # nobody has the terminal open any more
+        except OSError:  # the last process has closed the terminal
             break
         shown += read
         if not read:

@@ -1,4 +1,4 @@
-"""What is made once and cannot be had again: a place for it is there before it is made."""
+"""Tests of tokens and certificates that can be created only once: their file must be writable first."""
 
 import json
 from collections.abc import Callable
@@ -37,8 +37,8 @@ def _certificates(run: Run) -> int:
     return len(json.loads(done.stdout)["proxy_certificates"])
 
 
-def test_a_token_has_its_file_before_it_is_made(run: Run, tmp_path: Path) -> None:
-    """Its file is private; where it cannot be made there is no token, and what stood there stays."""
+def test_token_is_created_only_if_its_file_can_be(run: Run, tmp_path: Path) -> None:
+    """The token's file is private. If the file cannot be created there is no token, and old files stay."""
     assert _create(run, "--out", "token").returncode == 0
     assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600
     before = (tmp_path / "token").read_text()
@@ -54,8 +54,10 @@ def test_a_token_has_its_file_before_it_is_made(run: Run, tmp_path: Path) -> Non
     assert [each["id"] for each in _tokens(run)] == [before.partition(".")[0]]
 
 
-def test_a_token_whose_file_has_no_room_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is made then: whoever asked for it can revoke it. Nothing stays that looks like one, or tells it."""
+def test_token_that_could_not_be_written_is_named_for_revocation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a full disk the error names the token's id, so that it can be revoked, and the file is removed."""
     put, full = tokens._put, ExitStack()
 
     def put_in_vain(out: Path | None, file: IO[str] | None, token: str) -> dict[str, str]:
@@ -81,10 +83,10 @@ def test_a_token_whose_file_has_no_room_is_named(tmp_path: Path, monkeypatch: py
         (("--mesh", "none", "--uuid", "u"), 2),
     ],
 )
-def test_a_token_that_is_not_made_leaves_no_file(
+def test_refused_token_leaves_no_file(
     run: Run, tmp_path: Path, arguments: tuple[str, ...], status: int
 ) -> None:
-    """The next one may have the name."""
+    """The file of a refused token is removed, so that the next token can use its name."""
     (tmp_path / "mesh").mkdir()
     assert _create(run, *arguments, "--out", "token").returncode == status
     assert not (tmp_path / "token").exists()
@@ -92,8 +94,8 @@ def test_a_token_that_is_not_made_leaves_no_file(
 
 
 @pytest.mark.parametrize("spoil", ["file", "below", "key"])
-def test_no_certificate_is_issued_that_nobody_can_have(run: Run, tmp_path: Path, spoil: str) -> None:
-    """Its directory is a file, or below one, or the key's place is a directory."""
+def test_no_certificate_is_issued_into_an_unwritable_place(run: Run, tmp_path: Path, spoil: str) -> None:
+    """If the directory or the key's file cannot be written, no certificate is issued."""
     assert _issue(run, "first").returncode == 0
     (tmp_path / "file").touch()
     (tmp_path / "key" / "proxy.key").mkdir(parents=True)
@@ -105,8 +107,8 @@ def test_no_certificate_is_issued_that_nobody_can_have(run: Run, tmp_path: Path,
     assert _certificates(run) == 1
 
 
-def test_a_certificate_that_is_not_issued_leaves_no_directory(run: Run, tmp_path: Path) -> None:
-    """One that was there before stays as it was."""
+def test_refused_certificate_leaves_no_directory(run: Run, tmp_path: Path) -> None:
+    """A refused request creates no directory and leaves an existing one empty."""
     (tmp_path / "there").mkdir()
     for out in ("there", "new"):
         assert _issue(run, out, "U!").returncode == 2
@@ -124,15 +126,15 @@ def test_a_certificate_that_is_not_issued_leaves_no_directory(run: Run, tmp_path
         ("certs", "rotate-root", "--give-up-older-than"),
     ],
 )
-def test_no_time_at_all_is_said_to_be_none(run: Run, command: tuple[str, ...], text: str) -> None:
-    """It is a number with a unit: what is wrong with it is how many."""
+def test_zero_duration_is_refused(run: Run, command: tuple[str, ...], text: str) -> None:
+    """A duration of zero has a valid form, so the message asks for more than 0."""
     done = run(*command, text, "--state", "state")
     said = f"meshwright: {command[-1]} is {text!r}: must be more than 0, for example 24h\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
 
-def test_a_time_of_too_many_digits_is_said_to_be_too_long(run: Run) -> None:
-    """Also one of more digits than a number may have."""
+def test_duration_with_too_many_digits_is_refused(run: Run) -> None:
+    """The limit is 9 digits. 5000 digits, more than Python converts, give the same message."""
     for digits in ("9" * 10, "9" * 5000):
         done = _create(run, "--valid-for", f"{digits}s")
         said = f"meshwright: --valid-for is '{f'{digits}s'[:40]}': must be less than 1000000000 of its unit"
@@ -140,8 +142,8 @@ def test_a_time_of_too_many_digits_is_said_to_be_too_long(run: Run) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "s", "1", "-1s", "1.5h", "1 h", "1w", "\u0661s", "1h\n"])
-def test_what_is_no_time_is_told_how_one_is_written(run: Run, text: str) -> None:
-    """Digits that are others than 0 to 9 are none."""
+def test_malformed_duration_is_refused_with_an_example(run: Run, text: str) -> None:
+    """The message explains the form. Digits other than 0 to 9 are not accepted."""
     done = _create(run, f"--valid-for={text}")
     assert "must be a number followed by s, m, h or d, for example 24h" in done.stderr
     assert done.returncode == 2

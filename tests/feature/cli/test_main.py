@@ -1,4 +1,4 @@
-"""The command as it is typed: answers, sentences and statuses, without a server."""
+"""Tests of commands without a server: output, messages and statuses."""
 
 import json
 import os
@@ -27,16 +27,16 @@ def _issue(run: Run) -> str:
     return done.stdout.splitlines()[1].removeprefix("serial ")
 
 
-def test_help_imports_nothing_heavy() -> None:
-    """It comes at once: no gRPC, no aiohttp, no pydantic, no generated code."""
+def test_help_imports_no_heavy_package() -> None:
+    """Help is printed quickly, because it loads no gRPC, aiohttp, pydantic or generated code."""
     program = "import sys, meshwright.cli.main; print([m for m in sys.argv[1:] if m in sys.modules])"
     heavy = ["grpc", "aiohttp", "pydantic", "cryptography", "google.protobuf", "yaml", "rich.table"]
     done = subprocess.run([sys.executable, "-c", program, *heavy], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
-def test_a_server_imports_nothing_that_it_may_never_need(tmp_path: Path) -> None:
-    """Imports are memory for as long as it runs, and a part of its start."""
+def test_server_imports_no_optional_package(tmp_path: Path) -> None:
+    """A server does not load packages of optional features, because imports cost memory and startup time."""
     program = (
         "import sys, meshwright.cli.main as main\n"
         "try: main.app(['serve', '--mesh', 'none', '--state', 'state'])\n"
@@ -56,8 +56,8 @@ def test_a_server_imports_nothing_that_it_may_never_need(tmp_path: Path) -> None
     assert done.stdout.split() == list(needed)
 
 
-def test_a_server_without_a_cluster_imports_nothing_of_it() -> None:
-    """Neither the API nor the source: imports are memory for as long as it runs."""
+def test_server_without_a_cluster_imports_no_kubernetes_client() -> None:
+    """Without Kubernetes neither the API client nor the source is loaded, which saves memory."""
     program = (
         "import sys, meshwright.cli.process.server_program, meshwright.controller.wiring\n"
         "theirs = ('meshwright.kube.', 'meshwright.providers.kubernetes.s')\n"
@@ -67,14 +67,17 @@ def test_a_server_without_a_cluster_imports_nothing_of_it() -> None:
     assert done.stdout == "['meshwright.providers.kubernetes.scope']\n"
 
 
-def test_the_version_is_the_package_s(run: Run) -> None:
-    """One line."""
+def test_version_prints_one_line(run: Run) -> None:
+    """`version` prints one line."""
     done = run("version")
     assert (done.returncode, done.stdout.count("\n")) == (0, 1)
 
 
-def test_a_certificate_is_issued_and_a_bootstrap_made_without_a_server(run: Run, tmp_path: Path) -> None:
-    """Straight to the state directory; the bootstrap takes name and trust domain from the files."""
+def test_certificate_and_bootstrap_are_created_without_a_server(run: Run, tmp_path: Path) -> None:
+    """The certificate comes from the state directory.
+
+    The bootstrap takes name and trust domain from its files.
+    """
     _issue(run)
     written = ["ca.pem", "proxy.key", "proxy.pem", "trust-domain"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == written
@@ -88,15 +91,15 @@ def test_a_certificate_is_issued_and_a_bootstrap_made_without_a_server(run: Run,
     assert made["dynamicResources"]["adsConfig"]["apiType"] == "GRPC"
 
 
-def test_a_certificate_is_revoked_without_a_server(run: Run) -> None:
-    """The answer names whose it was."""
+def test_certificate_is_revoked_without_a_server(run: Run) -> None:
+    """The answer names the proxy of the revoked certificate."""
     serial = _issue(run)
     done = run("certs", "revoke", "--state", "state", serial)
     assert (done.returncode, done.stdout) == (0, f"revoked {serial} of u.s.n\n")
 
 
-def test_all_certificates_of_a_proxy_are_revoked_by_its_name(run: Run) -> None:
-    """Those that are in force, and no other proxy's; a second time there is none."""
+def test_certificates_of_a_proxy_are_revoked_by_its_name(run: Run) -> None:
+    """All its valid certificates are revoked. The second time there is none, which is status 1."""
     serials = [_issue(run), _issue(run)]
     first = run("certs", "revoke", "--state", "state", serials[0])
     assert first.returncode == 0
@@ -110,8 +113,8 @@ def test_all_certificates_of_a_proxy_are_revoked_by_its_name(run: Run) -> None:
     assert again.stderr == "meshwright: proxy u.s.n has no valid certificate\n"
 
 
-def test_the_token_by_which_a_revoked_proxy_came_is_named(run: Run, tmp_path: Path) -> None:
-    """While it lets in others; and revoked with it where that is asked for."""
+def test_revocation_names_the_join_token_that_is_still_valid(run: Run, tmp_path: Path) -> None:
+    """The warning names a token that other machines can use. `--with-token` revokes the token too."""
     _issue(run)
     token = json.loads(
         run("certs", "token", "create", "--state", "state", *NAME[2:], "--uses", "3", "--json").stdout
@@ -141,8 +144,8 @@ def test_the_token_by_which_a_revoked_proxy_came_is_named(run: Run, tmp_path: Pa
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_token_for_which_a_ca_was_made_says_so(run: Run) -> None:
-    """Once: a path that was mistaken has another CA than the server whose machines are to join."""
+def test_token_command_reports_a_new_ca_once(run: Run) -> None:
+    """A new CA is reported, because a mistyped path has another CA than the server that machines join."""
     done = run("certs", "token", "create", "--state", "state", *NAME[2:])
     said = "meshwright: created a new CA in state, which was not a state directory before\n"
     assert (done.returncode, done.stderr.startswith(said)) == (0, True)
@@ -150,8 +153,11 @@ def test_a_token_for_which_a_ca_was_made_says_so(run: Run) -> None:
     assert (json.loads(done.stdout)["ca_made"], "new CA" in done.stderr) == (False, False)
 
 
-def test_a_token_for_one_proxy_says_that_nobody_was_asked_for_it(run: Run) -> None:
-    """As a certificate does; one of no proxy in particular has nobody to be asked for."""
+def test_token_for_a_named_proxy_warns_that_the_name_was_not_checked(run: Run) -> None:
+    """Without a server the name is not compared with workloads.
+
+    The warning is absent with `--anyway`, and for a token without a UUID.
+    """
     words = "meshwright: the name was not compared with workloads, because no server runs: give --mesh DIR"
     for arguments, said in ((NAME, True), ((*NAME, "--anyway"), False), (NAME[2:], False)):
         done = run("certs", "token", "create", "--state", "state", *arguments)
@@ -167,10 +173,10 @@ def test_a_token_for_one_proxy_says_that_nobody_was_asked_for_it(run: Run) -> No
         ("token", "create", *NAME, "--mesh", "mesh"),
     ],
 )
-def test_a_no_about_certificates_is_json_if_asked_for(
+def test_negative_certificate_answer_is_json_on_request(
     run: Run, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
-    """One value, which has the sentence that people read."""
+    """The JSON has the same message as standard error."""
     (tmp_path / "mesh").mkdir()
     _issue(run)
     done = run("certs", *arguments, "--state", "state", "--json")
@@ -195,16 +201,16 @@ def test_a_no_about_certificates_is_json_if_asked_for(
         (("bootstrap", "--credentials", "none", "--ads", "a:1"), ""),
     ],
 )
-def test_a_failure_is_one_sentence_and_status_2(run: Run, arguments: tuple[str, ...], sentence: str) -> None:
-    """No traceback, nothing on standard output."""
+def test_failure_is_one_message_with_status_2(run: Run, arguments: tuple[str, ...], sentence: str) -> None:
+    """A failure prints no traceback and nothing on standard output."""
     done = run(*arguments)
     assert done.stderr.startswith(f"meshwright: {sentence}")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
 
 
 @pytest.mark.parametrize("files", ["not a certificate", ""])
-def test_credentials_that_are_none_are_said(run: Run, tmp_path: Path, files: str) -> None:
-    """By file."""
+def test_invalid_credentials_are_reported_with_their_files(run: Run, tmp_path: Path, files: str) -> None:
+    """The message names the certificate and the key that do not belong together."""
     (tmp_path / "out").mkdir()
     for name in ("proxy.pem", "proxy.key", "ca.pem"):
         (tmp_path / "out" / name).write_text(files)
@@ -217,7 +223,7 @@ def test_credentials_that_are_none_are_said(run: Run, tmp_path: Path, files: str
     )
 
 
-def test_a_wrong_variable_of_the_environment_is_named(run: Run) -> None:
-    """As it is spelled there."""
+def test_invalid_environment_variable_is_named(run: Run) -> None:
+    """The message names the variable as it is spelled in the environment."""
     done = run("serve", MESHWRIGHT_MESH=".", MESHWRIGHT_STATE="s", MESHWRIGHT_ADS_ADDRESS="x")
     assert done.stderr.startswith("meshwright: MESHWRIGHT_ADS_ADDRESS is 'x': must be HOST:PORT")

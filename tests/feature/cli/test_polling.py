@@ -1,4 +1,4 @@
-"""gRPC is told how to wait for its sockets before it is imported, and knows what it is told."""
+"""Tests of gRPC's polling setting: it is set before the import of gRPC, and gRPC supports it."""
 
 import os
 import subprocess
@@ -44,18 +44,21 @@ def _run(program: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_it_is_said_before_grpc_is_imported() -> None:
-    """Later, it would not be heard."""
+def test_polling_is_set_before_grpc_is_imported() -> None:
+    """The gRPC library reads the variable at its import, so a later value has no effect."""
     assert _run(_SERVE).stderr == f"imported with {READ_WHERE_IT_POLLS}\n"
 
 
-def test_grpc_knows_it() -> None:
-    """One that does not says so; then this can go, and a push must be measured anew."""
+def test_grpc_supports_the_polling_experiment() -> None:
+    """An unsupported experiment causes a warning of gRPC.
+
+    In that case remove the setting and measure a push again.
+    """
     assert "experiment" not in _run(_SERVER).stderr
 
 
-def test_who_says_something_else_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variable is gRPC's, and its users'."""
+def test_users_own_grpc_experiments_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value that the user has set is not overwritten, because the variable belongs to gRPC's users."""
     monkeypatch.setenv(EXPERIMENTS, "monitoring_experiment")
     read_where_it_polls()
     assert os.environ[EXPERIMENTS] == "monitoring_experiment"

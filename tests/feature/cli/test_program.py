@@ -1,4 +1,4 @@
-"""What all commands have in common: how they end, and that programs can read what they print."""
+"""Tests of the behaviour that all commands share: statuses, and output that programs can read."""
 
 import json
 import re
@@ -138,7 +138,7 @@ YES = [
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder with manifests that are right, and some that are not."""
+    """A folder with valid and invalid manifests."""
     (tmp_path / "mesh").mkdir()
     (tmp_path / "mesh" / "mesh.yaml").write_text(WORKLOAD)
     (tmp_path / "good.yaml").write_text(GOOD)
@@ -148,7 +148,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def _commands() -> Iterator[tuple[str, Any]]:
-    """Yield whatever can be typed and does something, by its words."""
+    """Yield every command that can be run, with its words."""
 
     def below(command: Any, words: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
         group = getattr(command, "commands", None)
@@ -164,10 +164,13 @@ COMMANDS = dict(_commands())
 
 
 @pytest.mark.parametrize(("arguments", "status"), NO_AND_UNKNOWN)
-def test_a_no_is_1_and_what_is_not_known_is_2(
+def test_command_exits_with_1_for_no_and_2_for_unknown(
     run: Run, folder: Path, arguments: tuple[str, ...], status: int
 ) -> None:
-    """Of every command; with 2 there is nothing on standard output, which programs read."""
+    """Each command has the expected status.
+
+    With status 2 standard output is empty, because programs read it.
+    """
     assert folder.is_dir()
     done = run(*arguments)
     assert done.returncode == status, done
@@ -176,8 +179,8 @@ def test_a_no_is_1_and_what_is_not_known_is_2(
         assert done.stdout == ""
 
 
-def test_a_yes_is_0_and_json(run: Run, folder: Path) -> None:
-    """Without a server, and with nobody asked."""
+def test_successful_command_exits_with_0_and_prints_json(run: Run, folder: Path) -> None:
+    """Each command here succeeds without a server and prints valid JSON."""
     assert run("certs", "issue-proxy", *("--state", "s", "--uuid", "u1"), *NAME, "--anyway").returncode == 0
     assert folder.is_dir()
     for arguments in YES:
@@ -186,15 +189,15 @@ def test_a_yes_is_0_and_json(run: Run, folder: Path) -> None:
         json.loads(done.stdout)
 
 
-def test_every_command_that_can_say_no_is_tried() -> None:
-    """The table above names all of them."""
+def test_every_command_is_in_the_tables_of_statuses() -> None:
+    """The tables above have every command, so that a new command must be added."""
     tried = {" ".join(arguments) for arguments, _ in NO_AND_UNKNOWN} | {" ".join(each) for each in YES}
     missing = {name for name in COMMANDS if not any(each.startswith(name) for each in tried)}
     assert missing == set()
 
 
-def test_every_command_prints_json_if_it_is_asked_to() -> None:
-    """An option of the same name everywhere."""
+def test_every_command_has_the_json_option() -> None:
+    """The option has the same name everywhere."""
     without = [
         name
         for name, command in COMMANDS.items()
@@ -203,16 +206,16 @@ def test_every_command_prints_json_if_it_is_asked_to() -> None:
     assert without == []
 
 
-def test_the_page_has_every_command_in_both_tables() -> None:
-    """Sorted: how it ends, and what it prints."""
+def test_cli_page_lists_every_command_in_both_tables() -> None:
+    """Both tables of docs/cli.md, of statuses and of output, list all commands in order."""
     rows = re.findall(r"^\| `([a-z -]+)` \|", (ROOT / "docs" / "cli.md").read_text(), re.MULTILINE)
     assert rows == sorted(COMMANDS) * 2
 
 
-def test_a_fault_of_the_program_is_no_no(
+def test_internal_error_exits_with_unknown_and_a_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is printed whole, and its status is that of what could not be found out."""
+    """An internal error is status 2, because status 1 means "no", and the traceback is printed."""
 
     def broken(**_: object) -> None:
         raise ZeroDivisionError
@@ -224,21 +227,21 @@ def test_a_fault_of_the_program_is_no_no(
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
-def test_statuses_are_the_three_there_are() -> None:
-    """Whatever ends a command."""
+def test_every_command_failure_has_status_1_or_2() -> None:
+    """Every subclass of `CommandFailed` has the status NO or UNKNOWN."""
     kinds = [CommandFailed]
     for kind in kinds:
         kinds.extend(kind.__subclasses__())
         assert kind.status in (Status.NO, Status.UNKNOWN)
 
 
-def test_the_version_is_an_option_too(run: Run) -> None:
-    """As most programs have it."""
+def test_version_option_equals_the_version_command(run: Run) -> None:
+    """`--version` prints the same as `version`, as most programs do."""
     assert run("--version") == run("version")
 
 
-def test_a_file_or_standard_input_is_linted(run: Run, folder: Path) -> None:
-    """By whatever name, with that name in what is said."""
+def test_lint_reads_a_file_of_any_name_or_standard_input(run: Run, folder: Path) -> None:
+    """Problems name the file as it was given, or "standard input"."""
     (folder / "shop.txt").write_text(GOOD)
     assert run("lint", "shop.txt").stdout == "no problems found\n"
     assert run("lint", "bad.yaml").stdout.startswith("error: MW1101 bad.yaml:2 (document 1): ")
@@ -269,8 +272,8 @@ NOTHING = {
 
 
 @pytest.mark.parametrize("line", NOTHING)
-def test_of_nothing_nothing_is_said_to_be_well(run: Run, tmp_path: Path, line: str) -> None:
-    """It may be a slip in the path, or a pipe whose other end has failed; of one file, all there is."""
+def test_input_without_manifests_is_an_error(run: Run, tmp_path: Path, line: str) -> None:
+    """Empty input has status 2 rather than "no problems". The path may be mistyped, or a pipe broken."""
     for name in ("empty", "comments", "binary"):
         (tmp_path / name).mkdir()
     (tmp_path / "comments" / "a.yaml").write_text("# apiVersion: v1\n---\n\n--- # and\n")
@@ -278,8 +281,11 @@ def test_of_nothing_nothing_is_said_to_be_well(run: Run, tmp_path: Path, line: s
     assert run(*line.split()) == Done(2, "", f"meshwright: {NOTHING[line]}\n")
 
 
-def test_what_holds_no_object_may_be_a_document(run: Run, tmp_path: Path) -> None:
-    """As an API server's list is where there is none of the kind; a file among others is a problem of it."""
+def test_input_with_an_empty_list_has_no_problems(run: Run, tmp_path: Path) -> None:
+    """An empty List is a valid document, as an API server prints it.
+
+    An unreadable file among others is a problem.
+    """
     (tmp_path / "list.yaml").write_text("{apiVersion: v1, kind: List, items: []}")
     assert run("lint", "list.yaml") == Done(0, "no problems found\n", "")
     assert run("lint", ".") == Done(0, "no problems found\n", "")
@@ -291,8 +297,8 @@ def test_what_holds_no_object_may_be_a_document(run: Run, tmp_path: Path) -> Non
     assert run("lint", ".") == Done(1, said, "")
 
 
-def test_a_name_that_no_workload_has_is_not_certified(run: Run, folder: Path) -> None:
-    """It is said which may be meant, nothing is made, and --anyway is a way."""
+def test_certificate_for_an_unknown_name_needs_anyway(run: Run, folder: Path) -> None:
+    """Without a matching workload the error suggests the likely name. `--anyway` issues the certificate."""
     arguments = ("certs", "issue-proxy", "--state", "s", "--mesh", "mesh", "--uuid", "u2", *NAME)
     done = run(*arguments)
     assert done == Done(
@@ -308,15 +314,15 @@ def test_a_name_that_no_workload_has_is_not_certified(run: Run, folder: Path) ->
     assert "workload shop/store-1 has the UUID u1, and its proxy is u1.store.shop" in said
 
 
-def test_who_asks_nobody_is_told_so(run: Run, folder: Path) -> None:
-    """Without a server and without a directory nobody knows of workloads; it is issued, as ever."""
+def test_certificate_without_a_name_check_is_issued_with_a_warning(run: Run, folder: Path) -> None:
+    """Without server and mesh directory the name cannot be compared with workloads."""
     assert folder.is_dir()
     done = run("certs", "issue-proxy", "--state", "s", "--uuid", "u1", *NAME)
     assert (done.returncode, "the name was not compared with workloads" in done.stderr) == (0, True)
 
 
-def test_certificates_are_listed_without_a_server(run: Run, folder: Path) -> None:
-    """Those of proxies, from the ledger: the table has them, and JSON says what is not known."""
+def test_proxy_certificates_are_listed_without_a_server(run: Run, folder: Path) -> None:
+    """The ledger has the proxy certificates. The JSON fields that need a server are null."""
     issued = run("certs", "issue-proxy", "--state", "s", "--uuid", "u1", *NAME, "--anyway", "--json")
     serial = json.loads(issued.stdout)["serial"]
     assert folder.is_dir()
@@ -338,8 +344,8 @@ def test_certificates_are_listed_without_a_server(run: Run, folder: Path) -> Non
     assert not (folder / "none").exists()
 
 
-def test_a_token_is_shown_once_and_never_listed(run: Run, folder: Path) -> None:
-    """Printed alone, for programs, or written to a file that is nobody else's; a file that is there stays."""
+def test_token_secret_is_shown_once_and_never_listed(run: Run, folder: Path) -> None:
+    """The secret is printed, or written to a private new file, and no later output contains it."""
     shown = run("certs", "token", "create", "--state", "s", *SERVICE)
     assert shown.returncode == 0
     token = read_token(shown.stdout)

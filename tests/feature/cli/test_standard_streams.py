@@ -1,6 +1,6 @@
-"""Standard input, output and error as a shell gives them: closed, full, of another encoding, or read no more.
+"""Tests of standard streams that are closed, full, in another encoding, or without a reader.
 
-Each command is a process of its own: what is asked for here happens below Python's own streams.
+Each command is its own process, because these conditions occur below Python's own streams.
 """
 
 import json
@@ -34,7 +34,7 @@ NOT_INSTALLED = (
 def shell(
     line: str, folder: Path, given: bytes | None = None, variables: Mapping[str, str] | None = None
 ) -> tuple[int, bytes, str]:
-    """Run a line of a shell in which `meshwright` stands for the program."""
+    """Run a shell line in which `meshwright` is the program."""
     program = f'meshwright() {{ "{sys.executable}" -m meshwright "$@"; }}\n'
     done = subprocess.run(
         ["sh", "-c", program + line],
@@ -67,10 +67,11 @@ def shell(
         ("meshwright serve --mesh none 2>&-", Done(2, "", "")),
     ],
 )
-def test_what_cannot_be_printed_or_said_ends_in_a_sentence_and_a_status(
-    tmp_path: Path, line: str, done: Done
-) -> None:
-    """However much it is. A remark that is lost is no yes; whoever closes standard error wants none."""
+def test_unwritable_output_ends_with_a_message_and_a_status(tmp_path: Path, line: str, done: Done) -> None:
+    """Lost output is never status 0.
+
+    A user who closes standard error wants no messages, so that alone is no failure.
+    """
     (tmp_path / "pod.yaml").write_text(HOST_NETWORK)
     status, printed, said = shell(line, tmp_path)
     assert Done(status, printed.decode(), said) == done
@@ -88,8 +89,8 @@ def test_what_cannot_be_printed_or_said_ends_in_a_sentence_and_a_status(
         ("certs token create --state new --service a --namespace b", "new/.ca.new/ca.key cannot be written"),
     ],
 )
-def test_a_file_that_cannot_be_written_is_said(tmp_path: Path, arguments: str, said: str) -> None:
-    """As on a full disk: here no file may be larger than nothing."""
+def test_file_that_cannot_be_written_is_reported(tmp_path: Path, arguments: str, said: str) -> None:
+    """A file size limit of 0 simulates a full disk. The message is one line, and no file stays."""
     (tmp_path / "a.yaml").write_text(SERVICE_ACCOUNT)
     status, printed, words = shell(f"ulimit -f 0; meshwright {arguments}", tmp_path)
     assert (status, printed, words.count("\n")) == (2, b"", 1)
@@ -98,8 +99,8 @@ def test_a_file_that_cannot_be_written_is_said(tmp_path: Path, arguments: str, s
 
 
 @pytest.mark.parametrize("arguments", [("version",), ("lint", "--codes")])
-def test_who_reads_no_more_is_told_nothing(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    """However little was printed; the status is that of a program which SIGPIPE has ended, and no answer."""
+def test_output_to_a_closed_pipe_ends_like_sigpipe(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """The status is 141, as after SIGPIPE, without a message."""
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
@@ -125,14 +126,14 @@ def test_who_reads_no_more_is_told_nothing(tmp_path: Path, arguments: tuple[str,
         "connectivity --facts -",
     ],
 )
-def test_a_closed_standard_input_is_said(tmp_path: Path, arguments: str) -> None:
-    """By each command that reads it."""
+def test_closed_standard_input_is_reported(tmp_path: Path, arguments: str) -> None:
+    """Each command that reads standard input reports that it is closed."""
     assert shell(f"meshwright {arguments} <&-", tmp_path) == (2, b"", NO_INPUT)
 
 
 @pytest.mark.parametrize("arguments", ["explain - --mesh .", "connectivity --facts -", "inject -f -"])
-def test_what_is_no_text_is_said(tmp_path: Path, arguments: str) -> None:
-    """Whatever the encoding of the terminal."""
+def test_standard_input_that_is_not_utf_8_is_reported(tmp_path: Path, arguments: str) -> None:
+    """The message names the first invalid byte and the remedy."""
     said = "meshwright: standard input is not UTF-8 (byte 1): convert it to UTF-8\n"
     assert shell(f"meshwright {arguments}", tmp_path, b"a\xff") == (2, b"", said)
 
@@ -143,10 +144,10 @@ WRONG = "apiVersion: v1\nkind: Service\nmetadata: {name: šč, namespace: shop}\
 
 
 @pytest.mark.parametrize("variables", ENCODINGS)
-def test_what_an_encoding_lacks_is_printed_as_its_escape(
+def test_characters_that_the_encoding_lacks_are_printed_as_escapes(
     tmp_path: Path, variables: Mapping[str, str]
 ) -> None:
-    """For people; a program is given JSON that says the same."""
+    """People get escapes in such a terminal. Programs get JSON with the same value."""
     (tmp_path / "a.yaml").write_text(WRONG, "utf-8")
     status, printed, said = shell("meshwright lint a.yaml", tmp_path, variables=variables)
     assert (status, said) == (1, "")
@@ -159,8 +160,8 @@ def test_what_an_encoding_lacks_is_printed_as_its_escape(
 
 
 @pytest.mark.parametrize("variables", ENCODINGS)
-def test_what_programs_read_is_utf_8(tmp_path: Path, variables: Mapping[str, str]) -> None:
-    """Whatever the terminal's encoding: YAML and units are what they would be elsewhere."""
+def test_manifests_and_units_are_printed_in_utf_8(tmp_path: Path, variables: Mapping[str, str]) -> None:
+    """YAML and unit files are UTF-8 in every locale, because programs read them."""
     (tmp_path / "values.yaml").write_text("image: {repository: reg.example/š}\n", "utf-8")
     install = "meshwright install --print -f values.yaml"
     status, printed, said = shell(install, tmp_path, variables=variables)
@@ -175,12 +176,12 @@ def test_what_programs_read_is_utf_8(tmp_path: Path, variables: Mapping[str, str
     unit = "meshwright unit agent --program /opt/m -- --ads a:1 --hosts-file /etc/š"
     status, printed, said = shell(unit, tmp_path, variables=variables)
     assert (status, said) == (0, "")
-    # In a locale of ASCII the path is bytes to Python, and stands in quotes.
+    # In an ASCII locale the path is bytes to Python, and is printed in quotes.
     assert "\nReadWritePaths=/etc/š\n" in printed.decode("utf-8").replace('"', "")
 
 
-def test_a_line_of_a_log_is_read_as_utf_8(tmp_path: Path) -> None:
-    """As it was written, also where the terminal is set to something else."""
+def test_log_line_is_read_as_utf_8(tmp_path: Path) -> None:
+    """A log line is UTF-8, also if the terminal has another encoding."""
     (tmp_path / "a.yaml").write_text(SERVICE_ACCOUNT)
     line = {"start_time": "", "local_address": "10.0.0.1:8080", "caller": "é"}
     given = json.dumps(line, ensure_ascii=False).encode()

@@ -1,4 +1,4 @@
-"""Units: what systemd itself says of them."""
+"""Tests of generated units with systemd's own tools."""
 
 import re
 import shutil
@@ -21,20 +21,23 @@ WORST = 3.0
 
 
 def unit(which: str, *arguments: str) -> str:
-    """Return a unit."""
+    """Return a generated unit."""
     return CliRunner().invoke(app, ("unit", which, "--program", PROGRAM, *arguments)).stdout
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="it needs systemd-analyze")
-def test_systemd_takes_every_unit_and_finds_it_confined(
+def test_systemd_verifies_every_unit_and_its_confinement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As `systemd-analyze` has it; that one older than a key does not know it is all it may say."""
+    """`systemd-analyze` finds a low exposure level and no error.
+
+    Keys that an older release does not know are ignored.
+    """
     monkeypatch.delenv("MESHWRIGHT_ENVOY", raising=False)
     paths = [tmp_path / name for name in VARIANTS]
     for path in paths:
         text = unit(*VARIANTS[path.name])
-        # What it runs is looked for, and need not be installed here.
+        # systemd looks for the programs of a unit, which need not be installed here.
         path.write_text(
             re.sub(r"/(opt|bin)/\S+", "/bin/sh", text).replace("User=meshwright-proxy", "User=root")
         )

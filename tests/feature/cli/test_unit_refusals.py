@@ -1,4 +1,4 @@
-"""`meshwright unit` refuses in the words of the program that the unit would start."""
+"""Tests that `meshwright unit` refuses options with the messages of the program that the unit would start."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -61,10 +61,10 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("which", "arguments", "words"), REFUSED)
-def test_what_the_program_refuses_is_refused_in_its_words(
+def test_unit_refuses_invalid_options_with_the_programs_message(
     unit: Unit, run: Callable[..., Done], which: str, arguments: tuple[str, ...], words: str
 ) -> None:
-    """One that is written all the same would fail at each start."""
+    """A unit with these options would fail at each start, so it is not written."""
     told = (*ADS, "--credentials", "/etc/meshwright/credentials") if which == "agent" else ()
     refused = unit(which, "--", *told, *arguments)
     assert Done(*refused) == run(which, *told, *arguments)
@@ -84,10 +84,10 @@ def test_what_the_program_refuses_is_refused_in_its_words(
         ),
     ],
 )
-def test_a_file_of_probes_that_is_none_is_said(
+def test_agent_refuses_an_invalid_probe_file(
     run: Callable[..., Done], tmp_path: Path, text: str, why: str
 ) -> None:
-    """With its name, by the agent as well, which does not begin."""
+    """The agent does not start, and the message names the file and the problem."""
     file = tmp_path / "probes.json"
     file.write_text(text)
     done = run("agent", *ADS, "--credentials", "credentials", "--probes", str(file))
