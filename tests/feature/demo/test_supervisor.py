@@ -1,4 +1,4 @@
-"""Processes are started, missed when they die, ended in any case, and found when something stays."""
+"""Tests of the demo's supervisor: start, death and end of processes, and the search for leftovers."""
 
 import asyncio
 import os
@@ -30,8 +30,8 @@ def _gone(process: ProcessId) -> bool:
     return not process.is_alive()
 
 
-async def test_a_child_killed_from_outside_is_noticed_and_the_rest_ended(tmp_path: Path) -> None:
-    """SIGKILL of one process is an error that names it; leaving the supervisor ends the other."""
+async def test_killed_child_is_an_error_and_ends_the_other_children(tmp_path: Path) -> None:
+    """The error names the killed process, and the end of the supervisor ends the other one."""
     with pytest.raises(DemoError, match="second ended with status -9"):
         async with Supervisor(tmp_path) as supervisor:
             first = await supervisor.start("first", SLEEP, tmp_path / "first.log")
@@ -44,8 +44,8 @@ async def test_a_child_killed_from_outside_is_noticed_and_the_rest_ended(tmp_pat
     assert leftovers.find(tmp_path) == ()
 
 
-async def test_who_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the deadline comes SIGKILL."""
+async def test_child_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SIGKILL follows after the deadline."""
     monkeypatch.setattr("demo.supervisor.STOP_SECONDS", 0.2)
     async with Supervisor(tmp_path) as supervisor:
         stubborn = await supervisor.start("stubborn", STUBBORN, tmp_path / "log")
@@ -55,22 +55,22 @@ async def test_who_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest
     assert not identity.is_alive()
 
 
-async def test_waiting_ends_at_the_deadline(tmp_path: Path) -> None:
-    """A condition that never holds is an error that says what was waited for."""
+async def test_wait_fails_at_its_deadline(tmp_path: Path) -> None:
+    """The error names the condition that was not met."""
     async with Supervisor(tmp_path) as supervisor:
         with pytest.raises(DemoError, match="did not happen within 0 s: the moon"):
             await supervisor.until("the moon", lambda: False, deadline=0.05)
 
 
-async def test_a_failing_command_says_its_words() -> None:
-    """A command's status and standard error are in the error."""
+async def test_failed_command_is_reported_with_status_and_standard_error() -> None:
+    """The error has the status and standard error. A successful command returns its output."""
     with pytest.raises(DemoError, match=r"status 3.*\n.*no such thing"):
         await run(["sh", "-c", "echo no such thing >&2; exit 3"])
     assert await run(["cat"], given="text") == "text"
 
 
-def test_children_die_with_a_demo_that_is_killed(tmp_path: Path) -> None:
-    """SIGKILL of the supervising process takes its children along: nothing is left to find."""
+def test_children_die_with_a_killed_supervisor(tmp_path: Path) -> None:
+    """SIGKILL of the supervisor also ends its children, so no process is left."""
     program = textwrap.dedent(
         f"""
         import asyncio, os, pathlib
@@ -102,8 +102,8 @@ def test_children_die_with_a_demo_that_is_killed(tmp_path: Path) -> None:
     assert _gone(child)
 
 
-async def test_what_an_earlier_demo_left_is_found_and_removed(tmp_path: Path) -> None:
-    """A process of the record that still runs is named, then ended; doing so twice is no error."""
+async def test_recorded_leftover_process_is_found_and_removed(tmp_path: Path) -> None:
+    """A process of the record that still runs is named, then ended. A second removal is no error."""
     process = await asyncio.create_subprocess_exec(*SLEEP)
     identity = ProcessId.of(process.pid)
     assert identity is not None
@@ -117,8 +117,8 @@ async def test_what_an_earlier_demo_left_is_found_and_removed(tmp_path: Path) ->
     assert leftovers.find(tmp_path) == ()
 
 
-async def test_a_process_with_the_mark_is_found(tmp_path: Path) -> None:
-    """What no record knows is found by its environment; an editor with a manifest open is not."""
+async def test_unrecorded_process_is_found_by_its_environment(tmp_path: Path) -> None:
+    """A process without a record is found by its mark. An editor with an open manifest has no mark."""
     editor = await asyncio.create_subprocess_exec(*SLEEP, str(tmp_path / "mesh" / "split.yaml"))
     assert leftovers.find(tmp_path) == ()
     editor.kill()
@@ -133,8 +133,8 @@ async def test_a_process_with_the_mark_is_found(tmp_path: Path) -> None:
     assert leftovers.find(tmp_path) == ()
 
 
-def test_a_reused_process_id_is_another_process(tmp_path: Path) -> None:
-    """A record is matched by start time as well, so a stranger with the same id is never ended."""
+def test_process_with_a_reused_id_is_not_a_leftover(tmp_path: Path) -> None:
+    """A record is also matched by start time, so another process with the same id is never ended."""
     me = ProcessId.of(os.getpid())
     assert me is not None
     stranger = ProcessId(me.pid, me.start + 1)
@@ -145,8 +145,8 @@ def test_a_reused_process_id_is_another_process(tmp_path: Path) -> None:
     leftovers.remove(tmp_path)
 
 
-def test_a_record_of_an_earlier_boot_is_forgotten(tmp_path: Path) -> None:
-    """Process ids and start times mean nothing after a restart of the machine."""
+def test_record_of_an_earlier_boot_is_ignored(tmp_path: Path) -> None:
+    """Process ids and start times are invalid after a restart of the machine."""
     record = Record(tmp_path, "another boot", {ProcessId(1, 1)}, {"mwdemo1"})
     record.save()
     assert Record.load(tmp_path).processes == set()
@@ -160,11 +160,11 @@ def _written(path: Path) -> int:
     return int(path.read_text())
 
 
-async def test_one_that_is_told_to_end_while_it_begins_leaves_nothing(tmp_path: Path) -> None:
-    """The command runs and has started another; the event loop has not seen yet that it does."""
+async def test_command_cancelled_during_its_start_leaves_no_process(tmp_path: Path) -> None:
+    """The command has already started a child when the cancellation arrives before the first look."""
     pid = tmp_path / "pid"
     task = asyncio.create_task(run(["sh", "-c", f"sleep 61 & echo $! > {pid}; sleep 61"], deadline=60))
-    for _ in range(2):  # until it has been started, and no further
+    for _ in range(2):  # exactly until the process has been started
         await asyncio.sleep(0)
     started = ProcessId.of(_written(pid))
     assert task.cancel()
@@ -175,8 +175,8 @@ async def test_one_that_is_told_to_end_while_it_begins_leaves_nothing(tmp_path: 
     assert _gone(started)
 
 
-def test_many_commands_that_are_ended_by_a_signal_leave_nothing_and_say_nothing(tmp_path: Path) -> None:
-    """Also where what they have started holds their pipes: no line of asyncio's, no process."""
+def test_commands_ended_by_a_signal_leave_no_process_and_print_nothing(tmp_path: Path) -> None:
+    """SIGINT ends six commands whose children hold their pipes, without output of asyncio."""
     program = """
         import asyncio, contextlib
         from demo.kubernetes.__main__ import until_signal
