@@ -1,4 +1,4 @@
-"""The whole server in this process, as in the tests of identity."""
+"""Fixture of the whole server in this process, from the tests of identity."""
 
 from tests.feature.identity.conftest import serve
 

@@ -1,4 +1,4 @@
-"""A real DNS server on loopback: Debian's dnsmasq, with a zone that a test writes."""
+"""A real DNS server on loopback: Debian's dnsmasq with a zone that a test writes."""
 
 import contextlib
 import getpass
@@ -22,9 +22,9 @@ needs_dnsmasq = pytest.mark.skipif(PROGRAM is None, reason="dnsmasq is not insta
 
 
 class Dnsmasq:
-    """Answers for `mesh.test` from a hosts file and further records; every other name is refused.
+    """A server of `mesh.test` from a hosts file and further records.
 
-    `ttl` is of everything that has none of its own. What is asked stands in a log.
+    Every other name is refused. `ttl` is for records without their own TTL. A log has all queries.
     """
 
     def __init__(self, folder: Path, ttl: int = 0) -> None:
@@ -39,11 +39,11 @@ class Dnsmasq:
 
     @property
     def nameserver(self) -> str:
-        """Return where it answers, as the setting has it."""
+        """Return the address as in the setting."""
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Start it, and return when it answers."""
+        """Start the server, and return when it answers."""
         assert PROGRAM is not None
         read = self._read()
         self._process = subprocess.Popen(
@@ -60,9 +60,10 @@ class Dnsmasq:
         socket.create_connection(("127.0.0.1", self.port), DEADLINE).close()
 
     def stop(self) -> None:
-        """Stop it, if it runs; its zone stays for the next start.
+        """Stop the server if it runs.
 
-        Returns when its port is free: a child that it began for a TCP connection may hold it for longer.
+        Its zone stays for the next start. Return when the port is free, because a child process for a TCP
+        connection may hold the port for longer.
         """
         if self._process is not None:
             self._process.terminate()
@@ -74,7 +75,7 @@ class Dnsmasq:
                 time.sleep(0.005)
 
     def zone(self, **addresses: Sequence[str]) -> None:
-        """Make these the addresses of `<name>.mesh.test`; return when they are in force."""
+        """Set the addresses of `<name>.mesh.test`, and return when they are in force."""
         lines = [f"{address} {name}.mesh.test\n" for name, each in addresses.items() for address in each]
         self._hosts.write_text("".join(lines))
         if self._process is not None:
@@ -84,11 +85,11 @@ class Dnsmasq:
                 pass
 
     def _read(self) -> int:
-        """Return how often it has read the zone."""
+        """Return how many times the server has read the zone."""
         return self._log.read_text().count(f"read {self._hosts}")
 
     def _until_read(self, before: int) -> Iterator[None]:
-        """Yield until the zone was read once more."""
+        """Yield until the server has read the zone again."""
         until = time.monotonic() + DEADLINE
         while self._read() == before:
             assert time.monotonic() < until, "dnsmasq does not read its zone"
@@ -96,13 +97,13 @@ class Dnsmasq:
             time.sleep(0.005)
 
     def asked(self, question: str) -> int:
-        """Return how often a question such as `A] db.mesh.test` was asked."""
+        """Return the number of queries such as `A] db.mesh.test`."""
         return self._log.read_text().count(f"query[{question} ")
 
 
 @contextlib.contextmanager
 def running(folder: Path, ttl: int = 0) -> Iterator[Dnsmasq]:
-    """Run a server for a while."""
+    """Run a server within the context."""
     server = Dnsmasq(folder, ttl)
     try:
         server.start()

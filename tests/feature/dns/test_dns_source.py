@@ -1,4 +1,4 @@
-"""The DNS source over a real DNS server."""
+"""Tests of the DNS source with a real DNS server."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ NEVER, AT_ONCE = HOUR, timedelta(0)
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Dnsmasq]:
-    """Run a server whose answers count for no time, so that the floor alone paces the questions."""
+    """A server with a TTL of 0, so that only the minimum interval paces the queries."""
     with running(tmp_path / "dnsmasq") as server:
         yield server
 
@@ -41,7 +41,7 @@ def _service(*names: DnsName, name: str = "db") -> Service:
 
 
 class Watched(watched.WatchedSource[DnsSource]):
-    """A running source, and what it says."""
+    """A running source and its objects."""
 
     def slices(self) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:
         """Return addresses and ports by slice."""
@@ -49,7 +49,7 @@ class Watched(watched.WatchedSource[DnsSource]):
         return {each.name: (each.addresses, tuple(number for _, number in each.ports)) for each in found}
 
     async def until_addresses(self, *addresses: str) -> None:
-        """Wait until these are the addresses of all slices."""
+        """Wait until all slices together have exactly these addresses."""
         await self.until(
             lambda: sorted(a for each, _ in self.slices().values() for a in each) == [*addresses]
         )
@@ -78,8 +78,11 @@ async def _ask(server: Dnsmasq, name: str, record: RecordType) -> DnsAnswer | Dn
     return await Resolver((Nameserver.parse(server.nameserver),)).ask(Question(name, record))
 
 
-async def test_what_the_resolver_makes_of_answers(tmp_path: Path) -> None:
-    """Addresses, an alias, SRV records, a TTL of its own; no such name, no such type, refusal."""
+async def test_resolver_parses_each_kind_of_answer(tmp_path: Path) -> None:
+    """Addresses, an alias, SRV records and TTLs are read.
+
+    A missing name or type is an empty answer, and a refusal is a failure.
+    """
     server = Dnsmasq(tmp_path / "dnsmasq", ttl=7)
     server.records = (
         "--cname=alias.mesh.test,db.mesh.test",
@@ -108,23 +111,23 @@ async def test_what_the_resolver_makes_of_answers(tmp_path: Path) -> None:
         server.stop()
 
 
-async def test_an_answer_too_large_for_udp_is_asked_for_over_tcp(server: Dnsmasq) -> None:
-    """200 addresses take 3 kB; without EDNS 512 bytes are the limit."""
+async def test_answer_too_large_for_udp_is_fetched_over_tcp(server: Dnsmasq) -> None:
+    """200 addresses take 3 kB, but UDP without EDNS is limited to 512 bytes."""
     addresses = [f"10.1.0.{number}" for number in range(1, 201)]
     server.zone(big=addresses)
     async with _watching(server, _service(DnsName("big.mesh.test"))) as watched:
         await watched.until_addresses(*sorted(addresses))
 
 
-async def test_nobody_who_answers_is_a_failure(server: Dnsmasq) -> None:
-    """Within the time that a question may take."""
+async def test_unanswered_query_fails_at_its_time_limit(server: Dnsmasq) -> None:
+    """Without a server the query fails after the configured 0.2 s."""
     server.stop()
     resolver = Resolver((Nameserver.parse(server.nameserver),), 0.2)
     assert await resolver.ask(Question("db.mesh.test", RecordType.A)) == DnsFailure("no answer within 0.2 s")
 
 
-async def test_a_zone_that_changes_changes_the_slices(server: Dnsmasq) -> None:
-    """Both kinds of address, ports of the service and of the name; services come and go."""
+async def test_zone_changes_update_the_slices(server: Dnsmasq) -> None:
+    """IPv4 and IPv6 addresses, ports of the service or of the name, and the set of services are followed."""
     server.zone(db=["10.0.0.1", "fd00::1"], other=["10.0.0.7"])
     first = _service(DnsName("db.mesh.test"), DnsName("other.mesh.test", Port(5)))
     async with _watching(server, first) as watched:
@@ -142,8 +145,8 @@ async def test_a_zone_that_changes_changes_the_slices(server: Dnsmasq) -> None:
         assert watched.source.freshness().last_full_read is None
 
 
-async def test_srv_records_are_followed_to_addresses(server: Dnsmasq) -> None:
-    """The host's addresses may change, and so may the records."""
+async def test_srv_records_are_resolved_to_addresses(server: Dnsmasq) -> None:
+    """Changes of the target's addresses and of the SRV records are followed."""
     server.stop()
     server.records = ("--srv-host=_db._tcp.mesh.test,one.mesh.test,5432,0,0",)
     server.zone(one=["10.0.0.1"], two=["10.0.0.2"])
@@ -158,8 +161,8 @@ async def test_srv_records_are_followed_to_addresses(server: Dnsmasq) -> None:
         await watched.until(lambda: watched.slices() == {"db-dns-5433": (("10.0.0.2",), (5433,))})
 
 
-async def test_nothing_is_asked_again_before_its_ttl_has_run_out(server: Dnsmasq) -> None:
-    """While one name is asked again and again, the other one, of a longer TTL, is not."""
+async def test_name_is_not_queried_again_before_its_ttl_expires(server: Dnsmasq) -> None:
+    """A name with a TTL of an hour is queried once, while another name is queried at least five times."""
     server.stop()
     server.records = ("--host-record=slow.mesh.test,10.0.0.9,3600",)
     server.zone(fast=["10.0.0.1"])
@@ -172,8 +175,11 @@ async def test_nothing_is_asked_again_before_its_ttl_has_run_out(server: Dnsmasq
     assert server.asked("A] slow.mesh.test") == 1
 
 
-async def test_a_server_that_is_away_empties_nothing(server: Dnsmasq) -> None:
-    """The last good answer is kept, its age shown and the name named; when it is back, all is well."""
+async def test_unreachable_dns_server_keeps_the_last_addresses(server: Dnsmasq) -> None:
+    """The last answer stays in force with its age and a problem that names it.
+
+    A new answer clears the problem.
+    """
     server.zone(db=["10.0.0.1", "fd00::1"])
     async with _watching(server, _service(DnsName("db.mesh.test")), hold=AT_ONCE, patience=0.1) as watched:
         await watched.until_addresses("10.0.0.1", "fd00::1")
@@ -200,8 +206,8 @@ async def test_a_server_that_is_away_empties_nothing(server: Dnsmasq) -> None:
         assert source.counts() == Counts(good=1)
 
 
-async def test_what_is_known_is_kept_soon_after_a_change_and_in_the_end(server: Dnsmasq) -> None:
-    """The dates of answers that came since are those of the last time; nothing is written for them before."""
+async def test_answers_are_saved_after_a_change_and_at_the_end(server: Dnsmasq) -> None:
+    """Unchanged answers are not saved again until the end, which saves their newer dates."""
     server.zone(db=["10.0.0.1"])
     kept: list[SavedAnswers] = []
     question = Question("db.mesh.test", RecordType.A)
@@ -226,8 +232,8 @@ async def test_what_is_known_is_kept_soon_after_a_change_and_in_the_end(server: 
     assert before < after
 
 
-async def test_a_name_that_is_gone_is_held_back_and_said(server: Dnsmasq) -> None:
-    """Until it is back; the negative control is the test below."""
+async def test_missing_name_is_held_and_reported_until_it_returns(server: Dnsmasq) -> None:
+    """The addresses stay in force. The test below shows the case without a hold."""
     server.zone(db=["10.0.0.1"])
     async with _watching(server, _service(DnsName("db.mesh.test")), hold=NEVER) as watched:
         await watched.until_addresses("10.0.0.1")
@@ -241,8 +247,8 @@ async def test_a_name_that_is_gone_is_held_back_and_said(server: Dnsmasq) -> Non
 
 
 @pytest.mark.parametrize("hold", [AT_ONCE, timedelta(milliseconds=100)])
-async def test_a_name_that_stays_gone_is_believed(server: Dnsmasq, hold: timedelta) -> None:
-    """At once where nothing is held back, else after the time that is set."""
+async def test_name_that_stays_missing_loses_its_addresses(server: Dnsmasq, hold: timedelta) -> None:
+    """Without a hold the addresses go at once, otherwise after the configured time."""
     server.zone(db=["10.0.0.1"])
     async with _watching(server, _service(DnsName("db.mesh.test")), hold=hold) as watched:
         await watched.until_addresses("10.0.0.1")
@@ -251,8 +257,8 @@ async def test_a_name_that_stays_gone_is_believed(server: Dnsmasq, hold: timedel
         assert watched.source.problems() == ()
 
 
-async def test_the_first_answers_are_waited_for_and_not_for_ever(server: Dnsmasq) -> None:
-    """The hosts of SRV records as well; where nobody answers it ends with what there is."""
+async def test_first_answers_are_awaited_up_to_a_time_limit(server: Dnsmasq) -> None:
+    """The wait includes the addresses of SRV targets. Without a server it ends with no objects."""
     server.stop()
     server.records = ("--srv-host=_db._tcp.mesh.test,one.mesh.test,5432,0,0",)
     server.zone(one=["10.0.0.1"])

@@ -1,4 +1,4 @@
-"""Answers that a sound server does not give: over real sockets, from a few lines that answer an rcode."""
+"""Tests of unusual response codes over real sockets, with a minimal DNS server."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ NAME = Question("db.mesh.test", RecordType.A)
 
 
 class _Answering(asyncio.DatagramProtocol):
-    """Answers every question with one rcode, and an address where that is NOERROR."""
+    """A server that answers every query with one response code, and with an address for NOERROR."""
 
     transport: asyncio.DatagramTransport
 
@@ -26,11 +26,11 @@ class _Answering(asyncio.DatagramProtocol):
         self._rcode = rcode
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the socket."""
+        """Store the transport."""
         self.transport = cast("asyncio.DatagramTransport", transport)
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        """Answer."""
+        """Send the answer."""
         question = dns.message.from_wire(data)
         response = dns.message.make_response(question)
         response.set_rcode(self._rcode)
@@ -49,24 +49,24 @@ async def _answering(rcode: dns.rcode.Rcode) -> AsyncIterator[Nameserver]:
         transport.close()
 
 
-async def test_a_server_that_fails_has_given_no_answer() -> None:
-    """SERVFAIL and REFUSED are failures, and say whose; they are never an empty answer."""
+async def test_servfail_or_refused_is_a_failure() -> None:
+    """Both are failures that name the server, and never an empty answer, which would remove endpoints."""
     for rcode in (dns.rcode.SERVFAIL, dns.rcode.REFUSED):
         async with _answering(rcode) as server:
             said = f"127.0.0.1 port {server.port}: {dns.rcode.to_text(rcode)}"
             assert await Resolver((server,)).ask(NAME) == DnsFailure(said)
 
 
-async def test_that_there_is_no_such_name_is_an_answer() -> None:
-    """NXDOMAIN: empty, and not a failure."""
+async def test_nxdomain_is_an_empty_answer() -> None:
+    """NXDOMAIN is a valid answer without addresses."""
     async with _answering(dns.rcode.NXDOMAIN) as server:
         answer = await Resolver((server,)).ask(NAME)
     assert isinstance(answer, DnsAnswer)
     assert answer.addresses == ()
 
 
-async def test_the_next_nameserver_is_asked_where_one_fails() -> None:
-    """In the order of the setting."""
+async def test_failed_nameserver_is_followed_by_the_next() -> None:
+    """Nameservers are queried in the order of the setting."""
     async with _answering(dns.rcode.SERVFAIL) as bad, _answering(dns.rcode.NOERROR) as good:
         assert await Resolver((bad, good)).ask(NAME) == DnsAnswer(
             60, (IpAddress("10.0.0.1"),), nameserver=str(good)

@@ -1,4 +1,4 @@
-"""What the DNS has said outlives the control plane: the real program, a real DNS server, real streams."""
+"""Tests of DNS answers after a restart of the control plane, with the real program and a DNS server."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ UNUSED = "saved DNS answers cannot be used; the server resolves every name again
 
 @pytest.fixture
 def dns(tmp_path: Path) -> Iterator[Dnsmasq]:
-    """Run a DNS server that knows the service at 10.0.0.1."""
+    """A DNS server with the service at 10.0.0.1."""
     with running(tmp_path / "dnsmasq") as server:
         server.zone(db=["10.0.0.1"])
         yield server
@@ -35,7 +35,7 @@ def dns(tmp_path: Path) -> Iterator[Dnsmasq]:
 
 @pytest.fixture
 def state(tmp_path: Path, dns: Dnsmasq, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the state directory of a mesh with a client, and two workloads behind a name in the DNS."""
+    """The state directory of a mesh with a client, and two workloads behind a DNS name."""
     (tmp_path / "tls").mkdir()
     (tmp_path / "mesh").mkdir()
     issue_each(tmp_path / "state", tmp_path / "tls", [NAME])
@@ -54,7 +54,7 @@ def state(tmp_path: Path, dns: Dnsmasq, monkeypatch: pytest.MonkeyPatch) -> Path
 
 @contextlib.asynccontextmanager
 async def served(state: Path) -> AsyncIterator[tuple[ControlPlane, Sidecar]]:
-    """Run the program, and connect the client; return when it has its endpoints."""
+    """Run the program and connect the client. Yield when the client has its endpoints."""
     with control_plane(state.with_name("mesh"), state) as (plane, _):
         client = Sidecar(NAME)
         task = asyncio.create_task(client.run(plane.ads, state.with_name("tls")))
@@ -66,15 +66,18 @@ async def served(state: Path) -> AsyncIterator[tuple[ControlPlane, Sidecar]]:
 
 
 def _source(state: Path) -> Any:
-    """Return what the command says of the DNS."""
+    """Return the DNS source from the output of `meshwright sources`."""
     command = [*COMMAND, "sources", "--json", "--state", str(state)]
     found = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     (source,) = (each for each in found["sources"] if each["name"] == "dns")
     return source
 
 
-async def test_answers_outlive_a_control_plane_that_is_killed(state: Path, dns: Dnsmasq) -> None:
-    """With nobody to ask, the endpoints stay, their age goes on, and it is said; then they change again."""
+async def test_saved_dns_answers_are_served_after_a_kill(state: Path, dns: Dnsmasq) -> None:
+    """Without a DNS server the saved endpoints are served and reported as stale.
+
+    A new answer replaces them.
+    """
     async with served(state) as (plane, client):
         dns.zone(db=["10.0.0.2"])
         await until(lambda: client.endpoints[CLUSTER] == {"10.0.0.2"})
@@ -93,7 +96,7 @@ async def test_answers_outlive_a_control_plane_that_is_killed(state: Path, dns: 
                 later = await asyncio.to_thread(_source, state)
         assert later["last_full_read"] == first["last_full_read"] < later["error_since"]
         assert later["age_seconds"] > first["age_seconds"] > 0
-        assert later["last_event"] is None  # it has not changed since the start
+        assert later["last_event"] is None  # no change since the start
         assert client.endpoints[CLUSTER] == {"10.0.0.2"}
         dns.start()
         dns.zone(db=["10.0.0.1"])
@@ -102,10 +105,13 @@ async def test_answers_outlive_a_control_plane_that_is_killed(state: Path, dns: 
 
 
 @pytest.mark.parametrize("content", [None, b'{"version": 1, "answers": [', b'{"version": 9}'])
-async def test_without_what_was_kept_there_is_nobody(
+async def test_without_saved_dns_answers_no_endpoint_is_served(
     state: Path, dns: Dnsmasq, content: bytes | None
 ) -> None:
-    """The negative control; a damaged file is told from a missing one, and replaced by the next answers."""
+    """This is the negative control.
+
+    A damaged file is logged, a missing one is not, and new answers replace both.
+    """
     kept = state / DNS_ANSWERS.file
     async with served(state):
         await until(kept.exists)

@@ -1,4 +1,4 @@
-"""A Service found in the DNS: from a real DNS server through the whole control plane to a client."""
+"""Tests of a Service with a DNS name, from a real DNS server through the whole control plane to a client."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -38,7 +38,7 @@ def workload(name: str, address: str) -> str:
 
 
 async def _until_addresses(client: Any, *expected: str) -> None:
-    """Read responses until one says that these are the endpoints of the cluster."""
+    """Read responses until the cluster has exactly these endpoints."""
     while True:
         response = await client.receive()
         for resource in response.resources if response.type_url == ENDPOINT else ():
@@ -59,8 +59,11 @@ async def _until(server: Any, path: str, condition: Callable[[Any], object]) -> 
     return found
 
 
-async def test_a_zone_that_changes_reaches_a_proxy(serve: Serve, tmp_path: Path) -> None:
-    """A name that leads to one workload, then to another; gone it is held back, unanswered it is kept."""
+async def test_zone_change_reaches_a_proxy(serve: Serve, tmp_path: Path) -> None:
+    """The client follows the name to another workload.
+
+    A missing name is held, and an unanswered one is stale.
+    """
     with running(tmp_path / "dnsmasq") as dns:
         dns.zone(db=["10.0.0.1"])
         server = await serve(
@@ -84,7 +87,7 @@ async def test_a_zone_that_changes_reaches_a_proxy(serve: Serve, tmp_path: Path)
         await server.counted("meshwright_verifications_total", 2)
         assert await server.metric("meshwright_verification_differences_total") == 0
         dns.zone(other=["10.0.0.7"])
-        # An answer that comes too late is an error until the next one.
+        # A late answer is an error until the next answer.
         told = await _until(server, "/debug/sources", lambda found: _held(found["sources"][1]))
         (_, source) = told["sources"]
         assert (source["name"], source["held"], source["error"]) == ("dns", ["shop/db"], None)
@@ -101,8 +104,8 @@ def _held(source: Any) -> bool:
     return bool(source["held"]) and source["error"] is None
 
 
-async def test_what_the_directory_says_of_a_slice_holds(serve: Serve, tmp_path: Path) -> None:
-    """The sources contradict each other: the directory wins, and the problem names both."""
+async def test_slice_in_the_directory_has_precedence_over_dns(serve: Serve, tmp_path: Path) -> None:
+    """Of two slices with one name the directory's is used, and the problem names both origins."""
     with running(tmp_path / "dnsmasq") as dns:
         dns.zone(db=["10.0.0.1"])
         server = await serve(
