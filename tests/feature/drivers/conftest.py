@@ -1,4 +1,4 @@
-"""A whole server with the document driver beside Envoy's, and readers of documents with real certificates."""
+"""Fixtures of a server with the document driver, and of document readers with real certificates."""
 
 import ssl
 from collections.abc import AsyncIterator, Callable
@@ -19,7 +19,7 @@ Read = Callable[..., Any]
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    """Return a maker of readers, each with a certificate of its own."""
+    """A factory of readers, each with its own certificate."""
     numbers = iter(range(1000))
 
     @asynccontextmanager
@@ -45,7 +45,7 @@ def read(tmp_path: Path) -> Read:
 
 @pytest.fixture
 async def documents(serve: Callable[..., Any]) -> Callable[..., Any]:
-    """Start a server that listens for readers of documents as well."""
+    """A function that starts a server which also listens for document readers."""
 
     async def start(*manifests: str, **settings: object) -> Server:
         told = {"driver_addresses": "document=127.0.0.1:0", **settings}

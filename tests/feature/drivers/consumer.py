@@ -1,4 +1,4 @@
-"""A consumer of documents: a proxy of a few lines, which admits whom its document admits, and nobody else."""
+"""A minimal proxy that reads a document and admits exactly the callers that the document admits."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def mutual(held: dict[str, str], side: int, directory: Path) -> ssl.SSLContext:
-    """Return a TLS context of either side from a document's credentials."""
+    """Return a client or server TLS context from a document's credentials."""
     context = ssl.SSLContext(side)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_REQUIRED
@@ -24,13 +24,13 @@ def mutual(held: dict[str, str], side: int, directory: Path) -> ssl.SSLContext:
 
 
 def identities(connection: ssl.SSLObject) -> set[str]:
-    """Return the SPIFFE identities of the other side's certificate."""
+    """Return the SPIFFE identities in the peer's certificate."""
     shown: dict[str, Any] = connection.getpeercert() or {}
     return {str(value) for kind, value in shown.get("subjectAltName", ()) if kind == "URI"}
 
 
 async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Copy bytes until the end of one direction."""
+    """Copy bytes in one direction until its end."""
     with contextlib.suppress(ConnectionError):
         while data := await reader.read(65536):
             writer.write(data)
@@ -40,7 +40,7 @@ async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 @asynccontextmanager
 async def enforcing(body: bytes, directory: Path) -> AsyncIterator[dict[str, Any]]:
-    """Serve a document's inbound ports by mutual TLS for as long as the context lasts."""
+    """Serve a document's inbound ports with mutual TLS within the context."""
     said = json.loads(body)
     context = mutual(said["credentials"], ssl.PROTOCOL_TLS_SERVER, directory)
 

@@ -1,4 +1,4 @@
-"""The document driver over real sockets: who is given what, and what a consumer makes of it."""
+"""Tests of the document driver over real sockets: access, versions, and enforcement by a consumer."""
 
 import asyncio
 import contextlib
@@ -38,14 +38,14 @@ POLICY = texts.joined(
 
 
 def workload(uuid: str = "one", driver: str = "document", host: int = 1) -> str:
-    """Return the manifest of a workload of a driver; of the mesh's with an empty one."""
+    """Return the manifest of a workload with a driver. An empty name means the mesh's default driver."""
     said = f"{texts.DRIVER}: {driver}" if driver else ""
     more = f"service: store, ports: [{{port: 18080, protocol: http}}], applicationAddress: {NET}.101"
     return texts.workload(uuid, f"{NET}.{host}", app="store", account="store", spec=more, annotations=said)
 
 
-async def test_a_document_is_versioned_and_followed(documents: Start, read: Read) -> None:
-    """200 with an ETag, 304 for who has it, another one when the policy changes, at once for who waits."""
+async def test_document_has_an_etag_and_changes_with_the_policy(documents: Start, read: Read) -> None:
+    """A current ETag gets 304, and a waiting request gets the changed document."""
     server = await documents(workload())
     async with read(server, server.certificate(NAME)) as get:
         status, first, body = await get()
@@ -61,8 +61,11 @@ async def test_a_document_is_versioned_and_followed(documents: Start, read: Read
         assert (await get(second))[0] == 304
 
 
-async def test_a_reader_stands_in_the_list_of_proxies(documents: Start, read: Read) -> None:
-    """Connected, pending until it says that it has the version, then in step; its certificate is claimed."""
+async def test_document_reader_is_listed_as_a_proxy(documents: Start, read: Read) -> None:
+    """A reader is pending until its request has the new ETag.
+
+    The pages show no key, and the certificate is claimed.
+    """
     server = await documents(workload())
 
     async def shown() -> tuple[str, dict[str, str]]:
@@ -84,8 +87,10 @@ async def test_a_reader_stands_in_the_list_of_proxies(documents: Start, read: Re
     assert entry["state"] == "claimed"
 
 
-async def test_who_is_not_known_is_refused(documents: Start, read: Read, tmp_path: Path) -> None:
-    """No certificate and a foreign one end in the handshake; one that was not issued, or revoked, is 403."""
+async def test_reader_with_an_invalid_certificate_is_refused(
+    documents: Start, read: Read, tmp_path: Path
+) -> None:
+    """A missing or foreign certificate fails the handshake, and an unissued certificate gets 403."""
     server = await documents(workload())
     other = CertificateAuthority.open(tmp_path / "other", TrustDomain("cluster.local"), datetime.now(UTC))
     foreign = issue_pair(other, Usage.PROXY, Names(NAME), timedelta(hours=1), datetime.now(UTC))
@@ -98,8 +103,8 @@ async def test_who_is_not_known_is_refused(documents: Start, read: Read, tmp_pat
     assert await server.metric('meshwright_xds_streams_refused_total{reason="not_issued"}') == 1
 
 
-async def test_a_revoked_certificate_is_refused_at_once(documents: Start, read: Read) -> None:
-    """Also while its request waits: it is not answered with what it should not have any more."""
+async def test_reader_with_a_revoked_certificate_is_refused_at_once(documents: Start, read: Read) -> None:
+    """A waiting request ends with 403 too, so that it gets no later document."""
     server = await documents(workload())
     pair = server.certificate(NAME)
     async with read(server, pair) as get:
@@ -112,8 +117,8 @@ async def test_a_revoked_certificate_is_refused_at_once(documents: Start, read: 
         assert (await get())[0] == 403
 
 
-async def test_a_proxy_that_is_not_known_yet_waits(documents: Start, read: Read) -> None:
-    """404, and the document as soon as its workload is there."""
+async def test_reader_without_a_workload_waits_for_its_document(documents: Start, read: Read) -> None:
+    """The reader gets 404, and its waiting request gets the document when the workload appears."""
     server = await documents()
     async with read(server, server.certificate(NAME)) as get:
         assert (await get())[0] == 404
@@ -122,8 +127,8 @@ async def test_a_proxy_that_is_not_known_yet_waits(documents: Start, read: Read)
         assert (await waiting)[0] == 200
 
 
-async def test_each_driver_refuses_the_others_proxies(documents: Start, read: Read) -> None:
-    """With good certificates: a workload is of one kind of proxy."""
+async def test_each_driver_refuses_proxies_of_the_other_driver(documents: Start, read: Read) -> None:
+    """A workload belongs to one driver, so the other refuses its valid certificate."""
     server = await documents(workload(), workload("two", driver="", host=2))
     async with read(server, server.certificate(ENVOY)) as get:
         assert (await get())[0] == 403
@@ -138,8 +143,8 @@ async def test_each_driver_refuses_the_others_proxies(documents: Start, read: Re
         assert await client.names() == {"shop/store|18080|local"}
 
 
-async def test_what_a_document_cannot_say_is_reported(documents: Start, read: Read) -> None:
-    """A rule by path admits nobody, and the workload and the TrafficTarget are named."""
+async def test_rule_that_a_document_cannot_express_is_reported(documents: Start, read: Read) -> None:
+    """A rule by path admits no caller, and the problem names the Workload and the TrafficTarget."""
     by_path = texts.joined(
         texts.target("friends", "friend", "store", texts.http("paths")),
         texts.route_group("paths", texts.match("one", "/one")),
@@ -153,10 +158,11 @@ async def test_what_a_document_cannot_say_is_reported(documents: Start, read: Re
     assert "http-routes, which TrafficTarget shop/friends needs" in line
 
 
-async def test_a_consumer_enforces_what_its_document_says(
-    documents: Start, read: Read, tmp_path: Path
-) -> None:
-    """A friend's call passes through it to the application, a stranger's with as good a certificate not."""
+async def test_consumer_enforces_its_document(documents: Start, read: Read, tmp_path: Path) -> None:
+    """An admitted caller reaches the application.
+
+    Another caller with an equally valid certificate does not.
+    """
     server = await documents(workload(), POLICY)
     async with read(server, server.certificate(NAME)) as get:
         _, _, body = await get()
@@ -191,7 +197,7 @@ async def test_a_consumer_enforces_what_its_document_says(
 
 
 async def _told_after_the_change(documents: Start, recheck_seconds: float) -> list[str]:
-    """Return what an Envoy is first told to remove when its workload is given the other driver."""
+    """Return the first removed resources that an Envoy gets after its workload changes its driver."""
     server = await documents(workload("two", driver=""), recheck_seconds=recheck_seconds)
     async with server.client(server.certificate(ENVOY)) as client:
         await client.ask(ENVOY)
@@ -205,22 +211,25 @@ async def _told_after_the_change(documents: Start, recheck_seconds: float) -> li
         return []
 
 
-async def test_a_proxy_of_the_kind_before_is_never_emptied(documents: Start) -> None:
-    """A workload changes its driver under an open stream: it ends in time, told nothing."""
+async def test_changed_driver_removes_no_resource_from_an_open_stream(documents: Start) -> None:
+    """The stream ends with PERMISSION_DENIED before it can remove resources."""
     assert await _told_after_the_change(documents, recheck_seconds=2.0) == []
 
 
-async def test_without_its_own_snapshots_it_would_be(
+async def test_shared_snapshots_would_remove_resources_after_a_driver_change(
     documents: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A document has no clusters; by the protocol that says that all of them are gone."""
+    """This is the negative control.
+
+    A document has no clusters, which xDS reads as the removal of all clusters.
+    """
     monkeypatch.setattr(driver_runner, "OwnSnapshots", lambda snapshots, _types: snapshots)
-    # It would be told before anybody asks again who it is.
+    # The removal would be sent before the next check of the client.
     assert await _told_after_the_change(documents, recheck_seconds=60.0) == ["shop/store|18080|local"]
 
 
-async def test_a_driver_that_is_not_there_is_said_and_serves_nobody(documents: Start) -> None:
-    """The workload that names it is the only one concerned."""
+async def test_unknown_driver_is_reported_and_affects_only_its_workload(documents: Start) -> None:
+    """The problem names the workload and the known drivers. Other workloads are served."""
     server = await documents(workload("one", "pipy"), workload("two", "", host=2))
     lines = [each["line"] for each in (await server.ask("GET", "/debug/policies"))["problems"]]
     (line,) = [each for each in lines if each.startswith("MW3001")]
@@ -240,8 +249,8 @@ async def _cannot_start(tmp_path: Path, addresses: str) -> str:
     return str(refused.value)
 
 
-async def test_a_port_in_use_is_said(tmp_path: Path) -> None:
-    """By the driver's own name; the drivers that were started before it are ended."""
+async def test_used_port_of_a_driver_is_a_startup_error(tmp_path: Path) -> None:
+    """The error names the driver's server and the address."""
     taken = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
     async with taken:
         port = taken.sockets[0].getsockname()[1]
@@ -249,16 +258,16 @@ async def test_a_port_in_use_is_said(tmp_path: Path) -> None:
     assert said.startswith(f"the document server cannot listen on 127.0.0.1 port {port}: ")
 
 
-async def test_an_unknown_driver_to_start_is_said(tmp_path: Path) -> None:
-    """With those that there are."""
+async def test_unknown_driver_in_the_settings_is_a_startup_error(tmp_path: Path) -> None:
+    """The error names the known drivers."""
     said = await _cannot_start(tmp_path, "pipy=127.0.0.1:0")
     assert said == "driver_addresses: sidecar driver 'pipy' is unknown; known: document, envoy"
 
 
-async def test_no_key_is_in_a_page_or_the_log(
+async def test_private_key_is_in_no_page_and_no_log(
     documents: Start, read: Read, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Though every document that is sent has one."""
+    """The key is in the document that the reader gets, but in no debug page and no log line."""
     server = await documents(workload(), POLICY)
     async with read(server, server.certificate(NAME)) as get:
         _, etag, body = await get()
@@ -270,7 +279,7 @@ async def test_no_key_is_in_a_page_or_the_log(
         f"/debug/proxy?proxy={NAME}",
         f"/debug/xds?proxy={NAME}",
     ):
-        if path not in ("/debug/proxy/show", "/debug/xds/diff"):  # they ask for more
+        if path not in ("/debug/proxy/show", "/debug/xds/diff"):  # these need more parameters
             said += json.dumps(await server.ask("GET", path))
     assert NAME in said
     log = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Each driver by itself, started by its contract alone: it listens, answers probes, ends when told."""
+"""Tests of each driver with only its contract: it listens, answers probes, and ends on request."""
 
 import asyncio
 import contextlib
@@ -37,29 +37,29 @@ DRIVERS: tuple[SidecarDriver, ...] = (DocumentDriver(), EnvoyDriver())
 
 
 class Pages:
-    """What a driver adds to the debug server."""
+    """Collector of a driver's additions to the debug server."""
 
     def __init__(self) -> None:
         self.paths: list[str] = []
         self.statuses: list[Callable[[], tuple[StreamStatus, ...]]] = []
 
     def page(self, path: str, shows: str, answer: DebugAnswer) -> None:
-        """Remember it."""
+        """Record the path."""
         self.paths.append(path)
 
     def streams(self, statuses: Callable[[], tuple[StreamStatus, ...]]) -> None:
-        """Remember it."""
+        """Record the statuses."""
         self.statuses.append(statuses)
 
 
 class Certificates:
-    """No service certificates."""
+    """A store without service certificates."""
 
     certificates: Mapping[ServiceIdentity, ServiceCertificate] = {}
 
 
 class Running:
-    """A driver that runs, and a client of it that waits."""
+    """A running driver and a client that waits at it."""
 
     def __init__(self, directory: Path, tasks: DriverTasks) -> None:
         self.authority = CertificateAuthority.open(directory, TrustDomain("cluster.local"), datetime.now(UTC))
@@ -94,7 +94,10 @@ class Running:
 
     @asynccontextmanager
     async def waiting(self, port: int) -> AsyncIterator[asyncio.StreamReader]:
-        """Hold a connection: a request for a document that will not come; nothing more, to another server."""
+        """Hold a connection.
+
+        The document server also gets a request that waits, other servers get no request.
+        """
         shown = self._identity(Usage.PROXY)
         file = self.directory / "client.pem"
         file.write_bytes(shown.key + shown.chain)
@@ -116,8 +119,10 @@ class Running:
 
 @pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: str(driver.name))
 @pytest.mark.parametrize("in_order", [True, False], ids=["stop", "cancel"])
-async def test_a_driver_ends_when_it_is_told(tmp_path: Path, driver: SidecarDriver, in_order: bool) -> None:
-    """With a client that would wait for a minute: its tasks end without an error, and its port is free."""
+async def test_driver_ends_on_stop_or_cancel_with_a_waiting_client(
+    tmp_path: Path, driver: SidecarDriver, in_order: bool
+) -> None:
+    """The driver ends before the client's wait of a minute, without an error, and its port is free."""
     async with asyncio.TaskGroup() as group:
         tasks = DriverTasks(group, 1.0)
         running = Running(tmp_path, tasks)

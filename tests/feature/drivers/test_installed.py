@@ -1,4 +1,4 @@
-"""A driver of somebody else, installed: found by its package's own metadata, in a process of its own."""
+"""Tests of an installed third-party driver, found by its package metadata in a separate process."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ ASKED = "from meshwright.sidecars.registry import DriverRegistry; print(*DriverR
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """Return a directory in which a package with a driver is installed, as an installer leaves it."""
+    """A directory with an installed package that has a driver, as an installer leaves it."""
     (tmp_path / "paper_sidecars.py").write_text("from tests.unit.sidecars.paper import Paper as Driver\n")
     info = tmp_path / "paper_sidecars-1.0.dist-info"
     info.mkdir()
@@ -34,21 +34,21 @@ def _discover(site: Path) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_a_third_party_s_driver_is_found_beside_ours(site: Path) -> None:
-    """Nothing of ours names it."""
+def test_third_party_driver_is_found_beside_the_built_in_drivers(site: Path) -> None:
+    """The entry point is sufficient, because our code does not name the driver."""
     done = _discover(site)
     assert done.stdout.split() == ["document", "envoy", "paper"], done.stderr
 
 
-def test_a_third_party_s_broken_driver_is_named(site: Path) -> None:
-    """By its entry point; it does not go unnoticed."""
+def test_invalid_third_party_driver_is_an_error_with_its_entry_point(site: Path) -> None:
+    """An entry point that is no driver stops the discovery with an error that names it."""
     (site / "paper_sidecars.py").write_text("Driver = dict\n")
     done = _discover(site)
     assert "NotADriverError: entry point paper = paper_sidecars:Driver is no sidecar driver" in done.stderr
 
 
-def test_a_third_party_cannot_take_a_name_of_ours(site: Path) -> None:
-    """Two drivers of one name are an error, whoever came first."""
+def test_third_party_driver_with_a_built_in_name_is_refused(site: Path) -> None:
+    """Two drivers with one name are an error."""
     (site / "paper_sidecars.py").write_text(
         "from tests.unit.sidecars.paper import Paper\nclass Driver(Paper):\n    name = 'envoy'\n"
     )

@@ -1,4 +1,4 @@
-"""The driver that stands complete in docs/drivers.md: installed, found, and served from."""
+"""Tests of the complete driver in docs/drivers.md: installed, found, and served."""
 
 import os
 import socket
@@ -23,7 +23,7 @@ POLICY = texts.joined(
 
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Program]:
-    """Return the program with a workload of the page's driver, which is installed."""
+    """The program with the installed driver of the page and a workload of that driver."""
     site = installed("drivers.md", tmp_path)
     made = Program(tmp_path / "state", tmp_path, Executed())
     made.environment["PYTHONPATH"] = os.pathsep.join(map(str, (ROOT, site)))
@@ -48,8 +48,8 @@ def _told(program: Program, port: int, credentials: Path) -> str:
         return b"".join(iter(lambda: connection.recv(4096), b"")).decode()
 
 
-def test_it_tells_who_may_call(program: Program) -> None:
-    """As the policy has it; and nothing to whom has a certificate that was revoked."""
+def test_documented_driver_serves_the_admitted_callers(program: Program) -> None:
+    """The driver sends the callers that the policy admits, and nothing to a revoked certificate."""
     port = free_port("127.0.0.1")
     server = program.serve("--set", f"driver_addresses=callers=127.0.0.1:{port}")
     assert server.bound["callers"] == f"127.0.0.1:{port}"
