@@ -1,4 +1,4 @@
-"""A whole server in this process, its ports chosen by the system, and clients of it over real sockets."""
+"""Fixtures of a whole server in this process, on free ports, and of its clients over real sockets."""
 
 import asyncio
 import contextlib
@@ -39,7 +39,7 @@ SERVICE = texts.service("store", texts.port(80, 18080))
 
 @dataclass
 class Client:
-    """One delta stream; responses come as they are, requests are made of few words."""
+    """One delta stream with short methods for requests."""
 
     channel: grpc.aio.Channel
     call: Any = field(init=False)
@@ -59,7 +59,7 @@ class Client:
         )
 
     async def receive(self) -> discovery_pb2.DeltaDiscoveryResponse:
-        """Return the next response, acknowledged."""
+        """Return the next response, after it was acknowledged."""
         response: discovery_pb2.DeltaDiscoveryResponse = await self.call.read()
         assert response is not grpc.aio.EOF, await self.call.code()
         await self.call.write(
@@ -68,21 +68,21 @@ class Client:
         return response
 
     async def names(self) -> set[str]:
-        """Return the resource names of the next response, which must remove nothing."""
+        """Return the resource names of the next response, which must remove none."""
         response = await self.receive()
         assert not response.removed_resources
         return {resource.name for resource in response.resources}
 
     async def ended(self) -> tuple[grpc.StatusCode, str]:
-        """Read until the server ends the stream; return its status and words."""
-        with contextlib.suppress(grpc.aio.AioRpcError):  # the status, asked for below, says the same
+        """Read until the server ends the stream. Return the status and its message."""
+        with contextlib.suppress(grpc.aio.AioRpcError):  # the status is read below
             while await self.call.read() is not grpc.aio.EOF:
                 continue
         return await self.call.code(), await self.call.details()
 
 
 class Server:
-    """The running server, its mesh directory, and clients with the certificates that a test wants."""
+    """The running server, its mesh directory, and clients with certificates for a test."""
 
     def __init__(
         self, mesh: Path, state: Path, bound: BoundAddresses, signs: Authority | None = None
@@ -93,12 +93,15 @@ class Server:
         self.authority = signs or authority(state, {})
 
     def write(self, *documents: str, port: int = 18080) -> None:
-        """Replace the manifests by the service (with its target port) and these documents."""
+        """Replace the manifests by the service, with its target port, and these documents."""
         text = "\n---\n".join((SERVICE, *documents))
         (self.mesh / "mesh.yaml").write_text(text.replace("18080", str(port)))
 
     def certificate(self, common_name: str, *, issued: bool = True, lived: timedelta = timedelta()) -> Pair:
-        """Return a certificate of an hour; `issued` says whether the ledger knows it, `lived` its age."""
+        """Return a certificate with a lifetime of one hour.
+
+        `issued`: it is in the ledger. `lived`: its age.
+        """
         now = datetime.now(UTC) - lived
         pair = issue_pair(self.authority, Usage.PROXY, Names(common_name), timedelta(hours=1), now)
         if issued:
@@ -112,7 +115,7 @@ class Server:
 
     @asynccontextmanager
     async def client(self, pair: Pair | None, roots: bytes | None = None) -> AsyncIterator[Client]:
-        """Open a channel of its own with a client certificate, or none, and a stream on it."""
+        """Open a separate channel with or without a client certificate, and a stream on it."""
         credentials = grpc.ssl_channel_credentials(
             roots or self.authority.trust_bundle(),
             pair.key.reveal() if pair else None,
@@ -125,7 +128,7 @@ class Server:
             client.call.cancel()
 
     async def ask(self, method: str, path: str, body: object = None) -> Any:
-        """Ask over the Unix socket, as the command line does."""
+        """Send a request over the Unix socket, as commands do."""
         connector = aiohttp.UnixConnector(str(self.state / "meshwright.sock"))
         async with (
             aiohttp.ClientSession(connector=connector) as session,
@@ -139,7 +142,7 @@ class Server:
         return {each["cn"]: each["state"] for each in (await self.ask("GET", "/debug/proxy"))["proxies"]}
 
     async def until(self, expected: dict[str, str]) -> None:
-        """Return once the proxies are in these states."""
+        """Return once the proxies have these states."""
         found: dict[str, str] = {}
 
         async def holds() -> bool:
@@ -150,7 +153,7 @@ class Server:
         await until(holds, explain=lambda: found)
 
     async def metric(self, line: str) -> float:
-        """Return the value of one line of /metrics, 0 where it is not there."""
+        """Return the value of one line of /metrics, or 0 if the line is missing."""
         async with (
             aiohttp.ClientSession() as session,
             session.get(f"http://{self.bound.http}/metrics") as response,
@@ -161,14 +164,14 @@ class Server:
         return 0.0
 
     async def counted(self, line: str, least: int) -> float:
-        """Return the value of a counter once it has come so far: a client may see things before it counts."""
+        """Return a counter once it is at least `least`. A client may see an event before it is counted."""
         while (found := await self.metric(line)) < least:
             await asyncio.sleep(0.01)
         return found
 
 
 def authority(state: Path, settings: Mapping[str, object]) -> Authority:
-    """Return who signs for a server with these settings."""
+    """Return the issuer of a server with these settings."""
     domain, now = TrustDomain("cluster.local"), datetime.now(UTC)
     passphrase, elsewhere = (settings.get(each) for each in ("key_passphrase_file", "authority_directory"))
     if isinstance(elsewhere, Path):
@@ -179,14 +182,14 @@ def authority(state: Path, settings: Mapping[str, object]) -> Authority:
 
 @pytest.fixture
 async def serve(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
-    """Start servers (usually one) with a mesh directory and state of the test's own; end them after it."""
+    """A function that starts servers with the test's own mesh and state directories."""
     async with serving(tmp_path) as start:
         yield start
 
 
 @asynccontextmanager
 async def serving(folder: Path) -> AsyncIterator[Callable[..., Any]]:
-    """Yield what starts servers with a mesh directory and state in a folder; end them after it."""
+    """Yield a function that starts servers with mesh and state in a folder. End them afterwards."""
     stop = asyncio.Event()
     tasks: list[asyncio.Task[None]] = []
 
@@ -205,7 +208,7 @@ async def serving(folder: Path) -> AsyncIterator[Callable[..., Any]]:
         try:
             bound = await ready
         except asyncio.CancelledError:
-            await task  # it failed to start: say how
+            await task  # raises the reason of the failed start
             raise
         return Server(mesh, state, bound, authority(state, settings))
 

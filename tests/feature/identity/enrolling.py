@@ -1,4 +1,4 @@
-"""A machine that joins, as anybody could write one: gRPC, raw bytes, a key; nothing of the agent's."""
+"""A machine that joins by plain gRPC and bytes, without any code of the agent."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +24,7 @@ TOKEN = {"service": "store", "namespace": "shop"}
 
 @dataclass
 class Machine:
-    """A key of its own, and what it asks for; `names` is what its request says of it."""
+    """A machine's key and requests. `names` is the common name in its signing requests."""
 
     key: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
     names: str = "admin.everything.kube-system"
@@ -43,23 +43,23 @@ class Machine:
 
     @property
     def pem(self) -> bytes:
-        """Return its private key."""
+        """Return the private key."""
         form, none = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         return self.key.private_bytes(serialization.Encoding.PEM, form, none)
 
     def pair(self, certificate: wire.Certificate) -> Pair:
-        """Return what it was given, with its key."""
+        """Return an answered certificate with the key."""
         return matched_pair(certificate.chain_pem, PrivateKey(self.pem))
 
     def joining(self, token: str, kind: str = "join-token") -> bytes:
-        """Return the request to join."""
+        """Return the join request."""
         proof = wire.Proof(kind=kind, data=token.encode())
         return wire.JoinRequest(csr_der=self.csr, proof=proof).SerializeToString()
 
 
 @dataclass
 class Answered:
-    """How a call came out: status and words, the trailers' names and the word for a refusal, the message."""
+    """Result of a call: status, message, trailer names, reason of a refusal, and response."""
 
     code: grpc.StatusCode
     words: str = ""
@@ -69,13 +69,13 @@ class Answered:
 
     @property
     def certificate(self) -> wire.Certificate:
-        """Return the certificate that was answered."""
+        """Return the certificate in the response."""
         assert self.code is grpc.StatusCode.OK, (self.code, self.words)
         return wire.Certificate.FromString(self.message)
 
 
 def channel(server: Any, port: str, pair: Pair | None = None) -> grpc.aio.Channel:
-    """Return a channel of its own to a port, with a certificate or none."""
+    """Return a separate channel to a port, with or without a certificate."""
     shown = (None, None) if pair is None else (pair.key.reveal(), pair.chain_pem)
     tls = grpc.ssl_channel_credentials(server.authority.trust_bundle(), *shown)
     options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
@@ -99,12 +99,12 @@ async def call(opened: grpc.aio.Channel, method: str, request: bytes) -> Answere
 
 
 async def join(server: Any, machine: Machine, token: str, kind: str = "join-token") -> Answered:
-    """Join over a connection of its own."""
+    """Join over a separate connection."""
     async with channel(server, "enrolment") as opened:
         return await call(opened, JOIN, machine.joining(token, kind))
 
 
 async def renew(server: Any, holder: Pair, machine: Machine) -> Answered:
-    """Renew over a connection of its own."""
+    """Renew over a separate connection."""
     async with channel(server, "renewal", holder) as opened:
         return await call(opened, RENEW, wire.RenewRequest(csr_der=machine.csr).SerializeToString())

@@ -1,4 +1,4 @@
-"""A proxy that follows what it is told of roots, as anybody could write one: its Envoy, and its agent."""
+"""A proxy, with Envoy and agent, that follows changes of root certificates without the agent's code."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ NAMES = ("root-cert:cluster.local", "service-cert")
 
 @dataclass
 class Follower:
-    """Its proxy certificate, the roots it has, and the secrets it was given."""
+    """A proxy's certificate, roots and secrets."""
 
     server: Any
     name: str
@@ -38,17 +38,17 @@ class Follower:
 
     @property
     def chain(self) -> bytes:
-        """Return what it shows to its peers."""
+        """Return the certificate chain that the proxy presents to peers."""
         return self.secrets["service-cert"].tls_certificate.certificate_chain.inline_bytes
 
     @property
     def mesh_roots(self) -> bytes:
-        """Return the roots by which it verifies its peers."""
+        """Return the roots with which the proxy verifies peers."""
         return self.secrets["root-cert:cluster.local"].validation_context.trusted_ca.inline_bytes
 
     @asynccontextmanager
     async def running(self, *, agent: bool = True, renews: bool = True) -> AsyncIterator["Follower"]:
-        """Have its Envoy, and its agent if it has one, at work within the block."""
+        """Run the Envoy, and the agent if there is one, within the block."""
         tasks = [asyncio.create_task(self._envoy(), name="envoy")]
         if agent:
             tasks.append(asyncio.create_task(self._agent(renews=renews), name="agent"))
@@ -64,7 +64,7 @@ class Follower:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _envoy(self) -> None:
-        """Keep a stream: whenever it ends, come again with the files that are there then."""
+        """Keep a stream open. When it ends, reconnect with the current files."""
         while True:
             with contextlib.suppress(grpc.aio.AioRpcError):
                 async with self.server.client(self.pair, self.roots) as client:
@@ -92,7 +92,7 @@ class Follower:
             assert stands_below(self.chain, self.mesh_roots), "its own certificate is none by its own roots"
 
     async def _agent(self, *, renews: bool) -> None:
-        """Say which roots it has, take those it is told of, and renew when it is told to, if it does."""
+        """Report the present roots, store new roots, and renew when the server asks for it, if `renews`."""
         while True:
             with contextlib.suppress(grpc.aio.AioRpcError, ConnectionError):
                 told = await self._asked(TRUST, self._trust_request())

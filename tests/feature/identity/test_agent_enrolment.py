@@ -1,4 +1,4 @@
-"""The agent's own side of joining and renewal, against the whole server: files, wire, whom it believes."""
+"""Tests of the agent's join and renewal against the whole server: files, requests, server identity."""
 
 import asyncio
 import base64
@@ -48,9 +48,10 @@ Serve = Callable[..., Awaitable[Any]]
 
 @dataclass
 class Joining:
-    """An agent's part that joins, with the files that it keeps.
+    """The enrolment part of an agent with its files.
 
-    `apart`: it asks in a process that ends, as an agent does; here that is the same, and takes no second.
+    With `apart` it makes requests in a subprocess, as an agent does. Otherwise it uses a thread, which is
+    faster.
     """
 
     folder: Path
@@ -63,7 +64,7 @@ class Joining:
     ahead: timedelta = timedelta()
 
     def __post_init__(self) -> None:
-        """Take files into use by looking at them."""
+        """Create the enrolled certificate on the folder."""
         ask = None if self.apart else lambda asked: asyncio.to_thread(program.answer, asked)
         self.enrolled = EnrolledCertificate(self.settings, self.folder, self._replace, self.shown, ask=ask)
 
@@ -82,7 +83,7 @@ class Joining:
 
 
 def joining(server: Any, tmp_path: Path, token: str, *, apart: bool = False, **changes: Any) -> Joining:
-    """Return one that joins a server by a token."""
+    """Return an agent that joins a server with a token."""
     path = tmp_path / "token"
     path.touch(mode=0o600)
     path.write_text(f"{token}\n")
@@ -98,8 +99,8 @@ async def _token(server: Any, **more: object) -> str:
     return str((await server.ask("POST", "/certs/tokens", {**TOKEN, "uuid": "one", **more}))["token"])
 
 
-async def test_it_joins_renews_and_keeps_its_key_for_itself(serve: Serve, tmp_path: Path) -> None:
-    """Three files that fit, its own modes, nothing left over; another key with each certificate."""
+async def test_agent_joins_and_renews_with_a_new_private_key(serve: Serve, tmp_path: Path) -> None:
+    """The credentials are private files that belong together, and each certificate has another key."""
     server = await serve(workload("one"), **PORTS)
     machine = joining(server, tmp_path, await _token(server), apart=True)
     await machine.enrolled.begin(machine.stop)
@@ -123,8 +124,8 @@ async def test_it_joins_renews_and_keeps_its_key_for_itself(serve: Serve, tmp_pa
     assert certificates.read(machine.folder).serial == second.serial
 
 
-async def test_another_token_is_for_joining_again(serve: Serve, tmp_path: Path) -> None:
-    """So is an end that has passed; one that is refused leaves what there is."""
+async def test_new_token_starts_a_new_join(serve: Serve, tmp_path: Path) -> None:
+    """Another token replaces the certificate. A refused one leaves the present certificate in use."""
     server = await serve(workload("one"), **PORTS)
     machine = joining(server, tmp_path, await _token(server))
     await machine.enrolled.begin(machine.stop)
@@ -145,10 +146,11 @@ async def test_another_token_is_for_joining_again(serve: Serve, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("away", [False, True])
-async def test_a_token_that_does_not_let_in_keeps_no_certificate_from_being_renewed(
-    serve: Serve, tmp_path: Path, away: bool
-) -> None:
-    """Whether it is refused or nobody answers; the machine goes on with what it has at a start, too."""
+async def test_useless_token_does_not_prevent_renewal(serve: Serve, tmp_path: Path, away: bool) -> None:
+    """The token is refused or the server is unreachable.
+
+    The certificate stays in use and is renewed when due.
+    """
     server = await serve(workload("one"), **PORTS)
     machine = joining(server, tmp_path, await _token(server))
     await machine.enrolled.begin(machine.stop)
@@ -165,7 +167,7 @@ async def test_a_token_that_does_not_let_in_keeps_no_certificate_from_being_rene
     assert certificates.read(machine.folder).serial == first
     assert (machine.enrolled._retry is not None) == away
     await machine.enrolled._renew()
-    assert certificates.read(machine.folder).serial == first  # it is not due
+    assert certificates.read(machine.folder).serial == first  # the renewal is not due
     machine.enrolled._renew_after = datetime.now(UTC)
     with structlog.testing.capture_logs() as logs:
         await machine.enrolled._renew()
@@ -175,8 +177,8 @@ async def test_a_token_that_does_not_let_in_keeps_no_certificate_from_being_rene
     assert certificates.read(machine.folder).serial != first
 
 
-async def test_who_was_revoked_joins_by_a_new_token_without_a_restart(serve: Serve, tmp_path: Path) -> None:
-    """Although its certificate is not due for long; by the token that it has it does not."""
+async def test_revoked_agent_joins_with_a_new_token_without_a_restart(serve: Serve, tmp_path: Path) -> None:
+    """The new token causes a join although the certificate is not due. The old token causes none."""
     server = await serve(workload("one"), **PORTS)
     machine = joining(server, tmp_path, await _token(server))
     await machine.enrolled.begin(machine.stop)
@@ -195,10 +197,8 @@ async def test_who_was_revoked_joins_by_a_new_token_without_a_restart(serve: Ser
     assert await machine.enrolled._trust() >= timedelta(minutes=7)
 
 
-async def test_a_token_that_is_gone_by_the_time_of_the_answer_loses_nothing(
-    serve: Serve, tmp_path: Path
-) -> None:
-    """Its id is noted as of the token that was shown, whatever stands there then."""
+async def test_token_file_removed_during_the_join_loses_nothing(serve: Serve, tmp_path: Path) -> None:
+    """The id of the presented token is recorded, although the file is gone by then."""
     server = await serve(workload("one"), **PORTS)
     token = await _token(server)
     machine = joining(server, tmp_path, token)
@@ -210,10 +210,10 @@ async def test_a_token_that_is_gone_by_the_time_of_the_answer_loses_nothing(
     assert str(certificates.read(machine.folder).name) == NAME
 
 
-async def test_a_certificate_that_nobody_judged_ends_no_renewal(
+async def test_unchecked_certificate_does_not_stop_renewal(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A machine that has no memory for the program that reads it renews it, and keeps its Envoy."""
+    """If the subprocess that reads certificates fails, for example without memory, the agent still renews."""
     server = await serve(workload("one"), **PORTS)
     machine = joining(server, tmp_path, await _token(server))
     await machine.enrolled.begin(machine.stop)
@@ -247,10 +247,10 @@ async def test_a_certificate_that_nobody_judged_ends_no_renewal(
         ),
     ],
 )
-async def test_a_token_of_no_use_ends_it_with_a_sentence(
+async def test_unusable_token_ends_the_agent_with_a_reason(
     serve: Serve, tmp_path: Path, token: str, words: str
 ) -> None:
-    """Which repeats nothing of it; of another mesh is one whose pin nobody shows."""
+    """The message does not repeat the secret. A pin that no root matches means another mesh."""
     server = await serve(workload("one"), **PORTS)
     machine = joining(server, tmp_path, token)
     with pytest.raises(AgentError, match=f"^this machine cannot join: .*{words}") as refused:
@@ -258,8 +258,8 @@ async def test_a_token_of_no_use_ends_it_with_a_sentence(
     assert "sss" not in str(refused.value)
 
 
-async def test_a_refused_one_is_told_where_to_look(serve: Serve, tmp_path: Path) -> None:
-    """A stranger is told no more; a file that others can read is not shown to anybody."""
+async def test_refused_agent_is_referred_to_the_server_log(serve: Serve, tmp_path: Path) -> None:
+    """The server's answer has no details. A token file that others can read is not sent at all."""
     server = await serve(workload("one"), **PORTS)
     token = await _token(server)
     await server.ask("POST", "/certs/tokens/revoke", {"token": token.partition(".")[0]})
@@ -272,8 +272,8 @@ async def test_a_refused_one_is_told_where_to_look(serve: Serve, tmp_path: Path)
     assert "can be read by other users" in answered.why
 
 
-async def test_by_a_root_from_a_file_a_token_needs_no_pin(serve: Serve, tmp_path: Path) -> None:
-    """As where a mesh's root is on its machines already, with a name above it as bundles have them."""
+async def test_token_without_a_pin_joins_with_a_root_file(serve: Serve, tmp_path: Path) -> None:
+    """A root file, also with a comment in UTF-8, replaces the pin."""
     server = await serve(workload("one"), **PORTS)
     token = read_token(await _token(server))
     root = tmp_path / "root.pem"
@@ -287,7 +287,10 @@ async def test_by_a_root_from_a_file_a_token_needs_no_pin(serve: Serve, tmp_path
 async def between(
     chain: bytes, key: bytes, server: Any = None
 ) -> AsyncIterator[tuple[HostPort, list[bytes]]]:
-    """Stand between a machine and a server with this certificate; yield where, and requests as they came."""
+    """Run a server with this certificate between a machine and the real server.
+
+    Yield address and requests.
+    """
     seen: list[bytes] = []
 
     async def join(request: bytes, _: grpc.aio.ServicerContext) -> bytes:
@@ -307,8 +310,8 @@ async def between(
         await standing.stop(1)
 
 
-async def test_no_key_is_in_what_is_sent(serve: Serve, tmp_path: Path) -> None:
-    """In clear, as only who has the mesh's own certificate can see it: no form of the key, and no name."""
+async def test_join_request_contains_no_private_key(serve: Serve, tmp_path: Path) -> None:
+    """The decrypted request has the public key, but no form of the private key, and no name."""
     server = await serve(workload("one"), **PORTS)
     shown = ads_server_certificate(server.authority, PairFiles(tmp_path / "other"), datetime.now(UTC))
     chain = shown.chain_pem + server.authority.trust_bundle()
@@ -328,8 +331,8 @@ async def test_no_key_is_in_what_is_sent(serve: Serve, tmp_path: Path) -> None:
     assert NAME.encode() not in request
 
 
-async def test_who_stands_between_is_not_shown_the_secret(serve: Serve, tmp_path: Path) -> None:
-    """With another CA, and with another CA that shows our root besides: nothing is said to it."""
+async def test_man_in_the_middle_gets_no_join_token(serve: Serve, tmp_path: Path) -> None:
+    """With another CA, also with our root appended, the agent sends nothing."""
     server = await serve(workload("one"), **PORTS)
     token = await _token(server)
     other = CertificateAuthority.open(tmp_path / "other", TrustDomain("cluster.local"), datetime.now(UTC))
@@ -353,8 +356,8 @@ async def test_who_stands_between_is_not_shown_the_secret(serve: Serve, tmp_path
         assert seen == []
 
 
-async def test_a_workload_cannot_pass_for_the_control_plane(serve: Serve, tmp_path: Path) -> None:
-    """Nor with a root of our root's key and name, and the trust domain by which its own name is right."""
+async def test_workload_cannot_impersonate_the_control_plane(serve: Serve, tmp_path: Path) -> None:
+    """A service certificate with a forged root, also with our root appended, gets no request."""
     server = await serve(workload("one"), **PORTS)
     now, ours = datetime.now(UTC), server.authority.trust_bundle()
     names = Names("ads", dns_names=("ads.shop.svc.cluster.local",))
@@ -387,8 +390,8 @@ async def test_a_workload_cannot_pass_for_the_control_plane(serve: Serve, tmp_pa
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
-async def test_a_clock_that_is_an_hour_off_is_said(serve: Serve, tmp_path: Path, hours: int) -> None:
-    """Here it is the server's certificate that begins in an hour, or ended an hour ago."""
+async def test_clock_that_is_an_hour_off_is_reported(serve: Serve, tmp_path: Path, hours: int) -> None:
+    """The server's certificate is not valid yet, or has expired, and the message advises to set the clock."""
     server = await serve(workload("one"), **PORTS)
     life = timedelta(hours=1) if hours > 0 else VALIDITY + timedelta(hours=1)
     at_their = datetime.now(UTC) + (life if hours > 0 else -life)
@@ -406,8 +409,8 @@ async def test_a_clock_that_is_an_hour_off_is_said(serve: Serve, tmp_path: Path,
     assert (seen, answered.refused) == ([], False)
 
 
-async def test_what_cannot_be_used_is_tried_again_later(serve: Serve, tmp_path: Path) -> None:
-    """And not at once, for ever; nor is a new certificate that a clock far ahead finds due."""
+async def test_unusable_certificate_is_requested_again_later(serve: Serve, tmp_path: Path) -> None:
+    """Retries are delayed, also if a clock far ahead makes the new certificate due at once."""
     server = await serve(workload("one"), **PORTS)
     machine = joining(server, tmp_path, await _token(server))
     await machine.enrolled.begin(machine.stop)
@@ -423,8 +426,8 @@ async def test_what_cannot_be_used_is_tried_again_later(serve: Serve, tmp_path: 
     assert machine.enrolled._retry > monotonic() + 30
 
 
-async def test_who_cannot_be_reached_is_tried_again(serve: Serve, tmp_path: Path) -> None:
-    """Until it is told to stop; then no certificate was made, and the key waits."""
+async def test_unreachable_server_is_retried_until_a_stop(serve: Serve, tmp_path: Path) -> None:
+    """A stop ends the retries, and no pair was written."""
     server = await serve(workload("one"), **PORTS)
     machine = joining(server, tmp_path, await _token(server), join=HostPort("127.0.0.1", 1))
     with structlog.testing.capture_logs() as logs:
@@ -438,8 +441,8 @@ async def test_who_cannot_be_reached_is_tried_again(serve: Serve, tmp_path: Path
     assert not files.has_pair(machine.folder)
 
 
-async def test_an_answer_that_was_lost_is_asked_for_again(serve: Serve, tmp_path: Path) -> None:
-    """With the same key: of a token of one use nothing more is used."""
+async def test_lost_join_answer_is_requested_again_with_the_same_key(serve: Serve, tmp_path: Path) -> None:
+    """The second request has the same key, so a token is used only once."""
     server = await serve(workload("one"), **PORTS)
     machine = joining(server, tmp_path, await _token(server))
     lost = await machine.enrolled._asked(EnrolmentRequestKind.JOIN)
@@ -450,8 +453,8 @@ async def test_an_answer_that_was_lost_is_asked_for_again(serve: Serve, tmp_path
     assert listed["used"] == 1
 
 
-async def test_roots_that_changed_are_taken_and_confirmed(serve: Serve, tmp_path: Path) -> None:
-    """It says what it has, is told what it lacks, and then says that it has it."""
+async def test_changed_roots_are_stored_and_confirmed(serve: Serve, tmp_path: Path) -> None:
+    """The agent reports its roots, gets the current ones, and reports those in its next request."""
     server = await serve(workload("one"), **PORTS)
     machine = joining(server, tmp_path, await _token(server))
     await machine.enrolled.begin(machine.stop)

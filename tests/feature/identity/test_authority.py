@@ -1,4 +1,4 @@
-"""A server whose CA is in files that somebody else renews: exchanged while proxies are connected."""
+"""Tests of a CA in files that another program replaces while proxies are connected."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -24,20 +24,20 @@ Serve = Callable[..., Awaitable[Any]]
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look more often."""
+    """Check the files more often."""
     monkeypatch.setattr("meshwright.controller.issuing.foreign_ca.LOOKING", 0.1)
     monkeypatch.setattr("certs.issuer_selection._LOOKING", 0.1)
 
 
 class Volume:
-    """A Secret that is mounted, and exchanged by one link."""
+    """A mounted Secret that is replaced by one symbolic link."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._times = 0
 
     def exchange(self, name: str) -> Ca:
-        """Have another root in it."""
+        """Replace the content by another root."""
         made, self._times = ca(name, datetime.now(UTC)), self._times + 1
         made.put(self.folder / f"..{self._times}", made)
         link = self.folder / "..tmp"
@@ -50,7 +50,7 @@ class Volume:
 
 
 async def standing(server: Any, former: int) -> dict[str, Any]:
-    """Return how the authority stands once there are so many former ones."""
+    """Return the authority's state once it has this number of former CAs."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + 60
     while True:
@@ -62,15 +62,17 @@ async def standing(server: Any, former: int) -> dict[str, Any]:
 
 
 async def newcomer(server: Any, uuid: str) -> Follower:
-    """Return a proxy with what the running server issues now."""
+    """Return a proxy with a certificate that the running server issues now."""
     wanted = {"uuid": uuid, "service": "store", "namespace": "shop"}
     made = await server.ask("POST", "/certs/issue-proxy", wanted)
     pair = matched_pair(made["chain_pem"].encode(), PrivateKey(made["key_pem"].encode()))
     return Follower(server, made["name"], pair, made["trust_bundle_pem"].encode())
 
 
-async def test_another_ca_comes_while_proxies_are_connected(serve: Serve, tmp_path: Path) -> None:
-    """None of those is lost, agents learn the new root, and who comes now comes by the new one."""
+async def test_replaced_ca_files_reach_connected_proxies_without_a_disconnect(
+    serve: Serve, tmp_path: Path
+) -> None:
+    """Proxies stay connected, agents get the new root, and new certificates are signed by it."""
     volume = Volume(tmp_path / "volume")
     first = volume.exchange("first")
     server = await serve(*MESH, **PORTS, authority_directory=volume.folder)
@@ -87,10 +89,10 @@ async def test_another_ca_comes_while_proxies_are_connected(serve: Serve, tmp_pa
         both = TrustBundle.of([first.pem, second.pem])
         while TrustBundle.of([one.roots]) != both or TrustBundle.of([two.mesh_roots]) != both:
             await asyncio.sleep(0.05)
-        # No stream was ended for it: there is one more than before, the newcomer's.
+        # No stream was ended: there is one more than before, the new proxy's.
         await server.until(dict.fromkeys((ENROLLED, BARE, ABSENT), "connected"))
         assert await server.metric('meshwright_xds_streams_opened_total{protocol="delta"}') == opened + 1
-        # Who has not heard of the new root may come again: the server goes on to show what the former signed.
+        # A proxy without the new root can reconnect: the server still has a certificate of the former CA.
         async with server.client(two.pair, first.pem) as client:
             await client.ask(BARE)
             await client.receive()

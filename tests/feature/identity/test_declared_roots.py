@@ -1,4 +1,4 @@
-"""MeshRootCertificates change the root: by stages, on evidence, with a CA that is made or given."""
+"""Tests of root changes by MeshRootCertificates: stages, evidence, and a created or given CA."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ HELD = "MeshRootCertificates do not ask for"
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look more often."""
+    """Check for changes more often."""
     monkeypatch.setattr("meshwright.controller.roots.change.LOOK_SECONDS", 0.1)
     monkeypatch.setattr("meshwright.controller.roots.declared.LOOK_SECONDS", 0.1)
 
@@ -44,13 +44,13 @@ def root(name: str, day: int, said: str = "") -> str:
 
 
 def declare(server: Any, *roots: str) -> None:
-    """Have the mesh directory declare these, at once."""
+    """Replace the MeshRootCertificates of the mesh directory in one step."""
     (server.mesh / ".roots").write_text("---\n".join(roots))
     os.replace(server.mesh / ".roots", server.mesh / "roots.yaml")  # noqa: PTH105 - one step
 
 
 async def told(server: Any, code: str) -> list[str]:
-    """Return what is said of objects by a code, once something is."""
+    """Return the problems with this code once there is one."""
     while True:
         problems = (await server.ask("GET", "/debug/policies"))["problems"]
         if found := [each["expected"] for each in problems if each["code"] == code]:
@@ -59,7 +59,7 @@ async def told(server: Any, code: str) -> list[str]:
 
 
 async def held_by_objects(server: Any, stage: str) -> str:
-    """Return why objects hold a stage back, once nobody else does."""
+    """Return the reason why objects hold a stage, once nothing else holds it."""
     while True:
         found = await server.ask("GET", ROTATE)
         also = found.get("also_waiting_for", [])
@@ -69,12 +69,12 @@ async def held_by_objects(server: Any, stage: str) -> str:
 
 
 async def running(server: Any, stack: AsyncExitStack) -> list[Follower]:
-    """Have two proxies and their agents follow."""
+    """Run two proxies with their agents."""
     return [await stack.enter_async_context(follower(server, name).running()) for name in NAMES]
 
 
-async def test_the_roles_lead_through_the_stages(serve: Serve) -> None:
-    """As in Open Service Mesh: passive is trusted, active signs, inactive goes; each when it is wanted."""
+async def test_roles_of_root_certificates_lead_through_the_stages(serve: Serve) -> None:
+    """A passive root is trusted, an active root signs, an inactive root goes, as in Open Service Mesh."""
     server = await serve(*MESH, root("first", 1), **PORTS)
     old = fingerprint_in(server.state / "ca")
     async with AsyncExitStack() as stack:
@@ -109,8 +109,8 @@ async def test_the_roles_lead_through_the_stages(serve: Serve) -> None:
         await server.until(dict.fromkeys(NAMES, "connected"))
 
 
-async def test_a_ca_that_is_given_takes_the_place_of_ours_by_one_edit(serve: Serve, tmp_path: Path) -> None:
-    """As Open Service Mesh's Secret has it; then an intermediate below a company's root, as of others."""
+async def test_given_ca_replaces_the_servers_own_ca(serve: Serve, tmp_path: Path) -> None:
+    """One edit introduces a CA in the Secret format of Open Service Mesh, and another an intermediate CA."""
     now, folder = datetime.now(UTC), tmp_path / "secrets"
     given, company = ca("given", now), ca("company", now)
     below = ca("below", now, company, path_length=0)
@@ -133,8 +133,8 @@ async def test_a_ca_that_is_given_takes_the_place_of_ours_by_one_edit(serve: Ser
     assert "PRIVATE" not in held
 
 
-async def test_what_is_bad_leaves_the_ca_in_force_alone(serve: Serve, tmp_path: Path) -> None:
-    """A key that does not fit, another CA in the place of one: said of the object, without the key."""
+async def test_invalid_given_ca_leaves_the_ca_in_force_unchanged(serve: Serve, tmp_path: Path) -> None:
+    """A wrong or missing key or a replaced CA is a problem of the object, without the key in its text."""
     now, folder = datetime.now(UTC), tmp_path / "secrets"
     good, other = ca("good", now), ca("other", now)
     place = folder / "osm-system" / "bundle"
@@ -165,8 +165,8 @@ async def test_what_is_bad_leaves_the_ca_in_force_alone(serve: Serve, tmp_path: 
     assert fingerprint_in(server.state / "ca") == fingerprint_of(good.certificate)
 
 
-async def test_one_that_goes_before_it_signs_is_forgotten(serve: Serve) -> None:
-    """The root that was to be trusted is taken back, also by a deletion of all; commands rule again."""
+async def test_root_deleted_before_it_signs_is_withdrawn(serve: Serve) -> None:
+    """The deletion of all objects withdraws the new root, and the command can rotate again."""
     server = await serve(*MESH, root("first", 1), **PORTS)
     old = fingerprint_in(server.state / "ca")
     async with AsyncExitStack() as stack:
@@ -183,8 +183,8 @@ async def test_one_that_goes_before_it_signs_is_forgotten(serve: Serve) -> None:
         assert fingerprint_in(server.state / "ca") != old
 
 
-async def test_roles_that_are_exchanged_again_turn_the_roots(serve: Serve) -> None:
-    """As often as anybody wants, while both are trusted."""
+async def test_exchanged_roles_switch_the_signing_root(serve: Serve) -> None:
+    """While both roots are trusted, the roles can be exchanged repeatedly."""
     server = await serve(*MESH, **PORTS)
     old = fingerprint_in(server.state / "ca")
 
@@ -211,8 +211,8 @@ async def test_roles_that_are_exchanged_again_turn_the_roots(serve: Serve) -> No
         assert fingerprint_in(server.state / "ca") == new
 
 
-async def test_whose_ca_it_is_not_ours_to_change_says_so(serve: Serve, tmp_path: Path) -> None:
-    """The authority's files are the company's: the object is told where they are."""
+async def test_external_ca_refuses_declared_roots_with_its_location(serve: Serve, tmp_path: Path) -> None:
+    """The CA's files belong to the operator, so the problem refers to their directory."""
     ca("company", datetime.now(UTC)).put(tmp_path / "authority")
     server = await serve(*MESH, root("first", 1), **PORTS, authority_directory=tmp_path / "authority")
     (said,) = await told(server, "root-not-taken")
@@ -220,7 +220,7 @@ async def test_whose_ca_it_is_not_ours_to_change_says_so(serve: Serve, tmp_path:
 
 
 def as_osm(made: Ca, folder: Path) -> None:
-    """Write a CA as Open Service Mesh's Secret has it, whose key is PKCS #8 and whose keys are its own."""
+    """Write a CA in the Secret format of Open Service Mesh, with a PKCS #8 key and its own file names."""
     folder.mkdir(parents=True)
     (folder / "ca.crt").write_bytes(made.pem)
     form = serialization.PrivateFormat.PKCS8
@@ -230,7 +230,7 @@ def as_osm(made: Ca, folder: Path) -> None:
 
 
 async def signed_by(server: Any, expected: str) -> None:
-    """Return once a root signs, and nothing is changed any more."""
+    """Return once a root signs and no change is in progress."""
     while fingerprint_in(server.state / "ca") != expected:
         await asyncio.sleep(0.02)
     await until(server, None)

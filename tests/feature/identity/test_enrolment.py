@@ -1,4 +1,4 @@
-"""Joining by token and renewal, over real sockets, against the whole server: who gets what, who nothing."""
+"""Tests of joining by token and of renewal, over real sockets against the whole server."""
 
 import asyncio
 import hashlib
@@ -60,8 +60,8 @@ def _name(answered: Answered) -> str:
     return read_leaf(answered.certificate.chain_pem).names.common_name
 
 
-async def test_a_machine_joins_renews_and_is_revoked(serve: Serve) -> None:
-    """By the name of its token, whatever it asks for; its certificates are those of the ledger, and end."""
+async def test_machine_joins_renews_and_is_revoked(serve: Serve) -> None:
+    """The certificate has the token's name, whatever the request asks for. A revoked one is not renewed."""
     server = await serve(workload("one"), **PORTS)
     machine = Machine()
     joined = await join(server, machine, await _token(server, uuid="one"))
@@ -90,13 +90,13 @@ async def test_a_machine_joins_renews_and_is_revoked(serve: Serve) -> None:
 
 
 def _days(answered: Answered) -> int:
-    """Return of how many days a certificate is that was just given."""
+    """Return the remaining days of a new certificate, rounded."""
     left = answered.certificate.not_after.ToDatetime(UTC) - datetime.now(UTC)
     return round(left / timedelta(days=1))
 
 
-async def test_a_certificate_is_renewed_for_as_long_as_was_asked(serve: Serve) -> None:
-    """By the token, or by who had it issued, again and again; where nobody asked, as the server is set."""
+async def test_renewal_keeps_the_requested_validity(serve: Serve) -> None:
+    """Each renewal has the validity of the token or of the first certificate, otherwise of the setting."""
     server = await serve(workload("one"), **PORTS, proxy_certificate_days=30)
     two, three = Machine(), Machine()
     issued = await server.ask(
@@ -122,8 +122,8 @@ async def test_a_certificate_is_renewed_for_as_long_as_was_asked(serve: Serve) -
     assert {each["term_seconds"] for each in entries} == {3 * day, 7 * day, None}
 
 
-async def test_who_was_revoked_does_not_come_back_by_what_he_joined_by(serve: Serve) -> None:
-    """Neither by a use of his own nor by another; another machine does, and he by a token made afterwards."""
+async def test_revoked_machine_cannot_join_again_with_the_same_token(serve: Serve) -> None:
+    """Another machine can still use the token. The revoked machine needs a token that is created later."""
     server = await serve(**PORTS)
     machine, many, bound = (
         Machine(),
@@ -137,7 +137,7 @@ async def test_who_was_revoked_does_not_come_back_by_what_he_joined_by(serve: Se
     entries = (await server.ask("GET", "/debug/certs"))["proxy_certificates"]
     ids = {each: f"join-token {each.partition('.')[0]}" for each in (many, bound)}
     assert sorted(each["joined_by"] for each in entries) == sorted((ids[many], ids[many], ids[bound]))
-    # The one that he has renewed to is enough: both were come by with the same token.
+    # Revoking the renewed certificate is enough, because both came from the same token.
     serials = [read_leaf(renewed.certificate.chain_pem).serial]
     serials += [each["serial"] for each in entries if each["cn"] == NAME]
     for serial in serials:
@@ -155,10 +155,13 @@ async def test_who_was_revoked_does_not_come_back_by_what_he_joined_by(serve: Se
         assert (await join(server, who, await _token(server, **more))).code is grpc.StatusCode.OK
 
 
-async def test_a_token_of_before_a_revocation_gives_that_name_to_nobody(serve: Serve) -> None:
-    """Though it was not used: who has it may be whom the revocation is to keep out."""
+async def test_unused_older_token_cannot_restore_a_revoked_name(serve: Serve) -> None:
+    """A token from before the revocation refuses the revoked machine.
+
+    It may hold that token. Others are admitted.
+    """
     server = await serve(**PORTS)
-    _put(server)  # two hours ago
+    _put(server)  # created two hours ago
     machine = Machine()
     joined = await join(server, machine, await _token(server))
     await server.ask("POST", "/certs/revoke", {"serial": read_leaf(joined.certificate.chain_pem).serial})
@@ -166,8 +169,8 @@ async def test_a_token_of_before_a_revocation_gives_that_name_to_nobody(serve: S
     assert (await join(server, Machine(), f"0123456789ab.{'s' * 43}")).code is grpc.StatusCode.OK
 
 
-async def test_who_goes_before_the_answer_loses_nothing(serve: Serve) -> None:
-    """Whatever it was that had been done by then: it comes again, and nothing more is used."""
+async def test_cancelled_join_requests_use_a_token_only_once(serve: Serve) -> None:
+    """After five cancelled requests the machine joins with the same key, and one use is counted."""
     server = await serve(**PORTS)
     token, machine = await _token(server), Machine()
     async with channel(server, "enrolment") as opened:
@@ -176,7 +179,7 @@ async def test_who_goes_before_the_answer_loses_nothing(serve: Serve) -> None:
             await asyncio.sleep(0)
             made.cancel()
         async with asyncio.timeout(60):
-            # Told to come back meanwhile: another request of the key is under way, or its stream is.
+            # A refusal here means that another request of the same key is in progress.
             while (found := await call(opened, JOIN, machine.joining(token))).code is not grpc.StatusCode.OK:
                 assert found.code in (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
                 await asyncio.sleep(0.5)
@@ -184,8 +187,8 @@ async def test_who_goes_before_the_answer_loses_nothing(serve: Serve) -> None:
     assert listed["used"] == 1
 
 
-async def test_one_token_for_many_machines_makes_proxies_of_its_service(serve: Serve) -> None:
-    """Each with a UUID of its own, which follows from its key."""
+async def test_multi_use_token_gives_each_machine_its_own_name(serve: Serve) -> None:
+    """The UUID follows from the machine's key, so a repeated join has the same name and costs no use."""
     server = await serve(**PORTS)
     token, machine = await _token(server, uses=2), Machine()
     names = [_name(await join(server, each, token)) for each in (machine, Machine(), machine)]
@@ -196,7 +199,7 @@ async def test_one_token_for_many_machines_makes_proxies_of_its_service(serve: S
 
 
 def _put(server: Any, *, valid: timedelta = timedelta(days=1), **changes: object) -> JoinToken:
-    """Put a token into the server's store as it could have been made long ago."""
+    """Store a token that was created two hours ago."""
     token = JoinToken("0123456789ab", "s" * 43)
     made = datetime.now(UTC) - timedelta(hours=2)
     with SqliteTokens.open(server.state / TOKENS_FILE) as store:
@@ -204,8 +207,8 @@ def _put(server: Any, *, valid: timedelta = timedelta(days=1), **changes: object
     return token
 
 
-async def test_a_stranger_is_not_told_what_was_wrong_with_a_token(serve: Serve) -> None:
-    """The log says it, with the token's id, and never its secret."""
+async def test_refused_join_has_its_reason_in_the_log_only(serve: Serve) -> None:
+    """The client gets one answer for every invalid proof. The log has the reason, and never the secret."""
     server = await serve(workload("one", service="other"), **PORTS)
     used = await _token(server)
     assert (await join(server, Machine(), used)).code is grpc.StatusCode.OK
@@ -236,8 +239,11 @@ async def test_a_stranger_is_not_told_what_was_wrong_with_a_token(serve: Serve) 
     assert (await join(server, Machine(), good)).code is grpc.StatusCode.OK
 
 
-async def test_a_contradicted_token_keeps_its_use(serve: Serve) -> None:
-    """It is for one service, and the workload of that UUID is of another: once that is mended it lets in."""
+async def test_token_that_contradicts_a_workload_keeps_its_use(serve: Serve) -> None:
+    """The UUID belongs to another service, so the join is refused.
+
+    It succeeds after the manifest is fixed.
+    """
     server = await serve(workload("one", service="other"), **PORTS)
     token = await _token(server, uuid="one", anyway=True)
     assert await join(server, Machine(), token) == STRANGER
@@ -250,8 +256,8 @@ async def test_a_contradicted_token_keeps_its_use(serve: Serve) -> None:
             await asyncio.sleep(0.5)
 
 
-async def test_fifty_machines_and_ten_uses(serve: Serve) -> None:
-    """At once: exactly ten join, and forty are refused, or told to come back."""
+async def test_token_with_ten_uses_admits_exactly_ten_concurrent_machines(serve: Serve) -> None:
+    """Of fifty machines ten join, and forty are refused or told to retry."""
     server = await serve(**PORTS)
     token = await _token(server, uses=10)
     answers = await asyncio.gather(*(join(server, Machine(), token) for _ in range(50)))
@@ -278,8 +284,8 @@ BROKEN: dict[str, tuple[bytes, grpc.StatusCode, str]] = {
 }
 
 
-async def test_what_is_no_request_is_refused_and_said(serve: Serve) -> None:
-    """By raw bytes; a token that came with it keeps its use."""
+async def test_malformed_join_request_is_refused_with_its_error(serve: Serve) -> None:
+    """Raw bytes are refused with a message, and a token in such a request keeps its use."""
     server = await serve(**PORTS)
     async with channel(server, "enrolment") as opened:
         for which, (request, code, words) in BROKEN.items():
@@ -293,8 +299,11 @@ async def test_what_is_no_request_is_refused_and_said(serve: Serve) -> None:
         assert (await call(opened, JOIN, Machine().joining(token))).code is grpc.StatusCode.OK
 
 
-async def test_renewal_asks_for_a_certificate_of_the_ledger(serve: Serve) -> None:
-    """Without one there is no handshake; one that the ledger does not know, or has ended, is refused."""
+async def test_renewal_requires_a_valid_certificate_of_the_ledger(serve: Serve) -> None:
+    """Without a certificate the handshake fails.
+
+    An unknown or expired one is refused, and the port has no Join.
+    """
     server = await serve(**PORTS)
     async with channel(server, "renewal") as opened:
         assert (await call(opened, RENEW, b"")).code is grpc.StatusCode.UNAVAILABLE
@@ -309,8 +318,8 @@ async def test_renewal_asks_for_a_certificate_of_the_ledger(serve: Serve) -> Non
         assert (await call(opened, JOIN, b"")).code is grpc.StatusCode.UNIMPLEMENTED
 
 
-async def test_a_machine_is_told_whom_to_trust(serve: Serve) -> None:
-    """Nothing where it does; all roots where it does not; and the server knows what it has said."""
+async def test_trust_request_returns_roots_only_if_they_differ(serve: Serve) -> None:
+    """The answer is empty for the digest of the current roots. It has the time of the next renewal."""
     server = await serve(**PORTS)
     roots = server.authority.trust_bundle()
     holder = server.certificate(NAME)
@@ -330,8 +339,8 @@ def _ejecting(*endpoints: tuple[str, int]) -> bytes:
     return wire.EjectRequest(ejected=found).SerializeToString()
 
 
-async def test_a_machine_says_whom_its_proxy_has_ejected(serve: Serve) -> None:
-    """It is shown of who is ejected, of nobody else; what is no endpoint is refused, and changes nothing."""
+async def test_ejections_that_a_machine_reports_are_shown(serve: Serve) -> None:
+    """An ejected proxy is shown as dead until the report is empty. An invalid endpoint changes nothing."""
     server = await serve(workload("one"), workload("two", host=2), **PORTS, dead_after_seconds=0)
     caller = server.certificate("two.store.shop")
 
@@ -357,8 +366,8 @@ async def test_a_machine_says_whom_its_proxy_has_ejected(serve: Serve) -> None:
         assert (await call(opened, EJECT, b"")).reason == "not_issued"
 
 
-async def test_renewals_of_one_proxy_are_bounded(serve: Serve) -> None:
-    """A machine gone wild fills no ledger: ten at once, then one a minute."""
+async def test_renewals_of_one_proxy_are_rate_limited(serve: Serve) -> None:
+    """Ten renewals at once, then one each minute, so that a faulty machine cannot fill the ledger."""
     server = await serve(**PORTS)
     holder = server.certificate(NAME)
     request = wire.RenewRequest(csr_der=Machine().csr).SerializeToString()
@@ -368,8 +377,8 @@ async def test_renewals_of_one_proxy_are_bounded(serve: Serve) -> None:
     assert codes[11] is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
-async def test_the_joining_port_shows_its_roots(serve: Serve) -> None:
-    """By which who joins finds the pin of its token, before it says anything."""
+async def test_pin_of_a_token_is_the_fingerprint_of_the_root(serve: Serve) -> None:
+    """The token's pin is the fingerprint of the self-signed root, by which a machine verifies the server."""
     server = await serve(**PORTS)
     _, _, pin = (await _token(server)).split(".")
     root = x509.load_pem_x509_certificate(server.authority.trust_bundle())
@@ -378,14 +387,14 @@ async def test_the_joining_port_shows_its_roots(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("setting", ["enrolment_address", "renewal_address"])
-async def test_without_an_address_there_is_no_port(serve: Serve, setting: str) -> None:
-    """Neither is there unless it is told."""
+async def test_enrolment_and_renewal_ports_open_only_if_configured(serve: Serve, setting: str) -> None:
+    """Each port is open only if its address is set."""
     server = await serve(**{setting: "127.0.0.1:0"})
     assert list(server.bound.enrolment) == [setting.removesuffix("_address")]
 
 
-async def test_what_the_log_says_of_tokens_is_not_withheld(serve: Serve) -> None:
-    """Of a token its id, by which who made it and who joined by it are found; its secret nowhere."""
+async def test_log_names_a_token_by_its_id_and_never_by_its_secret(serve: Serve) -> None:
+    """The id is not redacted, because it links the token's creation, uses and revocation."""
     server = await serve(workload("one"), **PORTS)
     with structlog.testing.capture_logs() as logs:
         token = await _token(server)
@@ -399,8 +408,8 @@ async def test_what_the_log_says_of_tokens_is_not_withheld(serve: Serve) -> None
     assert secret not in str(written)
 
 
-async def test_a_proof_that_takes_too_long_is_a_fault_that_is_written(tmp_path: Path) -> None:
-    """A TimeoutError of a third party's is not that the client has said nothing."""
+async def test_timeout_of_a_proof_check_is_an_internal_error(tmp_path: Path) -> None:
+    """A TimeoutError of the proof check is logged as a failure, not mistaken for a silent client."""
     now = datetime.now(UTC)
     authority = CertificateAuthority.open(tmp_path, TrustDomain("cluster.local"), now)
     made = ads_server_certificate(authority, PairFiles(tmp_path), now, ("127.0.0.1",))

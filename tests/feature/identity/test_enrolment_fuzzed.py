@@ -1,4 +1,4 @@
-"""The joining port and anybody's bytes, over real sockets: refused in words, and nothing of it is lost."""
+"""Tests of the joining port with random bytes over real sockets."""
 
 import random
 from collections.abc import Awaitable, Callable
@@ -17,7 +17,7 @@ REFUSED = {grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.PERMISSION_DENIED}
 
 
 def _drawn(dice: random.Random, csr: bytes, token: str) -> bytes:
-    """Return a request: no message at all, or one of parts of which each may be good, and not all are."""
+    """Return random bytes, or a request of valid and invalid parts that is invalid as a whole."""
     if dice.random() < 0.2:
         return dice.randbytes(dice.randrange(200))
     at = dice.randrange(len(csr))
@@ -30,8 +30,8 @@ def _drawn(dice: random.Random, csr: bytes, token: str) -> bytes:
     return whole if dice.random() < 0.7 else whole[: dice.randrange(len(whole))]
 
 
-async def test_whatever_comes_is_refused_in_words(serve: Callable[..., Awaitable[Any]]) -> None:
-    """Neither of our faults nor of the token's: that lets in, once, who shows it as it is."""
+async def test_random_join_requests_are_refused_with_a_message(serve: Callable[..., Awaitable[Any]]) -> None:
+    """No random request causes an internal error or a use of the token, which admits a machine afterwards."""
     server = await serve(**PORTS)
     made = await server.ask("POST", "/certs/tokens", TOKEN)
     identifier, secret, _ = made["token"].split(".")

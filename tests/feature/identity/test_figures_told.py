@@ -1,4 +1,4 @@
-"""The agent's own way to tell what was counted, against the whole server: TLS, certificates, refusals."""
+"""Tests of the agent's reports to the whole server: TLS, certificates, refusals."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ REPORT = wire.ReportRequest(run="a", number=1, seconds=10).SerializeToString()
 
 
 def put(folder: Path, pair: Pair, roots: bytes) -> Path:
-    """Write the files that an agent has."""
+    """Write the credentials of an agent."""
     folder.mkdir()
     (folder / CHAIN_FILE).write_bytes(pair.chain_pem)
     (folder / KEY_FILE).write_bytes(pair.key.reveal())
@@ -30,15 +30,15 @@ def put(folder: Path, pair: Pair, roots: bytes) -> Path:
 
 
 async def told(server: Any, files: Path, name: str = SERVER_NAME, port: str = "renewal") -> int | str:
-    """Send a report; return what is answered, or why it is not taken."""
+    """Send a report, and return the server's interval or the reason of the failure."""
     try:
         return await send(server.bound.enrolment[port], name, files, REPORT)
     except ReportRefused as error:
         return str(error)
 
 
-async def test_a_report_is_taken_from_whom_the_certificate_says(serve: Serve, tmp_path: Path) -> None:
-    """And from nobody else; nor is it told to a server that is another than it should be."""
+async def test_report_is_accepted_only_with_an_issued_certificate(serve: Serve, tmp_path: Path) -> None:
+    """An unissued certificate is refused, and no report is sent to a server of another name or root."""
     server = await serve(workload("one"), **PORTS)
     roots, pair = server.authority.trust_bundle(), server.certificate(NAME)
     files = put(tmp_path / "good", pair, roots)
@@ -54,8 +54,11 @@ async def test_a_report_is_taken_from_whom_the_certificate_says(serve: Serve, tm
     assert (await server.ask("GET", "/api/v1/stat/proxies"))["reporting"]["proxies"] == 1
 
 
-async def test_a_port_that_is_another_refuses_it(serve: Serve, tmp_path: Path) -> None:
-    """As an older control plane does: it is not asked soon again. One that is not there may come back."""
+async def test_report_to_a_port_without_the_method_is_refused(serve: Serve, tmp_path: Path) -> None:
+    """An older control plane answers the same way, so it is not tried again soon.
+
+    A closed port is retried.
+    """
     server = await serve(workload("one"), **PORTS)
     files = put(tmp_path / "good", server.certificate(NAME), server.authority.trust_bundle())
     with pytest.raises(ReportRefused) as refused:
@@ -66,8 +69,8 @@ async def test_a_port_that_is_another_refuses_it(serve: Serve, tmp_path: Path) -
     assert not away.value.refused
 
 
-async def test_a_report_that_cannot_be_counted_is_unfit(serve: Serve, tmp_path: Path) -> None:
-    """The control plane says why; another of the same agent is taken."""
+async def test_report_with_an_invalid_count_is_unfit(serve: Serve, tmp_path: Path) -> None:
+    """The server's reason is in the error, and the agent's next valid report is accepted."""
     server = await serve(workload("one"), **PORTS)
     files = put(tmp_path / "good", server.certificate(NAME), server.authority.trust_bundle())
     called = wire.Called(namespace="default", service="shop", port=80)
@@ -80,8 +83,8 @@ async def test_a_report_that_cannot_be_counted_is_unfit(serve: Serve, tmp_path: 
     assert await told(server, files) == 10
 
 
-async def test_files_that_are_half_written_are_said(serve: Serve, tmp_path: Path) -> None:
-    """A key that is not the certificate's ends no task: the next time it is."""
+async def test_report_with_half_written_credentials_fails_with_a_reason(serve: Serve, tmp_path: Path) -> None:
+    """A key that does not match, or is missing, is an error of this report only."""
     server = await serve(workload("one"), **PORTS)
     files = put(tmp_path / "good", server.certificate(NAME), server.authority.trust_bundle())
     (files / KEY_FILE).write_bytes(server.certificate(NAME).key.reveal())

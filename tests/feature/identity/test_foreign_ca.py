@@ -1,4 +1,4 @@
-"""A mesh below a CA of somebody else's, whose root names no trust domain: machines join, renew, dial in."""
+"""Tests of a mesh below a foreign CA whose root names no trust domain: join, renewal, roots."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -28,7 +28,7 @@ WANTED = {"uuid": "one", "service": "store", "namespace": "shop"}
 
 
 def put(folder: Path, *, intermediate: bool, domains: tuple[str, ...] = ()) -> Ca:
-    """Write a CA as a Secret has it; return its root."""
+    """Write a CA in the form of a Secret, and return its root."""
     now = datetime.now(UTC)
     root = ca("Company", now, domains=domains)
     (ca("Mesh", now, root) if intermediate else root).put(folder, root)
@@ -36,10 +36,10 @@ def put(folder: Path, *, intermediate: bool, domains: tuple[str, ...] = ()) -> C
 
 
 @pytest.mark.parametrize("intermediate", [False, True])
-async def test_a_machine_joins_and_renews_once_it_is_told_the_trust_domain(
+async def test_machine_below_a_foreign_ca_needs_the_trust_domain_once(
     serve: Serve, tmp_path: Path, *, intermediate: bool
 ) -> None:
-    """Once, when it joins: it stands beside the certificate from then on. Else it is said what to do."""
+    """The agent needs `--trust-domain` for its first join. Later the file beside the certificate has it."""
     root = put(tmp_path / "ca", intermediate=intermediate)
     server = await serve(workload("one"), **PORTS, authority_directory=tmp_path / "ca")
     token = str((await server.ask("POST", "/certs/tokens", WANTED))["token"])
@@ -57,8 +57,8 @@ async def test_a_machine_joins_and_renews_once_it_is_told_the_trust_domain(
     assert stands_below(second.chain, root.pem)
 
 
-async def test_roots_beside_which_it_stands_need_not_name_it(serve: Serve, tmp_path: Path) -> None:
-    """As for a pod, whose roots are a file of a volume."""
+async def test_trust_domain_file_beside_the_roots_is_sufficient(serve: Serve, tmp_path: Path) -> None:
+    """A pod has its roots and the trust domain as files of a volume."""
     root = put(tmp_path / "ca", intermediate=True)
     server = await serve(workload("one"), **PORTS, authority_directory=tmp_path / "ca")
     token = str((await server.ask("POST", "/certs/tokens", WANTED))["token"])
@@ -70,8 +70,8 @@ async def test_roots_beside_which_it_stands_need_not_name_it(serve: Serve, tmp_p
     assert certificates.read(machine.folder).trust_domain == MESHS
 
 
-async def test_a_root_that_grpc_cannot_read_is_refused_by_its_option(serve: Serve, tmp_path: Path) -> None:
-    """Before anything is said to anybody."""
+async def test_root_file_that_grpc_cannot_read_is_refused(serve: Serve, tmp_path: Path) -> None:
+    """A byte order mark makes the file unreadable, and the error names `--ca`."""
     server = await serve(workload("one"), **PORTS)
     (tmp_path / "ca.pem").write_bytes(b"\xef\xbb\xbf" + server.authority.trust_bundle())
     token = str((await server.ask("POST", "/certs/tokens", WANTED))["token"])
@@ -80,8 +80,8 @@ async def test_a_root_that_grpc_cannot_read_is_refused_by_its_option(serve: Serv
         await machine.enrolled.begin(machine.stop)
 
 
-async def test_what_is_issued_says_the_trust_domain(serve: Serve, tmp_path: Path) -> None:
-    """The server's answer has it; without its file, the option has, and one of another mesh is refused."""
+async def test_issued_credentials_include_the_trust_domain(serve: Serve, tmp_path: Path) -> None:
+    """Without the file the option must give the trust domain. An invalid file is refused."""
     put(tmp_path / "ca", intermediate=True)
     server = await serve(workload("one"), **PORTS, authority_directory=tmp_path / "ca")
     made = await server.ask("POST", "/certs/issue-proxy", WANTED)
@@ -98,8 +98,8 @@ async def test_what_is_issued_says_the_trust_domain(serve: Serve, tmp_path: Path
         certificates.read(out)
 
 
-def test_roots_and_what_was_told_must_not_contradict() -> None:
-    """All roots are looked at, not the first alone: while a root is changed one of two may name it."""
+def test_roots_must_not_contradict_the_given_trust_domain() -> None:
+    """All roots are checked, because during a root change only one of two may name the domain."""
     now = datetime.now(UTC)
     foreign, own = ca("a", now), ca("b", now, domains=("cluster.local",))
     other = ca("c", now, domains=("other.example",))
@@ -111,22 +111,22 @@ def test_roots_and_what_was_told_must_not_contradict() -> None:
         certificates.domain_of(own.pem + other.pem, None, "ca.pem")
 
 
-def test_a_server_refuses_roots_of_another_mesh(tmp_path: Path) -> None:
-    """Of an intermediate that names none its root is looked at: agents would go by what that says."""
+def test_server_refuses_roots_of_another_trust_domain(tmp_path: Path) -> None:
+    """An intermediate without a domain is checked by its root. Agents read the domain from the root."""
     put(tmp_path / "ca", intermediate=True, domains=("other.example",))
     with pytest.raises(StateError, match=r"are for spiffe://other\.example, not for spiffe://cluster\.local"):
         WatchedIssuer(WatchedFiles.within(tmp_path / "ca"), MESHS, datetime.now(UTC))
 
 
-async def test_a_machine_of_the_meshs_own_ca_follows_to_one_that_names_none(
+async def test_machine_keeps_its_trust_domain_when_the_mesh_moves_to_a_foreign_ca(
     serve: Serve, tmp_path: Path
 ) -> None:
-    """The trust domain is written down when roots come, by those that still name it."""
+    """The trust domain is stored on renewal, while roots still name it."""
     server = await serve(workload("one"), **PORTS)
     token = str((await server.ask("POST", "/certs/tokens", WANTED))["token"])
     machine = joining(server, tmp_path, token)
     await machine.enrolled.begin(machine.stop)
-    (machine.folder / "trust-domain").unlink()  # as of an agent of before
+    (machine.folder / "trust-domain").unlink()  # as with an older agent
     await machine.enrolled._renew()
     foreign = ca("Company", datetime.now(UTC))
     bundle = TrustBundle.of([(machine.folder / "ca.pem").read_bytes(), foreign.pem])

@@ -1,4 +1,4 @@
-"""A server as it is run, and clients whose handshakes fail: each is a line of the log, with its reason."""
+"""Tests of failed handshakes at a real server: each is a log line with its reason."""
 
 import asyncio
 import json
@@ -25,14 +25,14 @@ RAW = "ssl_transport_security.cc"
 
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Program]:
-    """Return the program, which imports gRPC itself: what gRPC says it decides as it begins."""
+    """The program in separate processes, because gRPC reads its log settings at the import."""
     made = Program(tmp_path / "state", tmp_path, Executed())
     yield made
     made.end()
 
 
 def _client(ours: Path, issued_by: Path, age: timedelta) -> ssl.SSLContext:
-    """Return a TLS client that trusts ours, with a proxy's certificate of an authority, so old."""
+    """Return a TLS client with a proxy certificate of the given issuer and age."""
     made = issue_pair(
         authority(issued_by), Usage.PROXY, Names("one.store.shop"), DAY, datetime.now(UTC) - age
     )
@@ -51,7 +51,7 @@ def _anonymous(ours: Path) -> ssl.SSLContext:
 
 
 def _dial(server: Server, context: ssl.SSLContext | None) -> None:
-    """Shake hands, and wait for the end; without a context say something that is no TLS."""
+    """Do a handshake, and wait for its end. Without a context send plain text."""
     host, port = str(server.bound["ads"]).rsplit(":", 1)
     with socket.create_connection((host, int(port)), 30) as plain:
         if context is None:
@@ -62,8 +62,8 @@ def _dial(server: Server, context: ssl.SSLContext | None) -> None:
             assert tls.recv(1) == b""
 
 
-def test_handshakes_that_fail_are_lines_with_a_reason(program: Program, tmp_path: Path) -> None:
-    """One for each reason at once, others with their number later; nothing raw is on standard error."""
+def test_failed_handshakes_are_logged_and_counted_by_reason(program: Program, tmp_path: Path) -> None:
+    """The first failure of each reason is logged at once, and no raw gRPC line reaches the log."""
     server = program.serve()
     clients = {
         "certificate-expired": _client(program.state, program.state, 3 * DAY),
@@ -84,8 +84,8 @@ def test_handshakes_that_fail_are_lines_with_a_reason(program: Program, tmp_path
     assert [each for each in server.log_path.read_text().splitlines() if not each.startswith("{")] == []
 
 
-def test_who_asks_for_grpcs_lines_gets_them_as_lines_of_the_log(program: Program) -> None:
-    """By its environment variable; each with where it is from."""
+def test_requested_grpc_messages_become_log_lines(program: Program) -> None:
+    """With `GRPC_VERBOSITY` each message is a log line with its place in the source."""
     program.environment["GRPC_VERBOSITY"] = "DEBUG"
     program.environment["GRPC_TRACE"] = "handshaker"
     server = program.serve()
@@ -95,8 +95,8 @@ def test_who_asks_for_grpcs_lines_gets_them_as_lines_of_the_log(program: Program
     assert all(".cc:" in each["place"] or ".h:" in each["place"] for each in server.said("gRPC message"))
 
 
-async def test_what_is_no_line_of_grpcs_goes_on_as_it_is(tmp_path: Path) -> None:
-    """Such as the last words of an interpreter, and of whatever else is in the process."""
+async def test_stderr_lines_that_are_not_from_grpc_pass_unchanged(tmp_path: Path) -> None:
+    """Output of the interpreter and of other libraries is kept. The raw gRPC error line is removed."""
     script = (
         "import os, sys\n"
         "from meshwright.controller.process.native_lines import NativeLines\n"

@@ -1,4 +1,4 @@
-"""Who is let in, who is not, and what each sees of it: over real sockets, against the whole server."""
+"""Tests of client authentication over real sockets against the whole server: admission and refusals."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -32,7 +32,7 @@ def workload(uuid: str, service: str = "store", host: int = 1) -> str:
 
 
 async def _refused_as(server: Any, pair: Any, reason: str) -> None:
-    """Prove that a client is refused, is told why in a word and no more, and that metrics say why."""
+    """Assert that a client is refused with exactly this reason, in trailers and in metrics."""
     async with server.client(pair) as client:
         assert await client.ended() == REFUSED
         told = dict(await client.call.trailing_metadata())
@@ -42,8 +42,8 @@ async def _refused_as(server: Any, pair: Any, reason: str) -> None:
     assert await server.metric('meshwright_xds_streams_opened_total{protocol="delta"}') == 0
 
 
-async def test_a_proxy_whose_certificate_and_workload_are_known_is_served(serve: Serve) -> None:
-    """The positive control of every refusal here, and what is remembered of it."""
+async def test_proxy_with_a_known_certificate_and_workload_is_served(serve: Serve) -> None:
+    """This is the positive control. The certificate is recorded as claimed."""
     server = await serve(workload("one"))
     pair = server.certificate(NAME)
     assert await server.proxies() == {NAME: "expected"}
@@ -56,8 +56,8 @@ async def test_a_proxy_whose_certificate_and_workload_are_known_is_served(serve:
     assert (entry["serial"], entry["state"]) == (pair.leaf.serial, "claimed")
 
 
-async def test_the_server_s_own_probes_are_no_handshakes(serve: Serve) -> None:
-    """One was made before it was ready; somebody else's connection is counted, whatever becomes of it."""
+async def test_probes_of_the_server_itself_are_not_counted_as_handshakes(serve: Serve) -> None:
+    """The server probes itself before it is ready. A handshake of another client is counted."""
     server = await serve(workload("one"))
     assert await server.metric("meshwright_xds_handshakes_total") == 0
     async with server.client(None) as client:
@@ -65,8 +65,8 @@ async def test_the_server_s_own_probes_are_no_handshakes(serve: Serve) -> None:
     assert await server.metric("meshwright_xds_handshakes_total") >= 1
 
 
-async def test_a_client_without_certificate_ends_in_the_handshake(serve: Serve) -> None:
-    """It never opens a stream; the handshake is counted."""
+async def test_client_without_a_certificate_fails_in_the_handshake(serve: Serve) -> None:
+    """No stream is opened, and the handshake is counted."""
     server = await serve(workload("one"))
     async with server.client(None) as client:
         assert (await client.ended())[0] is grpc.StatusCode.UNAVAILABLE
@@ -74,8 +74,8 @@ async def test_a_client_without_certificate_ends_in_the_handshake(serve: Serve) 
     assert await server.metric('meshwright_xds_streams_opened_total{protocol="delta"}') == 0
 
 
-async def test_a_certificate_of_another_authority_ends_in_the_handshake(serve: Serve, tmp_path: Path) -> None:
-    """The same names below another root are nothing here."""
+async def test_certificate_of_another_authority_fails_in_the_handshake(serve: Serve, tmp_path: Path) -> None:
+    """The same names below another root are not trusted."""
     server = await serve(workload("one"))
     now = datetime.now(UTC)
     other = CertificateAuthority.open(tmp_path / "other", TrustDomain("cluster.local"), now)
@@ -86,28 +86,31 @@ async def test_a_certificate_of_another_authority_ends_in_the_handshake(serve: S
     assert await server.metric('meshwright_xds_streams_opened_total{protocol="delta"}') == 0
 
 
-async def test_an_expired_certificate_ends_in_the_handshake(serve: Serve) -> None:
-    """Issued two hours ago for one hour; the handler's own check is a unit test of the authenticator."""
+async def test_expired_certificate_fails_in_the_handshake(serve: Serve) -> None:
+    """The certificate was issued two hours ago for one hour.
+
+    A unit test covers the authenticator's own check.
+    """
     server = await serve(workload("one"))
     async with server.client(server.certificate(NAME, lived=timedelta(hours=2))) as client:
         assert (await client.ended())[0] is grpc.StatusCode.UNAVAILABLE
     assert await server.metric('meshwright_xds_streams_opened_total{protocol="delta"}') == 0
 
 
-async def test_a_common_name_of_another_shape_is_refused(serve: Serve) -> None:
-    """Two labels are no proxy's name, though our authority signed them."""
+async def test_common_name_with_two_labels_is_refused(serve: Serve) -> None:
+    """A common name of two labels is no proxy name, although our authority signed the certificate."""
     server = await serve(workload("one"))
     await _refused_as(server, server.certificate("one.store", issued=False), "bad_common_name")
 
 
-async def test_a_certificate_that_is_not_in_the_ledger_is_refused(serve: Serve) -> None:
-    """Signed by our authority, and for a workload that exists, but never issued."""
+async def test_certificate_missing_in_the_ledger_is_refused(serve: Serve) -> None:
+    """The certificate is signed by our authority for an existing workload, but was never issued."""
     server = await serve(workload("one"))
     await _refused_as(server, server.certificate(NAME, issued=False), "not_issued")
 
 
-async def test_a_service_certificate_opens_no_stream(serve: Serve) -> None:
-    """What serves between workloads does not serve here."""
+async def test_service_certificate_opens_no_stream(serve: Serve) -> None:
+    """A certificate for calls between workloads does not authenticate a proxy."""
     server = await serve(workload("one"))
     now = datetime.now(UTC)
     names = Names("service-1", uris=("spiffe://cluster.local/ns/shop/sa/store",))
@@ -115,8 +118,8 @@ async def test_a_service_certificate_opens_no_stream(serve: Serve) -> None:
     await _refused_as(server, pair, "wrong_usage")
 
 
-async def test_a_revoked_certificate_is_refused(serve: Serve) -> None:
-    """Revoked through the socket, as the command line does."""
+async def test_revoked_certificate_is_refused(serve: Serve) -> None:
+    """The revocation uses the socket, as the command does."""
     server = await serve(workload("one"))
     pair = server.certificate(NAME)
     answer = await server.ask("POST", "/certs/revoke", {"serial": pair.leaf.serial})
@@ -124,8 +127,8 @@ async def test_a_revoked_certificate_is_refused(serve: Serve) -> None:
     await _refused_as(server, pair, "revoked")
 
 
-async def test_revoking_a_certificate_ends_the_stream_that_lives_on_it(serve: Serve) -> None:
-    """Who a client is, is asked again while its stream lives."""
+async def test_revocation_ends_an_open_stream(serve: Serve) -> None:
+    """The certificate of an open stream is checked again at an interval."""
     server = await serve(workload("one"), recheck_seconds=0.05)
     pair = server.certificate(NAME)
     async with server.client(pair) as client:
@@ -136,17 +139,15 @@ async def test_revoking_a_certificate_ends_the_stream_that_lives_on_it(serve: Se
     assert await server.metric('meshwright_xds_streams_refused_total{reason="revoked"}') == 1
 
 
-async def test_a_certificate_that_names_another_service_than_its_workload_is_refused(serve: Serve) -> None:
-    """The UUID alone does not let anybody in."""
+async def test_certificate_for_another_service_than_the_workloads_is_refused(serve: Serve) -> None:
+    """The UUID alone is not sufficient."""
     server = await serve(workload("one", service="other"))
     await _refused_as(server, server.certificate(NAME), "other_workload")
 
 
 @pytest.mark.parametrize(("node", "accepted"), [(NAME, True), ("one", True), ("two.store.shop", False)])
-async def test_a_node_id_must_be_the_certificate_s_name_or_its_uuid(
-    serve: Serve, node: str, accepted: bool
-) -> None:
-    """A client may not call itself another proxy, and gets nothing if it does."""
+async def test_node_id_must_be_the_certificates_name_or_uuid(serve: Serve, node: str, accepted: bool) -> None:
+    """A client cannot use another proxy's node id to get that proxy's configuration."""
     server = await serve(workload("one"), workload("two", host=2))
     async with server.client(server.certificate(NAME)) as client:
         await client.ask(node)
@@ -158,8 +159,8 @@ async def test_a_node_id_must_be_the_certificate_s_name_or_its_uuid(
             assert await server.metric(reason) == 1
 
 
-async def test_an_unknown_workload_is_held_silent_and_served_once_it_appears(serve: Serve) -> None:
-    """Nothing is sent until the manifest is there, not even an empty answer."""
+async def test_unknown_workload_gets_no_response_until_it_appears(serve: Serve) -> None:
+    """Not even an empty response is sent before the manifest exists."""
     server = await serve()
     async with server.client(server.certificate(NAME)) as client:
         await client.ask(NAME)
@@ -172,8 +173,8 @@ async def test_an_unknown_workload_is_held_silent_and_served_once_it_appears(ser
         assert await server.counted('meshwright_xds_responses_total{type="cluster"}', 1) == 1
 
 
-async def test_a_workload_that_never_appears_ends_the_stream_at_the_deadline(serve: Serve) -> None:
-    """The client is told to come back, and has got nothing."""
+async def test_stream_of_an_unknown_workload_ends_at_the_deadline(serve: Serve) -> None:
+    """The status UNAVAILABLE makes the client retry, and no response was sent."""
     server = await serve(held_seconds=0.2)
     async with server.client(server.certificate(NAME)) as client:
         await client.ask(NAME)
@@ -185,8 +186,8 @@ async def test_a_workload_that_never_appears_ends_the_stream_at_the_deadline(ser
     assert await server.metric('meshwright_xds_responses_total{type="cluster"}') == 0
 
 
-async def test_a_workload_that_vanishes_leaves_its_proxy_with_what_it_had(serve: Serve) -> None:
-    """Neither an empty answer nor a removal is sent; when it is back, so are changes."""
+async def test_deleted_workload_leaves_its_proxy_unchanged(serve: Serve) -> None:
+    """Neither an empty response nor a removal is sent, also after the workload returns."""
     server = await serve(workload("one"), workload("two", host=2))
     async with server.client(server.certificate(NAME)) as client:
         await client.ask(NAME)
@@ -205,8 +206,8 @@ async def _named(server: Any, name: str) -> list[dict[str, Any]]:
     return [each for each in proxies if each["cn"] == name]
 
 
-async def test_two_streams_of_one_certificate_live_and_end_apart(serve: Serve) -> None:
-    """Hot restart: both are served, and the end of the first leaves the second connected and in step."""
+async def test_two_streams_of_one_certificate_are_independent(serve: Serve) -> None:
+    """A hot restart has two streams. The end of one leaves the other connected and updated."""
     server = await serve(workload("one"))
     pair = server.certificate(NAME)
     async with server.client(pair) as second:
@@ -217,13 +218,13 @@ async def test_two_streams_of_one_certificate_live_and_end_apart(serve: Serve) -
         while (await _named(server, NAME))[0]["streams"] != 1:
             pass
         assert await server.proxies() == {NAME: "connected"}
-        # Another target port is another cluster: the stream that is left must hear of it.
+        # Another target port is another cluster, which the remaining stream must receive.
         server.write(workload("one"), port=18081)
         assert await second.names() == {"shop/store|18081|local"}
 
 
-async def test_streams_of_one_certificate_are_bounded(serve: Serve) -> None:
-    """One more than allowed is turned away; the others stay."""
+async def test_streams_of_one_certificate_are_limited(serve: Serve) -> None:
+    """The stream above the limit is refused, and the first one stays."""
     server = await serve(workload("one"), streams_per_certificate=1)
     pair = server.certificate(NAME)
     async with server.client(pair) as first:

@@ -1,4 +1,4 @@
-"""Why a machine has no control plane, found on the way to it: each reason in the situation that it is for."""
+"""Tests of the reasons why an agent cannot reach its control plane, each in its own situation."""
 
 import asyncio
 import shutil
@@ -56,7 +56,7 @@ async def _why(
 
 
 async def _found(at: str, credentials: Path, seconds: float = PATIENCE) -> UnreachableReason:
-    """Return why; the sentence names where to, says what to do, and is one line."""
+    """Return the reason. Its message must name the address and the next step on one line."""
     why, _ = await _why(at, credentials, seconds)
     assert why is not None
     assert at in why.said or why.said.startswith("this proxy's certificate") or "the name " in why.said
@@ -67,13 +67,15 @@ async def _found(at: str, credentials: Path, seconds: float = PATIENCE) -> Unrea
 
 @pytest.fixture
 def credentials(tmp_path: Path) -> Path:
-    """A proxy's files, of a mesh that does not run."""
+    """Credentials of a mesh without a running server."""
     write_credentials(tmp_path / "other", tmp_path / "credentials")
     return tmp_path / "credentials"
 
 
-async def test_who_is_served_lacks_nothing_and_learns_the_clock(serve: Serve, tmp_path: Path) -> None:
-    """The positive control of all others; nothing is opened that would count as a stream of discovery."""
+async def test_reachable_server_has_no_problem_and_reveals_the_clock_difference(
+    serve: Serve, tmp_path: Path
+) -> None:
+    """This is the positive control. The check opens no discovery stream."""
     server = await serve(workload("one"))
     files = _credentials(server, server.certificate(NAME), tmp_path / "files")
     why, seen = await _why(str(server.bound.ads), files)
@@ -83,8 +85,8 @@ async def test_who_is_served_lacks_nothing_and_learns_the_clock(serve: Serve, tm
     assert await server.metric('meshwright_xds_streams_opened_total{protocol="delta"}') == 0
 
 
-async def test_a_refusal_has_its_reason(serve: Serve, tmp_path: Path) -> None:
-    """Revoked, unknown to the ledger, of another service's name, of a workload that nobody declared."""
+async def test_refused_proxy_learns_its_reason(serve: Serve, tmp_path: Path) -> None:
+    """Revoked and unissued certificates, another service, and an unknown workload have distinct reasons."""
     server = await serve(workload("one"))
     at = str(server.bound.ads)
     revoked = server.certificate(NAME)
@@ -104,10 +106,10 @@ async def test_a_refusal_has_its_reason(serve: Serve, tmp_path: Path) -> None:
     assert (DISCOVERY, REASON) == (services.AGGREGATED, services.REASON)
 
 
-async def test_what_could_not_be_made_is_no_workload_that_is_unknown(
+async def test_failed_translation_is_not_reported_as_an_unknown_workload(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A translation fails; the proxy that has nothing for it is told so."""
+    """A proxy whose configuration cannot be computed gets the reason NOT_TRANSLATED."""
 
     def fails(_: object) -> None:
         raise ValueError("nobody has foreseen this")
@@ -122,8 +124,8 @@ async def test_what_could_not_be_made_is_no_workload_that_is_unknown(
     assert why.reason is Reason.NOT_TRANSLATED
 
 
-async def test_whose_workload_was_removed_is_told_that_it_is_unknown(serve: Serve, tmp_path: Path) -> None:
-    """Its stream ends, as one of a workload that never was: so it asks."""
+async def test_removed_workload_is_reported_as_unknown(serve: Serve, tmp_path: Path) -> None:
+    """The proxy's stream ends like that of a workload that never existed."""
     server = await serve(workload("one"), held_seconds=0.2)
     shown = server.certificate(NAME)
     async with server.client(shown) as client:
@@ -138,8 +140,10 @@ async def test_whose_workload_was_removed_is_told_that_it_is_unknown(serve: Serv
     assert why.reason is Reason.WORKLOAD_UNKNOWN
 
 
-async def test_a_certificate_out_of_its_time(serve: Serve, tmp_path: Path) -> None:
-    """The server just ends the connection: by the clock here it is known why, and by how much."""
+async def test_certificate_outside_its_validity_is_reported_with_the_difference(
+    serve: Serve, tmp_path: Path
+) -> None:
+    """The server only closes the connection, so the agent compares the certificate with its own clock."""
     server = await serve(workload("one"))
     at = str(server.bound.ads)
     expired = server.certificate(NAME, lived=timedelta(days=3))
@@ -151,8 +155,10 @@ async def test_a_certificate_out_of_its_time(serve: Serve, tmp_path: Path) -> No
     assert "the clock of this machine is behind by 4 h" in why.do, why
 
 
-async def test_another_mesh(serve: Serve, credentials: Path, tmp_path: Path) -> None:
-    """Its server is of another CA; where it is ours that the server does not know, it ends the connection."""
+async def test_other_mesh_is_reported_from_either_side(
+    serve: Serve, credentials: Path, tmp_path: Path
+) -> None:
+    """The server has a CA that is not in ca.pem, or the server does not accept our certificate."""
     server = await serve(workload("one"))
     at = str(server.bound.ads)
     why = await _found(at, credentials)
@@ -167,8 +173,8 @@ async def test_another_mesh(serve: Serve, credentials: Path, tmp_path: Path) -> 
     assert (why.reason, "`handshakes failed`" in why.do) == (Reason.NOT_ACCEPTED, True)
 
 
-async def test_a_closed_port_and_a_name_that_nobody_has(credentials: Path) -> None:
-    """The first steps of the way."""
+async def test_closed_port_and_unknown_name_are_reported(credentials: Path) -> None:
+    """The first steps of a connection have their own reasons."""
     closed = f"127.0.0.1:{free_port('127.0.0.1')}"
     assert (await _found(closed, credentials)).reason is Reason.PORT_CLOSED
     assert (await _found("control.invalid:15128", credentials)).reason is Reason.NAME_NOT_FOUND
@@ -189,7 +195,7 @@ async def _listening(
 
 
 async def _greets(words: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Say something, and wait until the other side ends."""
+    """Send some bytes, and wait for the end of the other side."""
     writer.write(words)
     await reader.read(-1)
     writer.close()
@@ -200,8 +206,8 @@ async def _hangs_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
     writer.close()
 
 
-async def test_another_service_on_the_port(credentials: Path) -> None:
-    """HTTP, a protocol with a greeting, one that waits to be told something, one that hangs up."""
+async def test_other_service_on_the_port_is_reported(credentials: Path) -> None:
+    """An HTTP server, a greeting, a silent server, and one that hangs up have distinct messages."""
     app = web.Application()
     runner = web.AppRunner(app)
     await runner.setup()
@@ -231,8 +237,8 @@ async def test_another_service_on_the_port(credentials: Path) -> None:
     assert (why.reason, "closes them" in why.said) == (Reason.NO_HANDSHAKE, True), why
 
 
-async def test_another_server_of_the_mesh(credentials: Path, tmp_path: Path) -> None:
-    """With the control plane's own name it is told by what it speaks; with another name by that."""
+async def test_other_server_of_the_mesh_is_reported(credentials: Path, tmp_path: Path) -> None:
+    """A server with the control plane's name is recognised by its protocol, another by its name."""
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(write_server_certificate(tmp_path / "other"))
     async with _listening(partial(_greets, b"HTTP/1.1 400 Bad Request\r\n\r\n"), tls) as at:
@@ -246,7 +252,7 @@ async def test_another_server_of_the_mesh(credentials: Path, tmp_path: Path) -> 
 
 
 def _server_certificate(state: Path, name: str, age: timedelta = timedelta()) -> Path:
-    """Write a certificate of a day for a server, issued so long ago, with its key."""
+    """Write a server certificate of one day and the given age, with its key."""
     names = Names(name.partition(".")[0], dns_names=(name,))
     made = issue_pair(authority(state), Usage.SERVER, names, timedelta(days=1), datetime.now(UTC) - age)
     (state / f"{name}.pem").write_bytes(made.chain_pem + made.key.reveal())
@@ -260,10 +266,10 @@ def _server_certificate(state: Path, name: str, age: timedelta = timedelta()) ->
         (-timedelta(hours=9), Reason.SERVER_NOT_YET_VALID, "behind by 8 h"),
     ],
 )
-async def test_a_clock_by_which_the_server_is_out_of_its_time(
+async def test_clock_that_contradicts_the_servers_certificate_is_reported(
     credentials: Path, tmp_path: Path, age: timedelta, reason: Reason, word: str
 ) -> None:
-    """The clock here is named, and by how much it is wrong at least."""
+    """The advice says by how much the machine's clock is wrong at least."""
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(_server_certificate(tmp_path / "other", "ads.cluster.local", age))
     async with _listening(partial(_greets, b""), tls) as at:
@@ -273,8 +279,8 @@ async def test_a_clock_by_which_the_server_is_out_of_its_time(
 
 @pytest.mark.root
 @pytest.mark.skipif(bool(missing_for_namespaces()), reason=missing_for_namespaces())
-def test_a_network_that_says_nothing_or_no(credentials: Path) -> None:
-    """A firewall that drops what is sent there, one that rejects it, and an address that nothing leads to."""
+def test_dropped_rejected_and_unroutable_packets_are_reported(credentials: Path) -> None:
+    """A firewall that drops, a firewall that rejects, and a missing route have distinct reasons."""
     v4 = socket.AF_INET
     with pair() as (there, here):
         at = f"{WORKLOAD[v4]}:15128"

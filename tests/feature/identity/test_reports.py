@@ -1,4 +1,4 @@
-"""What machines say that their proxies have counted, over a real connection, and what is told of it."""
+"""Tests of agents' reports over a real connection, and of the statistics that the API shows."""
 
 import math
 from typing import Any
@@ -46,7 +46,7 @@ ROUTE = wire.Route(
 
 
 def said(**more: Any) -> bytes:
-    """Make a report of everything."""
+    """Return a report with rows of every kind."""
     fields: dict[str, Any] = {
         "run": "a",
         "number": 1,
@@ -58,11 +58,11 @@ def said(**more: Any) -> bytes:
     return wire.ReportRequest(**(fields | more)).SerializeToString()
 
 
-async def test_what_is_reported_is_told(serve: Serve) -> None:
-    """Of each kind of rows; whose it is, the certificate says."""
+async def test_reported_counts_are_shown_for_the_certificates_proxy(serve: Serve) -> None:
+    """Every kind of row is shown. A repeated report is counted once, and the certificate names the source."""
     server = await serve(workload("one"), **PORTS)
     async with channel(server, "renewal", server.certificate(NAME)) as opened:
-        for _ in range(2):  # an answer was lost: it is counted once
+        for _ in range(2):  # a repeated report, as after a lost answer, is counted once
             answered = await call(opened, REPORT, said())
             assert wire.ReportResponse.FromString(answered.message).next_after_seconds == 10
 
@@ -95,7 +95,7 @@ async def test_what_is_reported_is_told(serve: Serve) -> None:
         "received_bytes": 4000,
     }
     services = [(row["destination"], row["direction"], row["success"]) for row in await rows("services")]
-    # No policy allows calls to the bank: of it the caller's word makes no row.
+    # No policy allows calls to the bank, so the caller's report alone makes no row.
     assert services == [(store | {"port": None}, "inbound", 0.666667)]
     (backend,) = await rows("backends")
     assert (backend["backend"], backend["retries"], backend["connections_failed"]) == (
@@ -144,8 +144,8 @@ BAD: list[tuple[dict[str, object], str]] = [
 ]
 
 
-async def test_what_is_no_report_is_refused_by_the_name_of_its_field(serve: Serve) -> None:
-    """Nothing of it is counted, and what is right after it is; nobody else's certificate is taken."""
+async def test_invalid_report_is_refused_with_the_field_name(serve: Serve) -> None:
+    """No part of an invalid report is counted, and an unissued certificate is refused."""
     server = await serve(workload("one"), **PORTS)
     async with channel(server, "renewal", server.certificate(NAME)) as opened:
         refused = [await call(opened, REPORT, said(**more)) for more, _ in BAD]
@@ -159,8 +159,8 @@ async def test_what_is_no_report_is_refused_by_the_name_of_its_field(serve: Serv
         assert (await call(opened, REPORT, said())).reason == "not_issued"
 
 
-async def test_one_that_reports_without_end_is_bounded(serve: Serve) -> None:
-    """Ten at once, then one every two seconds."""
+async def test_reports_of_one_proxy_are_rate_limited(serve: Serve) -> None:
+    """Ten reports at once are accepted, then one every two seconds."""
     server = await serve(workload("one"), **PORTS)
     async with channel(server, "renewal", server.certificate(NAME)) as opened:
         codes = [(await call(opened, REPORT, said(number=number))).code for number in range(1, 16)]
@@ -179,8 +179,10 @@ async def test_one_that_reports_without_end_is_bounded(serve: Serve) -> None:
         ("/stat/edge", 404, "there is no page at /api/v1/stat/edge"),
     ],
 )
-async def test_what_cannot_be_asked_is_said(serve: Serve, path: str, status: int, words: str) -> None:
-    """In JSON, with what would be right; to browsers as well."""
+async def test_invalid_statistics_request_is_refused_in_json(
+    serve: Serve, path: str, status: int, words: str
+) -> None:
+    """The error names the valid values, and is JSON for browsers too."""
     server = await serve(workload("one"), **PORTS)
     for accept in ("application/json", "text/html"):
         async with (

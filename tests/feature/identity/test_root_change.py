@@ -1,4 +1,4 @@
-"""The root gives way to a new one: by stages, on evidence, and back, over real sockets."""
+"""Tests of the root's rotation over real sockets: stages, evidence, and abort."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -32,12 +32,12 @@ MESH = (workload("one", host=1), workload("two", host=2), workload("three", host
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look more often."""
+    """Check for changes more often."""
     monkeypatch.setattr("meshwright.controller.roots.change.LOOK_SECONDS", 0.1)
 
 
 async def until(server: Any, stage: str | None, **waiting: list[str]) -> dict[str, Any]:
-    """Return how a change stands once it is at a stage, and waits for these, by UUID, for these reasons."""
+    """Return the rotation once it is at a stage and waits for these UUIDs for these reasons."""
     deadline = Deadline(60)
     while True:
         found: dict[str, Any] = await server.ask("GET", ROTATE)
@@ -53,8 +53,8 @@ def follower(server: Any, name: str) -> Follower:
     return Follower(server, name, server.certificate(name), server.authority.trust_bundle())
 
 
-async def test_a_change_waits_for_everyone_it_concerns(serve: Serve) -> None:
-    """An Envoy with an agent follows by itself; one without, and one that is away, are given up by name."""
+async def test_rotation_waits_for_every_proxy_until_it_is_given_up(serve: Serve) -> None:
+    """An Envoy with an agent follows alone. Proxies without an agent or connection are given up by name."""
     server = await serve(*MESH, **PORTS)
     old = fingerprint_in(server.state / "ca")
     async with AsyncExitStack() as stack:
@@ -67,7 +67,7 @@ async def test_a_change_waits_for_everyone_it_concerns(serve: Serve) -> None:
         waiting = {"two": ["channel-trust"], "three": ["never-connected", "channel-trust"]}
         found = await until(server, "trusting", **waiting)
         assert found["trusted"] == [old, found["other"]]
-        # All that there is trusts both; nothing else has become of it.
+        # Both followers trust both roots, and no certificate has changed.
         assert stands_below(one.chain, two.mesh_roots)
         assert one.chain == first
         await server.ask("POST", ROTATE, {"give_up": [ABSENT]})
@@ -79,12 +79,14 @@ async def test_a_change_waits_for_everyone_it_concerns(serve: Serve) -> None:
         assert one.chain != first
         assert stands_below(one.chain, one.mesh_roots)
         assert not stands_below(first, one.mesh_roots)
-        # Who was given up is refused: his certificate is of a root that nobody trusts.
+        # A proxy that was given up is refused, because the root of its certificate is no longer trusted.
         await server.until({ENROLLED: "connected", BARE: "disconnected", ABSENT: "expected"})
 
 
-async def test_what_another_issuer_signs_is_waited_for_by_no_stage(serve: Serve, tmp_path: Path) -> None:
-    """Services' certificates are those of a CA in files, and what sidecars believe of each other stays."""
+async def test_rotation_does_not_wait_for_certificates_of_another_issuer(
+    serve: Serve, tmp_path: Path
+) -> None:
+    """Service certificates come from a CA in files, so they and their roots do not change."""
     ca("other", datetime.now(UTC)).put(tmp_path)
     files = {"ca_certificate": tmp_path / "tls.crt", "ca_key": tmp_path / "tls.key"}
     server = await serve(*MESH, **PORTS, issuer="files", **files)
@@ -97,8 +99,8 @@ async def test_what_another_issuer_signs_is_waited_for_by_no_stage(serve: Serve,
 
 
 @pytest.mark.parametrize("stage", ["trusting", "replacing"])
-async def test_an_abort_goes_back_by_the_same_steps(serve: Serve, stage: str) -> None:
-    """Who follows has at the end what he had at the beginning."""
+async def test_aborted_rotation_returns_to_the_old_root(serve: Serve, stage: str) -> None:
+    """Proxies that follow end with certificates and roots of the old root, at either stage."""
     server = await serve(*MESH, **PORTS)
     old = fingerprint_in(server.state / "ca")
     two = follower(server, BARE)
@@ -114,8 +116,8 @@ async def test_an_abort_goes_back_by_the_same_steps(serve: Serve, stage: str) ->
         await server.until({ENROLLED: "connected", BARE: "connected", ABSENT: "expected"})
 
 
-async def test_a_ledger_that_is_rebuilt(serve: Serve, tmp_path: Path) -> None:
-    """Nobody is known, so that nobody is waited for: no step is taken, and a root that is needed stays."""
+async def test_rotation_does_not_advance_while_the_ledger_is_rebuilt(serve: Serve, tmp_path: Path) -> None:
+    """The proxies are unknown during the rebuild, so no step is taken and the needed root stays."""
     state, now = tmp_path / "state", datetime.now(UTC)
     with opened(state, DOMAIN, now) as found:
         name = ProxyName.parse(ENROLLED)
@@ -145,19 +147,19 @@ async def test_a_ledger_that_is_rebuilt(serve: Serve, tmp_path: Path) -> None:
         ([], "the body must be a JSON object"),
     ],
 )
-async def test_what_cannot_be_asked(serve: Serve, body: object, words: str) -> None:
-    """It is said what would be right, and nothing begins."""
+async def test_invalid_rotation_request_is_refused(serve: Serve, body: object, words: str) -> None:
+    """The error says what is valid, and no rotation begins."""
     server = await serve(*MESH)
     with pytest.raises(AssertionError, match=words):
         await server.ask("POST", ROTATE, body)
     assert (await server.ask("GET", ROTATE)) == {"stage": None}
 
 
-async def test_a_change_that_is_under_way(serve: Serve) -> None:
-    """There is one at a time; who is given up must hold it back; those not heard of for long are, at once."""
+async def test_second_rotation_and_unneeded_give_up_are_refused(serve: Serve) -> None:
+    """Only a proxy that delays the rotation can be given up, by name or by the time since its last use."""
     server = await serve(*MESH)
     server.certificate(ABSENT, lived=timedelta(minutes=30))
-    server.certificate(BARE)  # somebody is at it: the machine has not come yet
+    server.certificate(BARE)  # issued just now, before the machine's first connection
     await server.ask("POST", ROTATE, {})
     assert await server.counted("meshwright_root_rotation_stage", 1) == 1
     assert await server.counted("meshwright_trust_bundle_roots", 2) == 2

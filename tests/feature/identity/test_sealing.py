@@ -1,4 +1,4 @@
-"""A server whose private keys are encrypted at rest does all that another does."""
+"""Test of a server whose private keys are encrypted at rest."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -18,7 +18,7 @@ __all__ = ("quick",)
 
 @pytest.fixture
 def passphrase(tmp_path: Path) -> Path:
-    """Return the file of a passphrase."""
+    """The file of a passphrase."""
     path = tmp_path / "passphrase"
     path.write_text("correct horse battery staple\n")
     path.chmod(0o600)
@@ -26,7 +26,7 @@ def passphrase(tmp_path: Path) -> Path:
 
 
 def readable(state: Path) -> list[str]:
-    """Return the files of a directory in which a private key, or the passphrase, can be read."""
+    """Return the files of a directory that contain a readable private key or the passphrase."""
     files = [each for each in state.rglob("*") if each.is_file()]
     assert len(files) > 5
     return [
@@ -34,10 +34,10 @@ def readable(state: Path) -> list[str]:
     ]
 
 
-async def test_joining_calls_and_a_change_of_the_root(
+async def test_sealed_server_rotates_its_root_without_a_readable_key(
     serve: Serve, passphrase: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And at none of these moments is there a key to be read, nor the passphrase in the log."""
+    """At no stage of the rotation is a private key readable on disk or the passphrase in the log."""
     server = await serve(workload("one", host=1), **PORTS, key_passphrase_file=passphrase, log_level="debug")
     async with AsyncExitStack() as stack:
         one = await stack.enter_async_context(follower(server, ENROLLED).running())
