@@ -1,4 +1,4 @@
-"""A real OpenBao for all tests here, and a PKI of its own for each."""
+"""Fixtures of a real OpenBao for all tests here, with a separate PKI for each test."""
 
 import itertools
 import os
@@ -30,7 +30,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def bao(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenBao]:
-    """Return the one OpenBao of all tests."""
+    """The OpenBao of all tests."""
     if program() is None:
         said = "there is no OpenBao: `make openbao` makes one"
         if os.environ.get("MESHWRIGHT_PARTS") == "required":
@@ -42,30 +42,30 @@ def bao(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenBao]:
 
 @dataclass(frozen=True)
 class Pki:
-    """A PKI with a role `mesh`, and a policy `mesh-N` that may have it sign."""
+    """A PKI with a role `mesh`, and a policy `mesh-N` that permits the role to sign."""
 
     bao: OpenBao
     mount: str
     folder: Path
 
     def role(self, **told: object) -> None:
-        """Have the role be another."""
+        """Change options of the role."""
         self.bao("POST", f"{self.mount}/roles/mesh", {**ROLE, **told})
 
     def file(self, name: str, content: str) -> Path:
-        """Write a file that only its owner may read."""
+        """Write a file that only its owner can read."""
         path = self.folder / name
         path.write_text(content)
         path.chmod(0o600)
         return path
 
     def token(self, **told: object) -> str:
-        """Return a token that may have the role sign."""
+        """Return a token that permits the role to sign."""
         made: Any = self.bao("POST", "auth/token/create", {"policies": [self.mount], **told})
         return str(made["auth"]["client_token"])
 
     def issuer(self, login: Login | None = None, role: str = "mesh") -> VaultIssuer:
-        """Return an issuer that has asked for the roots."""
+        """Return an issuer that has fetched the roots."""
         login = login or ByToken(self.file("token", self.token()))
         pki = VaultPki(self.mount, role)
         api = replace(self.bao.api, exchanges=Exchanges())
@@ -74,7 +74,7 @@ class Pki:
 
 @pytest.fixture
 def pki(bao: OpenBao, tmp_path: Path) -> Pki:
-    """Return a PKI with its own root."""
+    """A PKI with its own root."""
     made = Pki(bao, f"pki-{next(_numbers)}", tmp_path)
     bao("POST", f"sys/mounts/{made.mount}", {"type": "pki", "config": {"max_lease_ttl": "87600h"}})
     root = {"common_name": made.mount, "ttl": "87600h", "key_type": "ec", "key_bits": 256}

@@ -1,4 +1,4 @@
-"""A sidecar of the small shop, and the secrets that a server has for it."""
+"""A sidecar of the small shop, and its secrets from a server."""
 
 import asyncio
 import shutil
@@ -30,7 +30,7 @@ async def _asked(program: Program, address: str, wanted: int) -> tuple[bytes, by
 
 
 def come(program: Program, address: str) -> tuple[Sidecar, asyncio.Task[None]]:
-    """Have the sidecar come; who calls this has it go."""
+    """Connect the sidecar. The caller must end it."""
     name = "one.store.shop"
     for end in ("pem", "key"):
         shutil.copy(program.files / "one" / f"proxy.{end}", program.files / "one" / f"{name}.{end}")
@@ -39,13 +39,13 @@ def come(program: Program, address: str) -> tuple[Sidecar, asyncio.Task[None]]:
 
 
 async def gone(running: asyncio.Task[None]) -> None:
-    """Have it go."""
+    """End the sidecar."""
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
 
 def found(sidecar: Sidecar) -> list[secret_pb2.Secret]:
-    """Return the secrets that it has."""
+    """Return the sidecar's current secrets."""
     resources = (
         each for response in sidecar.responses if response.type_url == SECRET for each in response.resources
     )

@@ -1,4 +1,4 @@
-"""A server whose service certificates a real OpenBao signs, and one that changes its issuer."""
+"""Tests of a server with service certificates from a real OpenBao, and of a change of the issuer."""
 
 import asyncio
 import socket
@@ -17,7 +17,7 @@ from tests.tools.program import SECONDS, Program, Server
 
 @pytest.fixture
 def program(tmp_path: Path, typed: Typed) -> Iterator[Program]:
-    """Return the program with a small shop."""
+    """The program with a small shop."""
     made = Program(tmp_path / "state", tmp_path / "files", typed)
     yield made
     made.end()
@@ -36,10 +36,11 @@ def _told(pki: Pki, token: Path) -> list[str]:
     return [word for name, value in said.items() for word in ("--set", f"{name}={value}")]
 
 
-def test_sidecars_get_what_a_vault_signed_and_go_on_while_the_issuer_is_another(
-    pki: Pki, program: Program
-) -> None:
-    """Its roots are trusted with those of who comes after it; what it signed is served on."""
+def test_certificate_of_vault_is_served_on_after_a_change_of_issuer(pki: Pki, program: Program) -> None:
+    """The new issuer's roots are added to Vault's, and the old certificate stays.
+
+    The log has no key or token.
+    """
     pki.role(allowed_uri_sans=["spiffe://cluster.local/*"])
     program.issued("one")
     token = pki.token()
@@ -69,8 +70,10 @@ def test_sidecars_get_what_a_vault_signed_and_go_on_while_the_issuer_is_another(
     server.stop()
 
 
-def test_while_its_vault_is_sealed_a_server_serves_what_it_has(pki: Pki, program: Program) -> None:
-    """After a restart too; what it has not got is told as a problem, and comes as soon as it can."""
+def test_server_with_a_sealed_vault_serves_its_certificates_after_a_restart(
+    pki: Pki, program: Program
+) -> None:
+    """A refused certificate is counted as a failure, and is issued when the role permits it."""
     flags = _told(pki, pki.file("token", pki.token()))
     program.issued("one")
     pki.role(allowed_uri_sans=["spiffe://other/*"])
@@ -86,7 +89,7 @@ def test_while_its_vault_is_sealed_a_server_serves_what_it_has(pki: Pki, program
 
 
 async def _refused(program: Program, server: Server) -> None:
-    """Have a sidecar come, and stay until its certificate was refused."""
+    """Connect a sidecar until the issuer has refused its certificate."""
     sidecar, running = come(program, str(server.bound["ads"]))
     failed = 'meshwright_certificates_failed_total{issuer="vault",reason="issuer"}'
     async with asyncio.timeout(SECONDS):
@@ -97,16 +100,16 @@ async def _refused(program: Program, server: Server) -> None:
     assert found(sidecar) == []
 
 
-def test_a_first_start_without_its_issuer_is_refused(pki: Pki, program: Program) -> None:
-    """Nobody would know whom to trust; the sentence says what was asked, and why not."""
+def test_first_start_with_a_sealed_vault_is_refused(pki: Pki, program: Program) -> None:
+    """Without saved roots there is nothing to trust. The message has the request and Vault's answer."""
     flags = _told(pki, pki.file("token", pki.token()))
     with pki.bao.sealed():
         said = program.refused(*flags)
     assert said.endswith("answered 503 at " + f"{pki.mount}/cert/ca_chain: Vault is sealed")
 
 
-def test_a_server_that_is_told_to_stop_waits_for_no_silent_vault(pki: Pki, program: Program) -> None:
-    """It ends in order though it has asked at its first start, and would wait for an answer."""
+def test_stop_during_the_first_start_does_not_wait_for_a_silent_vault(pki: Pki, program: Program) -> None:
+    """The server ends in order, although a request to Vault has no answer."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.settimeout(SECONDS)
         flags = _told(pki, pki.file("token", pki.token()))

@@ -1,4 +1,4 @@
-"""Service certificates from the PKI of a real OpenBao."""
+"""Tests of service certificates from the PKI of a real OpenBao."""
 
 import base64
 import http.client
@@ -49,8 +49,8 @@ def _issued(issuer: VaultIssuer, names: Names = NAMES, making: KeyPairOptions | 
 
 
 @pytest.mark.parametrize("kind", [KeyKind.ECDSA_P256, KeyKind.RSA_2048])
-def test_a_role_signs_what_was_asked_for(pki: Pki, tmp_path: Path, kind: KeyKind) -> None:
-    """By a token; names and usages are ours, and OpenSSL believes it below the mount's root."""
+def test_vault_role_signs_the_requested_certificate(pki: Pki, tmp_path: Path, kind: KeyKind) -> None:
+    """Names and usages are those of the request, and OpenSSL verifies the chain to the mount's root."""
     issuer = pki.issuer()
     pair = _issued(issuer, making=KeyPairOptions(kind))
     assert pair.leaf.names.alternatives == NAMES.alternatives
@@ -68,20 +68,20 @@ def test_a_role_signs_what_was_asked_for(pki: Pki, tmp_path: Path, kind: KeyKind
     assert said.returncode == 0, said
 
 
-def test_names_are_those_asked_for_where_a_role_does_not_read_the_csr(pki: Pki) -> None:
-    """It has them beside the CSR as well."""
+def test_requested_names_are_sent_beside_the_csr(pki: Pki) -> None:
+    """A role that ignores the CSR's names still signs the requested ones."""
     pki.role(use_csr_sans=False, use_csr_common_name=False)
     assert _issued(pki.issuer()).leaf.names.alternatives == NAMES.alternatives
 
 
-def test_a_role_that_shortens_is_understood(pki: Pki) -> None:
-    """What the certificate says counts."""
+def test_shorter_lifetime_of_a_role_is_accepted(pki: Pki) -> None:
+    """The lifetime in the certificate counts."""
     pki.role(max_ttl="600s", ttl="600s")
     assert _issued(pki.issuer()).leaf.not_after - _now() < timedelta(minutes=11)
 
 
-def test_nothing_outlives_the_ca_that_signs(pki: Pki) -> None:
-    """A Vault would refuse that, through the whole last day of its CA."""
+def test_requested_lifetime_is_limited_to_that_of_the_ca(pki: Pki) -> None:
+    """Vault refuses a certificate that outlives its CA, so a shorter one is requested."""
     pki.bao("DELETE", f"{pki.mount}/root")
     root = {"common_name": "short", "ttl": "20m", "key_type": "ec", "key_bits": 256}
     pki.bao("POST", f"{pki.mount}/root/generate/internal", root)
@@ -107,8 +107,10 @@ def test_nothing_outlives_the_ca_that_signs(pki: Pki) -> None:
         ({"use_csr_sans": False, "no_such_thing": True}, ""),
     ],
 )
-def test_a_role_that_refuses_says_why(pki: Pki, told: dict[str, object], sentence: str) -> None:
-    """In its own words, and with its name."""
+def test_refusal_of_a_vault_role_is_reported_in_its_words(
+    pki: Pki, told: dict[str, object], sentence: str
+) -> None:
+    """The error has Vault's message, or names the usage that differs."""
     pki.role(**told)
     if not sentence:
         _issued(pki.issuer())
@@ -117,8 +119,8 @@ def test_a_role_that_refuses_says_why(pki: Pki, told: dict[str, object], sentenc
         _issued(pki.issuer())
 
 
-def test_mounts_and_roles_that_there_are_not(pki: Pki) -> None:
-    """Each is named."""
+def test_missing_vault_role_or_mount_is_named(pki: Pki) -> None:
+    """The error has the path of the request and Vault's answer."""
     with pytest.raises(VaultRefused, match=f"answered 400 at {pki.mount}/sign/nobody: unknown role: nobody"):
         _issued(pki.issuer(role="nobody"))
     api, login = pki.bao.api, ByToken(pki.file("token", pki.token()))
@@ -135,8 +137,11 @@ def _app_role(pki: Pki, **told: object) -> ByAppRole:
     return ByAppRole(pki.file("approle", f"{role['data']['role_id']}\n{secret['data']['secret_id']}\n"), at)
 
 
-def test_a_login_by_approle_is_renewed_and_made_again(pki: Pki) -> None:
-    """At half of its time the token is renewed; at its own end there is another; a revoked one is left."""
+def test_approle_token_is_renewed_and_replaced(pki: Pki) -> None:
+    """The token is renewed after half of its lifetime.
+
+    At its end or after a revocation there is a new login.
+    """
     login = _app_role(pki, token_ttl="60s", token_max_ttl="90s")
     issuer, now = pki.issuer(login), _now()
     tokens = _tokens_of(issuer, now)
@@ -146,7 +151,7 @@ def test_a_login_by_approle_is_renewed_and_made_again(pki: Pki) -> None:
         tokens.send(now + timedelta(seconds=35)),
     )
     assert first == same == renewed
-    # By the clock here a minute later: what is left of 90 s is no gain any more.
+    # A minute later by this clock, a renewal gains nothing, because the 90 s are over.
     other = tokens.send(now + timedelta(seconds=95))
     assert other != first
     pki.bao("POST", "auth/token/revoke", {"token": other})
@@ -158,8 +163,11 @@ def _tokens_of(issuer: VaultIssuer, now: datetime) -> Any:
         now = yield issuer._session.token(now)
 
 
-def test_a_token_of_our_own_login_ends_with_us(pki: Pki) -> None:
-    """When the server stops, and when another takes its place; one that was given to us is not ours."""
+def test_token_of_our_own_login_is_revoked_on_close(pki: Pki) -> None:
+    """A token from a login ends with the issuer.
+
+    A token from a file belongs to the operator and stays valid.
+    """
     login = _app_role(pki, token_ttl="60s", token_max_ttl="90s")
     issuer, now = pki.issuer(login), _now()
     tokens = _tokens_of(issuer, now)
@@ -178,8 +186,11 @@ def test_a_token_of_our_own_login_ends_with_us(pki: Pki) -> None:
     assert _is_good(pki, given)
 
 
-def test_who_may_not_sign_leaves_no_tokens_behind(pki: Pki) -> None:
-    """Each try logs in anew, which a Vault would keep for as long as its tokens live: a month by default."""
+def test_refused_signing_leaves_no_login_tokens(pki: Pki) -> None:
+    """Each try logs in again, and Vault would keep the tokens for a month by default.
+
+    Only the last one stays until the issuer closes.
+    """
     pki.bao("PUT", f"sys/policies/acl/{pki.mount}", {"policy": 'path "x" { capabilities = ["read"] }'})
     issuer = pki.issuer(_app_role(pki))
 
@@ -204,8 +215,8 @@ def _is_good(pki: Pki, token: str) -> bool:
     return True
 
 
-def test_a_login_with_a_service_account_s_token(pki: Pki) -> None:
-    """As to a cluster's login, here to one that checks such tokens by a key that it was told."""
+def test_login_with_a_service_account_token(pki: Pki) -> None:
+    """A JWT for the right audience logs in. Another audience is refused."""
     bao, at, key = pki.bao, f"jwt-{pki.mount}", ec.generate_private_key(ec.SECP256R1())
     public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
     bao("POST", f"sys/auth/{at}", {"type": "jwt"})
@@ -239,8 +250,8 @@ def _jwt(key: ec.EllipticCurvePrivateKey, audience: str) -> str:
     return f"{signed}.{encoded(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
 
 
-def test_a_token_that_ends_is_read_again(pki: Pki) -> None:
-    """Somebody else exchanges the file."""
+def test_expired_token_is_read_again_from_its_file(pki: Pki) -> None:
+    """Another program replaces the file, so the next try reads it again."""
     token = pki.token(ttl="30m")
     file = pki.file("token", token)
     issuer = pki.issuer(ByToken(file))
@@ -252,8 +263,8 @@ def test_a_token_that_ends_is_read_again(pki: Pki) -> None:
     _issued(issuer)
 
 
-def test_a_login_that_cannot_be_renewed_goes_on_until_its_end(pki: Pki) -> None:
-    """Somebody exchanges the file at this moment; that it fails is said, once."""
+def test_unreadable_token_file_is_tolerated_until_the_token_expires(pki: Pki) -> None:
+    """The failed renewal is logged once, and the present token is used until its end."""
     token = pki.token(ttl="30m", explicit_max_ttl="30m", renewable=False)
     file, now = pki.file("token", token), _now()
     tokens = _tokens_of(pki.issuer(ByToken(file)), now)
@@ -269,8 +280,8 @@ def test_a_login_that_cannot_be_renewed_goes_on_until_its_end(pki: Pki) -> None:
         tokens.send(now + timedelta(minutes=31))
 
 
-def test_a_sealed_one_and_one_that_is_not_there(pki: Pki) -> None:
-    """Are said to be so; what was known of roots stays, also through a restart."""
+def test_sealed_or_unreachable_vault_is_reported_and_roots_are_kept(pki: Pki) -> None:
+    """The saved roots stay valid, also after a restart. Without saved roots the start fails."""
     issuer = pki.issuer()
     known = TrustBundle.of([issuer.trust_bundle()])
     with pki.bao.sealed():
@@ -291,7 +302,7 @@ def test_a_sealed_one_and_one_that_is_not_there(pki: Pki) -> None:
 
 @contextmanager
 def _port() -> Iterator[int]:
-    """Yield a port at which nobody listens, and nobody else can."""
+    """Yield a port that is reserved but not listening."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield taken.getsockname()[1]
@@ -318,16 +329,16 @@ _OK = b"HTTP/1.1 200 OK\r\nContent-Length: "
         (_OK + b"100000\r\n\r\n" + b"[" * 100000, "answered 200 at .*, but not with a JSON object"),
     ],
 )  # fmt: skip
-def test_what_is_no_vault(answer: bytes, sentence: str) -> None:
-    """One that is slow, and others that talk nonsense."""
+def test_answer_that_is_not_from_vault_is_reported(answer: bytes, sentence: str) -> None:
+    """A silent server, another protocol, a redirect and malformed JSON have messages."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         api = VaultApi(f"http://127.0.0.1:{server.getsockname()[1]}", seconds=60 if answer else 0.5)
         with _answering(server, answer), pytest.raises(IssuerError, match=sentence):
             VaultIssuer.open(api, ByToken(Path("/none")), VaultPki("pki", "mesh"), DOMAIN, TrustBundle.of([]))
 
 
-def test_a_host_that_is_no_name() -> None:
-    """The library raises what is no OSError."""
+def test_invalid_host_name_of_vault_is_reported() -> None:
+    """For such a name the library raises an error that is no OSError."""
     api, login = VaultApi("https://vault..example"), ByToken(Path("/none"))
     with pytest.raises(IssuerError, match=r"Vault https://vault..example cannot be reached"):
         VaultIssuer.open(api, login, VaultPki("pki", "mesh"), DOMAIN, TrustBundle.of([]))
@@ -335,7 +346,7 @@ def test_a_host_that_is_no_name() -> None:
 
 @contextmanager
 def _answering(server: socket.socket, answer: bytes) -> Iterator[None]:
-    """Answer the one connection that comes, if there is an answer."""
+    """Accept one connection, and send the answer if there is one."""
     kept: list[socket.socket] = []
 
     def serve() -> None:
@@ -355,8 +366,8 @@ def _answering(server: socket.socket, answer: bytes) -> Iterator[None]:
             each.close()
 
 
-def test_an_intermediate_comes_with_its_chain_and_its_root(pki: Pki, bao: OpenBao) -> None:
-    """The chain has the intermediate, and no root; a root that the mount does not know is to be given."""
+def test_intermediate_issuer_needs_its_root_file(pki: Pki, bao: OpenBao) -> None:
+    """The chain has the intermediate without the root, which the setting must give if the mount lacks it."""
     at = f"{pki.mount}-below"
     bao("POST", f"sys/mounts/{at}", {"type": "pki", "config": {"max_lease_ttl": "43800h"}})
     csr: Any = bao("POST", f"{at}/intermediate/generate/internal", {"common_name": "below", "key_type": "ec"})
@@ -398,10 +409,10 @@ SECRET = "planted-secret-5e1f"
         (lambda file: ByKubernetes("mesh", file), SECRET, "answered .* at auth/kubernetes/login"),
     ],
 )
-def test_no_secret_is_in_an_error(
+def test_error_contains_no_secret(
     pki: Pki, login: Callable[[Path], Login], content: str, sentence: str
 ) -> None:
-    """Nor in what it was caused by, nor in what stands for the issuer in a log."""
+    """The error, its causes and the issuer's representation do not contain the secret."""
     issuer = pki.issuer(login(pki.file("secret", content)))
     with pytest.raises(CertificateError, match=sentence) as failed:
         _issued(issuer)
@@ -409,8 +420,8 @@ def test_no_secret_is_in_an_error(
     assert SECRET not in said
 
 
-def test_files_that_are_not_there_and_a_ca_of_another(pki: Pki) -> None:
-    """Each is named with its setting."""
+def test_missing_token_file_and_wrong_ca_are_named_with_their_setting(pki: Pki) -> None:
+    """Each error names the file and its purpose or the failed verification."""
     with pytest.raises(StateError, match=r"cannot read .*/none/token, which must have a token: No such"):
         _issued(pki.issuer(ByToken(Path("/none/token"))))
     junk = pki.file("junk.pem", "junk")
@@ -425,8 +436,8 @@ def test_files_that_are_not_there_and_a_ca_of_another(pki: Pki) -> None:
             VaultIssuer.open(api, ByToken(junk), VaultPki(pki.mount, "mesh"), DOMAIN, empty)
 
 
-def test_a_key_never_goes_out(pki: Pki, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All that is sent is looked through."""
+def test_private_key_is_never_sent_to_vault(pki: Pki, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All bytes that are sent contain a signing request and no line of the key."""
     sent: list[bytes] = []
     send = http.client.HTTPConnection.send
 
