@@ -1,4 +1,4 @@
-"""An HTTPS server that answers as an API server does, as long as nobody has it do something else."""
+"""An HTTPS server that answers like a Kubernetes API server, with faults on request."""
 
 import asyncio
 import contextlib
@@ -40,17 +40,17 @@ KINDS: Final[Mapping[str, tuple[str, str, str, bool]]] = {
 
 @dataclass(slots=True)
 class _Kind:
-    """Objects of one kind by namespace and name, and what happened to them: each a version and an event."""
+    """Objects of one kind by namespace and name, and their events with versions."""
 
     objects: dict[tuple[str, str], Raw] = field(default_factory=dict)
     events: list[tuple[int, Raw]] = field(default_factory=list)
 
 
 class ApiServer:
-    """The server, in a thread of its own; it can be changed while it runs, by any thread.
+    """The server in its own thread, which any thread can change.
 
-    `forbidden` are plurals that nobody may list or watch. `nonsense` is what it answers to everything, if
-    that is not empty. `slow` is how long it takes for each answer.
+    `forbidden` has plurals that must not be listed or watched. `nonsense`, unless empty, is the answer to
+    every request. `slow` is the delay of each answer in seconds.
     """
 
     def __init__(self, files: Path) -> None:
@@ -73,7 +73,7 @@ class ApiServer:
         self._write_kubeconfig(files)
 
     def apply(self, text: str) -> None:
-        """Have objects, which stand in YAML, be there as they are."""
+        """Create or replace the objects in YAML."""
         self._do(self._apply([each for each in yaml.safe_load_all(text) if each]))
 
     def delete(self, kind: str, namespace: str, name: str) -> None:
@@ -81,7 +81,7 @@ class ApiServer:
         self._do(self._delete(kind, namespace, name))
 
     def be(self, *, forbidden: Iterable[str] = (), nonsense: str = "", slow: float = 0.0) -> None:
-        """Answer otherwise from now on; watches that are open end."""
+        """Change the behaviour, and end open watches."""
 
         async def change() -> None:
             self.forbidden, self.nonsense, self.slow = frozenset(forbidden), nonsense, slow
@@ -91,7 +91,7 @@ class ApiServer:
         self._do(change())
 
     def go(self) -> None:
-        """Be away: no process listens at the port any more."""
+        """Close the port."""
 
         async def end() -> None:
             self._mood += 1
@@ -103,11 +103,11 @@ class ApiServer:
         self._do(end())
 
     def come(self) -> None:
-        """Be there, at the port at which it was."""
+        """Listen again at the same port."""
         self._do(self._serve())
 
     def end(self) -> None:
-        """End all of it."""
+        """End the server and its thread."""
         self.go()
         self._do(_ended())
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -231,7 +231,7 @@ class ApiServer:
 
 @contextmanager
 def serving(files: Path) -> Iterator[ApiServer]:
-    """Run one as long as the block."""
+    """Run a server within the block."""
     made = ApiServer(files)
     try:
         yield made
@@ -240,7 +240,7 @@ def serving(files: Path) -> Iterator[ApiServer]:
 
 
 async def _ended() -> None:
-    """Wait until whoever is still being answered is not any more."""
+    """Cancel all other tasks, and wait for their end."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for each in others:
         each.cancel()
@@ -283,7 +283,7 @@ def _discovery(*, core: bool) -> Raw:
 
 
 def _tls(files: Path) -> ssl.SSLContext:
-    """Make a certificate of its own for 127.0.0.1, which is written to `api.pem`."""
+    """Write a self-signed certificate for 127.0.0.1 to `api.pem`, and return the server's context."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "API server")])
     made = (

@@ -1,4 +1,4 @@
-"""The program, and an API server for it that does what a test wants."""
+"""Fixtures of the program and of an API server whose behaviour a test controls."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,16 +12,16 @@ from tests.tools.program import Program
 
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[ApiServer]:
-    """Return an API server that is there."""
+    """A running API server."""
     with serving(tmp_path) as made:
         yield made
 
 
 @pytest.fixture
 def program(tmp_path: Path, typed: Typed, api: ApiServer) -> Iterator[Program]:
-    """Return the program, which reads that cluster and no directory."""
+    """The program, which reads that cluster and no directory."""
     made = Program(tmp_path / "state", tmp_path, typed)
     made.reads = ("--kubernetes", "--kubeconfig", str(api.kubeconfig))
-    made.environment["MESHWRIGHT_KUBERNETES_REPORTS"] = "no"  # this API server takes none
+    made.environment["MESHWRIGHT_KUBERNETES_REPORTS"] = "no"  # this API server accepts no writes
     yield made
     made.end()

@@ -1,4 +1,4 @@
-"""`lint`, `diff` and `explain --kubernetes`: a cluster as it is, and what manifests would make of it."""
+"""Tests of `lint`, `diff` and `explain` with `--kubernetes`, with and without manifests."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ ASK = ("--from", "shop/buyer", "--to", "shop/store:80")
 
 @pytest.fixture
 def at(api: ApiServer) -> tuple[str, ...]:
-    """Return the options for a cluster, which has a split without a backend."""
+    """The options for a cluster that has a split without a backend."""
     api.apply(MESH)
     return ("--kubernetes", "--kubeconfig", str(api.kubeconfig))
 
@@ -40,16 +40,16 @@ def _written(program: Program, text: str) -> Path:
     return folder
 
 
-def test_lint_says_what_is_wrong_in_a_cluster(program: Program, at: tuple[str, ...]) -> None:
-    """Where it stands: in which cluster, in which version."""
+def test_lint_reports_problems_of_a_cluster_with_their_origin(program: Program, at: tuple[str, ...]) -> None:
+    """The origin is the cluster's name and the resource version."""
     status, out, _ = program.run("lint", *at)
     assert status == 1
     assert "MW2011 the-cluster (resourceVersion " in out
     assert "shop/none does not exist" in out
 
 
-def test_lint_says_of_manifests_what_they_bring(program: Program, at: tuple[str, ...]) -> None:
-    """Not what is so already, which is counted; and what they mend is mended."""
+def test_lint_of_manifests_reports_only_new_problems(program: Program, at: tuple[str, ...]) -> None:
+    """Problems that the cluster already has are counted, and problems that the manifests fix are gone."""
     there = len(json.loads(program.run("lint", *at, "--json")[1]))
     fine = _written(program, TARGET)
     status, out, complaint = program.run("lint", *at, str(fine))
@@ -61,8 +61,10 @@ def test_lint_says_of_manifests_what_they_bring(program: Program, at: tuple[str,
     assert "MW2011" not in program.run("lint", *at, str(mended))[1]
 
 
-def test_diff_says_what_manifests_would_change(program: Program, at: tuple[str, ...]) -> None:
-    """For whom, and how; nothing is removed that they lack, and what is there already changes nothing."""
+def test_diff_reports_the_changes_of_manifests_against_a_cluster(
+    program: Program, at: tuple[str, ...]
+) -> None:
+    """Objects missing in the manifests are not removed, and identical objects change nothing."""
     status, out, complaint = program.run("diff", *at, str(_written(program, TARGET)))
     assert (status, complaint) == (1, "")
     assert out.startswith("2 proxies would change, 0 would not\n")
@@ -71,8 +73,8 @@ def test_diff_says_what_manifests_would_change(program: Program, at: tuple[str, 
     assert (status, out) == (0, "0 proxies would change, 2 would not\n")
 
 
-def test_explain_asks_a_cluster(program: Program, at: tuple[str, ...]) -> None:
-    """As it is, and with manifests applied."""
+def test_explain_uses_a_cluster_with_or_without_manifests(program: Program, at: tuple[str, ...]) -> None:
+    """The answer changes when manifests are applied on top."""
     assert program.run("explain", *at, *ASK)[0] == 1
     status, out, _ = program.run("explain", *at, "--mesh", str(_written(program, TARGET)), *ASK)
     assert status == 0
@@ -82,10 +84,10 @@ def test_explain_asks_a_cluster(program: Program, at: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     "command", [("lint",), ("diff", "policy"), ("explain", *ASK)], ids=lambda command: command[0]
 )
-def test_what_cannot_be_read_whole_is_not_judged(
+def test_partly_unreadable_cluster_is_not_judged(
     command: tuple[str, ...], program: Program, api: ApiServer, at: tuple[str, ...]
 ) -> None:
-    """What is not known would be taken for missing: status 2, and what is not permitted."""
+    """Unread objects would look missing, so the status is 2, with the missing permission."""
     _written(program, TARGET)
     api.be(forbidden=["workloads", "services"])
     status, out, said = program.run(*command, *at)
@@ -106,19 +108,19 @@ def test_what_cannot_be_read_whole_is_not_judged(
         (("--namespaces", "Shop"), "'Shop' is not a namespace: must be 1 to 63 characters"),
     ],
 )
-def test_what_is_told_wrong_is_named(
+def test_invalid_kubernetes_option_is_named(
     program: Program, at: tuple[str, ...], arguments: tuple[str, ...], said: str
 ) -> None:
-    """One sentence, status 2."""
+    """The error is one message with status 2."""
     status, out, complaint = program.run("lint", *at, *arguments)
     assert (status, out, complaint.count("\n")) == (2, "", 0)
     assert said in complaint
 
 
-def test_a_check_of_a_server_that_is_to_be_set_up_looks_at_the_cluster(
+def test_check_before_setup_examines_the_cluster(
     program: Program, api: ApiServer, at: tuple[str, ...]
 ) -> None:
-    """And at no directory where none is named."""
+    """The cluster's problems or its failure are reported, and no mesh directory is checked."""
     words = ("check", "--before", "--state", str(program.state), *at, "--json")
     _, out, _ = program.run(*words)
     lines = {each["name"]: each for each in json.loads(out)["checks"]}

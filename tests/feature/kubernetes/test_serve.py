@@ -1,4 +1,4 @@
-"""`meshwright serve --kubernetes`, and an API server that is there, away, slow, forbids, or is none."""
+"""Tests of `meshwright serve --kubernetes` with an API server that works, is away, is slow or forbids."""
 
 import json
 from typing import Any
@@ -53,14 +53,14 @@ def _is_degraded(server: Server) -> bool:
 
 
 def _failing(server: Server) -> set[str]:
-    """Return the kinds that metrics say to be failing."""
+    """Return the kinds that metrics report as failing."""
     lines = (line for line in server.get("/metrics")[1].splitlines() if line.endswith(" 1.0"))
     found = (line for line in lines if line.startswith("meshwright_kubernetes_failing{"))
     return {line.partition('resource="')[2].partition('"')[0] for line in found}
 
 
-def test_a_mesh_is_a_cluster_and_follows_it(program: Program, api: ApiServer) -> None:
-    """What comes there comes here, what goes there goes; nobody else is told who we are."""
+def test_server_follows_a_cluster(program: Program, api: ApiServer) -> None:
+    """Created and deleted objects are followed. The API token is in no log or file."""
     api.apply(MESH)
     server = program.serve()
     assert _good(program) == OBJECTS
@@ -78,8 +78,8 @@ def test_a_mesh_is_a_cluster_and_follows_it(program: Program, api: ApiServer) ->
         assert TOKEN not in path.read_text()
 
 
-def test_an_api_server_that_is_away_takes_nothing_away(program: Program, api: ApiServer) -> None:
-    """The mesh stays, degraded, also over a restart of ours meanwhile; then all of it is current again."""
+def test_unreachable_api_server_keeps_the_mesh(program: Program, api: ApiServer) -> None:
+    """The server keeps all objects, also after its own restart, and is degraded until the API answers."""
     api.apply(MESH)
     server = program.serve()
     api.go()
@@ -101,8 +101,8 @@ def test_an_api_server_that_is_away_takes_nothing_away(program: Program, api: Ap
     assert (found := _line(program))["status"] == "ok", found
 
 
-def test_what_is_forbidden_is_named_and_all_else_works(program: Program, api: ApiServer) -> None:
-    """By verb and resource; once it is granted, it is read."""
+def test_forbidden_kind_is_named_and_other_kinds_are_followed(program: Program, api: ApiServer) -> None:
+    """The missing verb and resource are reported. Once they are granted, the kind is read."""
     api.apply(MESH)
     api.be(forbidden=["workloads"])
     server = program.serve()
@@ -117,8 +117,8 @@ def test_what_is_forbidden_is_named_and_all_else_works(program: Program, api: Ap
     server.until(lambda: not _is_degraded(server))
 
 
-def test_nonsense_takes_nothing_away(program: Program, api: ApiServer) -> None:
-    """As from a proxy in between that asks for a password."""
+def test_invalid_api_answers_keep_the_mesh(program: Program, api: ApiServer) -> None:
+    """HTML, such as a proxy's login page, removes no object."""
     api.apply(MESH)
     server = program.serve()
     api.be(nonsense="<html>not here</html>")
@@ -130,16 +130,16 @@ def test_nonsense_takes_nothing_away(program: Program, api: ApiServer) -> None:
     assert _good(program) == OBJECTS
 
 
-def test_a_slow_one_is_waited_for(program: Program, api: ApiServer) -> None:
-    """At the start there is nothing else to serve."""
+def test_slow_api_server_is_awaited_at_the_start(program: Program, api: ApiServer) -> None:
+    """The start waits for the first lists, because there is nothing else to serve."""
     api.apply(MESH)
     api.be(slow=0.5)
     program.serve()
     assert _good(program) == OBJECTS
 
 
-def test_namespaces_that_are_not_named_are_no_part_of_it(program: Program, api: ApiServer) -> None:
-    """Nor are those that lack a label."""
+def test_namespaces_without_the_selected_label_are_ignored(program: Program, api: ApiServer) -> None:
+    """Objects of other namespaces are not read, and an invalid selector is refused."""
     other = texts.manifest("Namespace", "other", namespace="", metadata="labels: {mesh: 'yes'}")
     api.apply(texts.joined(MESH, other, texts.service("there", namespace="other")))
     server = program.serve("--namespace-selector", "mesh=yes")
@@ -149,8 +149,8 @@ def test_namespaces_that_are_not_named_are_no_part_of_it(program: Program, api: 
     assert said.startswith("--namespace-selector is 'a in b': 'a in b' must be a label selector")
 
 
-def test_a_directory_beside_it_wins(program: Program, api: ApiServer) -> None:
-    """What both have is the directory's, and the other is told of."""
+def test_directory_has_precedence_over_the_cluster(program: Program, api: ApiServer) -> None:
+    """The directory's object is used, and the conflict is a problem."""
     api.apply(MESH)
     program.reads = (*program.reads, "--mesh", str(program.mesh))
     (program.mesh / "mesh.yaml").write_text(
