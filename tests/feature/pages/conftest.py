@@ -1,4 +1,4 @@
-"""One Chromium for all tests, and one served mesh in which a great deal is wrong."""
+"""Fixtures of one Chromium for all tests here, and of a served mesh with many faults."""
 
 import asyncio
 import os
@@ -54,7 +54,7 @@ ONE, TWO, GONE, STRANGER = "one.buyer.shop", "two.buyer.shop", "b1.bank.shop", "
 
 @pytest.fixture(scope="session")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Run the one Chromium."""
+    """The address of the running Chromium."""
     found = program()
     if found is None and os.environ.get("MESHWRIGHT_BROWSER") != "required":
         pytest.skip("there is no Chromium: `make system` installs one")
@@ -65,16 +65,17 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser(chromium: str) -> AsyncIterator[Browser]:
-    """Connect to it."""
+    """A connection to Chromium."""
     async with browsing(chromium) as connected:
         yield connected
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
-    """Serve the mesh: one sidecar rejects, one is well, one has gone, one is nobody's, one never came.
+    """Serve a mesh with sidecars in several states.
 
-    Of the one that is well a route has changed.
+    One rejects a route, one is in step after a changed route, one has disconnected, one has no workload, and
+    one has never connected.
     """
     async with serving(tmp_path_factory.mktemp("mesh")) as start, joining() as join:
         server: Server = await start(*DOCUMENTS, BEFORE, driver_addresses="document=127.0.0.1:0", **PORTS)
@@ -94,9 +95,9 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server
 
 
 async def report(server: Server, run: str) -> None:
-    """Have a sidecar say, in one of its runs, what it counted.
+    """Send a sidecar's report for one of its runs.
 
-    Of two services one fails, and of one nobody knows how it does.
+    One of two HTTP services fails. A TCP service has no success rate.
     """
     failing = wire.Requests(
         by_class=(0, 80, 0, 5, 15), by_time=(50, 40, 0, 0, 5, 0, 0, 0, 0, 0, 5), seconds=60

@@ -1,4 +1,4 @@
-"""What a page must look like to be read, asked of the browser that drew it: a list of what is wrong."""
+"""A script that lists the faults in a page's layout, contrast and structure, evaluated by the browser."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Pages that are open follow what changes, and leave what somebody is at as it is."""
+"""Tests of the live update of open pages, which keeps input, focus and opened rows."""
 
 import asyncio
 import contextlib
@@ -26,14 +26,14 @@ def _address(server: Server, path: str) -> str:
 
 
 async def holds(browser: Browser, script: str) -> None:
-    """Wait until something is so in the page."""
+    """Wait until an expression is true in the page."""
     async with asyncio.timeout(60):
         while not await browser.run(f"Boolean({script})"):
             await asyncio.sleep(0.05)
 
 
 async def follow(browser: Browser, mesh: Server, path: str) -> None:
-    """Open a page, paused or not before, and wait until it follows what changes."""
+    """Open a page without a pause, and wait until it follows changes."""
     await browser.open(_address(mesh, path))
     await browser.run("sessionStorage.clear()")
     await browser.open(_address(mesh, path))
@@ -42,7 +42,7 @@ async def follow(browser: Browser, mesh: Server, path: str) -> None:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def at_policies(browser: Browser, mesh: Server) -> AsyncIterator[Browser]:
-    """Be at the page of objects, which follows what changes."""
+    """The browser at the page of objects, which follows changes."""
     await browser.look(1300, dark=False)
     await follow(browser, mesh, "/debug/policies")
     await browser.run("window.stays = 1")
@@ -51,7 +51,7 @@ async def at_policies(browser: Browser, mesh: Server) -> AsyncIterator[Browser]:
 
 
 async def could_have_looked(browser: Browser, change: Callable[[], object]) -> None:
-    """Change something, and wait until the page is told, and for so long that it would have looked."""
+    """Make a change, and wait until after its event plus the time in which the page would update."""
     await browser.run(
         "(() => { window.told = 0; const source = new EventSource('/api/v1/events');"
         " source.onopen = () => { window.listens = 1; };"
@@ -64,12 +64,12 @@ async def could_have_looked(browser: Browser, change: Callable[[], object]) -> N
 
 
 def shown(named: str) -> str:
-    """Return what is true in a page that has a word."""
+    """Return an expression that is true in a page with this word."""
     return f"document.querySelector('main').textContent.includes({json.dumps(named)})"
 
 
-async def test_a_page_shows_what_has_changed(at_policies: Browser, mesh: Server) -> None:
-    """By itself, without being opened anew; what is open, scrolled to and focused stays so."""
+async def test_page_shows_a_change_without_a_reload(at_policies: Browser, mesh: Server) -> None:
+    """The open row and the focus stay as they are."""
     await at_policies.run("document.querySelectorAll('main details')[1].open = true")
     await at_policies.run("document.querySelectorAll('main a')[3].focus()")
     focused = await at_policies.run("document.activeElement.textContent")
@@ -85,8 +85,8 @@ async def test_a_page_shows_what_has_changed(at_policies: Browser, mesh: Server)
     assert still == [opened]
 
 
-async def test_nothing_moves_while_somebody_is_typing(at_policies: Browser, mesh: Server) -> None:
-    """It is caught up with when the field is left; what was typed stays."""
+async def test_page_does_not_update_while_the_user_types(at_policies: Browser, mesh: Server) -> None:
+    """The update follows when the field loses the focus, and the typed text stays."""
     await at_policies.run("document.querySelector('main input').focus()")
     await at_policies.run("document.querySelector('main input').value = 'TrafficTarget shop/a'")
     await could_have_looked(at_policies, lambda: mesh.write(*DOCUMENTS, AFTER, texts.service("typed")))
@@ -96,10 +96,10 @@ async def test_nothing_moves_while_somebody_is_typing(at_policies: Browser, mesh
     assert await at_policies.run("document.querySelector('main input').value") == "TrafficTarget shop/a"
 
 
-async def test_an_answer_shows_where_answers_are_shown(
+async def test_acknowledgement_updates_the_page_of_pushes(
     browser: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """How long it took is there as soon as it came, although nothing else has changed."""
+    """The answer replaces "pending" at once, although nothing else has changed."""
     async with serving(tmp_path_factory.mktemp("quiet")) as start:
         server: Server = await start(*DOCUMENTS[:6])
         async with server.client(server.certificate(TWO)) as client:
@@ -108,17 +108,17 @@ async def test_an_answer_shows_where_answers_are_shown(
             await browser.open(_address(server, f"/debug/xds?proxy={TWO}"))
             await holds(browser, "document.getElementById('live').textContent.startsWith('Live.')")
             await browser.run("window.stays = document.getElementById('as-of').textContent")
-            # It has had its first look.
+            # The page has updated once.
             await holds(browser, "document.getElementById('as-of').textContent !== window.stays")
             assert await browser.run(shown("pending"))
             said = {"type_url": sent.type_url, "response_nonce": sent.nonce}
             await client.call.write(discovery_pb2.DeltaDiscoveryRequest(**said))
             await holds(browser, f"!{shown('pending')}")
-            assert await browser.run("Boolean(window.stays)")  # not opened anew
+            assert await browser.run("Boolean(window.stays)")  # no reload
 
 
-async def test_it_can_be_paused(at_policies: Browser, mesh: Server) -> None:
-    """And goes on from where the mesh is by then; a page that is opened meanwhile is paused, too."""
+async def test_live_update_can_be_paused_and_continued(at_policies: Browser, mesh: Server) -> None:
+    """A page that is opened meanwhile is paused too. After "Go on" the page follows again."""
     await at_policies.run("document.querySelector('#live button').click()")
     await could_have_looked(at_policies, lambda: mesh.write(*DOCUMENTS, AFTER, texts.service("paused")))
     assert await at_policies.run("document.getElementById('live').textContent") == "Paused. Go on"
@@ -133,8 +133,8 @@ LAST = "[...document.querySelectorAll('main details > summary')].at(-1)"
 ROW = "closest('tr').cells[1].textContent"
 
 
-async def test_figures_that_change_close_no_row_and_move_no_focus(browser: Browser, mesh: Server) -> None:
-    """A row stays the same row when it counts more; which it is, is where it leads."""
+async def test_changed_figures_keep_the_open_row_and_the_focus(browser: Browser, mesh: Server) -> None:
+    """A row is identified by its link, so it stays the same row when its counts change."""
     await report(mesh, "before")
     await follow(browser, mesh, "/debug/traffic?of=edges&window=3600")
     await browser.run(f"{LAST}.parentNode.open = true; {LAST}.focus()")
@@ -147,8 +147,10 @@ async def test_figures_that_change_close_no_row_and_move_no_focus(browser: Brows
     assert await browser.run(f"document.activeElement.{ROW}") == row
 
 
-async def test_a_page_of_what_has_gone_says_so(at_policies: Browser, mesh: Server) -> None:
-    """And of what is there again, that it is."""
+async def test_page_of_a_deleted_object_reports_the_deletion_and_return(
+    at_policies: Browser, mesh: Server
+) -> None:
+    """The page of one object follows its deletion and its return."""
     mesh.write(*DOCUMENTS, AFTER, texts.service("going"))
     await holds(at_policies, shown("shop/going"))
     await follow(at_policies, mesh, "/debug/policies?object=Service%20shop/going")
@@ -159,16 +161,19 @@ async def test_a_page_of_what_has_gone_says_so(at_policies: Browser, mesh: Serve
     await holds(at_policies, f"!{shown('does not exist in any source')}")
 
 
-async def test_an_answer_of_no_is_followed_until_it_is_yes(browser: Browser, mesh: Server) -> None:
-    """It has a form that leads to another page: that is none that somebody fills in here."""
+async def test_only_pages_with_an_editable_form_do_not_follow(browser: Browser, mesh: Server) -> None:
+    """The page of an answer has a form that leads elsewhere and follows changes.
+
+    The page of `try` does not.
+    """
     await follow(browser, mesh, "/debug/explain?from=shop/buyer&to=shop/bank:80")
     assert await browser.run("document.querySelectorAll('main form[method=post]').length") > 0
     await browser.open(_address(mesh, "/debug/try"))
     assert await browser.run("document.getElementById('live').textContent") == ""
 
 
-async def test_a_page_that_is_not_told_says_so(browser: Browser, mesh: Server) -> None:
-    """As many as may listen do already."""
+async def test_page_above_the_limit_of_event_clients_reports_not_live(browser: Browser, mesh: Server) -> None:
+    """All places for event clients are taken, so the page says that it is not live."""
     async with contextlib.AsyncExitStack() as ends:
         session = await ends.enter_async_context(aiohttp.ClientSession())
         await browser.open("about:blank")
@@ -178,7 +183,7 @@ async def test_a_page_that_is_not_told_says_so(browser: Browser, mesh: Server) -
                 answer = await ends.enter_async_context(session.get(_address(mesh, "/api/v1/events")))
                 if answer.status == 200:
                     listening += 1
-                else:  # the browser's own of before ends in a moment, and its place would be the page's
+                else:  # the browser's earlier stream still ends, and its place must not go to the page
                     await asyncio.sleep(0.05)
         await browser.open(_address(mesh, "/debug/policies"))
         await holds(browser, "document.getElementById('live').textContent.startsWith('Not live')")

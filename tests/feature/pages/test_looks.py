@@ -1,4 +1,4 @@
-"""The pages as a browser draws them, wide and narrow, light and dark; the pictures are in a test's folder."""
+"""Tests of all pages in a browser, wide and narrow, light and dark. The pictures are in the test's folder."""
 
 import html
 import json
@@ -70,10 +70,10 @@ def _address(server: Server, path: str) -> str:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1300, 420])
-async def test_every_page_can_be_read(
+async def test_every_page_is_readable_at_each_width_and_colour_scheme(
     browser: Browser, mesh: Server, tmp_path: Path, width: int, *, dark: bool
 ) -> None:
-    """Nothing is wider than the screen, no word is broken, all has contrast, a name and a verdict."""
+    """No page is too wide, breaks a word, lacks contrast, or lacks a title, label or verdict."""
     await browser.look(width, dark=dark)
     wrong: dict[str, Any] = {}
     for name, path in PAGES.items():
@@ -85,8 +85,8 @@ async def test_every_page_can_be_read(
     assert {name: found for name, found in wrong.items() if found} == {}
 
 
-async def test_what_is_shown_is_no_markup(browser: Browser, mesh: Server) -> None:
-    """Names and values of manifests, and what is asked, are shown as they are; nothing of them runs."""
+async def test_page_shows_foreign_text_without_running_it(browser: Browser, mesh: Server) -> None:
+    """Names and values in manifests and requests are escaped, and the page's policy blocks added scripts."""
     await browser.look(1300, dark=False)
     for name, path in PAGES.items():
         await browser.open(_address(mesh, path))
@@ -94,7 +94,7 @@ async def test_what_is_shown_is_no_markup(browser: Browser, mesh: Server) -> Non
         assert await browser.run("document.scripts.length") == 1, name
     await browser.open(_address(mesh, "/debug/policies"))
     assert EVIL in await browser.run("document.body.textContent")
-    # Whatever came to be markup would not run.
+    # Injected markup does not run either.
     await browser.run(
         "(() => { const made = document.createElement('script'); made.textContent = 'window.evil = 1';"
         " document.body.append(made); document.body.insertAdjacentHTML('beforeend',"
@@ -104,8 +104,8 @@ async def test_what_is_shown_is_no_markup(browser: Browser, mesh: Server) -> Non
     assert await browser.run("window.evil === undefined")
 
 
-async def test_a_form_has_all_that_the_page_was_asked_with(browser: Browser, mesh: Server) -> None:
-    """What it lacks is lost when somebody changes another field and asks again."""
+async def test_form_keeps_every_parameter_of_its_page(browser: Browser, mesh: Server) -> None:
+    """A parameter without a field would be lost when the user changes another field and submits."""
     fields = (
         "[...document.querySelectorAll('main form:not([method=post]) [name]')].map(e => [e.name, e.value])"
     )
@@ -117,8 +117,8 @@ async def test_a_form_has_all_that_the_page_was_asked_with(browser: Browser, mes
     assert {name: found for name, found in lost.items() if found} == {}
 
 
-async def test_the_picture_has_what_the_api_has(browser: Browser, mesh: Server) -> None:
-    """Every node and every call; a node is reached by the keyboard, and leads to its neighbours."""
+async def test_topology_picture_has_every_node_and_edge_of_the_api(browser: Browser, mesh: Server) -> None:
+    """A node is reached by the keyboard, and leads to its neighbours with the same window."""
     found = await mesh.ask("GET", "/api/v1/topology?window=600")
     await browser.look(1300, dark=False)
     await browser.open(_address(mesh, "/debug/topology?window=600"))
@@ -136,7 +136,7 @@ async def test_the_picture_has_what_the_api_has(browser: Browser, mesh: Server) 
             break
     wanted = await browser.run(f"{inside}.getAttribute('href')")
     assert wanted.startswith("/debug/topology?service=")
-    # Over the last minute there may be none of this: what led here was seen over the last ten.
+    # The links keep the window of ten minutes, because the last minute may have no calls.
     assert all(each.endswith("&window=600") for each in await browser.run(LEADS)), wanted
     await browser.press("Enter")
     await browser.loaded()
@@ -145,8 +145,11 @@ async def test_the_picture_has_what_the_api_has(browser: Browser, mesh: Server) 
     assert await browser.run("document.querySelector('[name=window]').value") == "600"
 
 
-async def test_manifests_are_tried_by_a_form(browser: Browser, mesh: Server) -> None:
-    """Typed, sent off, and answered with what would be; nothing is applied, and what was typed stays."""
+async def test_form_tries_manifests_and_applies_nothing(browser: Browser, mesh: Server) -> None:
+    """The answer shows problems and differences.
+
+    The typed text stays, and the published state is unchanged.
+    """
     before = await mesh.ask("GET", "/debug/published")
     await browser.look(420, dark=True)
     await browser.open(_address(mesh, "/debug/try"))
@@ -167,8 +170,8 @@ async def test_manifests_are_tried_by_a_form(browser: Browser, mesh: Server) -> 
 @pytest.mark.parametrize(
     "said", [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}]
 )
-async def test_no_other_site_has_manifests_tried(mesh: Server, said: dict[str, str]) -> None:
-    """A form needs no permission to be sent elsewhere: it is not answered."""
+async def test_manifests_from_a_page_of_another_site_are_refused(mesh: Server, said: dict[str, str]) -> None:
+    """A browser sends a form to another site without a permission, so the server checks the origin."""
     address, form = _address(mesh, "/debug/try"), {"manifests": "kind: Service"}
     async with aiohttp.ClientSession(headers={"Accept": "text/html"}) as session:
         async with session.post(address, data=form, headers=said) as refused:
@@ -184,13 +187,13 @@ async def test_no_other_site_has_manifests_tried(mesh: Server, said: dict[str, s
             assert "longer than 262144 bytes" in await long.text()
 
 
-async def test_every_link_leads_somewhere(mesh: Server) -> None:
-    """What is linked is there, with the place in it that is meant, in the frame of all pages."""
+async def test_every_link_leads_to_an_existing_page_and_anchor(mesh: Server) -> None:
+    """All links of all pages are followed, and each linked place exists."""
     seen: dict[str, str] = {}
     meant: set[tuple[str, str]] = set()
     left = [_address(mesh, path).replace(" ", "%20") for path in PAGES.values()]
     first = set(left)
-    await report(mesh, "b")  # who is known by that alone is forgotten after a while
+    await report(mesh, "b")  # a proxy that is known by reports only is forgotten after a while
     async with aiohttp.ClientSession(headers={"Accept": "text/html"}) as session:
         while left:
             address = left.pop(0)
@@ -209,8 +212,8 @@ async def test_every_link_leads_somewhere(mesh: Server) -> None:
     } == set()
 
 
-async def test_the_keyboard_leads_through_a_page(browser: Browser, mesh: Server) -> None:
-    """Each stop is seen; first comes the way past the navigation."""
+async def test_every_keyboard_stop_is_visible(browser: Browser, mesh: Server) -> None:
+    """Each stop has a visible focus, and the link past the navigation is on the screen when focused."""
     await browser.look(1300, dark=False)
     await browser.open(_address(mesh, "/debug/explain"))
     stops: list[str] = []
@@ -224,8 +227,8 @@ async def test_the_keyboard_leads_through_a_page(browser: Browser, mesh: Server)
     assert stops.count("INPUT") == 6
 
 
-async def test_a_form_asks_what_was_filled_in(browser: Browser, mesh: Server) -> None:
-    """Fields that are left empty are not asked, and the answer's form says what was asked."""
+async def test_submitted_form_shows_the_answer_and_its_parameters(browser: Browser, mesh: Server) -> None:
+    """Empty fields are not sent, and the form of the answer has the submitted values."""
     await browser.look(420, dark=False)
     await browser.open(_address(mesh, "/debug/explain"))
     await browser.run(
@@ -240,8 +243,10 @@ async def test_a_form_asks_what_was_filled_in(browser: Browser, mesh: Server) ->
 
 
 @pytest.mark.parametrize("width", [1300, 420])
-async def test_an_explanation_has_its_yaml_beside_it(browser: Browser, mesh: Server, width: int) -> None:
-    """What denies is shown as it is in force, what is lacking is copied whole, and tried by one button."""
+async def test_explanation_shows_the_objects_and_the_missing_yaml(
+    browser: Browser, mesh: Server, width: int
+) -> None:
+    """Objects in force are shown, and missing YAML can be copied whole or tried with one button."""
     found = await mesh.ask("GET", "/api/v1/explain?from=shop/buyer&to=shop/shop:80&path=/sell")
     await browser.look(width, dark=width == 420)
     await browser.open(_address(mesh, PAGES["explained"]))
@@ -293,8 +298,10 @@ GOOD = (
         (GOOD % "<p id=a><p id=a>", "one id twice"),
     ],
 )
-async def test_what_is_wrong_is_found(browser: Browser, tmp_path: Path, page: str, wrong: str | None) -> None:
-    """Each fault of a page is seen by what looks for it, and a good page has none."""
+async def test_each_fault_of_a_page_is_found(
+    browser: Browser, tmp_path: Path, page: str, wrong: str | None
+) -> None:
+    """Each fault is reported, and a page without a fault has no report, so the tests above can fail."""
     (tmp_path / "page.html").write_text(f"<!doctype html><html lang=en>{page}")
     await browser.look(420, dark=False)
     await browser.open(f"file://{tmp_path / 'page.html'}")
@@ -302,8 +309,8 @@ async def test_what_is_wrong_is_found(browser: Browser, tmp_path: Path, page: st
     assert (found == []) if wrong is None else any(each.startswith(wrong) for each in found), found
 
 
-async def test_a_stop_that_is_not_seen_is_found(browser: Browser, tmp_path: Path) -> None:
-    """The look at what has the keyboard's attention is not content with everything."""
+async def test_keyboard_stop_without_a_visible_focus_is_found(browser: Browser, tmp_path: Path) -> None:
+    """A link without an outline is reported as not visible, so the test of the keyboard can fail."""
     (tmp_path / "page.html").write_text("<style>a:focus{outline:none}</style><a href=/>x</a>")
     await browser.open(f"file://{tmp_path / 'page.html'}")
     await browser.press("Tab")
