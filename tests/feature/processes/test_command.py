@@ -1,4 +1,4 @@
-"""Commands: what they say, how they end, and that nothing of them is left, whatever they have started."""
+"""Tests of commands in subprocesses: results, ends, and that no process is left."""
 
 import asyncio
 import gc
@@ -42,19 +42,19 @@ def shell(text: str, given: bytes | None = None) -> Command:
         (Command(("pwd",), folder=Path("/usr")), CommandResult(0, b"/usr\n", b"")),
     ],
 )
-async def test_how_it_ends(command: Command, wanted: CommandResult) -> None:
-    """Its status, its output and its errors, each as the shell has them."""
+async def test_command_returns_its_status_output_and_errors(command: Command, wanted: CommandResult) -> None:
+    """Status, standard output and standard error are those of the shell."""
     assert await run(command, 60) == wanted
 
 
-async def test_all_that_is_given_comes_back() -> None:
-    """More than any pipe holds, both ways."""
+async def test_large_input_is_passed_through_completely() -> None:
+    """5 MB are more than a pipe holds, in both directions."""
     given = os.urandom(5_000_000)
     assert await run(Command(("cat",), given=given), 60) == CommandResult(0, given, b"")
 
 
-async def test_no_more_is_kept_than_there_is_room_for() -> None:
-    """The rest is read: a command that says too much ends as others do."""
+async def test_output_above_the_limit_is_read_and_discarded() -> None:
+    """A command with too much output ends like others, because the rest is read."""
     said = await run(Command((*SHELL, "head -c 5000000 /dev/zero; echo e >&2"), most_bytes=1000), 60)
     assert said == CommandResult(0, bytes(1000), b"e\n")
 
@@ -64,11 +64,13 @@ async def test_no_more_is_kept_than_there_is_room_for() -> None:
     [
         (None, FileNotFoundError),
         (0o644, PermissionError),
-        (0o755, OSError),  # no program: ENOEXEC
+        (0o755, OSError),  # not a program: ENOEXEC
     ],
 )
-async def test_what_cannot_be_run(tmp_path: Path, made: int | None, wrong: type[OSError]) -> None:
-    """It is the system's error, as for any other program."""
+async def test_command_that_cannot_be_run_raises_the_systems_error(
+    tmp_path: Path, made: int | None, wrong: type[OSError]
+) -> None:
+    """A missing file, a missing permission and an invalid program raise an `OSError`."""
     program = tmp_path / "program"
     if made is not None:
         program.write_bytes(b"\0")
@@ -78,14 +80,14 @@ async def test_what_cannot_be_run(tmp_path: Path, made: int | None, wrong: type[
     assert not isinstance(raised.value, TimeoutError)
 
 
-def test_what_is_given_and_said_shows_in_no_repr() -> None:
-    """Keys and tokens go through here."""
+def test_input_output_and_environment_are_not_in_the_repr() -> None:
+    """Keys and tokens pass through commands."""
     command = Command(("cat",), environment={"TOKEN": "secret"}, given=b"secret")
     assert "secret" not in repr(command)
     assert "secret" not in repr(CommandResult(0, b"secret", b"secret"))
 
 
-# What a command may have started in its session, and that holds its pipes.
+# Processes that a command has started in its session, and that hold its pipes.
 STARTED = {
     "itself": "{noted}; exec sleep 1000",
     "child": "sleep 1000 & {noted}; wait",
@@ -95,8 +97,8 @@ STARTED = {
 
 
 @pytest.mark.parametrize("started", STARTED)
-async def test_at_the_deadline_nothing_is_left(tmp_path: Path, started: str) -> None:
-    """Also of one that has ended itself, and whose pipes another holds."""
+async def test_timeout_leaves_no_process(tmp_path: Path, started: str) -> None:
+    """This includes a child that holds the pipes of a command that has ended."""
     pid = tmp_path / "pid"
     command = shell(_noting(pid, STARTED[started]), given=b"")
     for seconds in (0.5, 5.0, 30.0):  # a busy machine may not have begun the shell by the first deadline
@@ -108,8 +110,8 @@ async def test_at_the_deadline_nothing_is_left(tmp_path: Path, started: str) -> 
 
 
 @pytest.mark.parametrize("started", STARTED)
-async def test_who_is_cancelled_leaves_nothing(tmp_path: Path, started: str) -> None:
-    """Neither a process, nor a pipe that complains when it is collected."""
+async def test_cancelled_command_leaves_no_process(tmp_path: Path, started: str) -> None:
+    """No pipe is left to complain at its collection either."""
     pid = tmp_path / "pid"
     running = asyncio.create_task(run(shell(_noting(pid, STARTED[started])), 60))
     await until(pid.exists)
@@ -122,9 +124,9 @@ async def test_who_is_cancelled_leaves_nothing(tmp_path: Path, started: str) -> 
 
 
 @pytest.mark.parametrize("steps", range(8))
-async def test_who_is_cancelled_while_it_begins_leaves_nothing(tmp_path: Path, steps: int) -> None:
-    """At whichever step: the command runs when its event loop does not know it yet."""
-    pid, before = tmp_path / "pid", children()  # of other tests' pools
+async def test_command_cancelled_during_its_start_leaves_no_process(tmp_path: Path, steps: int) -> None:
+    """The cancellation comes at each step of the start, also before the event loop knows the process."""
+    pid, before = tmp_path / "pid", children()  # from other tests' pools
     running = asyncio.create_task(run(shell(_noting(pid, STARTED["child"])), 60))
     for _ in range(steps):
         await asyncio.sleep(0)
@@ -137,8 +139,8 @@ async def test_who_is_cancelled_while_it_begins_leaves_nothing(tmp_path: Path, s
     gc.collect()
 
 
-async def test_who_is_cancelled_while_it_cannot_begin(tmp_path: Path) -> None:
-    """The error is nobody's any more."""
+async def test_command_that_cannot_start_can_be_cancelled(tmp_path: Path) -> None:
+    """The error of the start is discarded without a warning."""
     running = asyncio.create_task(run(Command((str(tmp_path / "none"),)), 60))
     await asyncio.sleep(0)
     running.cancel()
@@ -148,10 +150,8 @@ async def test_who_is_cancelled_while_it_cannot_begin(tmp_path: Path) -> None:
     gc.collect()
 
 
-async def test_many_that_are_cancelled_at_once_say_nothing(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Asyncio complains of a process whose end somebody else has asked for."""
+async def test_many_cancelled_commands_log_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The asyncio library logs a warning if another caller has waited for its process."""
     pids = [tmp_path / str(each) for each in range(12)]
     running = [asyncio.create_task(run(shell(_noting(pid, STARTED["child"])), 60)) for pid in pids]
     await until(lambda: all(pid.exists() for pid in pids))
@@ -163,8 +163,8 @@ async def test_many_that_are_cancelled_at_once_say_nothing(
     assert [each.getMessage() for each in caplog.records] == []
 
 
-async def test_one_of_another_session_is_not_waited_for(tmp_path: Path) -> None:
-    """What has left the command's session is a daemon's affair; its pipes are closed on our side."""
+async def test_process_in_another_session_is_not_waited_for(tmp_path: Path) -> None:
+    """A process that has left the command's session is a daemon. Its pipes are closed on our side."""
     pid = tmp_path / "pid"
     leaving = (
         f"import os, time; os.setsid(); open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(1000)"
@@ -182,7 +182,7 @@ async def test_one_of_another_session_is_not_waited_for(tmp_path: Path) -> None:
 
 
 async def _by_asyncio(command: Command) -> None:
-    """Run a command as asyncio's documentation has it."""
+    """Run a command as in asyncio's documentation."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command.argv, stdout=pipe)
     try:
@@ -199,10 +199,10 @@ async def _ours(command: Command) -> None:
 
 
 @pytest.mark.parametrize(("way", "over"), [(_by_asyncio, False), (_ours, True)])
-async def test_asyncio_alone_waits_for_whoever_holds_the_pipes(
+async def test_asyncio_alone_waits_for_children_that_hold_the_pipes(
     tmp_path: Path, way: Callable[[Command], Coroutine[object, object, None]], over: bool
 ) -> None:
-    """Why this is not `communicate` with a deadline."""
+    """This is the reason why `run` is not `communicate` with a deadline."""
     pid = tmp_path / "pid"
     running = asyncio.create_task(way(shell(_noting(pid, STARTED["child"]))))
     await until(pid.exists)
@@ -214,6 +214,6 @@ async def test_asyncio_alone_waits_for_whoever_holds_the_pipes(
 
 
 def _noting(pid: Path, text: str) -> str:
-    """Return a shell's text that notes who it has started, or itself, whole at once."""
+    """Return a shell script that writes the pid of its child, or its own, in one step."""
     who = "$$" if "exec" in text else "$!"
     return text.format(noted=f"echo {who} > {pid}.new; mv {pid}.new {pid}")
