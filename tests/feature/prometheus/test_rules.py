@@ -1,4 +1,4 @@
-"""Alert and recording rules, by promtool and by a real Prometheus that scrapes a real control plane."""
+"""Tests of alert and recording rules with promtool, and with a Prometheus that scrapes a control plane."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ FILES = ("recording.yaml", "alerts.yaml")
 
 @pytest.fixture(scope="session")
 def programs() -> tuple[str, str]:
-    """Return promtool and prometheus."""
+    """The paths of promtool and prometheus."""
     found = tuple(shutil.which(each) for each in ("promtool", "prometheus"))
     if not all(found) and os.environ.get("MESHWRIGHT_PROMETHEUS") != "required":
         pytest.skip("there is no Prometheus: `make system` installs one")
@@ -49,7 +49,7 @@ def run(*argv: str | Path, given: str = "") -> subprocess.CompletedProcess[str]:
 
 
 def unit_tests(folder: Path, *, changed: tuple[str, str] = ("", "")) -> Path:
-    """Write the rules, with one thing changed in the alerts, and their tests; return the latter's path."""
+    """Write the rules, with one change in the alerts, and their tests. Return the path of the tests."""
     for name in FILES:
         text = (RULES / name).read_text()
         assert changed[0] in text or name != "alerts.yaml"
@@ -62,10 +62,8 @@ def unit_tests(folder: Path, *, changed: tuple[str, str] = ("", "")) -> Path:
     return path
 
 
-def test_the_rules_fire_on_what_they_are_for_and_on_nothing_else(
-    programs: tuple[str, str], tmp_path: Path
-) -> None:
-    """All is well, everything is wrong, and nothing is called yet."""
+def test_rules_fire_exactly_on_their_conditions(programs: tuple[str, str], tmp_path: Path) -> None:
+    """The cases are a healthy mesh, a mesh with every fault, and a mesh without calls."""
     assert (found := run(programs[0], "check", "rules", *(RULES / each for each in FILES))).returncode == 0, (
         found
     )
@@ -84,10 +82,10 @@ def test_the_rules_fire_on_what_they_are_for_and_on_nothing_else(
         ("[10m]) > 0 or", "[10m]) > 100 or"),
     ],
 )
-def test_the_tests_of_the_rules_find_a_bound_that_is_another(
+def test_tests_of_the_rules_fail_for_a_changed_bound(
     programs: tuple[str, str], tmp_path: Path, changed: tuple[str, str]
 ) -> None:
-    """They can fail."""
+    """Each changed bound fails a test of the rules, so those tests can fail."""
     assert run(programs[0], "test", "rules", unit_tests(tmp_path, changed=changed)).returncode != 0
 
 
@@ -97,8 +95,8 @@ def alerts() -> list[dict[str, Any]]:
     return [rule for group in groups for rule in group["rules"]]
 
 
-def test_every_alert_has_its_place_in_the_docs() -> None:
-    """A heading of its own; and no heading is without its alert."""
+def test_every_alert_has_a_section_in_the_docs() -> None:
+    """docs/alerts.md has one heading for each alert, in order and without others."""
     page = (ROOT / "docs" / "alerts.md").read_text()
     headings = re.findall(r"^## (Meshwright\w+)$", page, re.MULTILINE)
     assert headings == [each["alert"] for each in alerts()]
@@ -116,8 +114,10 @@ CALLED = {
 TIMES = {"name": "http.rds-outbound.default/shop|80.downstream_rq_time", "totals": []}
 
 
-async def test_promtool_finds_nothing_wrong_with_our_metrics(programs: tuple[str, str], serve: Serve) -> None:
-    """The control plane's page, and what an agent says of calls."""
+async def test_promtool_accepts_the_metrics_of_server_and_agent(
+    programs: tuple[str, str], serve: Serve
+) -> None:
+    """`promtool` accepts the server's page and an agent's metrics of calls, but rejects a planted fault."""
     server = await serve(workload("one"))
     async with aiohttp.ClientSession() as session, session.get(f"http://{server.bound.http}/metrics") as got:
         page = await got.text()
@@ -139,7 +139,7 @@ async def test_promtool_finds_nothing_wrong_with_our_metrics(programs: tuple[str
 
 
 def dashboards() -> list[str]:
-    """Return what the dashboards of the chart ask, of some service."""
+    """Return the queries of the chart's dashboards for one service."""
     files = sorted((ROOT / "deploy" / "chart" / "meshwright" / "files").glob("dashboard-*.json"))
     panels = [panel for file in files for panel in json.loads(file.read_text())["panels"]]
     queries = [target["expr"] for panel in panels for target in panel["targets"]]
@@ -149,7 +149,7 @@ def dashboards() -> list[str]:
 
 @asynccontextmanager
 async def scraping(prometheus: str, folder: Path, target: str) -> AsyncIterator[str]:
-    """Run a Prometheus on the control plane, with our rules; yield its address."""
+    """Run a Prometheus with our rules on the control plane, and yield its address."""
     for each in FILES:
         (folder / each).write_text((RULES / each).read_text().replace("interval: 30s", "interval: 1s"))
     config = {
@@ -175,10 +175,10 @@ async def scraping(prometheus: str, folder: Path, target: str) -> AsyncIterator[
 
 
 @pytest.mark.timeout(120)
-async def test_a_real_prometheus_takes_metrics_and_rules(
+async def test_prometheus_scrapes_the_server_and_evaluates_every_rule(
     programs: tuple[str, str], serve: Serve, tmp_path: Path
 ) -> None:
-    """The target is up, every rule is evaluated without an error, and none fires where all is well."""
+    """The target is up, each rule and dashboard query is valid, and no alert fires."""
     server = await serve(workload("one"))
     async with (
         aiohttp.ClientSession() as session,
@@ -213,7 +213,7 @@ async def _is_evaluated(ask: Any, rules: Any) -> bool:
         targets = (await ask("/targets"))["activeTargets"]
         found = await rules()
         healths = {each["health"] for each in found}
-        # What is absent has been so until the first scrape.
+        # An alert for absent metrics is pending until the first scrape.
         waiting = [each["name"] for each in found if each.get("state", "inactive") != "inactive"]
     except aiohttp.ClientError:
         return False
