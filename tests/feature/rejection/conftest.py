@@ -1,4 +1,4 @@
-"""A whole server in this process, and sidecars without a proxy that reject what they are told to."""
+"""Fixtures of a server in this process, and of sidecars without Envoy that reject chosen resources."""
 
 import asyncio
 import contextlib
@@ -39,10 +39,10 @@ Resources = dict[Reference, bytes]
 
 @dataclass
 class Sidecar:
-    """One stream; what it rejects it does not take, with all that stands in the same response.
+    """One stream, which rejects a whole response with a bad resource.
 
-    With `words` it rejects as Envoy does: it says them of each bad resource, and takes the good ones. `held`
-    is what it has, `sent` all it was ever sent, in their order.
+    With `words` it rejects like Envoy: only the bad resources, each with this text. `held` has the accepted
+    resources, `sent` all received ones in order.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Sidecar:
     _call: Any = None
 
     async def run(self, channel: grpc.aio.Channel) -> None:
-        """Follow the server until it ends the stream."""
+        """Follow the server until the end of the stream."""
         delta = self.variant is Variant.DELTA
         answer = discovery_pb2.DeltaDiscoveryResponse if delta else discovery_pb2.DiscoveryResponse
         self._call = channel.stream_stream(
@@ -76,7 +76,7 @@ class Sidecar:
         self._call.cancel()
 
     def routes(self, name: str) -> bytes:
-        """Return the route configuration of that name that it holds."""
+        """Return the accepted route configuration of that name."""
         return self.held.get((ROUTE, ResourceName(name)), b"")
 
     async def _take(self, response: Any) -> None:
@@ -116,7 +116,7 @@ class Sidecar:
                 yield (type_url, _name(type_url, each.value)), each.value
 
     async def _follow(self) -> None:
-        """Ask for what clusters and listeners refer to, as Envoy does."""
+        """Subscribe to resources that clusters and listeners refer to, as Envoy does."""
         wanted: dict[TypeUrl, set[str]] = {ENDPOINT: set(), SECRET: set(), ROUTE: set()}
         for (type_url, _), value in self.held.items():
             if type_url in (CLUSTER, LISTENER):
@@ -146,7 +146,7 @@ _MESSAGES: dict[TypeUrl, Any] = {CLUSTER: cluster_pb2.Cluster, LISTENER: listene
 
 
 def _name(type_url: TypeUrl, value: bytes) -> ResourceName:
-    """Return a resource's name: field 1 of every type we have."""
+    """Return a resource's name, which is field 1 of every type."""
     length = value[1]
     assert value[0] == 0x0A, type_url
     assert length < 0x80
@@ -158,14 +158,14 @@ Join = Callable[..., Sidecar]
 
 @pytest.fixture
 async def join() -> AsyncIterator[Join]:
-    """Connect sidecars; what still runs ends with the test."""
+    """A function that connects sidecars, which end with the test."""
     async with joining() as started:
         yield started
 
 
 @contextlib.asynccontextmanager
 async def joining() -> AsyncIterator[Join]:
-    """Yield what connects sidecars; end what still runs."""
+    """Yield a function that connects sidecars. End them afterwards."""
     tasks: list[asyncio.Task[None]] = []
 
     def started(

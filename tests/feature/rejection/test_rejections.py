@@ -1,4 +1,4 @@
-"""A rejected resource goes out in its last good version, to whoever rejected it, until its inputs change."""
+"""Tests of rejected resources: their last good version is served until their inputs change."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -19,7 +19,7 @@ SHOP, BANK = "rds-outbound.shop/shop|80", "rds-outbound.shop/bank|80"
 
 
 def service(name: str) -> str:
-    """Write a service on port 80, led to 18080."""
+    """Return a service on port 80 with the target port 18080."""
     return texts.service(name, texts.port(80, 18080))
 
 
@@ -59,10 +59,8 @@ def _poisoned(value: bytes) -> bool:
 
 
 @pytest.mark.parametrize("variant", list(Variant))
-async def test_who_rejects_a_route_keeps_its_last_good_version_and_all_else_goes_on(
-    serve: Serve, join: Join, variant: Variant
-) -> None:
-    """From the good state through the bad one, a new stream, a change beside it, and the mended one."""
+async def test_rejected_route_keeps_its_last_good_version(serve: Serve, join: Join, variant: Variant) -> None:
+    """A new stream gets the good version too, other changes go on, and a fixed route is sent to all."""
     server = await serve(*DOCUMENTS, _split("good"), verify=True)
     picky = join(server, "one.buyer.shop", variant, _poisoned)
     easy = join(server, "two.buyer.shop", variant)
@@ -96,10 +94,10 @@ async def test_who_rejects_a_route_keeps_its_last_good_version_and_all_else_goes
 
 
 @pytest.mark.parametrize("variant", list(Variant))
-async def test_a_route_that_was_never_good_costs_its_neighbours_nothing(
+async def test_route_without_a_good_version_does_not_affect_other_routes(
     serve: Serve, join: Join, variant: Variant
 ) -> None:
-    """A sidecar that begins is sent all routes together, and does not say which is bad: it is found."""
+    """The first response has all routes, so the bad one is found by halves, and the others are served."""
     services = [f"s{number}" for number in range(5)]
     others = (*map(service, services), _split("poison"))
     server = await serve(*DOCUMENTS, *others, verify=True)
@@ -118,10 +116,8 @@ def _short(name: str) -> str:
 
 
 @pytest.mark.parametrize("variant", list(Variant))
-async def test_the_cluster_of_the_last_good_route_is_never_taken_away(
-    serve: Serve, join: Join, variant: Variant
-) -> None:
-    """The bad route has another one, and nobody else of the mesh's policy needs the old one there."""
+async def test_cluster_of_the_last_good_route_is_kept(serve: Serve, join: Join, variant: Variant) -> None:
+    """The bad route needs another cluster. The old one stays until the fixed route replaces the good one."""
     narrow = _workload("one", "buyer", "10.0.0.1").replace("ports: [", "upstreams: [UPSTREAM], ports: [")
     narrow = narrow.replace("UPSTREAM", "{service: shop, port: 80, address: 127.0.0.1, localPort: 7001}")
     documents = tuple(narrow if "name: one," in each else each for each in DOCUMENTS)
@@ -143,12 +139,12 @@ async def test_the_cluster_of_the_last_good_route_is_never_taken_away(
     assert await server.metric("meshwright_verification_differences_total") == 0
 
 
-async def test_a_rejected_secret_is_said_without_its_content(serve: Serve, join: Join) -> None:
-    """It was never good: it stays, for all else needs it. What was said holds no key."""
+async def test_rejected_secret_is_reported_without_its_content(serve: Serve, join: Join) -> None:
+    """A secret without a good version stays, because other resources need it. The problem contains no key."""
     server = await serve(*DOCUMENTS)
     picky = join(server, "one.buyer.shop", Variant.DELTA, lambda value: b"PRIVATE KEY" in value)
     await until(lambda: picky.rejected)
-    found = await _problems_until(server, 2)  # it rejects a response, and does not say which secret it was
+    found = await _problems_until(server, 2)  # the rejection is of a response, and does not name the secret
     assert [(each["object"], each["field"]) for each in found] == [
         ("trust bundle cluster.local", "secret root-cert:cluster.local"),
         ("Service shop/buyer", "secret service-cert"),
@@ -158,10 +154,10 @@ async def test_a_rejected_secret_is_said_without_its_content(serve: Serve, join:
 
 
 @pytest.mark.parametrize("variant", list(Variant))
-async def test_a_load_assignment_that_was_rejected_is_offered_to_the_next_stream(
+async def test_rejected_load_assignment_is_offered_to_the_next_stream(
     serve: Serve, join: Join, variant: Variant
 ) -> None:
-    """It was never good: an empty one stood for it, and a new client got that as well."""
+    """An empty assignment replaces the rejected one, and a new stream gets the rejected version again."""
     server = await serve(*DOCUMENTS, _split("good"), verify=True, endpoint_admission="off")
     key = (ENDPOINT, ResourceName("shop/shop-v1|18080"))
     picky = join(server, "one.buyer.shop", variant, lambda value: b"10.0.0.3" in value)
@@ -176,10 +172,10 @@ async def test_a_load_assignment_that_was_rejected_is_offered_to_the_next_stream
 
 
 @pytest.mark.parametrize("variant", list(Variant))
-async def test_what_was_rejected_is_compared_with_what_is_in_force(
+async def test_rejected_version_is_compared_with_the_version_in_force(
     serve: Serve, join: Join, variant: Variant
 ) -> None:
-    """As the pages of its pushes offer it: though the others have that version, and it has another one."""
+    """The page of pushes offers the difference, although other proxies have the rejected version."""
     server = await serve(*DOCUMENTS, _split("good"))
     picky = join(server, "one.buyer.shop", variant, _poisoned)
     easy = join(server, "two.buyer.shop", variant)
@@ -195,5 +191,5 @@ async def test_what_was_rejected_is_compared_with_what_is_in_force(
     found = await server.ask("GET", f"{asked}&from={change['from']}&to={change['to']}")
     added = [each for each in found["diff"] if each.startswith("+") and "poison" in each]
     assert (change["name"], change["comparable"], bool(added)) == (SHOP, True, True)
-    back = await server.ask("GET", asked)  # the version in force, and what it was sent in its place
+    back = await server.ask("GET", asked)  # the rejected version and the version in force
     assert (back["from"], back["to"]) == (change["to"], change["from"])

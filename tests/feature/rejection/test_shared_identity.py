@@ -1,4 +1,4 @@
-"""Two proxies that connect with one certificate: neither takes from the other, and people are told."""
+"""Tests of two proxies that connect with one certificate."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -38,14 +38,14 @@ def _inbound(value: bytes) -> bool:
 
 
 async def _row(server: Server, name: str = NAME) -> dict[str, Any]:
-    """Return what `meshwright proxies` has of a proxy."""
+    """Return a proxy's row of `meshwright proxies`."""
     rows = (await server.ask("GET", "/debug/proxy"))["proxies"]
     (found,) = (each for each in rows if each["cn"] == name)
     return dict(found)
 
 
 async def _shared(server: Server) -> list[dict[str, Any]]:
-    """Return the problems that say that an identity is shared."""
+    """Return the problems of shared identities."""
     found = (await server.ask("GET", "/debug/policies"))["problems"]
     return [each for each in found if each["code"] == "identity-shared"]
 
@@ -64,10 +64,10 @@ def _knows(sidecar: Sidecar, word: bytes) -> bool:
 
 @pytest.mark.parametrize("words", MOMENTS)
 @pytest.mark.parametrize("variant", list(Variant))
-async def test_what_one_cannot_do_at_the_moment_takes_nothing_from_the_other(
+async def test_transient_rejection_of_one_proxy_removes_nothing_from_the_other(
     serve: Serve, join: Join, variant: Variant, words: str
 ) -> None:
-    """The second one is served without the listener, and the first is sent no removal, now or later."""
+    """An error such as a used port costs only the second proxy its listener, now and later."""
     server = await serve(*DOCUMENTS)
     pair = server.certificate(NAME)
     first = join(server, NAME, variant, pair=pair)
@@ -81,8 +81,8 @@ async def test_what_one_cannot_do_at_the_moment_takes_nothing_from_the_other(
     assert first.removed == []
 
 
-async def test_a_shared_identity_is_told_as_long_as_it_is_shared(serve: Serve, join: Join) -> None:
-    """As a problem of the workload, in a metric, and beside the proxy; all three end when one leaves."""
+async def test_shared_identity_is_reported_while_both_proxies_are_connected(serve: Serve, join: Join) -> None:
+    """A problem of the workload, a metric and the proxy's row report it until one proxy disconnects."""
     server = await serve(*DOCUMENTS)
     pair = server.certificate(NAME)
     first = join(server, NAME, Variant.DELTA, pair=pair)
@@ -118,8 +118,8 @@ async def test_a_shared_identity_is_told_as_long_as_it_is_shared(serve: Serve, j
     assert first.rejected == []
 
 
-async def test_a_workload_gets_calls_once_its_inbound_listener_is_accepted(serve: Serve, join: Join) -> None:
-    """Acknowledging everything else does not admit it; accepting the listener, offered again, does."""
+async def test_workload_is_admitted_once_its_inbound_listener_is_accepted(serve: Serve, join: Join) -> None:
+    """Other acknowledgements do not admit the workload. The accepted listener, offered again, does."""
     server = await serve(*DOCUMENTS)
     callee = join(server, NAME, Variant.DELTA, _inbound, BUSY)
     await until(lambda: INBOUND in callee.rejected and OUTBOUND in callee.held)
@@ -130,7 +130,7 @@ async def test_a_workload_gets_calls_once_its_inbound_listener_is_accepted(serve
     async def admitted() -> bool:
         return bool((await _row(server, CALLER))["admitted"])
 
-    await until(admitted)  # which is written down after all that came before
+    await until(admitted)  # the admission is recorded after all earlier answers
     row = await _row(server)
     waits = "not admitted yet: its sidecar has not accepted its inbound listeners"
     assert (row["admitted"], waits in row["why"]) == (False, True)
