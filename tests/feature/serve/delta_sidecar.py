@@ -1,4 +1,4 @@
-"""A sidecar without a proxy: one mTLS connection, one delta ADS stream, subscriptions as Envoy makes them."""
+"""A sidecar without Envoy: one mTLS connection with one delta ADS stream and Envoy's subscriptions."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -21,9 +21,9 @@ DELTA = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedR
 
 @dataclass
 class Sidecar:
-    """What one sidecar asked for and got; `responses` are all of them, acknowledged, in their order.
+    """A sidecar's subscriptions and acknowledged responses, in order.
 
-    `initial` is what it holds from before, versions by type and name, and says so.
+    `initial` has the versions that it reports from an earlier stream, by type and name.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Sidecar:
     _call: Any = None
 
     async def run(self, address: str, directory: Path) -> None:
-        """Connect with the certificate in the directory, and acknowledge everything until cancelled."""
+        """Connect with the certificate in the directory, and acknowledge every response until cancelled."""
         credentials = grpc.ssl_channel_credentials(
             (directory / "ca.pem").read_bytes(),
             (directory / f"{self.name}.key").read_bytes(),
@@ -56,11 +56,11 @@ class Sidecar:
                 self.responses.append(response)
 
     async def leave(self) -> None:
-        """Say that nothing more is asked: the server ends the stream once it has read every request."""
+        """Half-close the stream, which the server ends once it has read every request."""
         await self._call.done_writing()
 
     def held(self) -> dict[TypeUrl, dict[str, str]]:
-        """Return the version of every resource that it has got."""
+        """Return the version of every received resource."""
         found: dict[TypeUrl, dict[str, str]] = {}
         for response in self.responses:
             versions = found.setdefault(TypeUrl(response.type_url), {})
@@ -68,12 +68,12 @@ class Sidecar:
         return found
 
     def has_all(self) -> bool:
-        """Say whether it has got everything that it has asked for by name."""
+        """Return whether every resource that was requested by name has arrived."""
         held = self.held()
         return all(names <= held.get(each, {}).keys() for each, names in self._asked.items())
 
     def kinds(self, since: int = 0) -> list[tuple[str, int]]:
-        """Return the type and number of resources of each response from that one on."""
+        """Return the type and number of resources of each response from the index `since`."""
         return [
             (each.type_url.rpartition(".")[2], len(each.resources) + len(each.removed_resources))
             for each in self.responses[since:]

@@ -1,4 +1,4 @@
-"""A workload gets calls once its sidecar has acknowledged listeners; the program, and real streams."""
+"""Tests of endpoint admission after acknowledged listeners, with the program and real streams."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,7 @@ AT = {name: str(meshes.workload(SERVER, replica).address) for replica, name in e
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    """Return the state directory of a mesh whose sidecars have certificates, and never came."""
+    """The state directory of a mesh whose sidecars have certificates, but have never connected."""
     (tmp_path / "tls").mkdir()
     issue_each(tmp_path / "state", tmp_path / "tls", NAMES)
     MeshFolder(tmp_path / "mesh").write(meshes.files(SERVICES))
@@ -57,14 +57,14 @@ def addresses(sidecar: Sidecar) -> set[str]:
 
 
 def revoke(state: Path, name: str) -> None:
-    """Revoke a sidecar's certificate as people do."""
+    """Revoke a sidecar's certificate with the command."""
     with SqliteLedger.open(state / LEDGER_FILE) as ledger:
         (entry,) = ledger.entries_of(ProxyName.parse(name))
     subprocess.run([*COMMAND, "certs", "revoke", "--state", str(state), entry.serial], check=True)
 
 
-async def test_the_first_listeners_admit_and_only_revocation_withdraws(state: Path) -> None:
-    """A stream that ends and a control plane that is started anew take nobody away."""
+async def test_accepted_listeners_admit_and_only_revocation_withdraws(state: Path) -> None:
+    """Neither the end of a stream nor a restart of the control plane removes an endpoint."""
     mesh = state.with_name("mesh")
     with control_plane(mesh, state) as (plane, _):
         async with connected(plane, state, CALLER) as caller:
@@ -72,7 +72,7 @@ async def test_the_first_listeners_admit_and_only_revocation_withdraws(state: Pa
             before = len(caller.responses)
             async with connected(plane, state, ONE):
                 await until(lambda: addresses(caller) == {AT[ONE]})
-            async with connected(plane, state, OTHER):  # while the first one is gone
+            async with connected(plane, state, OTHER):  # while the first one is disconnected
                 await until(lambda: addresses(caller) == set(AT.values()))
             moved = [each for each in caller.kinds(before) if each[0] in ("Cluster", "ClusterLoadAssignment")]
             assert moved == [("ClusterLoadAssignment", 1)] * 2
@@ -84,8 +84,10 @@ async def test_the_first_listeners_admit_and_only_revocation_withdraws(state: Pa
             await until(lambda: addresses(caller) == {AT[OTHER]})
 
 
-async def test_switched_off_everybody_gets_calls(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As soon as the manifests are read; negative control of the test above. But not who is revoked."""
+async def test_admission_off_serves_all_endpoints_except_revoked_ones(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This is the negative control: all endpoints are served at once, but a revoked one is still removed."""
     monkeypatch.setenv("MESHWRIGHT_ENDPOINT_ADMISSION", "off")
     with control_plane(state.with_name("mesh"), state) as (plane, _):
         async with connected(plane, state, CALLER) as caller:
@@ -97,15 +99,15 @@ async def test_switched_off_everybody_gets_calls(state: Path, monkeypatch: pytes
 
 
 def shown(state: Path, *command: str) -> dict[str, Any]:
-    """Return what a command on certificates prints for programs."""
+    """Return the JSON of a `certs` command."""
     arguments = [*COMMAND, "certs", *command, "--state", str(state), "--json"]
     done = subprocess.run(arguments, check=True, capture_output=True, text=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
-async def test_what_a_sidecar_has_acknowledged_is_shown(state: Path) -> None:
-    """With how it takes part, from where it came, and afterwards why it was revoked and takes no part."""
+async def test_participation_of_a_sidecar_is_shown_with_its_certificates(state: Path) -> None:
+    """The output has connection, service certificate and source, later the reason of the revocation."""
     with control_plane(state.with_name("mesh"), state) as (plane, _):
         async with connected(plane, state, ONE) as sidecar:
             await until(lambda: sidecar.held().get(SECRET) and sidecar.has_all())

@@ -1,6 +1,6 @@
-"""A change reaches the sidecars that it concerns, and nobody else gets a byte: the benchmark in small.
+"""Tests that a change reaches exactly the affected sidecars, as a small version of the benchmark.
 
-The mesh is that of `make bench-mesh`, the server the program as it is, with its default settings.
+The mesh is that of `make bench-mesh`, and the server runs with default settings.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ CALLED = 5
 
 @pytest.fixture
 def folder(tmp_path: Path) -> MeshFolder:
-    """Return the mesh in files; the state directory beside it knows every sidecar's certificate."""
+    """The mesh in files, next to a state directory with every sidecar's certificate."""
     (tmp_path / "tls").mkdir()
     issue_each(tmp_path / "state", tmp_path / "tls", meshes.proxy_names(SERVICES))
     made = MeshFolder(tmp_path / "mesh")
@@ -34,14 +34,14 @@ def folder(tmp_path: Path) -> MeshFolder:
 
 @pytest.fixture
 def plane(folder: MeshFolder) -> Iterator[ControlPlane]:
-    """Serve the mesh."""
+    """The running server of the mesh."""
     with control_plane(folder.path, folder.path.with_name("state")) as (made, _):
         yield made
 
 
 @pytest.fixture
 async def sidecars(folder: MeshFolder, plane: ControlPlane) -> AsyncIterator[list[Sidecar]]:
-    """Connect every sidecar, and wait until each knows both endpoints of all that it calls."""
+    """All sidecars, each with both endpoints of every service that it calls."""
     made = [Sidecar(name) for name in meshes.proxy_names(SERVICES)]
     tls = folder.path.with_name("tls")
     tasks = [asyncio.create_task(each.run(plane.ads, tls), name=each.name) for each in made]
@@ -58,7 +58,7 @@ def _complete(sidecar: Sidecar) -> bool:
 
 
 def _before_clusters(sidecar: Sidecar, since: int) -> list[tuple[str, int]] | None:
-    """Return what came before the next clusters did, None while none came."""
+    """Return the responses before the next clusters, or None while no clusters have come."""
     found = sidecar.kinds(since)
     kinds = [kind for kind, _ in found]
     return found[: kinds.index("Cluster")] if "Cluster" in kinds else None
@@ -67,10 +67,10 @@ def _before_clusters(sidecar: Sidecar, since: int) -> list[tuple[str, int]] | No
 async def _reached(
     folder: MeshFolder, plane: ControlPlane, sidecars: list[Sidecar], change: changes.Change, first: int
 ) -> dict[str, list[tuple[str, int]]]:
-    """Make a change; return what it brought, by sidecar.
+    """Make a change, and return the responses that it caused, by sidecar.
 
-    After `first` sidecars got something, a change of the mesh's settings follows, which brings new clusters
-    to every sidecar: what came to a sidecar before those came for the first change.
+    After `first` sidecars have a response, a change of the mesh's settings sends clusters to every sidecar. A
+    sidecar's earlier responses belong to the first change.
     """
     since = [len(each.responses) for each in sidecars]
 
@@ -85,10 +85,10 @@ async def _reached(
     return {each.name: came for each, old in pairs if (came := _before_clusters(each, old))}
 
 
-async def test_an_endpoint_that_moves_reaches_its_callers_alone(
+async def test_moved_endpoint_reaches_only_its_callers(
     folder: MeshFolder, plane: ControlPlane, sidecars: list[Sidecar]
 ) -> None:
-    """One response with one resource for each sidecar of the services that call it; no byte for others."""
+    """Each sidecar of a calling service gets one response with one resource, the others get none."""
     names = meshes.proxy_names(SERVICES)
     callers = [names[2 * number + replica] for number in meshes.callers(17, SERVICES) for replica in (0, 1)]
     before = plane.metrics()
@@ -103,12 +103,12 @@ async def test_an_endpoint_that_moves_reaches_its_callers_alone(
     assert after[touched] - before[touched] == len(callers) + len(sidecars)
 
 
-async def test_a_target_that_narrows_reaches_its_destination_alone(
+async def test_narrower_target_reaches_only_its_destination(
     folder: MeshFolder, plane: ControlPlane, sidecars: list[Sidecar]
 ) -> None:
-    """Who else is concerned is seen: here the sidecars of the service that is called, by their routes.
+    """Only the called service's two sidecars get the route.
 
-    Their listener comes before, in an interim form, and after (O11).
+    Their listener is sent before it in an interim form, and again after it (O11).
     """
     names = meshes.proxy_names(SERVICES)
     reached = await _reached(folder, plane, sidecars, changes.TARGET, 2)

@@ -1,4 +1,4 @@
-"""One change followed from the file to the ACK: what was pushed, why, and how a person sees it."""
+"""Tests of one change from the file to the acknowledgement: its push, its causes, and its display."""
 
 import asyncio
 import json
@@ -50,7 +50,7 @@ CAUSE = {
 
 
 class Rejecting(Sidecar):
-    """Rejects the next routes if it is told to."""
+    """A sidecar that rejects the next routes on request."""
 
     rejects = False
 
@@ -63,7 +63,7 @@ class Rejecting(Sidecar):
 
 @dataclass
 class Running:
-    """A running server with one sidecar of the store; the buyer's never came."""
+    """A running server with a sidecar of the store. The buyer's sidecar never connects."""
 
     mesh: Path
     state: Path
@@ -71,11 +71,11 @@ class Running:
     sidecar: Rejecting
 
     def ask(self, path: str, **query: str) -> Any:
-        """Ask as the command line does."""
+        """Send a request as the command does."""
         return ask(self.state, "GET", path, query)
 
     def command(self, *arguments: str) -> str:
-        """Run a command; return what it prints."""
+        """Run a command, and return its output."""
         done = subprocess.run(
             [*COMMAND, *arguments, "--state", str(self.state)],
             capture_output=True,
@@ -86,7 +86,7 @@ class Running:
         return done.stdout
 
     async def change(self) -> dict[str, Any]:
-        """Admit other requests; return the newest push of routes that it led to, once it is acknowledged."""
+        """Admit other requests. Return the newest push of routes once it is acknowledged."""
         known = len(self.routes()) + self.sidecar.rejects
         (self.mesh / "buyers.yaml").write_text(TARGET.replace("[buy]", "[buy, sell]"))
 
@@ -98,13 +98,13 @@ class Running:
         return self.routes()[0]
 
     def routes(self) -> list[dict[str, Any]]:
-        """Return the pushes of routes, the newest first: listeners are sent too where routes admit less."""
+        """Return the pushes of routes, newest first. Listeners are also sent when routes admit less."""
         return [each for each in self.ask("/debug/xds", proxy=STORE)["pushes"] if each["type"] == "route"]
 
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Running]:
-    """Serve the mesh; it knows the certificates of both sidecars."""
+    """Serve the mesh, with certificates for both sidecars."""
     mesh, state = tmp_path / "mesh", tmp_path / "state"
     for each in (mesh, tmp_path / "tls"):
         each.mkdir()
@@ -117,7 +117,7 @@ def served(tmp_path: Path) -> Iterator[Running]:
 
 @pytest.fixture
 async def running(served: Running) -> AsyncIterator[Running]:
-    """Connect the store's sidecar, and wait until it has all there is."""
+    """The server with the store's connected sidecar, which has all resources."""
     tls = served.state.with_name("tls")
     task = asyncio.create_task(served.sidecar.run(served.plane.ads, tls), name="sidecar")
 
@@ -125,7 +125,9 @@ async def running(served: Running) -> AsyncIterator[Running]:
         (store, _) = served.ask("/debug/proxy")["proxies"]
         synced = {"cluster", "secret", "listener", "route"}
         here = {name for name, state in store["sync"].items() if state == "synced"}
-        return synced <= here and bool(store["admitted"])  # or its admission joins the wave of the change
+        return synced <= here and bool(
+            store["admitted"]
+        )  # otherwise its admission joins the wave of the change
 
     await until(complete)
     yield served
@@ -134,8 +136,8 @@ async def running(served: Running) -> AsyncIterator[Running]:
         await task
 
 
-async def test_a_change_is_followed_from_its_file_to_the_ack(running: Running) -> None:
-    """Its push names the file and object, the resource with both versions, bytes, and how long it took."""
+async def test_push_names_the_file_and_object_that_changed(running: Running) -> None:
+    """The push has the cause, both versions of the resource, its size and its times."""
     push = await running.change()
     (wave,) = push["trigger"]["waves"]
     assert (push["trigger"]["why"], wave["causes"], wave["more"]) == ("change", [CAUSE], 0)
@@ -150,8 +152,8 @@ async def test_a_change_is_followed_from_its_file_to_the_ack(running: Running) -
     assert first["trigger"] == {"why": "subscribed", "waves": []}
 
 
-async def test_the_objects_behind_what_changed_and_the_difference_are_shown(running: Running) -> None:
-    """Between the versions of the push; a version that nobody has seen is said."""
+async def test_push_shows_its_objects_and_the_difference_of_versions(running: Running) -> None:
+    """The default difference is that of the push. An unknown version is refused with the stored ones."""
     push = await running.change()
     (changed,) = push["changed"]
     shown = running.ask("/debug/xds", proxy="store-1", resource=f"route/{NAME}")
@@ -163,7 +165,9 @@ async def test_the_objects_behind_what_changed_and_the_difference_are_shown(runn
     assert (diff["from"], diff["to"]) == (changed["from"], changed["to"])
     added = "".join(line for line in diff["diff"] if line.startswith("+"))
     assert '"regex": "/sell"' in added
-    assert '"regex": "/buy"' not in added  # but it is counted by itself, now that there are several
+    assert (
+        '"regex": "/buy"' not in added
+    )  # the other match has its own statistics now, because there are several
     back = running.ask("/debug/xds/diff", **asked, **{"from": changed["to"], "to": changed["from"]})
     assert "/sell" in "".join(line for line in back["diff"] if line.startswith("-"))
     with pytest.raises(
@@ -173,8 +177,11 @@ async def test_the_objects_behind_what_changed_and_the_difference_are_shown(runn
         running.ask("/debug/xds/diff", **asked, **{"from": "nope"})
 
 
-async def test_the_commands_show_it_in_mesh_words(running: Running) -> None:
-    """Every proxy with why it is behind; one proxy, section by section; names that are none."""
+async def test_commands_show_proxies_routes_and_history_in_mesh_terms(running: Running) -> None:
+    """The table has the state of each proxy.
+
+    Sections name services and objects, and unknown names are refused.
+    """
     await running.change()
     lines = running.command("proxies").splitlines()
     assert [line.split()[0] for line in lines] == ["PROXY", "11111111", "22222222"]
@@ -196,8 +203,8 @@ async def test_the_commands_show_it_in_mesh_words(running: Running) -> None:
         running.ask("/debug/proxy/show", proxy="stor")
 
 
-async def test_a_rejection_is_followed_to_the_objects_behind_it(running: Running) -> None:
-    """The proxy goes on with the last good version, and is behind for the sake of these objects."""
+async def test_rejection_names_the_objects_behind_the_rejected_route(running: Running) -> None:
+    """The proxy returns to the last good version, and its row names the objects at fault."""
     running.sidecar.rejects = True
     restored = await running.change()
     rejected = running.routes()[1]
@@ -207,7 +214,7 @@ async def test_a_rejection_is_followed_to_the_objects_behind_it(running: Running
     assert (good["name"], good["from"], good["to"]) == (NAME, bad["to"], bad["from"])
     (wave,) = restored["trigger"]["waves"]
     assert [each["object"] for each in wave["causes"]] == [f"rejection {STORE}"]
-    # What was taken back admits less: the listener is sent around it once, and answered (O11).
+    # The restored route admits less, so the listener is sent once more, and answered (O11).
     behind = {"cluster": "synced", "listener": "synced", "route": "nacked", "secret": "synced"}
     await until(lambda: running.ask("/debug/proxy")["proxies"][0]["sync"] == behind)
     (store, _) = running.ask("/debug/proxy")["proxies"]
@@ -215,8 +222,8 @@ async def test_a_rejection_is_followed_to_the_objects_behind_it(running: Running
     assert "TrafficTarget shop/buyers (buyers.yaml:1 (document 1))" in store["why"]
 
 
-async def test_the_times_from_the_event_are_measured(running: Running) -> None:
-    """To the response, and to its ACK; what a client asked for is not among them."""
+async def test_times_from_event_to_push_and_ack_are_measured(running: Running) -> None:
+    """A change is measured, but a response to a subscription is not."""
     names = ("meshwright_event_to_send_seconds_count", "meshwright_event_to_ack_seconds_count")
 
     def counted() -> list[float]:

@@ -1,11 +1,11 @@
-"""The memory of a process that has held much and holds little again."""
+"""Test of the memory of a process after most of its data is freed."""
 
 import subprocess
 import sys
 
 
-def test_glibc_gives_back_what_is_free_again() -> None:
-    """Large blocks freed beside small ones that stay: told, a process is smaller than one that was not."""
+def test_freed_memory_is_returned_to_the_system() -> None:
+    """Large freed blocks between small live ones are returned with the setting, and kept without it."""
     program = """
 import sys
 from meshwright.controller.process.memory import returning

@@ -1,4 +1,4 @@
-"""What native libraries write to descriptor 2, in a process of its own."""
+"""Tests of output of native libraries to descriptor 2, in a separate process."""
 
 import os
 import subprocess
@@ -27,8 +27,8 @@ def _run(script: str, standard_error: Path) -> int:
         ).returncode
 
 
-def test_what_cannot_be_written_ends_no_reading() -> None:
-    """On a full disk handshakes are counted on."""
+def test_unwritable_output_does_not_stop_the_reader() -> None:
+    """On a full disk handshakes are still counted."""
     script = f"""
 with NativeLines() as native:
     os.write(2, b"some library's words\\n{_HANDSHAKE}\\n")
@@ -37,8 +37,8 @@ with NativeLines() as native:
     assert _run(script, Path("/dev/full")) == 0
 
 
-def test_a_line_without_an_end_is_not_gathered(tmp_path: Path) -> None:
-    """It is written on as it comes."""
+def test_line_without_an_end_is_not_buffered(tmp_path: Path) -> None:
+    """A line without an end is written on as it arrives, so it cannot fill the memory."""
     script = f"""
 with NativeLines() as native:
     def written():
@@ -52,8 +52,8 @@ with NativeLines() as native:
     assert _run(script, tmp_path / "stderr") == 0
 
 
-def test_what_libraries_and_python_write_steers_no_terminal(tmp_path: Path) -> None:
-    """A peer's name may be in it; both go on as lines, with control characters escaped."""
+def test_control_characters_of_libraries_and_python_are_escaped(tmp_path: Path) -> None:
+    """A line may contain a peer's name, so it must not control a terminal."""
     script = r"""
 with NativeLines() as native:
     os.write(2, b"a\x1b[2J\xff\n")

@@ -1,4 +1,4 @@
-"""Secrets planted in keys, tokens and the environment: none of them stands where somebody might read it."""
+"""Test that secrets in keys, tokens and the environment appear in no output."""
 
 import json
 import tarfile
@@ -35,7 +35,7 @@ spec: {{service: store, rules: [{{timeout: {{request: "{WRITTEN}"}}}}]}}
 
 @pytest.fixture
 def program(tmp_path: Path, typed: Typed) -> Iterator[Program]:
-    """Return the program, with a secret in its environment."""
+    """The program with a secret in its environment."""
     made = Program(tmp_path / "state", tmp_path, typed)
     made.environment |= {"MESHWRIGHT_TOKEN": PLANTED, "VAULT_TOKEN": PLANTED, "KUBECONFIG_TOKEN": PLANTED}
     yield made
@@ -43,7 +43,7 @@ def program(tmp_path: Path, typed: Typed) -> Iterator[Program]:
 
 
 def asked(server: Server, url: str, accept: str) -> bytes:
-    """Return what a page answers, whatever its status."""
+    """Return a page's body, whatever its status."""
     request = urllib.request.Request(url, headers={"Accept": accept})  # noqa: S310 - http only
     try:
         with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - http only
@@ -55,7 +55,7 @@ def asked(server: Server, url: str, accept: str) -> bytes:
 
 
 def pages(program: Program, server: Server) -> bytes:
-    """Every debug page, for programs and for people, of all and of one proxy."""
+    """Return every debug page, as JSON and HTML, of the mesh and of one proxy."""
     debug = f"http://{server.bound['debug']}"
     paths = json.loads(asked(server, f"{debug}/debug", "application/json"))
     queries = ("", f"?proxy={NAME}", *(f"?proxy={NAME}&section={each}" for each in ("secrets", "history")))
@@ -72,7 +72,7 @@ def pages(program: Program, server: Server) -> bytes:
 
 
 def commands(program: Program, server: Server) -> bytes:
-    """What commands print and complain of, also those that are typed wrong."""
+    """Return the output and errors of commands, including mistyped ones."""
     state = ("--state", str(program.state))
     token = program.files / "token"
     lines = (
@@ -102,10 +102,7 @@ def commands(program: Program, server: Server) -> bytes:
 
 
 def report(program: Program, server: Server) -> bytes:
-    """All that is in a bug report, with a log in which an application's secrets stand.
-
-    And with policy in which they stand, where they are fit and where they are not.
-    """
+    """Return the content of a bug report, with secrets in a log file and in valid and invalid policy."""
     (program.mesh / "keyed.yaml").write_text(POLICY)
     server.until(lambda: "RoutePolicy shop/wrong" in server.log_path.read_text())
     log, out = program.files / "some.log", program.files / "report.tar.gz"
@@ -133,19 +130,19 @@ def report(program: Program, server: Server) -> bytes:
 
 
 def logs(program: Program, server: Server) -> bytes:
-    """The server's log at debug level, and what it prints besides."""
+    """Return the server's log at debug level and its other output."""
     found = server.log_path.read_bytes() + server.log_path.with_suffix(".out").read_bytes()
     assert b'"level": "debug"' in found
     return found
 
 
 def probes(program: Program, server: Server) -> bytes:
-    """Metrics and health."""
+    """Return metrics and health."""
     return "".join(server.get(path)[1] for path in ("/metrics", "/healthz/ready", "/healthz/live")).encode()
 
 
 def processes(program: Program, server: Server) -> bytes:
-    """What every user of the machine sees of the process."""
+    """Return the command line, which every user of the machine can read."""
     return Path(f"/proc/{server.process.pid}/cmdline").read_bytes()
 
 
@@ -155,12 +152,15 @@ PLACES: Mapping[str, Callable[[Program, Server], bytes]] = {
     "probes": probes,
     "processes": processes,
     "report": report,
-    "logs": logs,  # at last: of all that was asked before, too
+    "logs": logs,  # last, so that the log covers all requests before
 }
 
 
-def test_no_secret_stands_in_any_place(program: Program) -> None:
-    """Of a server that has let a proxy in, issued a token, and was asked for all that it shows."""
+def test_secrets_are_in_no_page_command_log_or_report(program: Program) -> None:
+    """The server has served a proxy, issued a token, and shown all its pages.
+
+    The positive control is a key file.
+    """
     program.issued(*PROXIES)
     server = program.serve("--log-level", "debug")
     assert program.served(server, "one")
@@ -175,5 +175,5 @@ def test_no_secret_stands_in_any_place(program: Program) -> None:
     assert len(secrets) >= 5  # the CA's, the server's, a service's, and those of two proxies
     secrets |= {"the token": token.encode(), "the environment": PLANTED.encode()}
     assert {name: found for name, place in shown.items() if (found := seen(place, secrets))} == {}
-    assert seen((program.files / "one" / "proxy.key").read_bytes(), secrets)  # it would be found
+    assert seen((program.files / "one" / "proxy.key").read_bytes(), secrets)  # positive control
     server.stop()

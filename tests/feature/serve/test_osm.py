@@ -1,4 +1,4 @@
-"""The server on the manifests of a user of OSM: what is not enforced is said where operators look."""
+"""Test of a server with Open Service Mesh manifests: unenforced policy is reported."""
 
 import json
 import os
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def _until_serving(process: "subprocess.Popen[str]") -> list[dict[str, Any]]:
-    """Read the log until the server says where it listens."""
+    """Read the log until the server reports its addresses."""
     assert process.stderr is not None
     said = []
     for line in process.stderr:
@@ -26,8 +26,8 @@ def _until_serving(process: "subprocess.Popen[str]") -> list[dict[str, Any]]:
     raise AssertionError(f"it ended: {process.wait()}")
 
 
-def test_log_and_page_say_what_is_not_enforced(tmp_path: Path) -> None:
-    """As warnings, each once; Deployments are known, and what they make is no workload."""
+def test_log_and_page_report_osm_policy_that_is_not_enforced(tmp_path: Path) -> None:
+    """Each is one warning. Deployments are read, but are no workloads, and Secrets are not shown."""
     (tmp_path / "mesh").mkdir()
     (tmp_path / "mesh" / "demo.yaml").write_text(osm_demo.text(osm_demo.demo()))
     (tmp_path / "mesh" / "policy.yaml").write_text(UNENFORCED + "---" + BESIDE)

@@ -1,4 +1,4 @@
-"""What becomes of the server when a part of it fails: it ends, and says which."""
+"""Tests of a server of which a part fails: it ends, and names that part."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,10 +20,10 @@ def _settings(tmp_path: Path) -> Settings:
     return load(flags | dict.fromkeys(("ads_address", "http_address", "debug_address"), "127.0.0.1:0"))
 
 
-async def test_a_part_that_ends_by_itself_ends_the_server(
+async def test_task_that_ends_unexpectedly_ends_the_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody would notice a mesh directory that is not watched any more."""
+    """Otherwise an unwatched mesh directory would go unnoticed."""
 
     async def ends(self: DirectorySource, changed: Callable[[], None]) -> None:
         del self, changed
@@ -34,10 +34,10 @@ async def test_a_part_that_ends_by_itself_ends_the_server(
     assert not (tmp_path / "state" / "meshwright.sock").exists()
 
 
-async def test_a_mesh_that_cannot_be_read_at_first_is_said(
+async def test_unreadable_mesh_at_the_start_is_one_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One sentence, though the error came from within a group of tasks."""
+    """The error of the source is raised without the group of tasks around it."""
 
     def fails(self: DirectorySource) -> None:
         del self
@@ -48,7 +48,7 @@ async def test_a_mesh_that_cannot_be_read_at_first_is_said(
         await run(_settings(tmp_path), asyncio.Event())
 
 
-async def test_a_server_that_is_told_to_stop_before_it_serves_stops(tmp_path: Path) -> None:
+async def test_stop_before_the_server_serves_ends_it(tmp_path: Path) -> None:
     """A signal during the start is not lost."""
     stop = asyncio.Event()
     stop.set()

@@ -1,4 +1,4 @@
-"""A running server's log: lines that others wrote, levels that are changed, settings that are read again."""
+"""Tests of a running server's log: foreign lines, changed levels, and reloaded settings."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from tests.tools.program import Program, Server
 
 @pytest.fixture
 def program(tmp_path: Path, typed: Typed) -> Iterator[Program]:
-    """Return the program with a small mesh."""
+    """The program with a small mesh."""
     made = Program(tmp_path / "state", tmp_path, typed)
     yield made
     made.end()
@@ -26,13 +26,13 @@ def _are_said(server: Server, number: int) -> bool:
 
 
 def _write(server: Server, text: str) -> None:
-    """Write to the server's standard error, as a library of C does."""
+    """Write to the server's standard error, as a C library does."""
     with Path(f"/proc/{server.process.pid}/fd/2").open("w") as stderr:
         stderr.write(text)
 
 
-def test_every_line_is_json_whoever_wrote_it(program: Program) -> None:
-    """What gRPC's core says if it is to, and ends with; anything else as it is, with its source."""
+def test_every_log_line_is_json(program: Program) -> None:
+    """Lines of gRPC become messages with level and place, others messages with the source "stderr"."""
     program.environment["GRPC_VERBOSITY"] = "ERROR"
     server = program.serve()
     place = "0000 00:00:1763805600.123456    4711 some_part.cc:1884] "
@@ -49,16 +49,16 @@ def test_every_line_is_json_whoever_wrote_it(program: Program) -> None:
     assert lines[-1]["event"] == "server stopped"
 
 
-def test_a_server_that_crashes_says_where(program: Program) -> None:
-    """Python's own report, which no line of JSON could be any more."""
+def test_crash_leaves_pythons_fatal_error_report(program: Program) -> None:
+    """The report of a fatal error is in the log, although it is not JSON."""
     server = program.serve()
     os.kill(server.process.pid, signal.SIGABRT)
     server.process.wait()
     assert "Fatal Python error: Aborted" in server.log_path.read_text()
 
 
-def test_the_log_level_is_changed_while_the_server_runs(program: Program) -> None:
-    """Of one package, and taken away again; of everything; a name that there is not is asked about."""
+def test_log_level_is_changed_at_run_time(program: Program) -> None:
+    """The level is set and reset for one package, then for all. An unknown name gets a suggestion."""
     server = program.serve()
     state = ("--state", str(program.state))
     assert program.run("log-level", *state)[1].splitlines()[0] == "everything else: info"
@@ -85,8 +85,8 @@ def test_the_log_level_is_changed_while_the_server_runs(program: Program) -> Non
     assert [each["code"] for each in server.said("problem resolved")] == ["MW1101"]
 
 
-def test_a_hang_up_has_the_settings_read_again_and_ends_nothing(program: Program) -> None:
-    """What can hold holds, what cannot is named; a file that is wrong changes nothing, and is said."""
+def test_sighup_reloads_the_settings(program: Program) -> None:
+    """Settings that need a restart are named, and an invalid file changes nothing."""
     config = program.files / "config.yaml"
     config.write_text("log_level: info\nproxy_certificate_days: 10\n")
     program.environment["MESHWRIGHT_QUIET_SECOND"] = "1"

@@ -1,4 +1,4 @@
-"""The program as it is run: what it says when it cannot start, and how it ends."""
+"""Tests of the program as a process: refused starts, and the end."""
 
 import json
 import os
@@ -25,7 +25,7 @@ spec: {address: 10.0.0.1, uuid: one, serviceAccount: store}
 
 @pytest.fixture
 def program(tmp_path: Path, typed: Typed) -> Iterator[Program]:
-    """Return the program with a mesh of one workload."""
+    """The program with a mesh of one workload."""
     made = Program(tmp_path / "state", tmp_path, typed)
     (made.mesh / "mesh.yaml").write_text(MANIFEST)
     yield made
@@ -48,37 +48,37 @@ def _status(url: str) -> int:
 
 
 @pytest.mark.parametrize("setting", ["ads_address", "http_address", "debug_address"])
-def test_a_port_in_use_is_named_with_its_setting(program: Program, setting: str) -> None:
-    """Each of the three."""
+def test_used_port_is_named_with_its_setting(program: Program, setting: str) -> None:
+    """The message names address and setting for each of the three ports."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         said = program.refused(f"--{setting.replace('_', '-')}={address}")
     assert said == f"cannot listen on {address} ({setting}): Address already in use"
 
 
-def test_a_state_directory_that_cannot_be_made_is_said(program: Program) -> None:
-    """A file stands in its place."""
+def test_state_directory_that_cannot_be_created_is_reported(program: Program) -> None:
+    """The path is an existing file."""
     program.state.write_text("")
     assert program.refused() == f"cannot create the state directory {program.state}: File exists"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_state_directory_that_is_not_writable_is_said(program: Program) -> None:
-    """Before anything is written."""
+def test_unwritable_state_directory_is_reported(program: Program) -> None:
+    """The start is refused before a file is written."""
     program.state.mkdir(mode=0o500)
     assert "is not writable" in program.refused()
 
 
-def test_a_second_server_on_one_state_directory_is_said(program: Program) -> None:
-    """It names the process that has it, and that one goes on."""
+def test_second_server_on_a_state_directory_is_refused(program: Program) -> None:
+    """The message names the process of the first server, which goes on."""
     first = program.serve().process
     assert re.search(rf"is in use by another meshwright \(process {first.pid}\)$", program.refused())
     assert first.poll() is None
 
 
 @pytest.mark.parametrize("content", ["garbage", "other"])
-def test_a_ca_key_that_does_not_fit_is_said(program: Program, content: str) -> None:
-    """Unreadable, and of another authority."""
+def test_unusable_ca_key_is_reported(program: Program, content: str) -> None:
+    """The key is unreadable, or belongs to another CA."""
     state, other = program.state, program.files / "other"
     for directory in (state, other):
         _run(
@@ -93,17 +93,17 @@ def test_a_ca_key_that_does_not_fit_is_said(program: Program, content: str) -> N
     assert ("is not a private key" if content == "garbage" else "does not match") in said
 
 
-def test_a_host_that_is_not_ours_is_said(program: Program) -> None:
-    """An address of nobody (RFC 5737)."""
+def test_address_of_another_host_is_reported(program: Program) -> None:
+    """The address is reserved for documentation (RFC 5737)."""
     said = program.refused("--ads-address=192.0.2.1:1")
     assert said == "cannot listen on 192.0.2.1:1 (ads_address): Cannot assign requested address"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_with_status_0_and_leaves_no_socket(
+def test_signal_ends_the_server_with_status_0_and_removes_its_socket(
     program: Program, number: signal.Signals
 ) -> None:
-    """And the same directory serves again, with the same authority."""
+    """A new server on the same directory has the same CA."""
     server, state = program.serve(), program.state
     said = server.bound
     assert _status(f"http://{said['http']}/healthz/ready") == 200
@@ -117,8 +117,8 @@ def test_a_signal_ends_it_with_status_0_and_leaves_no_socket(
     assert (state / "ca" / "ca.pem").read_bytes() == bundle
 
 
-def test_a_server_that_was_killed_is_followed_by_another(program: Program) -> None:
-    """Its socket and lock files are no obstacle, and service certificates are used again."""
+def test_killed_server_is_replaced_on_the_same_directory(program: Program) -> None:
+    """The old socket and lock files do not prevent the start, and service certificates are used again."""
     program.issued("one")
     first = program.serve()
     assert program.served(first, "one")
@@ -131,8 +131,8 @@ def test_a_server_that_was_killed_is_followed_by_another(program: Program) -> No
     assert certificate.read_bytes() == before
 
 
-def test_the_commands_ask_the_running_server(program: Program) -> None:
-    """Issue, list, revoke, hosts: through the socket, whose state directory the server has locked."""
+def test_commands_use_the_running_server(program: Program) -> None:
+    """Certificates, proxies, hosts and sources come from the socket, as the server locks its directory."""
     program.serve()
     at = ("--state", str(program.state))
     out = program.files / "out"
@@ -157,8 +157,8 @@ def test_the_commands_ask_the_running_server(program: Program) -> None:
     assert "directory" in _run(program, "sources", *at)
 
 
-def test_no_log_line_holds_a_key(program: Program) -> None:
-    """At the most talkative level."""
+def test_debug_log_contains_no_private_key(program: Program) -> None:
+    """The log at level debug and the other output contain no private key."""
     server = program.serve("--log-level=debug")
     server.stop()
     printed = [server.log_path.with_suffix(each).read_text() for each in (".log", ".out")]

@@ -1,4 +1,4 @@
-"""A server under a service manager: what it is told, from the beginning to the end."""
+"""Test of a server's notifications to a service manager."""
 
 import signal
 import socket
@@ -13,7 +13,7 @@ from tests.tools.program import Program
 
 @pytest.fixture
 def program(tmp_path: Path, typed: Typed) -> Iterator[Program]:
-    """Return the program with a small mesh."""
+    """The program with a small mesh."""
     made = Program(tmp_path / "state", tmp_path, typed)
     yield made
     made.end()
@@ -21,15 +21,17 @@ def program(tmp_path: Path, typed: Typed) -> Iterator[Program]:
 
 @pytest.fixture
 def listening(tmp_path: Path) -> Iterator[socket.socket]:
-    """Listen as a manager does."""
+    """A socket that receives notifications, as systemd's."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as made:
         made.bind(str(tmp_path / "notify"))
         made.setblocking(False)
         yield made
 
 
-def test_a_manager_is_told_all_of_a_server_s_life(program: Program, listening: socket.socket) -> None:
-    """Ready with its readiness, fed by its loop, told of SIGHUP and of the end."""
+def test_service_manager_is_notified_of_each_state_of_the_server(
+    program: Program, listening: socket.socket
+) -> None:
+    """The server reports readiness, watchdog, reload and stop."""
     program.environment |= {"NOTIFY_SOCKET": str(listening.getsockname()), "WATCHDOG_USEC": "400000"}
     told = list[str]()
 

@@ -1,4 +1,4 @@
-"""A server of files and of another source of objects at once, as a cluster would be."""
+"""Tests of a server with a directory and another source of objects, such as a cluster."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -49,7 +49,7 @@ def _store(name: str, address: str) -> object:
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> MemorySource:
-    """Return a source that servers have beside their directory, which comes first."""
+    """A second source of the server, beside its directory, which has precedence."""
     made = MemorySource("cluster", _in_cluster(MeshConfig(permissive=True), _store("two", "10.0.0.2")))
 
     def sources(settings: Settings, _: object, __: object, clock: Callable[[], datetime]) -> Sources:
@@ -61,7 +61,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> MemorySource:
 
 
 async def _until_addresses(client: Any, *expected: str) -> None:
-    """Read responses until one says that these are the endpoints of the cluster."""
+    """Read responses until the cluster has exactly these endpoints."""
     while True:
         response = await client.receive()
         for resource in response.resources if response.type_url == ENDPOINT else ():
@@ -72,8 +72,8 @@ async def _until_addresses(client: Any, *expected: str) -> None:
                 return
 
 
-async def test_files_and_a_cluster_are_one_mesh(serve: Serve, cluster: MemorySource) -> None:
-    """Who calls stands in a file, who is called in both; each change of either reaches the caller."""
+async def test_directory_and_cluster_form_one_mesh(serve: Serve, cluster: MemorySource) -> None:
+    """The caller is in a file, the endpoints are in both, and changes of either reach the caller."""
     server = await serve(BUYER, ONE, endpoint_admission="off", verify=True)
     async with server.client(server.certificate(NAME)) as client, asyncio.timeout(DEADLINE):
         await client.ask(NAME)
@@ -93,8 +93,10 @@ async def test_files_and_a_cluster_are_one_mesh(serve: Serve, cluster: MemorySou
     assert [each["name"] for each in told["sources"]] == ["cluster", "directory"]
 
 
-async def test_what_both_define_is_said_and_the_first_holds(serve: Serve, cluster: MemorySource) -> None:
-    """With both places, at the one that is not in force; when the file lets go, the other takes its place."""
+async def test_object_in_two_sources_is_reported_and_the_directorys_is_used(
+    serve: Serve, cluster: MemorySource
+) -> None:
+    """The problem names both origins. When the file's object is deleted, the other is used."""
     cluster.change(_in_cluster(_store("one", "10.0.0.7")))
     server = await serve(BUYER, ONE, endpoint_admission="off")
     told = await server.ask("GET", "/debug/policies")

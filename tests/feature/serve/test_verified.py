@@ -1,4 +1,4 @@
-"""The run in which every loop verifies itself: it can fail, and where nothing was compared it does."""
+"""Test of the run in which every loop verifies itself, which must fail on a difference."""
 
 import subprocess
 import sys
@@ -20,8 +20,13 @@ NO_LOOP = "tests/unit/delivery/timing/test_debounce.py"
         ((BROKEN, "-n1"), 0, "\n2 waves were compared with ones from nothing: "),
     ],
 )
-def test_a_difference_fails_the_run(arguments: tuple[str, ...], status: int, said: str) -> None:
-    """An engine that tells nobody of a change is found; it is an exception in the usual run."""
+def test_loop_verification_fails_on_a_difference_or_without_a_comparison(
+    arguments: tuple[str, ...], status: int, said: str
+) -> None:
+    """The planted difference is expected in the usual run, and fails with `--no-exceptions`.
+
+    A run without any comparison fails too.
+    """
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "tests.tools.loop_verification", *arguments],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""Made for who is here, over real streams: nothing before the first, its group with it, nothing after."""
+"""Tests that resources are computed for connected proxies only, over real streams."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ def _name(uuid: str) -> str:
 
 @pytest.fixture
 def mesh(tmp_path: Path, typed: Typed) -> Iterator[Program]:
-    """Return the program with three proxies of three groups, each of which may call the others."""
+    """The program with three proxies in three groups, each of which may call the others."""
     program = Program(tmp_path / "state", tmp_path, typed)
     workloads = (
         texts.workload(
@@ -50,7 +50,7 @@ def _made(server: Server) -> list[float]:
 
 @contextlib.asynccontextmanager
 async def _connected(program: Program, server: Server, sidecar: Sidecar) -> AsyncIterator[Sidecar]:
-    """Have a sidecar connected while the block runs."""
+    """Connect a sidecar within the block."""
     files: Path = program.files / sidecar.name.split(".")[0]
     task = asyncio.create_task(sidecar.run(str(server.bound["ads"]), files))
     yield sidecar
@@ -62,8 +62,11 @@ def _served(sidecar: Sidecar) -> bool:
     return {CLUSTER, LISTENER, ENDPOINT} <= {each.type_url for each in sidecar.responses}
 
 
-async def test_a_group_is_made_for_its_first_stream_and_dropped_after_its_last(mesh: Program) -> None:
-    """Nobody connected: nothing is encoded or certified; then one group; then none, a while later."""
+async def test_group_is_computed_for_its_first_stream_and_dropped_after_its_last(mesh: Program) -> None:
+    """Without a connected proxy nothing is encoded or certified.
+
+    After the last stream the group is kept for 0.5 s.
+    """
     server = mesh.serve("--set", "lingering_seconds=0.5")
     assert server.get("/healthz/ready")[0] == 200
     assert _made(server) == [0.0, 0.0, 0.0]
@@ -77,8 +80,8 @@ async def test_a_group_is_made_for_its_first_stream_and_dropped_after_its_last(m
     assert _made(server)[0] == encoded
 
 
-async def test_everybody_who_comes_at_once_is_served(mesh: Program) -> None:
-    """Each its own group, and what groups have in common is made once."""
+async def test_proxies_that_connect_at_once_are_all_served(mesh: Program) -> None:
+    """Each of the three groups and its certificate is made."""
     server = mesh.serve()
     async with contextlib.AsyncExitStack() as stack:
         sidecars = [
@@ -89,8 +92,8 @@ async def test_everybody_who_comes_at_once_is_served(mesh: Program) -> None:
         await until(lambda: _made(server)[1:] == [3.0, 3.0])
 
 
-async def test_who_comes_back_with_all_it_had_is_sent_nothing_again(mesh: Program) -> None:
-    """After a restart nothing is made before it says what it holds; but for endpoints (rule O4)."""
+async def test_reconnected_proxy_is_sent_no_resource_that_it_holds(mesh: Program) -> None:
+    """After a restart of the server only endpoints are sent again (rule O4)."""
     server = mesh.serve()
     async with _connected(mesh, server, Sidecar(_name("one"))) as first:
         await until(lambda: _served(first) and len(first.kinds()) >= 5)
@@ -105,8 +108,8 @@ async def test_who_comes_back_with_all_it_had_is_sent_nothing_again(mesh: Progra
     assert {kind for kind, versions in twice.items() if versions} <= {ENDPOINT}
 
 
-async def test_pages_show_what_an_absent_proxy_would_be_sent(mesh: Program) -> None:
-    """And nothing is kept or certified for it; a directory that is the same would change nobody."""
+async def test_pages_show_the_resources_of_an_absent_proxy(mesh: Program) -> None:
+    """The group is computed for the page and not kept. A diff of the same directory finds no change."""
     server, at = mesh.serve(), ("--state", str(mesh.state))
     status, shown, complaint = mesh.run("proxy", "show", *at, "one", "--json")
     assert status == 0, complaint
