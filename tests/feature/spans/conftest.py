@@ -1,4 +1,4 @@
-"""The server, and the sidecars that reject what they are told to."""
+"""Fixtures of the server and of sidecars that reject chosen resources, for use here."""
 
 from tests.feature.rejection.conftest import join, serve
 

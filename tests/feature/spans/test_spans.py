@@ -1,4 +1,4 @@
-"""A change as its trace, at a collector that speaks OTLP over gRPC: from the file's event to the last ACK."""
+"""Tests of traces of changes at an OTLP collector over gRPC, from the file's event to the last ACK."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -58,7 +58,7 @@ def _split(name: str) -> str:
 
 @pytest.fixture
 async def ends() -> AsyncIterator[AsyncExitStack]:
-    """Return what ends with the test."""
+    """A stack of contexts that end with the test."""
     async with AsyncExitStack() as stack:
         yield stack
 
@@ -78,7 +78,7 @@ def _value(value: common_pb2.AnyValue) -> str | int | list[str]:
 
 
 def _change(collector: OtlpCollector, cause: str) -> list[trace_pb2.Span]:
-    """Return the trace of the change with a cause that begins so, its root first; nothing without one."""
+    """Return the trace of the change whose cause has this prefix, root first, or an empty list."""
     spans = [span for _, span in collector.spans]
     roots = [span for span in spans if not span.parent_span_id]
     caused = [span for span in roots if any(each.startswith(cause) for each in _causes(span))]
@@ -95,13 +95,18 @@ def _edited(collector: OtlpCollector, name: str) -> list[trace_pb2.Span]:
 
 
 @pytest.mark.parametrize("variant", list(Variant))
-async def test_a_change_arrives_as_a_trace_and_a_rejection_as_an_error(
+async def test_change_is_exported_as_a_trace_and_a_rejection_as_an_error(
     serve: Serve, join: Join, ends: AsyncExitStack, variant: Variant
 ) -> None:
-    """From event to ACK: two proxies take an edit, one rejects the next; what stands in for it is told."""
+    """The trace has the computation and a push for each proxy.
+
+    A NACK is an error span, and its replacement a trace.
+    """
     collector = await OtlpCollector.start(ends)
     at = f"127.0.0.1:{collector.port}"
-    server = await serve(*DOCUMENTS, trace_collector=at, endpoint_admission="off")  # no other wave of its own
+    server = await serve(
+        *DOCUMENTS, trace_collector=at, endpoint_admission="off"
+    )  # so that admission causes no other wave
     picky = join(server, "one.buyer.shop", variant, lambda value: b"poison" in value)
     easy = join(server, "two.buyer.shop", variant)
     await until(lambda: picky.routes(ROUTE) and easy.routes(ROUTE))
@@ -152,10 +157,10 @@ async def test_a_change_arrives_as_a_trace_and_a_rejection_as_an_error(
     assert _said(push)["meshwright.proxy"] == picky.name
 
 
-async def test_nobody_waits_for_a_collector_that_is_away_and_it_hears_all_once_it_is_there(
+async def test_server_does_not_wait_for_an_absent_collector(
     serve: Serve, join: Join, ends: AsyncExitStack
 ) -> None:
-    """The server starts and serves without it."""
+    """The server starts and serves, and the collector gets the spans when it listens."""
     port = free_port("127.0.0.1")
     server = await serve(*DOCUMENTS, trace_collector=f"127.0.0.1:{port}")
     easy = join(server, "two.buyer.shop", Variant.DELTA)
@@ -168,10 +173,10 @@ async def test_nobody_waits_for_a_collector_that_is_away_and_it_hears_all_once_i
     assert await server.metric('meshwright_spans_dropped_total{reason="queue-full"}') == 0
 
 
-async def test_a_collector_is_believed_by_the_ca_that_the_setting_names(
+async def test_collector_is_verified_with_the_configured_ca(
     serve: Serve, join: Join, ends: AsyncExitStack, tmp_path: Path
 ) -> None:
-    """By TLS; one that shows another CA's certificate hears nothing."""
+    """A collector with a certificate of another CA gets no spans."""
     authority = CertificateAuthority.open(tmp_path / "other", TrustDomain("cluster.local"), utc_now())
     shown = ads_server_certificate(authority, PairFiles(tmp_path / "other"), utc_now())
     (tmp_path / "ca.pem").write_bytes(authority.trust_bundle())
@@ -194,8 +199,8 @@ async def test_a_collector_is_believed_by_the_ca_that_the_setting_names(
     assert other.spans == []
 
 
-async def test_a_ca_that_cannot_be_read_keeps_the_server_from_starting(tmp_path: Path) -> None:
-    """And is named."""
+async def test_unreadable_collector_ca_prevents_the_start(tmp_path: Path) -> None:
+    """The error names the file and its setting."""
     ca, (mesh, state) = tmp_path / "none.pem", (tmp_path / each for each in ("mesh", "state"))
     mesh.mkdir()
     flags: dict[str, object] = {"mesh": mesh, "state": state, "trace_collector_ca": ca}
@@ -204,10 +209,10 @@ async def test_a_ca_that_cannot_be_read_keeps_the_server_from_starting(tmp_path:
         await run(load(flags), asyncio.Event())
 
 
-async def test_without_the_setting_nothing_is_followed_and_nothing_told(
+async def test_server_without_a_collector_records_no_spans(
     serve: Serve, join: Join, ends: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where the environment has what OpenTelemetry's own libraries go by."""
+    """OpenTelemetry's own environment variables have no effect."""
     collector = await OtlpCollector.start(ends)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.port}")
     server = await serve(*DOCUMENTS)
@@ -230,12 +235,12 @@ def _counted(metrics: Metrics, line: str) -> float:
 
 @pytest.fixture
 def metrics() -> Metrics:
-    """Return metrics of their own."""
+    """Separate metrics for the test."""
     return Metrics()
 
 
 def _exporting(ends: AsyncExitStack, port: int, metrics: Metrics) -> SpanExport:
-    """Send spans to a port until the test ends."""
+    """Return an export to a port that runs until the test ends."""
     export = SpanExport(OpenWaves(), HostPort("127.0.0.1", port), None, metrics, utc_now)
     _run(ends, export)
     return export
@@ -252,10 +257,10 @@ def _run(ends: AsyncExitStack, export: SpanExport) -> None:
     ends.push_async_callback(end)
 
 
-async def test_a_trace_for_which_there_is_no_room_is_dropped_and_counted(
+async def test_trace_that_does_not_fit_into_the_queue_is_dropped_and_counted(
     ends: AsyncExitStack, metrics: Metrics
 ) -> None:
-    """Whole, at once; those that waited arrive when the collector is there."""
+    """A trace is dropped whole. Queued traces are exported when the collector listens."""
     port = free_port("127.0.0.1")
     export = _exporting(ends, port, metrics)
     for _ in range(QUEUE // 4):
@@ -269,10 +274,10 @@ async def test_a_trace_for_which_there_is_no_room_is_dropped_and_counted(
     await until(lambda: len(collector.spans) == QUEUE + 1)
 
 
-async def test_what_a_collector_never_takes_is_dropped_and_counted(
+async def test_spans_that_a_collector_rejects_are_dropped_and_counted(
     ends: AsyncExitStack, metrics: Metrics
 ) -> None:
-    """A server that is none: whatever it is told, it says that it does not know the method."""
+    """The server at the port answers UNIMPLEMENTED."""
     server = grpc.aio.server()
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
