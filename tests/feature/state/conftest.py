@@ -1,4 +1,4 @@
-"""State directories that a test does something to."""
+"""Fixtures of state directories for tests that damage them."""
 
 import shutil
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from tests.tools.program import PROXIES, Program
 
 @dataclass(frozen=True)
 class Used:
-    """What a program leaves that has issued certificates and served for a while: its files, their serials."""
+    """Files of a program that has issued certificates and served, and the certificates' serials."""
 
     files: Path
     serials: tuple[str, ...]
@@ -21,7 +21,7 @@ class Used:
 
 @pytest.fixture(scope="session")
 def used_once(tmp_path_factory: pytest.TempPathFactory, typed: Typed) -> Used:
-    """Have a state directory used once, for all tests that begin with one."""
+    """A used state directory, made once for all tests that copy it."""
     files = tmp_path_factory.mktemp("used")
     program = Program(files / "state", files, typed)
     try:
@@ -34,7 +34,7 @@ def used_once(tmp_path_factory: pytest.TempPathFactory, typed: Typed) -> Used:
 
 @pytest.fixture
 def used(program: Program, used_once: Used) -> Program:
-    """Return the program with a state directory that a server has used, and its proxies' certificates."""
+    """The program with a copy of the used state directory and the proxies' certificates."""
     for name in ("state", *PROXIES):
         shutil.copytree(used_once.files / name, program.files / name)
     program.serials = used_once.serials
@@ -43,7 +43,7 @@ def used(program: Program, used_once: Used) -> Program:
 
 @pytest.fixture
 def program(tmp_path: Path, typed: Typed) -> Iterator[Program]:
-    """Return the program with a state directory that is not there yet."""
+    """The program with a state directory that does not exist yet."""
     made = Program(tmp_path / "state", tmp_path, typed)
     yield made
     made.end()

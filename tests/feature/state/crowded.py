@@ -1,4 +1,4 @@
-"""Works on a ledger with many rows on a file system that it fills; run where that is mounted. Prints JSON."""
+"""A program that works on a large ledger while its file system is full, and prints JSON."""
 
 import json
 import random
@@ -16,7 +16,7 @@ ROWS = 3000
 
 
 def main(directory: Path) -> None:
-    """Issue, fill, claim and admit all, revoke half, free, and look at what is written after each."""
+    """Issue, fill the disk, claim, admit, revoke half, free the disk, and print what the ledger has."""
     path, disk = directory / "ledger.sqlite", Volume(0, directory, directory)
     names = [ProxyName.parse(f"u{n}{'x' * (n % 40)}.{'s' * (1 + n % 60)}.shop") for n in range(ROWS)]
     serials = {name: f"a{random.Random(n).randbytes(19).hex()}" for n, name in enumerate(names)}  # noqa: S311
@@ -51,7 +51,7 @@ def main(directory: Path) -> None:
 
 
 def _revoked(path: Path) -> int:
-    """Return how many are revoked according to the file."""
+    """Return the number of revoked certificates in the file."""
     with SqliteLedger.open(path) as ledger:
         return sum(each.revoked_at is not None for each in ledger.entries())
 

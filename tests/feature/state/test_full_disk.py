@@ -1,4 +1,4 @@
-"""A state directory on a file system that is really full: what goes on, what is said, what comes after."""
+"""Tests of a state directory on a full file system: service, messages, and recovery."""
 
 import json
 import subprocess
@@ -20,26 +20,26 @@ TROUBLE = "state directory cannot be written; valid configuration and certificat
 
 @pytest.fixture
 def disk() -> Iterator[Volume]:
-    """Return a file system of 4 MiB."""
+    """A file system of 4 MiB."""
     with volume() as made:
         yield made
 
 
 @pytest.fixture
 def program(disk: Volume, tmp_path: Path, typed: Typed) -> Iterator[Program]:
-    """Return the program, its state on that file system and all else on another."""
+    """The program, with its state on that file system and other files elsewhere."""
     made = Program(disk.inside / "state", tmp_path, disk.commands(typed))
     yield made
     made.end()
 
 
 def failing(server: Server) -> bool:
-    """Say whether the metric says that the state directory cannot be written."""
+    """Return whether the metric reports an unwritable state directory."""
     return server.metric("meshwright_state_failing") == 1
 
 
 def until_full(server: Server, take: Callable[[], None]) -> None:
-    """Take what room there is, again and again: the server frees what it tries with."""
+    """Fill the disk repeatedly until the server notices, because its own attempts free space."""
 
     def noticed() -> bool:
         take()
@@ -49,7 +49,7 @@ def until_full(server: Server, take: Callable[[], None]) -> None:
 
 
 def listed(program: Program) -> dict[str, str]:
-    """Return how far each certificate has come, by its proxy's UUID, from the ledger's file itself."""
+    """Return the progress of each certificate by its proxy's UUID, read from the ledger's file."""
     query = "SELECT uuid, claimed_at, admitted_at, revoked_at FROM proxy_certificates"
     path = program.state / "ledger.sqlite"
     rows = f"sqlite3.connect({str(path)!r}).execute({query!r}).fetchall()"
@@ -64,8 +64,8 @@ def listed(program: Program) -> dict[str, str]:
     }
 
 
-def test_a_server_goes_on_and_says_so_once(program: Program, disk: Volume) -> None:
-    """It stays ready with a remark, lets in who comes for the first time, and says when it is over."""
+def test_server_on_a_full_disk_stays_ready_and_logs_it_once(program: Program, disk: Volume) -> None:
+    """New proxies are served, and their claims are written when there is space again."""
     program.issued(*PROXIES)
     server = program.serve()
     assert server.get("/healthz/ready") == (200, "ready\n")
@@ -86,8 +86,10 @@ def test_a_server_goes_on_and_says_so_once(program: Program, disk: Volume) -> No
     )
 
 
-def test_a_certificate_is_revoked_by_the_server_and_without_one(program: Program, disk: Volume) -> None:
-    """Both are in the file: they outlive the server and the disk that is full. So with a join token."""
+def test_certificate_is_revoked_on_a_full_disk_with_or_without_a_server(
+    program: Program, disk: Volume
+) -> None:
+    """The revocations, and that of a join token, are in the file, so they outlive the server."""
     one, two, _ = program.issued(*PROXIES)
     at = ("--state", str(program.state))
     token = json.loads(program.run("certs", "token", "create", *at, *SERVICE, "--json")[1])["id"]
@@ -107,10 +109,10 @@ def test_a_certificate_is_revoked_by_the_server_and_without_one(program: Program
 
 
 @pytest.mark.parametrize("ending", ["stopped", "killed"])
-def test_a_server_starts_on_a_full_disk_and_serves_what_is_valid(
+def test_server_starts_on_a_full_disk_with_its_certificates(
     program: Program, disk: Volume, ending: str
 ) -> None:
-    """With the certificates that it had: neither the mesh nor its own is keyed anew."""
+    """Neither the CA's nor the server's nor the service's certificate is replaced."""
     program.issued(*PROXIES)
     server = program.serve()
     assert program.served(server, "one")
@@ -131,8 +133,10 @@ def test_a_server_starts_on_a_full_disk_and_serves_what_is_valid(
 
 
 @pytest.mark.parametrize("running", [True, False])
-def test_issuing_without_room_leaves_no_half_files(program: Program, disk: Volume, running: bool) -> None:
-    """One sentence says where and why; what was there before is there still."""
+def test_issuing_on_a_full_disk_leaves_no_partial_files(
+    program: Program, disk: Volume, running: bool
+) -> None:
+    """The message names the directory and the reason, and existing files stay."""
     program.issued("one")
     server = program.serve() if running else None
     out, new = disk.inside / "one", disk.inside / "new"
@@ -152,8 +156,8 @@ def test_issuing_without_room_leaves_no_half_files(program: Program, disk: Volum
     assert server is None or server.process.poll() is None
 
 
-def test_a_first_start_on_a_full_disk_is_one_sentence(program: Program, disk: Volume) -> None:
-    """There is no authority to be half-made; with room it starts."""
+def test_first_start_on_a_full_disk_is_refused_without_a_partial_ca(program: Program, disk: Volume) -> None:
+    """With free space the same start succeeds."""
     disk.fill()
     assert FULL in program.refused()
     assert not (disk.path / "state" / "ca").exists()
@@ -161,8 +165,8 @@ def test_a_first_start_on_a_full_disk_is_one_sentence(program: Program, disk: Vo
     program.serve()
 
 
-def test_a_disk_without_files_is_told_from_one_without_room(program: Program, disk: Volume) -> None:
-    """There are blocks left, and no inodes; what was valid is served, and a revocation written."""
+def test_disk_without_inodes_is_reported_as_such(program: Program, disk: Volume) -> None:
+    """Blocks are left, but no inodes. Valid certificates are served, and a revocation is written."""
     one, *_ = program.issued(*PROXIES)
     server = program.serve()
     until_full(server, disk.take_all_files)
@@ -172,8 +176,8 @@ def test_a_disk_without_files_is_told_from_one_without_room(program: Program, di
     assert [program.served(server, each) for each in PROXIES] == [False, True, True]
 
 
-def test_of_a_thousand_certificates_nothing_is_forgotten(disk: Volume) -> None:
-    """Pages run out for claims, which are remembered and count; every revocation is in the file at once."""
+def test_full_disk_loses_no_claim_and_no_revocation_of_3000_certificates(disk: Volume) -> None:
+    """Claims that do not fit are kept in memory. Each revocation is in the file at once."""
     run = [*disk.enter, sys.executable, "-m", "tests.feature.state.crowded", str(disk.inside)]
     done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

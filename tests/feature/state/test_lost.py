@@ -1,4 +1,4 @@
-"""A CA without its ledger, a ledger without its CA: nothing begins anew unless it is told to."""
+"""Tests of a lost CA or ledger: a new one begins only on request."""
 
 import shutil
 import sqlite3
@@ -14,7 +14,7 @@ Damage = Callable[[Path], None]
 
 
 def without_ledger(state: Path) -> None:
-    """Remove the ledger, as one who restores the CA from a backup and nothing else."""
+    """Remove the ledger, as after a restored backup that has only the CA."""
     for path in state.glob("ledger.sqlite*"):
         path.unlink()
 
@@ -25,7 +25,7 @@ def truncated_ledger(state: Path) -> None:
 
 
 def emptied_ledger(state: Path) -> None:
-    """Leave a ledger without a row."""
+    """Leave a ledger without rows."""
     connection = sqlite3.connect(state / "ledger.sqlite")
     connection.execute("DELETE FROM proxy_certificates")
     connection.commit()
@@ -38,13 +38,13 @@ def without_ca(state: Path) -> None:
 
 
 def without_either(state: Path) -> None:
-    """Remove both; the certificate that a server has shown is there."""
+    """Remove both. The server's certificate stays."""
     without_ledger(state)
     without_ca(state)
 
 
 def contents(state: Path) -> dict[str, bytes]:
-    """Return every file that matters: no locks, nor what SQLite writes beside a ledger."""
+    """Return every file, except locks and SQLite's journals."""
     return {
         str(path.relative_to(state)): path.read_bytes()
         for path in sorted(state.rglob("*"))
@@ -70,13 +70,13 @@ def contents(state: Path) -> dict[str, bytes]:
         ),
     ],
 )
-def test_a_loss_is_refused_until_it_is_meant(used: Program, damage: Damage, said: str) -> None:
-    """By the server and by both commands, and nothing is made; then one begins anew, once."""
+def test_lost_ca_or_ledger_is_refused_until_begin_anew(used: Program, damage: Damage, said: str) -> None:
+    """Server and commands refuse, without a change. `--begin-anew` with the named serial works once."""
     damage(used.state)
     before = contents(used.state)
     sentence = used.refused()
     assert sentence.startswith(said.format(state=used.state))
-    # Where the CA is lost, the ledger's first is one of those that were issued in the same second.
+    # Without the CA, the ledger's first certificate is one of those that were issued in the same second.
     first = sentence.rpartition("--begin-anew ")[2].removesuffix(f" ({ANEW})")
     assert first in (used.serials if damage is without_ca else used.serials[:1])
     second = next(each for each in used.serials if each != first)
@@ -95,8 +95,8 @@ def test_a_loss_is_refused_until_it_is_meant(used: Program, damage: Damage, said
     assert first not in used.refused("--begin-anew", first)
 
 
-def test_what_is_put_back_serves_as_before(used: Program) -> None:
-    """The way out that loses nothing."""
+def test_restored_ledger_or_ca_serves_as_before(used: Program) -> None:
+    """A restored backup loses no certificate."""
     kept = used.state.with_name("kept")
     shutil.copytree(used.state, kept)
     for damage, name in ((without_ledger, "ledger.sqlite"), (without_ca, "ca")):
@@ -109,8 +109,8 @@ def test_what_is_put_back_serves_as_before(used: Program) -> None:
         server.stop()
 
 
-def test_the_ledger_of_another_mesh_is_refused(used: Program) -> None:
-    """And so is the CA of another one, whole or file by file."""
+def test_ledger_or_ca_of_another_mesh_is_refused(used: Program) -> None:
+    """Each combination of files of two meshes is recognised."""
     first, *_ = used.serials
     other = Program(used.state.with_name("other"), used.files / "others", used.commands)
     (other_first,) = other.issued("one")
@@ -130,10 +130,8 @@ def test_the_ledger_of_another_mesh_is_refused(used: Program) -> None:
 
 
 @pytest.mark.parametrize("damage", [without_ledger, without_either])
-def test_a_directory_of_an_older_program_is_known_by_what_a_server_left(
-    used: Program, damage: Damage
-) -> None:
-    """There is no note beside its CA; the certificate that its server has shown says that one has run."""
+def test_loss_in_a_directory_of_an_older_release_is_recognised(used: Program, damage: Damage) -> None:
+    """Without the file `first-proxy` the server's certificate shows that a server has run."""
     (used.state / "ca" / "first-proxy").unlink()
     damage(used.state)
     sentence = used.refused()
@@ -143,8 +141,8 @@ def test_a_directory_of_an_older_program_is_known_by_what_a_server_left(
     used.serve().stop()
 
 
-def test_an_older_directory_is_taken_over(used: Program) -> None:
-    """Without the note, and without the tables that the ledger has besides."""
+def test_directory_of_an_older_release_is_migrated(used: Program) -> None:
+    """The file `first-proxy` and the ledger's missing tables are created."""
     (used.state / "ca" / "first-proxy").unlink()
     connection = sqlite3.connect(used.state / "ledger.sqlite")
     connection.executescript("DROP TABLE authority; DROP TABLE spare; PRAGMA journal_mode = WAL")
@@ -157,8 +155,8 @@ def test_an_older_directory_is_taken_over(used: Program) -> None:
     assert "--begin-anew" in used.refused()
 
 
-def test_a_command_makes_a_mesh_in_an_empty_directory_only_and_says_so(program: Program) -> None:
-    """A path that was mistaken is no new mesh; to revoke, there must be one."""
+def test_command_creates_a_ca_only_in_an_empty_directory(program: Program) -> None:
+    """A mistyped path must not become a new mesh, and revocation needs an existing one."""
     assert program.revoke("abc") == (
         2,
         "",

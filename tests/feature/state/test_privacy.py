@@ -1,4 +1,4 @@
-"""A state directory that others can get at is refused, unless that is meant."""
+"""Tests of state directories that other users can access, which are refused by default."""
 
 import os
 import stat
@@ -20,15 +20,15 @@ SECRETS = [
 
 
 def refusals(program: Program) -> set[str]:
-    """Return what the server and both commands say who must not go on."""
+    """Return the messages with which the server and both commands refuse."""
     commands = (program.issue("one", program.files / "x"), program.revoke("abc"))
     assert [(status, out) for status, out, _ in commands] == [(2, "")] * 2
     return {program.refused(), *(said for _, _, said in commands)}
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077, 0o277])
-def test_all_that_it_makes_is_private_whatever_the_umask(program: Program, umask: int) -> None:
-    """Folders 0700, files 0600; the credentials' key as well."""
+def test_files_and_directories_are_private_under_every_umask(program: Program, umask: int) -> None:
+    """Directories have mode 0700 and files 0600, including the issued key."""
     before = os.umask(umask)
     try:
         program.issued("one")
@@ -43,8 +43,8 @@ def test_all_that_it_makes_is_private_whatever_the_umask(program: Program, umask
     assert stat.S_IMODE((program.files / "one" / "proxy.key").stat().st_mode) == 0o600
 
 
-def test_a_directory_that_others_can_enter_is_refused(used: Program) -> None:
-    """The sentence has path, mode and what mends it, and that does; a server may be told otherwise."""
+def test_directory_accessible_to_others_is_refused_unless_shared(used: Program) -> None:
+    """The message has the path, the mode and the remedy. `shared_state` permits the access with a warning."""
     used.state.chmod(0o750)
     state = used.state
     assert refusals(used) == {
@@ -64,8 +64,8 @@ def test_a_directory_that_others_can_enter_is_refused(used: Program) -> None:
     assert server.said("state directory is accessible to other users") == []
 
 
-def test_a_file_that_others_can_read_is_refused(used: Program) -> None:
-    """Keys, and what says who may come in; though the directory above keeps others out now."""
+def test_file_readable_by_others_is_refused(used: Program) -> None:
+    """This applies to each secret file, although the directory's mode already excludes other users."""
     server = used.serve()
     assert used.served(server, "one")
     server.stop()
@@ -80,8 +80,8 @@ def test_a_file_that_others_can_read_is_refused(used: Program) -> None:
     used.serve().stop()
 
 
-def test_a_key_behind_a_link_is_looked_at_where_it_is(used: Program) -> None:
-    """As a mounted secret is a link; one that leads nowhere is a missing key, and nothing is made."""
+def test_key_behind_a_symbolic_link_is_checked_at_its_target(used: Program) -> None:
+    """A mounted Secret is a link. A dangling link is a missing key, and no new key is made."""
     key, elsewhere = used.state / "ca" / "ca.key", used.files / "key"
     key.rename(elsewhere)
     key.symlink_to(elsewhere)
@@ -96,23 +96,23 @@ def test_a_key_behind_a_link_is_looked_at_where_it_is(used: Program) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a file away")
-def test_a_directory_of_another_user_is_refused(used: Program) -> None:
-    """What root would write there that user could not read, and what that user writes root would trust."""
+def test_directory_of_another_user_is_refused(used: Program) -> None:
+    """That user could not read files of root, and root would trust files of that user."""
     os.chown(used.state, 65534, 65534)
     assert refusals(used) == {
         f"{used.state} belongs to user 65534, but the program runs as user 0: chown 0 {used.state}, {MEANT}"
     }
 
 
-def test_several_are_counted(used: Program) -> None:
-    """The first is named: whoever mends one looks at the others."""
+def test_several_accessible_files_are_counted(used: Program) -> None:
+    """The message names the first file and the number of the others."""
     for path in used.state.rglob("*"):
         path.chmod(path.stat().st_mode | 0o040)
     assert " (the same holds for " in used.refused()
 
 
-def test_the_public_certificate_may_be_read_and_not_written(used: Program) -> None:
-    """It is what everybody must have; who could replace it could be trusted in its place."""
+def test_ca_certificate_may_be_readable_but_not_writable_by_others(used: Program) -> None:
+    """The certificate is public, but whoever replaces it becomes trusted."""
     path: Path = used.state / "ca" / "ca.pem"
     path.chmod(0o644)
     used.serve().stop()

@@ -1,4 +1,4 @@
-"""A ledger that is lost or damaged comes back from what proxies show, and never by itself."""
+"""Tests of rebuilding a lost or damaged ledger from the certificates that proxies present."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from tests.tools.program import PROXIES, Program
 
 
 def damaged_ledger(state: Path) -> None:
-    """Leave a database of which pages in the middle are something else: its header is well."""
+    """Overwrite pages in the middle of the ledger, but not its header."""
     path = state / LEDGER_FILE
     content = bytearray(path.read_bytes())
     content[4096 : 4096 * 6] = b"\xa5" * (4096 * 5)
@@ -23,7 +23,7 @@ def damaged_ledger(state: Path) -> None:
 
 
 def commanded(program: Program, *options: str) -> Any:
-    """Return what the command prints for programs."""
+    """Return the command's JSON."""
     status, out, complaint = program.run(
         *("certs", "rebuild-ledger", "--state", str(program.state), "--json", *options)
     )
@@ -32,10 +32,11 @@ def commanded(program: Program, *options: str) -> Any:
 
 
 @pytest.mark.parametrize("damage", [without_ledger, damaged_ledger])
-def test_who_is_confirmed_is_let_in_again_and_nobody_else(
-    used: Program, damage: Callable[[Path], None]
-) -> None:
-    """While it is rebuilt nobody is; what is confirmed outlives the server; it never begins by itself."""
+def test_rebuilt_ledger_admits_only_confirmed_proxies(used: Program, damage: Callable[[Path], None]) -> None:
+    """During the rebuild no proxy is admitted, and commands refuse.
+
+    The rebuild starts only with its option.
+    """
     damage(used.state)
     sentence = used.refused()
     serial = re.findall(r"--rebuild-ledger (\S+)", sentence)[0].rstrip(",")
@@ -75,8 +76,8 @@ def test_who_is_confirmed_is_let_in_again_and_nobody_else(
     used.serve().stop()
 
 
-def test_nothing_is_finished_that_nobody_has_confirmed(used: Program) -> None:
-    """Nor is a ledger rebuilt that is well; what cannot be confirmed is said by its serial."""
+def test_rebuild_cannot_finish_without_a_confirmation(used: Program) -> None:
+    """A complete ledger is not rebuilt, and an unknown serial cannot be confirmed."""
 
     def complaint(*options: str) -> str:
         status, out, said = used.run("certs", "rebuild-ledger", "--state", str(used.state), *options)

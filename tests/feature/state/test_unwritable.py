@@ -1,4 +1,4 @@
-"""A state directory that cannot be written for other reasons than a full disk."""
+"""Tests of a state directory that is unwritable or wrong for reasons other than a full disk."""
 
 import datetime
 import shutil
@@ -16,15 +16,15 @@ from tests.tools.volumes import Volume, volume
 
 @pytest.fixture
 def device(tmp_path: Path) -> Iterator[Volume]:
-    """Return a file system that can fail."""
+    """A file system that can fail."""
     if shutil.which("mkfs.ext4") is None:
         pytest.skip("a file system that fails is made by mkfs.ext4")
     with volume(image=tmp_path / "image") as made:
         yield made
 
 
-def test_a_ledger_that_others_lock_keeps_nobody_out(used: Program) -> None:
-    """A first connection is remembered and said, and written when the lock is gone."""
+def test_ledger_locked_by_another_process_refuses_no_proxy(used: Program) -> None:
+    """A first connection is kept in memory and reported, then written when the lock is released."""
     server = used.serve()
     other = sqlite3.connect(used.state / "ledger.sqlite", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -38,8 +38,8 @@ def test_a_ledger_that_others_lock_keeps_nobody_out(used: Program) -> None:
     assert server.metric("meshwright_ledger_unwritten") == 0
 
 
-def test_a_state_directory_that_goes_while_it_runs_is_said(used: Program) -> None:
-    """What is in memory is served on; the sentence says what to do."""
+def test_state_directory_removed_at_run_time_is_reported(used: Program) -> None:
+    """Configuration in memory is still served, and the message has the remedy."""
     server = used.serve()
     used.state.rename(used.state.with_name("elsewhere"))
     server.until(lambda: failing(server))
@@ -51,8 +51,8 @@ def test_a_state_directory_that_goes_while_it_runs_is_said(used: Program) -> Non
     assert server.get("/healthz/ready")[0] == 200
 
 
-def test_who_was_here_is_let_in_while_others_lock_even_reading(used: Program) -> None:
-    """As the ledger had them at the start; whoever has a certificate since then, once the lock is gone."""
+def test_known_proxies_are_admitted_while_the_ledger_cannot_be_read(used: Program) -> None:
+    """Certificates known at the start are accepted. One that was issued later is accepted after the lock."""
     server = used.serve()
     used.issued("two")
     other = sqlite3.connect(used.state / "ledger.sqlite", isolation_level=None)
@@ -64,8 +64,10 @@ def test_who_was_here_is_let_in_while_others_lock_even_reading(used: Program) ->
     assert used.served(server, "two")
 
 
-def test_a_file_system_that_turns_read_only(device: Volume, tmp_path: Path, typed: Typed) -> None:
-    """The mesh goes on; who revokes is told that it holds until a restart, and that is refused."""
+def test_read_only_file_system_keeps_revocations_until_the_restart(
+    device: Volume, tmp_path: Path, typed: Typed
+) -> None:
+    """The server enforces the revocation and warns that it is not stored. A restart is refused."""
     program = Program(device.inside / "state", tmp_path, device.commands(typed))
     try:
         one, *_ = program.issued(*PROXIES)
@@ -90,8 +92,8 @@ def test_a_file_system_that_turns_read_only(device: Volume, tmp_path: Path, type
         program.end()
 
 
-def test_a_clock_that_is_behind_is_said(program: Program) -> None:
-    """By the newest certificate; one of now is the negative control."""
+def test_clock_behind_the_newest_certificate_is_reported(program: Program) -> None:
+    """A ledger with a certificate from tomorrow causes the message. A present one does not."""
     program.issued("one")
     server = program.serve()
     said = "clock is behind the last issued proxy certificate; correct the clock"
@@ -106,8 +108,8 @@ def test_a_clock_that_is_behind_is_said(program: Program) -> None:
     assert line["issued"] == tomorrow.replace(microsecond=0).isoformat()
 
 
-def test_a_socket_s_path_that_is_too_long_is_said(program: Program) -> None:
-    """Before anybody is served."""
+def test_too_long_socket_path_is_refused(program: Program) -> None:
+    """The start is refused with the limit of 107 bytes."""
     program.state = program.state / ("x" * 100)
     assert program.refused() == (
         f"the socket path {program.state}/meshwright.sock is longer than 107 bytes: "
