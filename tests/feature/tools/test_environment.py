@@ -1,4 +1,4 @@
-"""What images of the command have of its environment."""
+"""Test of the Python environment that is copied into images."""
 
 import subprocess
 import sys
@@ -8,8 +8,8 @@ from tools.real_parts.images.environments import HOME, environment
 from tools.real_parts.images.layers import Text
 
 
-def test_an_environment_has_all_that_the_command_imports_and_nothing_for_its_developers() -> None:
-    """By what the interpreter has imported when the command has begun."""
+def test_image_environment_has_all_imports_and_no_developer_packages() -> None:
+    """The required files are those of the modules that the commands have imported."""
     code = (
         "import sys, meshwright.cli.agent_program, meshwright.cli.process.server_program;"
         "print(*{m.__file__ for m in sys.modules.values() if getattr(m, '__file__', None)})"
@@ -18,6 +18,6 @@ def test_an_environment_has_all_that_the_command_imports_and_nothing_for_its_dev
     found = environment()
     taken = {str(path) for path in found.values() if isinstance(path, Path)} | set(found)
     lacking = {Path(name).parent.name for name in said.split() if name not in taken}
-    assert lacking <= {"_distutils_hack", "grpc_tools"}  # which are imported where they happen to be
+    assert lacking <= {"_distutils_hack", "grpc_tools"}  # these are imported only where they are installed
     assert not any("/pytest/" in name or "/mypy/" in name for name in found)
     assert isinstance(found[f"{HOME}/bin/meshwright"], Text)
