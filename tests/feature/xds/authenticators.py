@@ -1,4 +1,4 @@
-"""Who says who a client is, where a test decides it."""
+"""An authenticator whose answer a test sets."""
 
 from xds.cache import NodeKey
 from xds.hooks import Peer
@@ -6,7 +6,7 @@ from xds.protocol.wire import Node
 
 
 class ByCertificate:
-    """Calls a peer by an attribute that the test sets."""
+    """An authenticator with a settable node key."""
 
     key = NodeKey("one")
 
@@ -15,4 +15,4 @@ class ByCertificate:
         return self.key
 
     def accept_node(self, node_key: NodeKey, node: Node) -> None:
-        """Accept."""
+        """Accept every node."""

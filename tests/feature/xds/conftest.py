@@ -1,4 +1,4 @@
-"""A server of our own on a real socket, and a raw client that speaks bytes over mTLS."""
+"""Fixtures of a server on a real socket and of a raw client over mTLS."""
 
 import asyncio
 import contextlib
@@ -39,7 +39,7 @@ def _bracketed(host: str) -> str:
 
 @dataclass(frozen=True)
 class Pki:
-    """A certificate authority, the server's identity, and one client's."""
+    """A certificate authority, the server's identity, and two clients."""
 
     tls: TlsIdentity
     client_chain: bytes
@@ -50,13 +50,13 @@ class Pki:
 
     @property
     def second(self) -> "Pki":
-        """The same, for another client of the same authority."""
+        """The same authority with the second client."""
         return replace(self, client_chain=self.second_chain, client_key=self.second_key)
 
 
 @pytest.fixture(scope="session")
 def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
-    """Issue them once."""
+    """One PKI for all tests."""
     return make_pki(tmp_path_factory.mktemp("pki"))
 
 
@@ -82,7 +82,7 @@ def make_pki(state: Path) -> Pki:
 
 @dataclass
 class Seen:
-    """An observer that remembers."""
+    """An observer that records events."""
 
     handshakes: int = 0
     refusals: list[str] = field(default_factory=list)
@@ -94,22 +94,22 @@ class Seen:
     ended_connections: list[tuple[Peer, Cause]] = field(default_factory=list)
 
     def ended(self, peer: Peer, cause: Cause) -> None:
-        """Remember which, and why."""
+        """Record the connection and the cause."""
         self.ended_connections.append((peer, cause))
 
     def handshake(self) -> None:
-        """Count it."""
+        """Count the handshake."""
         self.handshakes += 1
 
     def opened(self, node_key: NodeKey, peer: Peer, variant: Variant) -> None:
-        """Look away."""
+        """Ignore the event."""
 
     def refused(self, peer: Peer, reason: str) -> None:
-        """Remember the reason."""
+        """Record the reason."""
         self.refusals.append(reason)
 
     def exceeded(self, node_key: NodeKey | None, peer: Peer, excess: Excess) -> None:
-        """Remember what it was."""
+        """Record the limit and the value."""
         self.excesses.append((excess.bound, excess.value, excess.limit))
 
     def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
@@ -117,23 +117,23 @@ class Seen:
         self.sent_bytes += size
 
     def large(self, node_key: NodeKey, node: Node | None, response: Response, size: int) -> None:
-        """Remember it."""
+        """Record type, client program and size."""
         self.larges.append((response.type_url, node.user_agent if node else "", size))
 
     def answered(
         self, node_key: NodeKey, response: Response, rejection: Rejection | None, stream: int = 0
     ) -> None:
-        """Remember the answer."""
+        """Record the answer."""
         self.answers.append(rejection)
 
     def closed(self, node_key: NodeKey, peer: Peer, ending: StreamEnd, detail: str, stream: int = 0) -> None:
-        """Remember why."""
+        """Record the reason."""
         self.endings.append((ending, detail))
 
 
 @dataclass
 class Served:
-    """A running server with what it serves from."""
+    """A running server with its cache, observer, port and certificates."""
 
     server: AdsServer
     cache: SnapshotCache
@@ -143,7 +143,7 @@ class Served:
 
     @property
     def roots(self) -> bytes:
-        """The authority that the server's certificate comes from."""
+        """The roots of the server's certificate."""
         return self.tls[0].trust_bundle
 
 
@@ -152,7 +152,7 @@ Serve = Callable[..., Awaitable[Served]]
 
 @pytest.fixture
 async def serve(pki: Pki) -> AsyncIterator[Serve]:
-    """Start servers that are stopped after the test."""
+    """A function that starts servers, which stop after the test."""
     running: list[AdsServer] = []
 
     async def start(
@@ -171,7 +171,7 @@ async def serve(pki: Pki) -> AsyncIterator[Serve]:
 
 
 class Client:
-    """One stream, raw: bytes of requests out, parsed responses in."""
+    """One raw stream: bytes of requests out, parsed responses in."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class Client:
         self.call = self.channel.stream_stream(f"/{SERVICE}/{method}")()
 
     async def ask(self, type_url: str, *names: str, nonce: str = "", node: str = "u1") -> None:
-        """Send a request; `node` empty leaves the node out."""
+        """Send a request. An empty `node` omits the node."""
         request: discovery_pb2.DiscoveryRequest | discovery_pb2.DeltaDiscoveryRequest
         if self._variant is Variant.SOTW:
             request = discovery_pb2.DiscoveryRequest(
@@ -212,7 +212,7 @@ class Client:
     async def send(
         self, request: discovery_pb2.DiscoveryRequest | discovery_pb2.DeltaDiscoveryRequest
     ) -> None:
-        """Send any request; if the server has ended the stream already, its status will say why."""
+        """Send a request. If the server has already ended the stream, its status has the reason."""
         with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
             await self.call.write(request.SerializeToString())
 
@@ -225,7 +225,7 @@ class Client:
         return discovery_pb2.DeltaDiscoveryResponse.FromString(data)
 
     async def status(self) -> tuple[grpc.StatusCode, str]:
-        """Wait for the end of the stream; return its code and words."""
+        """Wait for the end of the stream, and return its code and message."""
         async with asyncio.timeout(DEADLINE):
             return await self.call.code(), await self.call.details()
 
@@ -235,7 +235,7 @@ Connect = Callable[..., Client]
 
 @pytest.fixture
 async def connect(pki: Pki) -> AsyncIterator[Connect]:
-    """Open streams that are closed after the test."""
+    """A function that opens streams, which close after the test."""
     clients: list[Client] = []
 
     def start(
@@ -257,16 +257,16 @@ async def connect(pki: Pki) -> AsyncIterator[Connect]:
 
 @pytest.fixture
 def another_pki(tmp_path: Path) -> Pki:
-    """A client whose certificate another authority signed, but that trusts the server's."""
+    """A client with a certificate of another authority."""
     return make_pki(tmp_path)
 
 
 async def eventually(condition: Callable[[], object]) -> None:
-    """Wait until a condition holds; fail at a deadline."""
+    """Wait until a condition is true, up to a deadline."""
     await until(condition, DEADLINE)
 
 
 @pytest.fixture(name="eventually")
 def eventually_fixture() -> Callable[[Callable[[], object]], Awaitable[None]]:
-    """Give `eventually` to tests."""
+    """The function `eventually`."""
     return eventually

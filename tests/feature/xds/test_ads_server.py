@@ -1,4 +1,4 @@
-"""Aggregated discovery over a real socket, with mutual TLS."""
+"""Tests of aggregated discovery over a real socket with mutual TLS."""
 
 import asyncio
 import dataclasses
@@ -30,22 +30,22 @@ Eventually = Callable[[Callable[[], object]], Awaitable[None]]
 
 
 def endpoints(name: str, weight: int = 0) -> Resource:
-    """Make a small resource."""
+    """Return a small resource."""
     assignment = endpoint_pb2.ClusterLoadAssignment(cluster_name=name)
     assignment.policy.overprovisioning_factor.value = weight + 1
     return encode(assignment)
 
 
 def publish(cache: Any, *resources: Resource, nodes: tuple[str, ...] = ("n",)) -> None:
-    """Give all nodes these resources."""
+    """Publish these resources to the nodes."""
     cache.publish({GroupKey("g"): Snapshot.of(resources)}, {NodeKey(node): GroupKey("g") for node in nodes})
 
 
 @pytest.mark.parametrize("variant", list(Variant))
-async def test_a_client_is_served_and_hears_of_a_change(
+async def test_client_gets_a_response_and_the_next_version(
     serve: Serve, connect: Connect, variant: Variant
 ) -> None:
-    """Ask, be answered, accept, and be told of the next version."""
+    """The client subscribes, acknowledges, and gets the changed resource with another nonce."""
     served = await serve()
     publish(served.cache, endpoints("a"), endpoints("b"))
     client = connect(served.port, variant)
@@ -61,10 +61,10 @@ async def test_a_client_is_served_and_hears_of_a_change(
     assert second.control_plane.identifier == "meshwright"
 
 
-async def test_s12_a_request_before_the_first_snapshot_is_answered_by_it(
+async def test_s12_early_request_is_answered_by_the_first_snapshot(
     serve: Serve, connect: Connect, eventually: Eventually
 ) -> None:
-    """The stream is held silent, and served when there is something (S12)."""
+    """The stream has no response until there is a snapshot (S12)."""
     served = await serve()
     client = connect(served.port)
     await client.ask(ENDPOINT, "a")
@@ -76,10 +76,8 @@ async def test_s12_a_request_before_the_first_snapshot_is_answered_by_it(
     assert len((await client.response()).resources) == 1
 
 
-async def test_s12_a_stream_with_nothing_to_serve_ends_at_the_deadline(
-    serve: Serve, connect: Connect
-) -> None:
-    """Held, but not for ever."""
+async def test_s12_stream_without_a_snapshot_ends_at_the_deadline(serve: Serve, connect: Connect) -> None:
+    """The stream ends with UNAVAILABLE after `unserved_seconds`."""
     served = await serve(limits=Limits(unserved_seconds=0.05))
     client = connect(served.port)
     await client.ask(ENDPOINT, "a")
@@ -91,10 +89,10 @@ async def test_s12_a_stream_with_nothing_to_serve_ends_at_the_deadline(
     assert served.seen.endings[0][0] is StreamEnd.NOT_SERVED
 
 
-async def test_s12_a_stream_whose_node_is_served_no_more_ends_at_the_deadline(
+async def test_s12_stream_whose_node_loses_its_snapshot_ends_at_the_deadline(
     serve: Serve, connect: Connect
 ) -> None:
-    """It is told nothing until then, and would go on if there were something again."""
+    """No response is sent meanwhile. A new snapshot before the deadline continues the stream."""
     served = await serve(limits=Limits(unserved_seconds=0.3))
     publish(served.cache, endpoints("a"))
     client = connect(served.port)
@@ -103,10 +101,10 @@ async def test_s12_a_stream_whose_node_is_served_no_more_ends_at_the_deadline(
 
     served.cache.publish({}, {})
     for _ in range(5):
-        await asyncio.sleep(0)  # it is woken, and held
+        await asyncio.sleep(0)  # the stream wakes, and is held
     publish(served.cache, endpoints("a", 1))
     assert len((await client.response()).resources) == 1
-    await asyncio.sleep(0.4)  # longer than it would have been held
+    await asyncio.sleep(0.4)  # longer than the deadline
     assert served.seen.endings == []
 
     served.cache.publish({}, {})
@@ -117,10 +115,10 @@ async def test_s12_a_stream_whose_node_is_served_no_more_ends_at_the_deadline(
     assert served.seen.endings[0][0] is StreamEnd.NOT_SERVED
 
 
-async def test_w6_a_nack_is_seen_with_the_clients_words(
+async def test_w6_nack_is_recorded_with_the_clients_message(
     serve: Serve, connect: Connect, eventually: Eventually
 ) -> None:
-    """It stands in the status and is told to the observer; nothing is sent again."""
+    """The rejection is in the stream's status and reported to the observer."""
     served = await serve()
     publish(served.cache, endpoints("a"))
     client = connect(served.port)
@@ -149,10 +147,10 @@ async def test_w6_a_nack_is_seen_with_the_clients_words(
         ({"node": {"id": "u1"}}, "a request on an aggregated stream has no type_url"),
     ],
 )
-async def test_s3_s6_a_request_without_node_or_type_ends_the_stream(
+async def test_s3_s6_request_without_node_or_type_ends_the_stream(
     serve: Serve, connect: Connect, request_: dict[str, Any], words: str
 ) -> None:
-    """The client is told what is wrong with it."""
+    """The status message names the missing field."""
     served = await serve()
     client = connect(served.port)
     await client.send(discovery_pb2.DiscoveryRequest(**request_))
@@ -161,14 +159,14 @@ async def test_s3_s6_a_request_without_node_or_type_ends_the_stream(
 
 
 class Doorkeeper:
-    """Refuses at the door or at the node, and changes its mind on demand."""
+    """An authenticator that refuses the peer or the node on request."""
 
     def __init__(self, at_door: str = "", at_node: str = "") -> None:
         self.at_door, self.at_node = at_door, at_node
         self.certificates: list[bytes | None] = []
 
     def authenticate(self, peer: Peer) -> NodeKey:
-        """Refuse at the door, or call the peer `n`."""
+        """Refuse the peer, or return the key `n`."""
         self.certificates.append(peer.certificate)
         if self.at_door:
             raise StreamRefused(self.at_door)
@@ -181,14 +179,14 @@ class Doorkeeper:
 
 
 @pytest.mark.parametrize("keeper", [Doorkeeper(at_door="secret reason"), Doorkeeper(at_node="secret reason")])
-async def test_s4_who_is_refused_learns_no_reason_and_gets_nothing(
+async def test_s4_refused_client_gets_no_reason_and_no_response(
     serve: Serve, connect: Connect, eventually: Eventually, keeper: Doorkeeper
 ) -> None:
-    """The reason is for our log; the certificate was at hand to decide by."""
+    """The reason is for the server's log only. The authenticator has the client's certificate."""
     served = await serve(keeper)
     publish(served.cache, endpoints("a"))
     client = connect(served.port)
-    if keeper.at_node:  # who is refused at the door is refused unheard
+    if keeper.at_node:  # a peer is refused before its first request
         await client.ask(ENDPOINT, "a")
 
     assert await client.status() == (
@@ -205,8 +203,8 @@ async def test_s4_who_is_refused_learns_no_reason_and_gets_nothing(
     assert (keeper.certificates[0] or b"").startswith(b"-----BEGIN CERTIFICATE-----")
 
 
-async def test_s4_who_is_refused_later_is_ended(serve: Serve, connect: Connect) -> None:
-    """A revoked certificate ends the streams it has."""
+async def test_s4_stream_ends_when_its_client_is_refused_later(serve: Serve, connect: Connect) -> None:
+    """A revoked certificate ends its open streams at the next check."""
     keeper = Doorkeeper()
     served = await serve(keeper, Limits(recheck_seconds=0.02))
     publish(served.cache, endpoints("a"))
@@ -219,10 +217,10 @@ async def test_s4_who_is_refused_later_is_ended(serve: Serve, connect: Connect) 
     assert (StreamEnd.REFUSED, "revoked") in served.seen.endings
 
 
-async def test_s9_streams_of_one_node_are_bounded_and_independent(
+async def test_s9_streams_of_one_node_are_limited_and_independent(
     serve: Serve, connect: Connect, eventually: Eventually
 ) -> None:
-    """Each has state of its own, one too many is told so, and the end of one leaves the other."""
+    """Each stream has its own state. One above the limit is refused, and the end of one leaves the other."""
     served = await serve(limits=Limits(streams_per_certificate=2))
     publish(served.cache, endpoints("a"))
     clients = [connect(served.port) for _ in range(2)]
@@ -238,10 +236,10 @@ async def test_s9_streams_of_one_node_are_bounded_and_independent(
     assert len((await clients[1].response()).resources) == 1
 
 
-async def test_s10_a_half_close_ends_the_stream(
+async def test_s10_half_close_ends_the_stream_with_ok(
     serve: Serve, connect: Connect, eventually: Eventually
 ) -> None:
-    """The client that has said its last is forgotten, with status OK."""
+    """After the client's half-close the stream ends with OK, and the server forgets it."""
     served = await serve()
     client = connect(served.port)
     await client.ask(ENDPOINT, "a")
@@ -252,11 +250,11 @@ async def test_s10_a_half_close_ends_the_stream(
     assert served.seen.endings == [(StreamEnd.CLIENT, "")]
 
 
-async def test_n8_a_slow_reader_is_ended_and_delays_nobody(serve: Serve, connect: Connect) -> None:
-    """It reads nothing while megabytes are pushed; the other client has them all the time."""
+async def test_n8_slow_reader_is_ended_without_delaying_others(serve: Serve, connect: Connect) -> None:
+    """The client reads nothing while megabytes are pushed. The other client gets each response."""
     served = await serve(limits=Limits(write_seconds=2.0, request_bytes=8 * 1024 * 1024))
     names = [f"{n:04}" + "x" * 2000 for n in range(3000)]
-    # Made before: what holds the loop for long would hold the quick one's writes as well.
+    # Made in advance, because long work on the event loop would delay the quick client's writes too.
     editions = [Snapshot.of([endpoints(name, weight) for name in names]) for weight in (0, 1)]
     group, node = GroupKey("g"), NodeKey("n")
     served.cache.publish({group: editions[0]}, {node: group})
@@ -274,10 +272,10 @@ async def test_n8_a_slow_reader_is_ended_and_delays_nobody(serve: Serve, connect
     assert len(served.server.statuses()) == 1
 
 
-async def test_no_certificate_or_another_authority_is_refused_in_the_handshake(
+async def test_missing_or_foreign_certificate_fails_in_the_handshake(
     serve: Serve, connect: Connect, another_pki: Any
 ) -> None:
-    """No stream is opened, but the handshake is counted."""
+    """No stream is opened, but the handshakes are counted."""
     served = await serve()
     for client in (
         connect(served.port, certificate=False),
@@ -293,17 +291,17 @@ async def test_no_certificate_or_another_authority_is_refused_in_the_handshake(
 
 
 def negotiate(port: int, context: ssl.SSLContext) -> str | None:
-    """Shake hands once; return the version spoken."""
+    """Do a handshake, and return the TLS version."""
     with socket.create_connection(("127.0.0.1", port)) as plain, context.wrap_socket(plain) as secured:
         return secured.version()
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_1, ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-async def test_nothing_below_tls_1_2_is_spoken(
+async def test_tls_below_1_2_is_refused(
     serve: Serve, pki: Any, tmp_path: Path, version: ssl.TLSVersion
 ) -> None:
-    """A client that offers only 1.1 gets no further than its hello; 1.2 and 1.3 are spoken."""
+    """The handshake fails for TLS 1.1 and succeeds for 1.2 and 1.3."""
     served = await serve()
     context = ssl.create_default_context(cadata=pki.roots.decode())
     context.check_hostname = False
@@ -321,8 +319,8 @@ async def test_nothing_below_tls_1_2_is_spoken(
         assert spoken == version.name.replace("_", ".")
 
 
-async def test_a_port_in_use_is_an_error_that_names_it(serve: Serve, pki: Any) -> None:
-    """Two servers never share a port silently."""
+async def test_used_port_is_an_error_that_names_the_address(serve: Serve, pki: Any) -> None:
+    """Two servers must not share a port silently."""
     served = await serve()
     second = AdsServer(served.cache, Doorkeeper(), lambda: pki.tls)
 
@@ -331,10 +329,10 @@ async def test_a_port_in_use_is_an_error_that_names_it(serve: Serve, pki: Any) -
     await second.stop(0)
 
 
-async def test_the_server_certificate_rotates_without_a_restart(
+async def test_server_certificate_changes_without_a_restart(
     serve: Serve, connect: Connect, pki: Any, another_pki: Any
 ) -> None:
-    """The next handshake shows the new identity; the old stream goes on."""
+    """The next handshake has the new certificate, and the old stream goes on."""
     served = await serve()
     publish(served.cache, endpoints("a"))
     old = connect(served.port)
@@ -349,8 +347,8 @@ async def test_the_server_certificate_rotates_without_a_restart(
     assert len((await old.response()).resources) == 1
 
 
-async def test_s11_stopping_ends_streams_and_refuses_new_ones(serve: Serve, connect: Connect) -> None:
-    """Clients see an ordinary end, and reconnect elsewhere or later (S11)."""
+async def test_s11_stop_ends_streams_with_ok(serve: Serve, connect: Connect) -> None:
+    """Clients get an ordinary end, so that they reconnect (S11)."""
     served = await serve()
     client = connect(served.port)
     publish(served.cache, endpoints("a"))
@@ -363,8 +361,8 @@ async def test_s11_stopping_ends_streams_and_refuses_new_ones(serve: Serve, conn
     assert served.seen.endings == [(StreamEnd.SHUTDOWN, "")]
 
 
-async def test_s2_one_type_after_another_on_one_stream(serve: Serve, connect: Connect) -> None:
-    """S2: the node stands in the first request only, whatever its type."""
+async def test_s2_node_is_needed_in_the_first_request_only(serve: Serve, connect: Connect) -> None:
+    """A later request for another type on the same stream has no node (S2)."""
     served = await serve()
     publish(served.cache, endpoints("a"))
     client = connect(served.port)
@@ -376,8 +374,8 @@ async def test_s2_one_type_after_another_on_one_stream(serve: Serve, connect: Co
     assert [first.type_url, second.type_url] == [ENDPOINT, CLUSTER]
 
 
-async def test_without_tls_only_loopback_is_served(pki: Any) -> None:
-    """By name only, and never to a network."""
+async def test_plaintext_is_served_only_on_loopback(pki: Any) -> None:
+    """An address that is not a literal loopback address is refused."""
     cache = SnapshotCache()
     publish(cache, endpoints("a"))
     server = AdsServer(cache, AnyNode(NodeKey("n")), Plaintext.ON_LOOPBACK)

@@ -1,4 +1,4 @@
-"""One budget for all calls of a certificate, met by real clients; nobody else notices."""
+"""Tests of the budget that all calls of a certificate share, with real clients."""
 
 import asyncio
 import contextlib
@@ -33,13 +33,13 @@ OTHER = "type.googleapis.com/other"
 
 
 def publish(served: Any, *names: str) -> None:
-    """Give all clients endpoints of these names."""
+    """Publish endpoints of these names to all clients."""
     resources = [encode(endpoint_pb2.ClusterLoadAssignment(cluster_name=name)) for name in names]
     served.cache.publish({GroupKey("g"): Snapshot.of(resources)}, {NodeKey("n"): GroupKey("g")})
 
 
 def asked_for(served: Any) -> list[list[str]]:
-    """Return the types that each stream has asked for."""
+    """Return the types that each stream has requested."""
     return [[each.type_url for each in status.types] for status in served.server.statuses()]
 
 
@@ -56,7 +56,7 @@ def _has_asked(served: Any) -> bool:
 
 
 def long(*words: str, count: int = 40_000) -> discovery_pb2.DeltaDiscoveryRequest:
-    """Make a request of megabytes: so many names that begin with these words."""
+    """Return a request of megabytes with `count` names that begin with these words."""
     names = [f"{'.'.join(words)}{n:06}" + "x" * 60 for n in range(count)]
     return discovery_pb2.DeltaDiscoveryRequest(
         type_url=OTHER, resource_names_subscribe=names, node={"id": "u1"}
@@ -64,9 +64,9 @@ def long(*words: str, count: int = 40_000) -> discovery_pb2.DeltaDiscoveryReques
 
 
 async def read_to_the_end(client: Any) -> tuple[grpc.StatusCode, str]:
-    """Read until the stream ends; return its status and words."""
+    """Read until the stream ends, and return its status and message."""
     async with asyncio.timeout(30.0):
-        with contextlib.suppress(grpc.aio.AioRpcError):  # the status says the same
+        with contextlib.suppress(grpc.aio.AioRpcError):  # the status is read below
             while await client.call.read() is not grpc.aio.EOF:
                 continue
     code, words = await client.status()
@@ -92,7 +92,7 @@ async def test_streams_of_one_certificate_share_its_budget(
     excess: tuple[LimitKind, int, int],
     variant: Variant,
 ) -> None:
-    """Two that ask for half of it and a little are one too many; another certificate has its own."""
+    """The second stream exceeds the limit and ends. A client with another certificate has its own budget."""
     served = await serve(limits=limits)
     one = connect(served.port, variant)
     await one.ask(ENDPOINT, "a", "b", "c", node="n1")
@@ -113,10 +113,8 @@ async def test_streams_of_one_certificate_share_its_budget(
     await eventually(lambda: asked_for(served) == [[ENDPOINT]] * 2)
 
 
-async def test_what_a_stream_had_is_there_for_the_next(
-    serve: Serve, connect: Connect, eventually: Eventually
-) -> None:
-    """An Envoy that connects again and again never comes to a bound."""
+async def test_ended_stream_frees_its_budget(serve: Serve, connect: Connect, eventually: Eventually) -> None:
+    """An Envoy that reconnects repeatedly never reaches the limit."""
     served = await serve(limits=Limits(names_per_certificate=5))
     for number in range(5):
         client = connect(served.port, Variant.DELTA)
@@ -128,10 +126,10 @@ async def test_what_a_stream_had_is_there_for_the_next(
     assert served.seen.excesses == []
 
 
-async def test_a_sidecar_of_ten_thousand_clusters_may_come_back(
+async def test_sidecar_with_ten_thousand_clusters_can_reconnect(
     serve: Serve, connect: Connect, eventually: Eventually
 ) -> None:
-    """With all that it holds, while its old stream has not been found dead; by the default bounds."""
+    """The default limits permit its new stream while the old one is not yet found dead."""
     served = await serve()
     names = [f"cluster-{n:05}.namespace.svc.cluster.local|8080|" + "x" * 30 for n in range(10_000)]
     held = dict.fromkeys(names, "0123456789abcdef")
@@ -153,8 +151,8 @@ async def test_a_sidecar_of_ten_thousand_clusters_may_come_back(
     assert served.seen.endings == []
 
 
-async def test_names_that_are_dropped_are_there_again(serve: Serve, connect: Connect) -> None:
-    """On one stream, for as long as it lives; the answers to each are acknowledged."""
+async def test_unsubscribed_names_are_freed(serve: Serve, connect: Connect) -> None:
+    """One stream can subscribe and unsubscribe forever, if it acknowledges the responses."""
     served = await serve(limits=Limits(names_per_certificate=5))
     publish(served)
     client = connect(served.port, Variant.DELTA)
@@ -170,10 +168,10 @@ async def test_names_that_are_dropped_are_there_again(serve: Serve, connect: Con
         )
 
 
-async def test_answers_that_are_never_acknowledged_are_kept_and_cost(
+async def test_unacknowledged_responses_count_against_the_budget(
     serve: Serve, connect: Connect, eventually: Eventually
 ) -> None:
-    """A client that asks for ever other names that are not there, and drops them, comes to the bound."""
+    """A client that never acknowledges, and requests ever new names, reaches the limit."""
     served = await serve(limits=Limits(bytes_per_certificate=100_000))
     publish(served)
     client = connect(served.port, Variant.DELTA)
@@ -189,8 +187,8 @@ async def test_answers_that_are_never_acknowledged_are_kept_and_cost(
 
 
 @pytest.mark.parametrize("variant", list(Variant))
-async def test_a_type_url_is_bounded(serve: Serve, connect: Connect, variant: Variant) -> None:
-    """It is kept for each type, and said in logs."""
+async def test_type_url_has_a_maximum_length(serve: Serve, connect: Connect, variant: Variant) -> None:
+    """The server keeps type URLs and writes them to logs, so their length is limited."""
     served = await serve(limits=Limits(type_url_characters=30))
     client = connect(served.port, variant)
     await client.ask("t" * 31, "a")
@@ -199,10 +197,10 @@ async def test_a_type_url_is_bounded(serve: Serve, connect: Connect, variant: Va
 
 
 @pytest.mark.parametrize("variant", list(Variant))
-async def test_a_long_request_is_read_like_a_short_one(
+async def test_long_request_is_answered_like_a_short_one(
     serve: Serve, connect: Connect, variant: Variant
 ) -> None:
-    """In pieces, between which others have their turn; what it asks for is answered."""
+    """A request with 20 000 names gets the existing resource."""
     served = await serve()
     publish(served, "there")
     client = connect(served.port, variant)
@@ -213,12 +211,12 @@ async def test_a_long_request_is_read_like_a_short_one(
     assert len(response.resources) == 1
 
 
-async def test_who_takes_long_waits_and_others_do_not(
+async def test_expensive_request_does_not_delay_other_clients(
     serve: Serve, connect: Connect, pki: Any, eventually: Eventually
 ) -> None:
-    """With a thousandth of the loop, a request of megabytes takes minutes; another client is served at once.
+    """With a thousandth of the loop, a request of megabytes waits, while another client is served.
 
-    Without the bound, the negative control, it takes no longer than the other's few requests.
+    Without the limit, which is the negative control, both are handled soon.
     """
     for share in (0.001, None):
         served = await serve(limits=Limits(loop_share=share, loop_burst_seconds=0.005))
@@ -235,8 +233,10 @@ async def test_who_takes_long_waits_and_others_do_not(
             assert sorted(asked_for(served)) == [[], [ENDPOINT]]
 
 
-async def test_a_request_in_hand_costs(serve: Serve, connect: Connect, eventually: Eventually) -> None:
-    """Two of megabytes at once, that wait for their turn, are more than there is room for."""
+async def test_requests_that_wait_count_against_the_budget(
+    serve: Serve, connect: Connect, eventually: Eventually
+) -> None:
+    """Two large requests that wait for the loop exceed the budget, so one stream is ended."""
     limits = Limits(loop_share=0.001, loop_burst_seconds=0.005, bytes_per_certificate=8_000_000)
     served = await serve(limits=limits)
     first, second = (connect(served.port, Variant.DELTA) for _ in range(2))
@@ -251,8 +251,8 @@ async def test_a_request_in_hand_costs(serve: Serve, connect: Connect, eventuall
         each.cancel()
 
 
-async def test_client_status_is_bounded(serve: Serve, connect: Connect) -> None:
-    """A description that is too long is refused, and says how it gets shorter."""
+async def test_client_status_answer_has_a_maximum_size(serve: Serve, connect: Connect) -> None:
+    """A larger answer is refused with the option that makes it smaller."""
     served = await serve(limits=Limits(client_status_bytes=20_000))
     names = [f"{n:03}" + "x" * 100 for n in range(300)]
     publish(served, *names)
@@ -270,7 +270,7 @@ async def test_client_status_is_bounded(serve: Serve, connect: Connect) -> None:
         type_url=ENDPOINT, resource_names_unsubscribe=names[5:], node={"id": "u1"}
     )
     await client.send(unsubscribe)
-    await client.ask(OTHER, "x")  # answered after what was sent before it
+    await client.ask(OTHER, "x")  # answered after the earlier requests
     await client.response()
     answer = csds_pb2.ClientStatusResponse.FromString(await client.channel.unary_unary(method)(b""))
     assert [len(config.generic_xds_configs) for config in answer.config] == [6]
@@ -278,7 +278,7 @@ async def test_client_status_is_bounded(serve: Serve, connect: Connect) -> None:
 
 @pytest.fixture
 def no_collector() -> Iterator[None]:
-    """Let nothing look for cycles."""
+    """Disable the garbage collector."""
     gc.collect()
     gc.disable()
     yield
@@ -286,26 +286,26 @@ def no_collector() -> Iterator[None]:
 
 
 class Revoking:
-    """Lets everybody in until revoked."""
+    """An authenticator that admits every peer until revoked."""
 
     revoked = False
 
     def authenticate(self, peer: Peer) -> NodeKey:
-        """Refuse who is revoked."""
+        """Refuse a revoked peer."""
         if self.revoked:
             raise StreamRefused("revoked")
         return NodeKey("n")
 
     def accept_node(self, node_key: NodeKey, node: Node) -> None:
-        """Accept."""
+        """Accept every node."""
 
 
 @pytest.mark.usefixtures("no_collector")
 @pytest.mark.parametrize("how", ["client", "excess", "invalid", "revoked", "shutdown"])
-async def test_what_an_ended_stream_held_is_free_at_once(
+async def test_ended_stream_is_freed_without_the_garbage_collector(
     serve: Serve, connect: Connect, eventually: Eventually, how: str
 ) -> None:
-    """In no cycle: a collector that looks seldom would let a client pile up what it sends and is refused."""
+    """A reference cycle would keep a refused client's data until a collection. Clients could pile it up."""
     keeper = Revoking()
     served = await serve(keeper, Limits(names_per_certificate=5))
     publish(served)

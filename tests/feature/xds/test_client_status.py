@@ -1,4 +1,4 @@
-"""CSDS, asked over a socket: what a server believes that its client has (envoy.service.status.v3)."""
+"""Tests of CSDS over a socket: the server's view of its client (envoy.service.status.v3)."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
@@ -36,8 +36,10 @@ STREAM = f"/{CLIENT_STATUS}/StreamClientStatus"
 READ = csds_pb2.ClientStatusResponse.FromString
 
 
-async def test_csds_tells_a_client_of_itself_and_never_a_secret(serve: Serve, connect: Connect) -> None:
-    """Another client's streams are not in the answer, and a secret's body is not either."""
+async def test_csds_returns_only_the_clients_own_state_without_secrets(
+    serve: Serve, connect: Connect
+) -> None:
+    """The answer has no stream of another client and no private key. Bodies can be excluded."""
     keeper = ByCertificate()
     served = await serve(keeper)
     secret = secret_pb2.Secret(name="s")
@@ -75,7 +77,7 @@ async def test_csds_tells_a_client_of_itself_and_never_a_secret(serve: Serve, co
 
 
 class Told(NamedTuple):
-    """What CSDS says of a resource: its version, whether with its body, and of one rejected the same."""
+    """A resource in a CSDS answer: version, presence of the body, and the same for a rejected version."""
 
     name: str
     config: int
@@ -140,8 +142,8 @@ async def _nack(client: Any, response: Any, message: str) -> None:
     await client.send(request)
 
 
-async def test_each_resource_is_told_by_itself(serve: Serve, connect: Connect) -> None:
-    """One of them changes and is rejected, by its name; the other goes on as it was."""
+async def test_each_resource_has_its_own_status(serve: Serve, connect: Connect) -> None:
+    """A rejected cluster has the status ERROR, and the other cluster stays SYNCED."""
     served = await serve()
     one, two, worse = _cluster("one"), _cluster("two"), _cluster("two", 2)
     _publish(served, one, two)
@@ -168,10 +170,10 @@ async def test_each_resource_is_told_by_itself(serve: Serve, connect: Connect) -
 
 
 @pytest.mark.parametrize("variant", Variant)
-async def test_what_waits_is_not_told_as_sent(
+async def test_listener_that_waits_for_its_cluster_is_not_reported_as_sent(
     serve: Serve, connect: Connect, eventually: Eventually, variant: Variant
 ) -> None:
-    """A listener waits for the clusters that it needs: until then its client has the old one, or none."""
+    """The listener is held until its cluster is acknowledged, so the old version is reported."""
     served = await serve()
     old, new = [_cluster("one"), _listener("in", "one")], [_cluster("two"), _listener("in", "two")]
     _publish(served, *old)
@@ -214,10 +216,10 @@ async def test_what_waits_is_not_told_as_sent(
         ([{"nodeId": {"safeRegex": {"regex": "u"}}}], False),
     ],
 )
-async def test_nodes_are_matched(
+async def test_node_matchers_select_the_node_by_its_id(
     serve: Serve, connect: Connect, matchers: list[dict[str, Any]], asked: bool
 ) -> None:
-    """One matcher of them is enough; an expression is for the whole id."""
+    """One matching entry is sufficient, and a regular expression must match the whole id."""
     served = await serve()
     client = connect(served.port, Variant.DELTA)
     await client.ask(ENDPOINT, "none")
@@ -236,10 +238,10 @@ async def test_nodes_are_matched(
         ({"nodeId": {"safeRegex": {"regex": "(?=u)"}}}, "safe_regex is not an RE2 regular expression"),
     ],
 )
-async def test_who_asks_with_a_matcher_that_cannot_be_judged_is_told(
+async def test_unsupported_node_matcher_is_refused(
     serve: Serve, connect: Connect, matcher: dict[str, Any], said: str
 ) -> None:
-    """Whoever is connected: an answer about nobody would be a guess."""
+    """INVALID_ARGUMENT has the reason, because an answer without the matcher would be wrong."""
     client = connect((await serve()).port)
     with pytest.raises(grpc.aio.AioRpcError) as failed:
         await _asked(client, node_matchers=[{"nodeId": {"exact": "u1"}}, matcher])

@@ -1,4 +1,4 @@
-"""Bounds on connections, reached by real ones; and the same done to a server without the bound."""
+"""Tests of limits on connections with real connections, and of the same load without limits."""
 
 import asyncio
 import json
@@ -27,18 +27,18 @@ ROOT = Path(__file__).parents[3]
 
 
 class Counting(AnyNode):
-    """Takes a client at its word, and counts how often it is asked."""
+    """An authenticator that accepts every client and counts its calls."""
 
     asked = 0
 
     def authenticate(self, peer: Peer) -> NodeKey:
-        """Return the one node key there is."""
+        """Count the call, and return the node key."""
         self.asked += 1
         return super().authenticate(peer)
 
 
 def ended(connections: list[socket.socket]) -> list[bool]:
-    """Say of each connection whether the server has ended it."""
+    """Return for each connection whether the server has closed it."""
     found = []
     for each in connections:
         each.setblocking(False)
@@ -52,7 +52,7 @@ def ended(connections: list[socket.socket]) -> list[bool]:
 
 
 async def attack(kind: str, port: int, folder: Path, pki: Any, count: int) -> dict[str, int]:
-    """Run an attacker with the first client's certificate, for five seconds at most."""
+    """Run an attacker with the first client's certificate, for at most five seconds."""
     folder.mkdir()
     for name, content in (("roots", pki.roots), ("client", pki.client_chain)):
         (folder / f"{name}.pem").write_bytes(content)
@@ -67,16 +67,16 @@ async def attack(kind: str, port: int, folder: Path, pki: Any, count: int) -> di
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-async def test_silent_connections_are_bounded_in_number(
+async def test_number_of_silent_connections_is_limited(
     serve: Serve, connect: Connect, eventually: Eventually, host: str
 ) -> None:
-    """A fourth of what may be idle stays; who carries a stream stays at any rate."""
+    """A fourth of `idle_connections` stays. A connection with a stream always stays."""
     served = await serve(limits=Limits(idle_connections=40), host=host)
     client = connect(served.port, host=host)
     await client.ask(ENDPOINT, "a")
     await eventually(served.server.statuses)
     silent = [socket.create_connection((host, served.port)) for _ in range(100)]
-    # It is told of after it is done, which is in a thread.
+    # A thread ends the connections and reports them afterwards.
     await eventually(lambda: sum(ended(silent)) == 90 and served.seen.ended_connections)
 
     assert {cause for _, cause in served.seen.ended_connections} == {Cause.CROWD}
@@ -85,10 +85,10 @@ async def test_silent_connections_are_bounded_in_number(
         each.close()
 
 
-async def test_a_crowd_of_silent_ones_is_looked_at_again_however_dear_a_look_is(
+async def test_many_silent_connections_are_checked_again_at_once(
     serve: Serve, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a busy machine the next look would come after gRPC's own deadline; here it would come in an hour."""
+    """The next regular check would come in an hour, but a crowd causes an immediate one."""
     monkeypatch.setattr(guard, "LOOKING_PART", 1e-9)
     monkeypatch.setattr(guard, "LONGEST_SECONDS", 3600.0)
     served = await serve(limits=Limits(idle_connections=100, handshake_seconds=3600.0))
@@ -100,8 +100,8 @@ async def test_a_crowd_of_silent_ones_is_looked_at_again_however_dear_a_look_is(
         each.close()
 
 
-async def test_without_a_bound_silent_connections_stay(serve: Serve, eventually: Eventually) -> None:
-    """The negative control: as many, and the guard has looked at all of them."""
+async def test_silent_connections_stay_without_a_limit(serve: Serve, eventually: Eventually) -> None:
+    """This is the negative control: the guard has seen all 100 connections and ends none."""
     served = await serve(limits=Limits(handshake_seconds=3600.0))
     silent = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(100)]
     await eventually(lambda: len(served.server._guard._connections._known) == 100)
@@ -111,8 +111,8 @@ async def test_without_a_bound_silent_connections_stay(serve: Serve, eventually:
         each.close()
 
 
-async def test_a_handshake_is_bounded_in_time(serve: Serve, eventually: Eventually) -> None:
-    """Silent, or in the middle of its first message."""
+async def test_handshake_has_a_time_limit(serve: Serve, eventually: Eventually) -> None:
+    """A silent connection and one with a partial first message are closed by gRPC."""
     served = await serve(limits=Limits(handshake_seconds=0.2))
     begun = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(2)]
     begun[1].sendall(bytes.fromhex("160301020001"))
@@ -123,10 +123,10 @@ async def test_a_handshake_is_bounded_in_time(serve: Serve, eventually: Eventual
         each.close()
 
 
-async def test_a_connection_without_calls_is_bounded_in_time(
+async def test_connection_without_calls_has_a_time_limit(
     serve: Serve, connect: Connect, eventually: Eventually
 ) -> None:
-    """Its handshake done, and its only stream over."""
+    """The connection is ended after its handshake and the end of its only stream."""
     served = await serve(limits=Limits(idle_seconds=0.1, age_seconds=0.05))
     client = connect(served.port)
     await client.ask(ENDPOINT, "a")
@@ -138,10 +138,8 @@ async def test_a_connection_without_calls_is_bounded_in_time(
 
 
 @pytest.mark.parametrize("kind", ["resets", "late-resets"])
-async def test_rapid_resets_are_counted_and_end_the_connection(
-    serve: Serve, pki: Any, tmp_path: Path, kind: str
-) -> None:
-    """Whether they come before a call was begun to be served or after; few get so far."""
+async def test_rapid_resets_are_limited(serve: Serve, pki: Any, tmp_path: Path, kind: str) -> None:
+    """Resets before or after a call has begun end the connection, and few calls are authenticated."""
     door = Counting(NodeKey("n"))
     served = await serve(door)
     did = await attack(kind, served.port, tmp_path / "keys", pki, 1_000_000)
@@ -152,8 +150,10 @@ async def test_rapid_resets_are_counted_and_end_the_connection(
 
 
 @pytest.mark.parametrize("kind", ["resets", "late-resets"])
-async def test_without_bounds_rapid_resets_go_on(serve: Serve, pki: Any, tmp_path: Path, kind: str) -> None:
-    """The negative control: one connection does as many as would be too many."""
+async def test_rapid_resets_continue_without_limits(
+    serve: Serve, pki: Any, tmp_path: Path, kind: str
+) -> None:
+    """This is the negative control: one connection does a thousand resets."""
     open_wide = Limits(
         streams_per_certificate=None,
         calls_per_second=None,

@@ -1,6 +1,6 @@
-"""Whatever is registered goes one path: it is authenticated, counted, asked again, and ended.
+"""Tests that every registered method is authenticated, counted, rechecked and ended.
 
-The methods are the server's own handlers, so that one that is added later is tried as well.
+The list is the server's own handlers, so that new methods are included.
 """
 
 import asyncio
@@ -32,25 +32,25 @@ ENDED: Final = 10.0
 
 
 class Doorkeeper:
-    """Lets everybody in until told otherwise, and counts how often it is asked."""
+    """An authenticator that admits every peer until a reason is set, and counts its calls."""
 
     def __init__(self) -> None:
         self.reason = ""
         self.asked = 0
 
     def authenticate(self, peer: Peer) -> NodeKey:
-        """Refuse for the present reason, if there is one."""
+        """Refuse with the present reason, if there is one."""
         self.asked += 1
         if self.reason:
             raise StreamRefused(self.reason)
         return NodeKey("n")
 
     def accept_node(self, node_key: NodeKey, node: Node) -> None:
-        """Accept."""
+        """Accept every node."""
 
 
 def registered() -> list[str]:
-    """Return the path of every method that a server has a handler for."""
+    """Return the path of every method with a handler."""
     server = AdsServer(None, Doorkeeper(), Plaintext.ON_LOOPBACK)  # type: ignore[arg-type] # serves nobody
     return sorted(method for handler in server._handlers() for method in handler._method_handlers)
 
@@ -73,7 +73,7 @@ LASTING: Final = [method for method in METHODS if method not in AT_ONCE]
 
 
 async def begin(channel: grpc.aio.Channel, method: str) -> Any:
-    """Call a method with a request; a method of one request is the same on the wire."""
+    """Call a method with a request. A unary method is the same on the wire."""
     call = channel.stream_stream(method)()
     with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):  # the status says the same
         await call.write(FIRST.get(method, b""))
@@ -81,7 +81,7 @@ async def begin(channel: grpc.aio.Channel, method: str) -> Any:
 
 
 async def code(call: Any) -> grpc.StatusCode:
-    """Read until the call ends; return how."""
+    """Read until the call ends, and return its status."""
     async with asyncio.timeout(ENDED):
         with contextlib.suppress(grpc.aio.AioRpcError):
             while await call.read() is not grpc.aio.EOF:
@@ -89,8 +89,8 @@ async def code(call: Any) -> grpc.StatusCode:
         return await call.code()
 
 
-def test_the_methods_are_those_that_we_know() -> None:
-    """What is added shows here, and is tried below."""
+def test_registered_methods_are_the_expected_ones() -> None:
+    """A new method must be added here, and is tested below."""
     assert (
         sorted(
             [
@@ -103,11 +103,13 @@ def test_the_methods_are_those_that_we_know() -> None:
     )
 
 
-async def test_who_calls_is_found_once(serve: Serve, connect: Connect, eventually: Eventually) -> None:
-    """Guard and server have one value of a caller, and the account is by that very certificate."""
+async def test_caller_is_authenticated_as_one_object_per_connection(
+    serve: Serve, connect: Connect, eventually: Eventually
+) -> None:
+    """The guard and the server share the same peer, and its certificate is the key of the account."""
     served = await serve()
     call = await begin(connect(served.port).channel, LASTING[0])
-    await eventually(lambda: served.server.calls == 2)  # the client has a stream of its own
+    await eventually(lambda: served.server.calls == 2)  # the client also has its own stream
     known = {id(use.peer) for use in served.server._guard._connections._uses.values()}
     peers = [each.peer for each in served.server._calls.values()]
     assert known <= {id(peer) for peer in peers}
@@ -117,7 +119,7 @@ async def test_who_calls_is_found_once(serve: Serve, connect: Connect, eventuall
 
 
 @pytest.mark.parametrize("method", METHODS)
-async def test_without_a_certificate_nothing_is_called(serve: Serve, connect: Connect, method: str) -> None:
+async def test_call_without_a_certificate_is_not_served(serve: Serve, connect: Connect, method: str) -> None:
     """The handshake fails before any method is reached."""
     keeper = Doorkeeper()
     client = connect((await serve(keeper)).port, certificate=False)
@@ -127,10 +129,10 @@ async def test_without_a_certificate_nothing_is_called(serve: Serve, connect: Co
 
 
 @pytest.mark.parametrize("method", METHODS)
-async def test_with_a_certificate_of_others_nothing_is_called(
+async def test_call_with_a_foreign_certificate_is_not_served(
     serve: Serve, connect: Connect, another_pki: Any, pki: Any, method: str
 ) -> None:
-    """Of an authority that is not the mesh's: the handshake fails as well."""
+    """The authority is not the mesh's, so the handshake fails."""
     keeper = Doorkeeper()
     client = connect((await serve(keeper)).port, as_pki=replace(another_pki, roots=pki.roots))
 
@@ -139,10 +141,10 @@ async def test_with_a_certificate_of_others_nothing_is_called(
 
 
 @pytest.mark.parametrize("method", METHODS)
-async def test_s4_who_is_not_known_is_refused_before_a_request_is_read(
+async def test_s4_unknown_client_is_refused_before_its_request(
     serve: Serve, connect: Connect, method: str
 ) -> None:
-    """Also a method of one request says so before it has come."""
+    """A unary method refuses before the request has arrived, too."""
     keeper = Doorkeeper()
     served = await serve(keeper)
     channel = connect(served.port).channel
@@ -153,11 +155,11 @@ async def test_s4_who_is_not_known_is_refused_before_a_request_is_read(
 
 
 @pytest.mark.parametrize("method", LASTING)
-async def test_s9_every_call_counts(
+async def test_s9_every_call_counts_against_the_stream_limit(
     serve: Serve, connect: Connect, eventually: Eventually, method: str
 ) -> None:
-    """Two of any kind are two; the next of any other kind is one too many, and said by bound and value."""
-    served = await serve(limits=Limits(streams_per_certificate=3))  # the client's own stream is the first
+    """Two calls of one method reach the limit. A call of each method is refused with limit and value."""
+    served = await serve(limits=Limits(streams_per_certificate=3))  # the client's own stream counts too
     channel = connect(served.port).channel
     calls = [await begin(channel, method) for _ in range(2)]
     await eventually(lambda: served.server.calls == 3)
@@ -175,10 +177,10 @@ async def test_s9_every_call_counts(
 
 @pytest.mark.parametrize("method", LASTING)
 @pytest.mark.parametrize("at_once", [True, False], ids=["at once", "with the next round"])
-async def test_s4_who_is_revoked_later_is_ended(
+async def test_s4_revoked_client_loses_its_call(
     serve: Serve, connect: Connect, eventually: Eventually, method: str, at_once: bool
 ) -> None:
-    """Whatever goes on ends: when the server is told, and by itself."""
+    """A lasting call ends when the server is told to recheck, and at the regular interval."""
     keeper = Doorkeeper()
     served = await serve(keeper, Limits(recheck_seconds=3600.0 if at_once else 0.02))
     call = await begin(connect(served.port).channel, method)
@@ -192,10 +194,10 @@ async def test_s4_who_is_revoked_later_is_ended(
 
 
 @pytest.mark.parametrize("method", LASTING)
-async def test_a_call_that_goes_on_is_not_ended_for_nothing(
+async def test_lasting_call_is_not_ended_by_rechecks(
     serve: Serve, connect: Connect, eventually: Eventually, method: str
 ) -> None:
-    """The negative control of the tests around it: rechecked many times, and still there."""
+    """This is the negative control: the call is rechecked many times and stays open."""
     keeper = Doorkeeper()
     served = await serve(keeper, Limits(recheck_seconds=0.02))
     call = await begin(connect(served.port).channel, method)
@@ -207,10 +209,10 @@ async def test_a_call_that_goes_on_is_not_ended_for_nothing(
 
 
 @pytest.mark.parametrize("method", LASTING)
-async def test_s11_it_ends_in_order_at_shutdown(
+async def test_s11_call_ends_with_ok_at_shutdown(
     serve: Serve, connect: Connect, eventually: Eventually, method: str
 ) -> None:
-    """With OK, long before the time that the calls are given is over."""
+    """The call ends long before the grace period is over."""
     served = await serve()
     call = await begin(connect(served.port).channel, method)
     await eventually(lambda: served.server.calls == 2)
@@ -221,18 +223,16 @@ async def test_s11_it_ends_in_order_at_shutdown(
 
 
 @pytest.mark.parametrize("method", LASTING)
-async def test_s11_it_ends_at_its_age(serve: Serve, connect: Connect, method: str) -> None:
-    """No call lives for ever."""
+async def test_s11_call_ends_with_ok_at_its_maximum_age(serve: Serve, connect: Connect, method: str) -> None:
+    """A call has a maximum age."""
     served = await serve(limits=Limits(age_seconds=0.05))
 
     assert await code(await begin(connect(served.port).channel, method)) is grpc.StatusCode.OK
 
 
 @pytest.mark.parametrize("method", METHODS)
-async def test_a_request_that_is_none_is_the_clients_fault(
-    serve: Serve, connect: Connect, method: str
-) -> None:
-    """INVALID_ARGUMENT, not an error of ours."""
+async def test_invalid_request_is_an_invalid_argument(serve: Serve, connect: Connect, method: str) -> None:
+    """The status is INVALID_ARGUMENT, and not an internal error."""
     served = await serve()
     call = connect(served.port).channel.stream_stream(method)()
     await call.write(b"\xff\xff")

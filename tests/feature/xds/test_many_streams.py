@@ -1,4 +1,4 @@
-"""Many streams at once: on one connection, through a restart, and under updates that come in a burst."""
+"""Tests of many streams on one connection, after a restart, and under bursts of updates."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -26,19 +26,19 @@ MANY = Limits(streams_per_second=None).without_budgets()
 
 
 def endpoints(name: str, edition: int = 0) -> Resource:
-    """Make a small resource."""
+    """Return a small resource."""
     assignment = endpoint_pb2.ClusterLoadAssignment(cluster_name=name)
     assignment.policy.overprovisioning_factor.value = edition + 1
     return encode(assignment)
 
 
 def publish(cache: Any, *resources: Resource) -> None:
-    """Give all clients these resources."""
+    """Publish these resources to all clients."""
     cache.publish({GroupKey("g"): Snapshot.of(resources)}, {NodeKey("n"): GroupKey("g")})
 
 
 async def ask(channel: grpc.aio.Channel, method: str, name: str) -> Any:
-    """Open a stream and ask for endpoints."""
+    """Open a stream and request endpoints."""
     call = channel.stream_stream(method)()
     request = discovery_pb2.DiscoveryRequest(type_url=ENDPOINT, resource_names=[name], node={"id": "n"})
     await call.write(request.SerializeToString())
@@ -46,7 +46,7 @@ async def ask(channel: grpc.aio.Channel, method: str, name: str) -> Any:
 
 
 async def names(call: Any) -> list[str]:
-    """Wait for an answer; return the names in it."""
+    """Wait for a response, and return the names in it."""
     async with asyncio.timeout(60):
         data = await call.read()
     assert data is not grpc.aio.EOF, await call.code()
@@ -54,8 +54,8 @@ async def names(call: Any) -> list[str]:
     return [endpoint_pb2.ClusterLoadAssignment.FromString(body.value).cluster_name for body in bodies]
 
 
-async def test_s13_o9_five_hundred_streams_on_one_connection(serve: Serve, connect: Connect) -> None:
-    """An Envoy without aggregation opens a stream per cluster; each gets its own, and a change of its own."""
+async def test_s13_o9_five_hundred_streams_share_one_connection(serve: Serve, connect: Connect) -> None:
+    """An Envoy without ADS opens one stream for each cluster, and each gets only its own updates."""
     served = await serve(limits=MANY)
     publish(served.cache, *(endpoints(f"e{n}") for n in range(500)))
     method = next(
@@ -72,8 +72,8 @@ async def test_s13_o9_five_hundred_streams_on_one_connection(serve: Serve, conne
     assert len({status.peer for status in served.server.statuses()}) == 1
 
 
-async def test_s11_a_hundred_streams_come_back_after_a_restart(serve: Serve, connect: Connect) -> None:
-    """Each ends in order, opens again at the next server, and has everything anew."""
+async def test_s11_hundred_streams_reconnect_after_a_restart(serve: Serve, connect: Connect) -> None:
+    """Each stream ends with OK, and gets all resources again at the next server."""
     first = await serve(limits=MANY)
     publish(first.cache, endpoints("a"))
     method = f"/{SERVICE}/StreamAggregatedResources"
@@ -92,10 +92,10 @@ async def test_s11_a_hundred_streams_come_back_after_a_restart(serve: Serve, con
 
 
 @pytest.mark.parametrize("variant", list(Variant))
-async def test_n9_a_burst_of_updates_is_sent_as_the_latest_state(
+async def test_n9_burst_of_updates_is_sent_as_the_latest_state(
     serve: Serve, connect: Connect, variant: Variant
 ) -> None:
-    """A thousand versions at once are a few responses, and the last one has the last version."""
+    """A thousand versions need at most ten responses, and the last has the latest version."""
     served = await serve()
     publish(served.cache, endpoints("a"))
     client = connect(served.port, variant)
@@ -114,8 +114,8 @@ async def test_n9_a_burst_of_updates_is_sent_as_the_latest_state(
     assert count <= 10
 
 
-async def test_n5_a_heartbeat_is_put_off_by_nothing(serve: Serve, connect: Connect) -> None:
-    """Something else changes without end, each time before the heartbeat would be due."""
+async def test_n5_heartbeat_is_sent_despite_constant_changes(serve: Serve, connect: Connect) -> None:
+    """Another resource changes before each heartbeat is due, but the heartbeat is still sent."""
     served = await serve()
     mortal = replace(endpoints("a"), ttl_seconds=1.5)
     publish(served.cache, mortal, endpoints("b"))
@@ -131,8 +131,8 @@ async def test_n5_a_heartbeat_is_put_off_by_nothing(serve: Serve, connect: Conne
     assert response.resources[0].version == mortal.version
 
 
-async def test_s15_a_response_of_more_than_four_megabytes_arrives(serve: Serve, connect: Connect) -> None:
-    """It goes out as it is: Envoy has no bound, a gRPC client can raise its own of 4 MiB."""
+async def test_s15_response_above_four_megabytes_arrives(serve: Serve, connect: Connect) -> None:
+    """The server does not split it. Envoy has no limit, and gRPC clients can raise their 4 MiB."""
     served = await serve(limits=Limits(request_bytes=8 * 1024 * 1024))
     many = [endpoints(f"{n:04}" + "x" * 3000) for n in range(1500)]
     publish(served.cache, *many)
@@ -146,10 +146,10 @@ async def test_s15_a_response_of_more_than_four_megabytes_arrives(serve: Serve, 
     assert served.seen.larges == [(ENDPOINT, "", response.ByteSize())]
 
 
-async def test_s15_a_client_that_cannot_take_a_large_response_is_told_of(
+async def test_s15_client_that_cannot_receive_a_large_response_is_recorded(
     serve: Serve, connect: Connect
 ) -> None:
-    """With gRPC's own default it ends its stream and says nothing; we know what program it is."""
+    """With gRPC's default limit the client only ends its stream. The observer gets its program and type."""
     served = await serve(limits=Limits(request_bytes=8 * 1024 * 1024))
     many = [endpoints(f"{n:04}" + "x" * 3000) for n in range(1500)]
     publish(served.cache, *many)

@@ -1,4 +1,4 @@
-"""Two identities at one server: each gets its own, whatever it asks for and whoever it says it is."""
+"""Test of two identities at one server: each gets only its own resources."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -24,7 +24,7 @@ TYPES = (CLUSTER, ENDPOINT, SECRET, LISTENER, ROUTE)
 
 
 class ByCommonName:
-    """Takes the common name of the certificate, and no word of the node's."""
+    """An authenticator by the certificate's common name, independent of the node."""
 
     def authenticate(self, peer: Peer) -> NodeKey:
         """Return the common name."""
@@ -32,7 +32,7 @@ class ByCommonName:
         return NodeKey(read_peer(peer.certificate).common_name)
 
     def accept_node(self, node_key: NodeKey, node: Node) -> None:
-        """Accept any node: what it says decides nothing."""
+        """Accept any node, because the node decides nothing."""
 
 
 def everything(owner: str) -> tuple[Resource, ...]:
@@ -49,12 +49,12 @@ def everything(owner: str) -> tuple[Resource, ...]:
 
 
 @pytest.mark.parametrize("variant", list(Variant))
-async def test_another_identitys_names_get_nothing(
+async def test_client_cannot_get_another_identitys_resources(
     serve: Serve, connect: Connect, pki: Any, variant: Variant
 ) -> None:
-    """The first asks for all that the second has, under the second's name; then for its own, which comes.
+    """A client requests the other's resources under the other's node id, then its own.
 
-    The answer to its own is what proves that the others would have come by then.
+    The answer to its own request proves that the others would have arrived by then.
     """
     served = await serve(ByCommonName())
     served.cache.publish(

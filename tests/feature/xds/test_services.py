@@ -1,4 +1,4 @@
-"""The services beside aggregated discovery, and that none of them is open to everybody."""
+"""Tests of the services beside aggregated discovery, and of their authentication."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -23,8 +23,8 @@ Eventually = Callable[[Callable[[], object]], Awaitable[None]]
 PER_TYPE = [discovery for discovery in DISCOVERY if discovery.type_url is not None]
 
 
-async def test_s1_what_is_not_served_says_so(serve: Serve, connect: Connect) -> None:
-    """UNIMPLEMENTED at once, instead of a call that hangs."""
+async def test_s1_unserved_method_is_unimplemented(serve: Serve, connect: Connect) -> None:
+    """The call fails at once instead of waiting."""
     channel = connect((await serve()).port).channel
     method = "/envoy.service.cluster.v3.ClusterDiscoveryService/FetchClusters"
 
@@ -34,10 +34,10 @@ async def test_s1_what_is_not_served_says_so(serve: Serve, connect: Connect) -> 
 
 
 @pytest.mark.parametrize("discovery", PER_TYPE, ids=lambda discovery: discovery.method)
-async def test_s6_a_per_type_stream_knows_its_type(
+async def test_s6_per_type_stream_has_a_fixed_type(
     serve: Serve, connect: Connect, eventually: Eventually, discovery: Discovery
 ) -> None:
-    """No type is the stream's own; another one is the client's mistake."""
+    """A request without a type has the stream's type, and one of another type is an error."""
     served = await serve()
     call = connect(served.port).channel.stream_stream(f"/{discovery.service}/{discovery.method}")()
     kind = (
@@ -57,8 +57,8 @@ def _types_asked_for(served: Any) -> list[str]:
     return [kind.type_url for status in served.server.statuses() for kind in status.types]
 
 
-async def test_s1_a_per_type_stream_is_served(serve: Serve, connect: Connect) -> None:
-    """Clusters alone, with the same machine behind."""
+async def test_s1_per_type_stream_is_served(serve: Serve, connect: Connect) -> None:
+    """A stream of clusters only gets its clusters."""
     served = await serve()
     resource = encode(cluster_pb2.Cluster(name="x"))
     served.cache.publish({GroupKey("g"): Snapshot.of([resource])}, {NodeKey("n"): GroupKey("g")})
@@ -70,8 +70,8 @@ async def test_s1_a_per_type_stream_is_served(serve: Serve, connect: Connect) ->
     assert [(any_.type_url, response.type_url) for any_ in response.resources] == [(CLUSTER, CLUSTER)]
 
 
-async def test_health_is_served_until_the_server_stops(serve: Serve, connect: Connect) -> None:
-    """The standard service, for who may connect at all."""
+async def test_health_is_serving_until_the_server_stops(serve: Serve, connect: Connect) -> None:
+    """The standard health service reports NOT_SERVING during a stop."""
     served = await serve()
     channel = connect(served.port).channel
     check = channel.unary_unary(
