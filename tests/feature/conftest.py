@@ -1,4 +1,4 @@
-"""What each test here leaves as it was."""
+"""Fixture for all feature tests here: unchanged logging."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The file that stands for `meshwright` in the tests of real programs: a fork is as the program itself."""
+"""Tests of the launcher that forks instead of starting `meshwright`, which must behave like the program."""
 
 import os
 import re
@@ -30,15 +30,15 @@ raise SystemExit(status)
 
 @pytest.fixture(scope="module")
 def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Return the file, while the process that forks runs."""
+    """The launcher's file, with a running process that forks."""
     folder = tmp_path_factory.mktemp("launcher")
     file = installed(folder)
     with Launcher(folder):
         yield file
 
 
-def test_a_fork_prints_and_ends_as_the_program_itself(launcher: Path, tmp_path: Path) -> None:
-    """Output, errors and status, in the caller's folder and with its variables."""
+def test_fork_has_the_output_and_status_of_the_program(launcher: Path, tmp_path: Path) -> None:
+    """Output, errors and status are equal in the caller's folder and with its variables."""
     (tmp_path / "mesh.yaml").write_text("kind: [")
     variables = {"PATH": os.environ["PATH"], "COLUMNS": "60"}
     real = Path(sys.executable).parent / "meshwright"
@@ -56,8 +56,8 @@ def test_a_fork_prints_and_ends_as_the_program_itself(launcher: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_a_signal_ends_the_fork(launcher: Path, number: signal.Signals) -> None:
-    """Its output ends, which the fork alone still holds open. SIGKILL, which cannot be caught, is noticed."""
+def test_signal_to_the_launcher_ends_the_fork(launcher: Path, number: signal.Signals) -> None:
+    """The end of the output shows the end of the fork. SIGKILL of the launcher is noticed too."""
     command = [str(launcher), "agent", "wait", "--seconds", "600", "--status", "127.0.0.1:1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         try:
@@ -70,13 +70,13 @@ def test_a_signal_ends_the_fork(launcher: Path, number: signal.Signals) -> None:
             process.kill()
 
 
-def test_an_interrupt_in_the_midst_of_a_fork_ends_the_child() -> None:
-    """Without help it would not: Python ignores an exception in a hook of the fork."""
+def test_interrupt_during_a_fork_ends_the_child() -> None:
+    """Python ignores an exception in a hook of `fork`, so the launcher must end the child itself."""
     words = [sys.executable, "-c", _INTERRUPTED]
     assert subprocess.run(words, cwd=ROOT, capture_output=True, check=False).returncode == -signal.SIGINT
 
 
 def _passes_on(pid: int) -> bool:
-    """Say whether a process catches the last of the signals that the file passes on."""
+    """Return whether a process handles the last of the signals that the launcher passes on."""
     (caught,) = re.findall(r"SigCgt:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
     return bool(int(caught, 16) & 1 << signal.SIGUSR2 - 1)

@@ -1,4 +1,4 @@
-"""What is shipped, and what must not be there when it runs."""
+"""Tests of the wheel, the images' files, the locked requirements, and the generated code."""
 
 import importlib.metadata
 import re
@@ -21,7 +21,7 @@ PACKAGES = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """Build the wheel with pip, as the Dockerfile does. With uv, `make setup` runs the same build hook."""
+    """The wheel, built by pip as in the Dockerfile. With uv, `make setup` runs the same build hook."""
     out = tmp_path_factory.mktemp("wheel")
     pip = (sys.executable, "-m", "pip", "wheel")
     subprocess.run([*pip, "--quiet", "--no-deps", "--wheel-dir", out, ROOT], check=True, timeout=900)
@@ -29,8 +29,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(built)
 
 
-def test_the_wheel_has_our_packages_and_nothing_else(wheel: zipfile.ZipFile) -> None:
-    """No tests, no demo; each package is typed, and Envoy's API stands under `protos`."""
+def test_wheel_has_exactly_our_packages(wheel: zipfile.ZipFile) -> None:
+    """The wheel has no tests and no demo, each package is typed, and Envoy's API is under `protos`."""
     names = wheel.namelist()
     top = {name.split("/")[0] for name in names if ".dist-info/" not in name}
 
@@ -40,8 +40,8 @@ def test_the_wheel_has_our_packages_and_nothing_else(wheel: zipfile.ZipFile) -> 
     assert "protos/meshwright/enrolment/v1/enrolment_pb2.py" in names
 
 
-def test_images_that_tests_run_have_what_the_wheel_has(wheel: zipfile.ZipFile) -> None:
-    """File by file and byte by byte: they are put together without building one."""
+def test_images_have_the_same_files_as_the_wheel(wheel: zipfile.ZipFile) -> None:
+    """Images for tests are put together without a wheel, so each file is compared byte by byte."""
     found = {name.removeprefix("site/"): path for name, path in ours("site").items()}
     shipped = {name: wheel.read(name) for name in wheel.namelist() if ".dist-info/" not in name}
     assert found.keys() == shipped.keys()
@@ -53,8 +53,8 @@ def test_images_that_tests_run_have_what_the_wheel_has(wheel: zipfile.ZipFile) -
     assert other == []
 
 
-def test_the_packages_are_named_alike_everywhere() -> None:
-    """The wheel, the import contracts and the Makefile agree; contracts also bind what no wheel has."""
+def test_packages_are_the_same_in_wheel_contracts_and_makefile() -> None:
+    """The import contracts also cover benchmarks, demo and tools, which are not in the wheel."""
     makefile = re.search(r"^PACKAGES := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert makefile is not None
 
@@ -64,8 +64,8 @@ def test_the_packages_are_named_alike_everywhere() -> None:
     assert sorted([*makefile[1].split(), "protos"]) == sorted(PACKAGES)
 
 
-def test_the_descriptors_that_protos_come_from_are_not_there_at_run_time() -> None:
-    """xds-protos owns the names `xds` and `envoy`: it is neither locked nor installed, and never imported."""
+def test_xds_protos_is_neither_locked_nor_installed_nor_imported() -> None:
+    """The package owns the names `xds` and `envoy`, so only the build uses it."""
     locked = (ROOT / "requirements" / "run.txt").read_text()
     assert "xds-protos" not in locked
     with pytest.raises(importlib.metadata.PackageNotFoundError):
@@ -81,8 +81,8 @@ def test_the_descriptors_that_protos_come_from_are_not_there_at_run_time() -> No
     assert "protos" in found.stdout.split()
 
 
-def test_generated_code_is_imported_under_protos_alone() -> None:
-    """No generated module refers to a package outside `protos` but protobuf's own."""
+def test_generated_code_is_imported_only_under_protos() -> None:
+    """Generated modules import from `protos` and from protobuf only."""
     wrong = re.compile(
         r"^(?:from|import) (?:envoy|xds|udpa|validate|cel|google\.(?:api|rpc|type))\b", re.MULTILINE
     )
@@ -92,8 +92,8 @@ def test_generated_code_is_imported_under_protos_alone() -> None:
     assert [path.name for path in generated if wrong.search(path.read_text())] == []
 
 
-def test_run_time_requirements_are_part_of_the_tested_ones() -> None:
-    """What is shipped is locked at the versions that the tests run with."""
+def test_run_time_requirements_are_a_subset_of_the_tested_ones() -> None:
+    """Shipped versions are those that the tests run with."""
     pins = [
         set(re.findall(r"^[a-z0-9-]+==[^ \\;]+", (ROOT / "requirements" / name).read_text(), re.MULTILINE))
         for name in ("run.txt", "dev.txt")

@@ -1,4 +1,4 @@
-"""Providers of others: the one of docs/providers.md, installed and served from; and those that are wrong."""
+"""Tests of third-party providers: the one in docs/providers.md, and faulty ones."""
 
 import json
 import os
@@ -17,13 +17,13 @@ pytestmark = pytest.mark.timeout(300)
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install what stands on the page."""
+    """The folder with the installed provider of the page."""
     return installed("providers.md", tmp_path_factory.mktemp("inventory"))
 
 
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Program]:
-    """Return the program, each command with an interpreter of its own that finds what is installed."""
+    """The program with a separate interpreter for each command, which finds installed packages."""
     made = Program(tmp_path / "state", tmp_path, Executed())
     yield made
     made.end()
@@ -40,10 +40,10 @@ def _source(program: Program, name: str) -> dict[str, object]:
     return found[name]
 
 
-def test_the_one_on_the_page_gives_workloads_and_follows_its_file(
+def test_documented_provider_serves_workloads_and_follows_its_file(
     program: Program, page: Path, tmp_path: Path
 ) -> None:
-    """A line more is a workload more; one that is wrong takes nothing away, and is said until mended."""
+    """Lines are workloads. An invalid line keeps the objects and is a problem until it is fixed."""
     file = tmp_path / "inventory.txt"
     file.write_text("shop web-1 10.0.1.7 web 4f1c\n")
     _finds(program, page)
@@ -63,8 +63,11 @@ def test_the_one_on_the_page_gives_workloads_and_follows_its_file(
     assert any("MW1112" in str(each) for each in server.said("problem resolved"))
 
 
-def test_a_mesh_needs_no_directory(program: Program, page: Path, tmp_path: Path) -> None:
-    """What one provider says is all of it; one that has gone is said, and the server goes on, and starts."""
+def test_provider_can_be_the_only_source(program: Program, page: Path, tmp_path: Path) -> None:
+    """Without a directory the provider has all objects.
+
+    If its file is removed, the server is degraded but ready.
+    """
     file = tmp_path / "inventory.txt"
     file.write_text("shop web-1 10.0.1.7 web 4f1c\n")
     _finds(program, page)
@@ -106,16 +109,16 @@ class Well:
 """
 
 
-def test_one_that_is_not_installed_keeps_the_server_from_starting(program: Program) -> None:
-    """Before anything is served, in one sentence."""
+def test_missing_provider_prevents_the_start(program: Program) -> None:
+    """The error is one message before anything is served."""
     said = program.refused("--set", "providers=none-of-that-name")
     assert said.startswith(
         "provider 'none-of-that-name' is not installed: entry points in the group meshwright.prov"
     )
 
 
-def test_one_that_hangs_and_one_that_raises_take_nobody_down(program: Program, tmp_path: Path) -> None:
-    """The server serves what the others say, tells which do not answer, and ends when it is told to."""
+def test_hanging_or_failing_provider_does_not_affect_the_server(program: Program, tmp_path: Path) -> None:
+    """The directory's objects are served, each provider's fault is shown, and the server can be stopped."""
     hangs = WELL.replace("return []", "import time; time.sleep(1e6)").replace("Well", "Hangs")
     raises = WELL.replace("return []", "raise SystemExit('enough')").replace("Well", "Raises")
     answers = WELL.replace("return []", "return ['no manifest']").replace("Well", "Answers")

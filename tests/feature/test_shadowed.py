@@ -1,4 +1,4 @@
-"""The command beside packages that have a name of ours: installed, real, and first on the import path."""
+"""Tests of the command beside packages with the same names as ours, earlier or later on the import path."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.timeout(300)
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install this project's packages into a directory of their own, by a wheel of what is here."""
+    """A directory with this project's packages, installed from a wheel."""
     folder = tmp_path_factory.mktemp("ours")
     files = {
         str(path.relative_to(ROOT)): path.read_text("utf-8")
@@ -28,7 +28,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _run(ours: Path, *before: Path, cwd: Path | None = None, module: bool = False) -> tuple[int, str, str]:
-    """Ask for the version, with these directories before ours on the import path."""
+    """Run `--version` with these directories before ours on the import path."""
     path = os.pathsep.join(map(str, (*before, ours)))
     command = ("-m", "meshwright") if module else (str(ours / "bin" / "meshwright"),)
     done = subprocess.run(
@@ -44,16 +44,16 @@ def _run(ours: Path, *before: Path, cwd: Path | None = None, module: bool = Fals
 
 
 @pytest.mark.parametrize("module", [False, True])
-def test_alone_it_runs(ours: Path, module: bool) -> None:
-    """As a script and as a module."""
+def test_command_runs_without_other_packages(ours: Path, module: bool) -> None:
+    """The command runs as a script and as a module."""
     code, out, err = _run(ours, module=module)
     assert (code, err) == (0, "")
     assert out.strip()
 
 
 @pytest.mark.parametrize("name", guard.PACKAGES)
-def test_whoever_is_before_one_of_ours_is_named(ours: Path, name: str, tmp_path: Path) -> None:
-    """With the path, the distribution and the reason, whichever it is: also what runs first."""
+def test_package_that_shadows_one_of_ours_is_named(ours: Path, name: str, tmp_path: Path) -> None:
+    """The message has path, distribution and position, before any code of that package runs."""
     files = {f"{name}/__init__.py": "raise SystemExit('not ours')\n"}
     theirs = install(tmp_path / "theirs", wheel(tmp_path, "somebodys", files))
     code, out, err = _run(ours, theirs)
@@ -66,16 +66,16 @@ def test_whoever_is_before_one_of_ours_is_named(ours: Path, name: str, tmp_path:
     )
 
 
-def test_a_file_of_nobodys_in_the_working_directory_is_named(ours: Path, tmp_path: Path) -> None:
-    """`python -m` looks there first."""
+def test_file_in_the_working_directory_that_shadows_a_package_is_named(ours: Path, tmp_path: Path) -> None:
+    """`python -m` puts the working directory first on the import path."""
     (tmp_path / "catalog.py").touch()
     code, _, err = _run(ours, cwd=tmp_path, module=True)
     assert code == 2
     assert f"'catalog' is shadowed by {tmp_path / 'catalog.py'}, which stands in the working directory" in err
 
 
-def test_what_is_imported_already_is_named(ours: Path, tmp_path: Path) -> None:
-    """By a sitecustomize, for example, from a place that is on no path."""
+def test_already_imported_module_of_our_name_is_named(ours: Path, tmp_path: Path) -> None:
+    """A sitecustomize, for example, can import it from a place outside the import path."""
     (tmp_path / "xds.py").touch()
     (tmp_path / "before").mkdir()
     (tmp_path / "before" / "sitecustomize.py").write_text(
@@ -86,13 +86,13 @@ def test_what_is_imported_already_is_named(ours: Path, tmp_path: Path) -> None:
     assert f"'xds' is shadowed by {tmp_path / 'xds.py'}, which is imported already" in err
 
 
-def test_a_folder_without_init_shadows_nothing(ours: Path, tmp_path: Path) -> None:
-    """A directory of keys that is called certs is no package."""
+def test_folder_without_init_shadows_nothing(ours: Path, tmp_path: Path) -> None:
+    """A directory of keys with the name certs is no package."""
     (tmp_path / "certs").mkdir()
     assert _run(ours, cwd=tmp_path, module=True)[0] == 0
 
 
-def test_a_package_of_theirs_behind_ours_shadows_nothing(ours: Path, tmp_path: Path) -> None:
-    """It is theirs that is not found then."""
+def test_package_behind_ours_on_the_path_shadows_nothing(ours: Path, tmp_path: Path) -> None:
+    """In that case our package is found first, and the other one is hidden."""
     (tmp_path / "certs.py").touch()
     assert _run(ours, ours, tmp_path)[0] == 0
