@@ -66,7 +66,7 @@ def test_documented_provider_serves_workloads_and_follows_its_file(
 def test_provider_can_be_the_only_source(program: Program, page: Path, tmp_path: Path) -> None:
     """Without a directory the provider has all objects.
 
-    If its file is removed, the server is degraded but ready.
+    Without the provider's file the server is degraded but ready.
     """
     file = tmp_path / "inventory.txt"
     file.write_text("shop web-1 10.0.1.7 web 4f1c\n")

@@ -48,7 +48,7 @@ def wrong(lines: dict[str, Line], status: str = "failed") -> set[str]:
 
 
 def test_check_of_a_running_server_and_after_its_stop(used: Program) -> None:
-    """Only disconnected proxies and problems are reported while the server runs.
+    """While the server runs, missing proxies and manifest problems are reported.
 
     After its stop the server line fails, and the state directory is still checked.
     """

@@ -200,7 +200,7 @@ async def test_diff_reports_rules_without_effect_as_errors(diff: Diff) -> None:
 async def test_diff_compares_proxies_of_other_drivers(diff: Diff) -> None:
     """A proxy with another driver is compared by its document.
 
-    One with an unknown driver keeps its configuration, which is no error of the manifests.
+    A proxy with an unknown driver keeps its configuration, which is no error of the manifests.
     """
     named = "metadata: {name: store-1, namespace: shop, annotations: {meshwright.dev/sidecar-driver: %s},"
     policy = "---\n" + POLICY

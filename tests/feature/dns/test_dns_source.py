@@ -258,7 +258,7 @@ async def test_name_that_stays_missing_loses_its_addresses(server: Dnsmasq, hold
 
 
 async def test_first_answers_are_awaited_up_to_a_time_limit(server: Dnsmasq) -> None:
-    """The wait includes the addresses of SRV targets. Without a server it ends with no objects."""
+    """The wait includes the addresses of SRV targets. Without a DNS server the wait ends with no objects."""
     server.stop()
     server.records = ("--srv-host=_db._tcp.mesh.test,one.mesh.test,5432,0,0",)
     server.zone(one=["10.0.0.1"])

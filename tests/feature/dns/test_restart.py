@@ -108,9 +108,9 @@ async def test_saved_dns_answers_are_served_after_a_kill(state: Path, dns: Dnsma
 async def test_without_saved_dns_answers_no_endpoint_is_served(
     state: Path, dns: Dnsmasq, content: bytes | None
 ) -> None:
-    """This is the negative control.
+    """A damaged file is logged, a missing one is not, and new answers replace both.
 
-    A damaged file is logged, a missing one is not, and new answers replace both.
+    This is the negative control.
     """
     kept = state / DNS_ANSWERS.file
     async with served(state):

@@ -156,9 +156,9 @@ async def test_revoked_machine_cannot_join_again_with_the_same_token(serve: Serv
 
 
 async def test_unused_older_token_cannot_restore_a_revoked_name(serve: Serve) -> None:
-    """A token from before the revocation refuses the revoked machine.
+    """A token from before the revocation refuses the revoked machine, but admits others.
 
-    It may hold that token. Others are admitted.
+    The reason is that the revoked machine may hold that token.
     """
     server = await serve(**PORTS)
     _put(server)  # created two hours ago
@@ -242,7 +242,7 @@ async def test_refused_join_has_its_reason_in_the_log_only(serve: Serve) -> None
 async def test_token_that_contradicts_a_workload_keeps_its_use(serve: Serve) -> None:
     """The UUID belongs to another service, so the join is refused.
 
-    It succeeds after the manifest is fixed.
+    The join succeeds after the manifest is fixed.
     """
     server = await serve(workload("one", service="other"), **PORTS)
     token = await _token(server, uuid="one", anyway=True)
@@ -319,7 +319,10 @@ async def test_renewal_requires_a_valid_certificate_of_the_ledger(serve: Serve) 
 
 
 async def test_trust_request_returns_roots_only_if_they_differ(serve: Serve) -> None:
-    """The answer is empty for the digest of the current roots. It has the time of the next renewal."""
+    """The answer has no roots for the digest of the current roots, otherwise all of them.
+
+    Each answer has the time of the next renewal.
+    """
     server = await serve(**PORTS)
     roots = server.authority.trust_bundle()
     holder = server.certificate(NAME)

@@ -39,7 +39,10 @@ def put(folder: Path, *, intermediate: bool, domains: tuple[str, ...] = ()) -> C
 async def test_machine_below_a_foreign_ca_needs_the_trust_domain_once(
     serve: Serve, tmp_path: Path, *, intermediate: bool
 ) -> None:
-    """The agent needs `--trust-domain` for its first join. Later the file beside the certificate has it."""
+    """The agent needs `--trust-domain` for its first join only.
+
+    The reason: the file beside the certificate keeps the name.
+    """
     root = put(tmp_path / "ca", intermediate=intermediate)
     server = await serve(workload("one"), **PORTS, authority_directory=tmp_path / "ca")
     token = str((await server.ask("POST", "/certs/tokens", WANTED))["token"])

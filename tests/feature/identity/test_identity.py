@@ -43,7 +43,10 @@ async def _refused_as(server: Any, pair: Any, reason: str) -> None:
 
 
 async def test_proxy_with_a_known_certificate_and_workload_is_served(serve: Serve) -> None:
-    """This is the positive control. The certificate is recorded as claimed."""
+    """The proxy gets its clusters, and its certificate is recorded as claimed.
+
+    This is the positive control.
+    """
     server = await serve(workload("one"))
     pair = server.certificate(NAME)
     assert await server.proxies() == {NAME: "expected"}

@@ -56,7 +56,7 @@ async def _why(
 
 
 async def _found(at: str, credentials: Path, seconds: float = PATIENCE) -> UnreachableReason:
-    """Return the reason. Its message must name the address and the next step on one line."""
+    """Return the reason. The message must be one line with the address and the next step."""
     why, _ = await _why(at, credentials, seconds)
     assert why is not None
     assert at in why.said or why.said.startswith("this proxy's certificate") or "the name " in why.said
@@ -75,7 +75,7 @@ def credentials(tmp_path: Path) -> Path:
 async def test_reachable_server_has_no_problem_and_reveals_the_clock_difference(
     serve: Serve, tmp_path: Path
 ) -> None:
-    """This is the positive control. The check opens no discovery stream."""
+    """The check finds no problem and opens no discovery stream. This is the positive control."""
     server = await serve(workload("one"))
     files = _credentials(server, server.certificate(NAME), tmp_path / "files")
     why, seen = await _why(str(server.bound.ads), files)

@@ -98,7 +98,7 @@ STARTED = {
 
 @pytest.mark.parametrize("started", STARTED)
 async def test_timeout_leaves_no_process(tmp_path: Path, started: str) -> None:
-    """This includes a child that holds the pipes of a command that has ended."""
+    """No process is left after the timeout, not even a child that holds the pipes of an ended command."""
     pid = tmp_path / "pid"
     command = shell(_noting(pid, STARTED[started]), given=b"")
     for seconds in (0.5, 5.0, 30.0):  # a busy machine may not have begun the shell by the first deadline
@@ -164,7 +164,7 @@ async def test_many_cancelled_commands_log_nothing(tmp_path: Path, caplog: pytes
 
 
 async def test_process_in_another_session_is_not_waited_for(tmp_path: Path) -> None:
-    """A process that has left the command's session is a daemon. Its pipes are closed on our side."""
+    """A process that has left the command's session is a daemon, so its pipes are only closed on our side."""
     pid = tmp_path / "pid"
     leaving = (
         f"import os, time; os.setsid(); open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(1000)"
@@ -202,7 +202,7 @@ async def _ours(command: Command) -> None:
 async def test_asyncio_alone_waits_for_children_that_hold_the_pipes(
     tmp_path: Path, way: Callable[[Command], Coroutine[object, object, None]], over: bool
 ) -> None:
-    """This is the reason why `run` is not `communicate` with a deadline."""
+    """`communicate` of asyncio waits for a child that holds the pipes, so `run` is implemented without it."""
     pid = tmp_path / "pid"
     running = asyncio.create_task(way(shell(_noting(pid, STARTED["child"]))))
     await until(pid.exists)

@@ -65,7 +65,7 @@ def test_directory_accessible_to_others_is_refused_unless_shared(used: Program) 
 
 
 def test_file_readable_by_others_is_refused(used: Program) -> None:
-    """This applies to each secret file, although the directory's mode already excludes other users."""
+    """Each secret file is checked, although the directory's mode already excludes other users."""
     server = used.serve()
     assert used.served(server, "one")
     server.stop()
@@ -97,7 +97,7 @@ def test_key_behind_a_symbolic_link_is_checked_at_its_target(used: Program) -> N
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a file away")
 def test_directory_of_another_user_is_refused(used: Program) -> None:
-    """That user could not read files of root, and root would trust files of that user."""
+    """The owner could not read files of root, and root would trust files of the owner."""
     os.chown(used.state, 65534, 65534)
     assert refusals(used) == {
         f"{used.state} belongs to user 65534, but the program runs as user 0: chown 0 {used.state}, {MEANT}"

@@ -52,7 +52,7 @@ def test_state_directory_removed_at_run_time_is_reported(used: Program) -> None:
 
 
 def test_known_proxies_are_admitted_while_the_ledger_cannot_be_read(used: Program) -> None:
-    """Certificates known at the start are accepted. One that was issued later is accepted after the lock."""
+    """Certificates known at the start are accepted. A certificate issued later is accepted after the lock."""
     server = used.serve()
     used.issued("two")
     other = sqlite3.connect(used.state / "ledger.sqlite", isolation_level=None)

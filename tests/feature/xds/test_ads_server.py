@@ -220,7 +220,10 @@ async def test_s4_stream_ends_when_its_client_is_refused_later(serve: Serve, con
 async def test_s9_streams_of_one_node_are_limited_and_independent(
     serve: Serve, connect: Connect, eventually: Eventually
 ) -> None:
-    """Each stream has its own state. One above the limit is refused, and the end of one leaves the other."""
+    """Each stream has its own state.
+
+    A stream above the limit is refused, and the end of one leaves the other.
+    """
     served = await serve(limits=Limits(streams_per_certificate=2))
     publish(served.cache, endpoints("a"))
     clients = [connect(served.port) for _ in range(2)]

@@ -197,7 +197,7 @@ async def test_s4_revoked_client_loses_its_call(
 async def test_lasting_call_is_not_ended_by_rechecks(
     serve: Serve, connect: Connect, eventually: Eventually, method: str
 ) -> None:
-    """This is the negative control: the call is rechecked many times and stays open."""
+    """The call is rechecked at least ten times and stays open. This is the negative control."""
     keeper = Doorkeeper()
     served = await serve(keeper, Limits(recheck_seconds=0.02))
     call = await begin(connect(served.port).channel, method)

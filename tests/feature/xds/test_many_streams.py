@@ -149,7 +149,7 @@ async def test_s15_response_above_four_megabytes_arrives(serve: Serve, connect: 
 async def test_s15_client_that_cannot_receive_a_large_response_is_recorded(
     serve: Serve, connect: Connect
 ) -> None:
-    """With gRPC's default limit the client only ends its stream. The observer gets its program and type."""
+    """A client with gRPC's default limit ends its stream. The observer has the client's program."""
     served = await serve(limits=Limits(request_bytes=8 * 1024 * 1024))
     many = [endpoints(f"{n:04}" + "x" * 3000) for n in range(1500)]
     publish(served.cache, *many)
