@@ -78,7 +78,7 @@ def test_provider_can_be_the_only_source(program: Program, page: Path, tmp_path:
     assert _good(program) == 1
     status, out, _ = program.run("check", "--state", str(program.state), "--json")
     said = {each["name"]: each["said"] for each in json.loads(out)["checks"]}
-    assert said["server"].endswith("; it reads provider inventory")
+    assert said["server"].endswith("; its sources are provider inventory")
 
     file.unlink()
     server.until(lambda: "but: source inventory" in server.get("/healthz/ready")[1])

@@ -97,7 +97,7 @@ async def test_issued_credentials_include_the_trust_domain(serve: Serve, tmp_pat
         certificates.read(out)
     assert certificates.read(out, told=MESHS).trust_domain == MESHS
     (out / "trust-domain").write_text("Not a name")
-    with pytest.raises(CredentialsError, match="trust-domain must have the trust domain of the mesh"):
+    with pytest.raises(CredentialsError, match="trust-domain must contain only the trust domain of the mesh"):
         certificates.read(out)
 
 
